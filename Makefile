@@ -1,0 +1,169 @@
+# Everything installs what it needs into a virtual environment of its own; nothing outside this folder is touched.
+# Needs: Python 3.11+ with venv, a C++20 compiler, make, bash. CMake and Ninja come from PyPI.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+JOBS ?= 2
+# Passed on: make test ARGS="-k index", make bench ARGS=--quick
+ARGS ?=
+# How long each fuzz target runs.
+SECONDS_EACH := $(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),30)
+
+PIP_QUIET := --quiet --disable-pip-version-check
+BUILD_NEEDS := "scikit-build-core>=1.1" "nanobind>=3.1,<4" cmake ninja
+TEST_NEEDS := "pytest>=8" "hypothesis>=6.100"
+LINT_NEEDS := "ruff>=0.14" "mypy>=1.13" "clang-format>=18"
+INTEROP_NEEDS := "tensorflow-cpu==2.21.*" tensorflow-datasets pyarrow
+
+# A change to any of these means the installed package is not the one in this folder.
+NATIVE := $(shell find native/core native/bindings -name '*.h' -o -name '*.cc')
+SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(NATIVE) $(shell find src -name '*.py' -o -name '*.pyi' -o -name py.typed)
+# A deleted file leaves no newer one behind, so the folders count too.
+SOURCES += $(shell find src native/core native/bindings -type d -not -path "*/.*" -not -name __pycache__)
+NATIVE_FORMATTED = $$(find native -name '*.h' -o -name '*.cc')
+
+.PHONY: help
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+
+# ---- environments -------------------------------------------------------------------------------------------------
+
+# Tools first, tfrkit after: a change to the sources installs tfrkit again and nothing else.
+.venv/.tools: Makefile
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version) if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install $(PIP_QUIET) $(BUILD_NEEDS) $(TEST_NEEDS) $(LINT_NEEDS)
+	touch $@
+
+.venv-interop/.tools: Makefile
+	$(PYTHON) -m venv .venv-interop
+	.venv-interop/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(INTEROP_NEEDS)
+	touch $@
+
+.venv-bench/.tools: Makefile benchmarks/requirements.txt benchmarks/build-constraints.txt
+	$(PYTHON) -m venv .venv-bench
+	PIP_CONSTRAINT=benchmarks/build-constraints.txt PIP_BUILD_CONSTRAINT=benchmarks/build-constraints.txt \
+	    .venv-bench/bin/python -m pip install $(PIP_QUIET) -r benchmarks/requirements.txt
+	touch $@
+
+.venv-asan/.tools: Makefile
+	$(PYTHON) -m venv .venv-asan
+	.venv-asan/bin/python -m pip install $(PIP_QUIET) $(BUILD_NEEDS) $(TEST_NEEDS)
+	touch $@
+
+# Built once for all environments. The build folder is kept, so that only what changed is compiled again.
+build/wheel/.built: .venv/.tools $(SOURCES)
+	rm -rf build/wheel
+	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pip wheel $(PIP_QUIET) --no-build-isolation --no-deps --wheel-dir build/wheel .
+	touch $@
+
+# The version does not change with the sources, so pip has to be told to replace what is there.
+.venv/.installed .venv-interop/.installed .venv-bench/.installed: %/.installed: %/.tools build/wheel/.built
+	$*/bin/python -m pip install $(PIP_QUIET) --force-reinstall --no-deps build/wheel/*.whl
+	$*/bin/python -m pip install $(PIP_QUIET) build/wheel/*.whl
+	touch $@
+
+.venv-asan/.installed: .venv-asan/.tools $(SOURCES)
+	PATH="$(CURDIR)/.venv-asan/bin:$$PATH" .venv-asan/bin/python -m pip install $(PIP_QUIET) --no-build-isolation \
+	    -C cmake.define.TFRKIT_SANITIZE=ON -C cmake.build-type=RelWithDebInfo -C build-dir=build-asan -C install.strip=false .
+	touch $@
+
+# ---- what people run ----------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: .venv/.installed  ## write, read, verify and damage a small dataset, and say what happened
+	.venv/bin/python examples/demo.py $(ARGS)
+
+.PHONY: test
+test: test-native test-python  ## the C++ tests, then the Python tests (no framework needed)
+
+.PHONY: test-native
+test-native: .venv/.tools
+	@echo 'native: building'
+	@.venv/bin/cmake -S . -B build-native -G Ninja -DCMAKE_MAKE_PROGRAM="$(CURDIR)/.venv/bin/ninja" \
+	    -DTFRKIT_NATIVE_TESTS=ON -DCMAKE_BUILD_TYPE=Release >build-native.log || { cat build-native.log; exit 1; }
+	@.venv/bin/cmake --build build-native --parallel $(JOBS) >>build-native.log || { cat build-native.log; exit 1; }
+	@rm -f build-native.log
+	@$(call run_ctest,build-native)
+
+.PHONY: test-python
+test-python: .venv/.installed
+	.venv/bin/python -m pytest tests --ignore=tests/interop $(ARGS)
+
+.PHONY: interop
+interop: .venv-interop/.installed  ## real TensorFlow and TFDS read what we write, and the other way round
+	TF_CPP_MIN_LOG_LEVEL=2 .venv-interop/bin/python -m pytest tests/interop $(ARGS)
+
+.PHONY: bench
+bench: .venv-bench/.installed  ## time tfrkit against TensorFlow and peers, write benchmarks/RESULTS.md (ARGS=--quick: smoke)
+	TF_CPP_MIN_LOG_LEVEL=2 .venv-bench/bin/python benchmarks/run.py $(ARGS)
+
+.PHONY: fuzz
+fuzz:  ## feed the native core hostile bytes, SECONDS=30 for each target (needs clang)
+	native/fuzz/run.sh $(SECONDS_EACH)
+
+.PHONY: sanitize
+sanitize: sanitize-native sanitize-python  ## C++ and Python tests under the address and undefined-behaviour sanitizers
+
+.PHONY: sanitize-native
+sanitize-native: .venv-asan/.tools
+	.venv-asan/bin/cmake -S . -B build-asan-native -G Ninja -DCMAKE_MAKE_PROGRAM="$(CURDIR)/.venv-asan/bin/ninja" \
+	    -DTFRKIT_NATIVE_TESTS=ON -DTFRKIT_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo
+	.venv-asan/bin/cmake --build build-asan-native --parallel $(JOBS)
+	@$(call run_ctest,build-asan-native)
+
+# The C++ runtime must be preloaded with the sanitizer's, or the process dies at the first C++ exception.
+# Leak reports are off because CPython itself never frees everything.
+.PHONY: sanitize-python
+sanitize-python: .venv-asan/.installed
+	CXX="$${CXX:-g++}"; \
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
+	PYTHONMALLOC=malloc TFRKIT_SANITIZE=1 \
+	LD_PRELOAD="$$($$CXX -print-file-name=libasan.so) $$($$CXX -print-file-name=libstdc++.so)" \
+	.venv-asan/bin/python -m pytest tests --ignore=tests/interop -m "not resources" $(ARGS)
+
+.PHONY: lint
+lint: .venv/.installed  ## ruff, mypy --strict, clang-format, and the committed stub of the native module
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/clang-format --dry-run -Werror $(NATIVE_FORMATTED)
+	.venv/bin/python -m nanobind.stubgen -q -m tfrkit._core -o build/_core.pyi
+	diff -u src/tfrkit/_core.pyi build/_core.pyi || { echo "src/tfrkit/_core.pyi is not current: make stub"; exit 1; }
+
+.PHONY: stub
+stub: .venv/.installed  ## write src/tfrkit/_core.pyi from the built module
+	.venv/bin/python -m nanobind.stubgen -q -m tfrkit._core -o src/tfrkit/_core.pyi
+
+.PHONY: format
+format: .venv/.tools  ## rewrite sources in the house format
+	.venv/bin/ruff check --fix-only --quiet .
+	.venv/bin/ruff format .
+	.venv/bin/clang-format -i $(NATIVE_FORMATTED)
+
+.PHONY: docs
+docs: .venv/.installed  ## write docs/cli.md, docs/errors.md and docs/python.md from the code
+	.venv/bin/python docs/generate.py
+
+.PHONY: wheel
+wheel: build/wheel/.built  ## build a wheel into dist/
+	mkdir -p dist && cp build/wheel/*.whl dist/
+
+.PHONY: clean
+clean:  ## remove environments, builds and caches
+	rm -rf .venv .venv-interop .venv-bench .venv-asan build build-* dist demo .bench
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests examples docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Each test program ends with "N passed, N failed"; the log shows their sum, and everything where one failed.
+define run_ctest
+cd $(1) && { "$$(sed -n 's/^CMAKE_CTEST_COMMAND:INTERNAL=//p' CMakeCache.txt)" -V >ctest.log 2>&1 && status=0 || status=$$?; }; \
+[ $$status = 0 ] || cat ctest.log; \
+sed -n 's/^[0-9]*: \([0-9]*\) passed, \([0-9]*\) failed.*/\1 \2/p' ctest.log | \
+    awk '{ passed += $$1; failed += $$2 } END { print "native: " passed + 0 " passed, " failed + 0 " failed" }'; \
+[ $$status = 0 ]
+endef

@@ -1,0 +1,76 @@
+"""The rows of the report: which works there are, what they read, and the bars they are held to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NAMES = {
+    "tfrkit": "tfrkit", "tensorflow": "TensorFlow", "native": "C loop", "tfr-reader": "tfr-reader",
+    "tfrecord": "vahidk/tfrecord", "bagz": "bagz", "array_record": "array_record",
+}
+
+
+@dataclass(frozen=True)
+class Bar:
+    """tfrkit's speed divided by another side's must reach ``at_least``."""
+
+    side: str
+    at_least: float
+
+    def __str__(self) -> str:
+        name = NAMES[self.side]
+        if self.side == "native":
+            return f"≥ {self.at_least:.0%} of the {name}"
+        return f"not behind {name}" if self.at_least == 1 else f"≥ {self.at_least:g} × {name}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One work on a number of threads."""
+
+    work: str
+    title: str
+    file: str  # whose size the MB/s are of: for compressed works, what it inflates to
+    bars: tuple[Bar, ...] = ()
+    threads: int = 1
+    beside: tuple[str, ...] = ("tensorflow",)  # the sides that do the same work
+    limit: str = ""  # what keeps tfrkit from being faster, found with a profiler
+
+    @property
+    def name(self) -> str:
+        """Name on the command line and in the JSON rows."""
+        return self.work if self.threads == 1 else f"{self.work}_{self.threads}_threads"
+
+
+def tf(at_least: float) -> Bar:
+    """Short for a bar against TensorFlow."""
+    return Bar("tensorflow", at_least)
+
+
+ROWS = (
+    Row("records_small", "1M records of 200 bytes → Python bytes", "small.tfrecord", (tf(3),), beside=("tensorflow", "tfrecord")),
+    Row("verify_small", "the same, verify only", "small.tfrecord", (Bar("native", 0.7),), beside=("native",)),
+    Row("records_large", "20k records of 100 KB → Python, every byte checked", "images.tfrecord",
+        (tf(2.5), Bar("native", 0.85)), beside=("tensorflow", "native", "tfrecord")),
+    Row("columns_tabular", "1M Examples of 22 scalars → NumPy columns, batch 1024", "tabular.tfrecord", (tf(10),)),
+    Row("columns_tabular", "the same, 2 threads", "tabular.tfrecord", (tf(12),), threads=2),
+    Row("columns_images", "20k image Examples of 100 KB → columns", "images.tfrecord",
+        (tf(5), Bar("tfr-reader", 1)), beside=("tensorflow", "tfr-reader")),
+    Row("columns_images", "the same, 2 threads", "images.tfrecord", threads=2),
+    Row("columns_tokens", "200k Examples of 1..512 tokens → Ragged", "tokens.tfrecord", (tf(6),)),
+    Row("columns_tokens", "the same, 2 threads", "tokens.tfrecord", threads=2),
+    Row("columns_sequences", "50k SequenceExamples → columns", "sequences.tfrecord", (tf(8),)),
+    Row("columns_sequences", "the same, 2 threads", "sequences.tfrecord", threads=2),
+    Row("write_rows", "write 200k tabular Examples from dicts", "packed.tfrecord", (tf(15),)),
+    Row("write_columns", "write 200k tabular Examples from columns", "packed.tfrecord", (tf(100),)),
+    Row("records_gzip", "gzip, 200k records: scan", "packed.tfrecord", (tf(2.5),)),
+    Row("records_zlib", "zlib, 200k records: scan", "packed.tfrecord", (tf(2.5),)),
+    Row("columns_gzip", "gzip, 200k Examples: read and parse", "packed.tfrecord", (tf(4),)),
+    Row("columns_zlib", "zlib, 200k Examples: read and parse", "packed.tfrecord", (tf(4),)),
+    Row("write_gzip", "gzip write, size within 1 % of TensorFlow's", "packed.tfrecord", (tf(2),)),
+    Row("write_gzip_fast", "gzip write, level fast", "packed.tfrecord", (tf(8),)),
+    Row("random_small", "100k picks one at a time, 200-byte records", "small.tfrecord",
+        (Bar("tfr-reader", 5), Bar("bagz", 1)), beside=("tfr-reader", "bagz", "array_record")),
+    Row("random_large", "100k picks one at a time, 100 KB records", "images.tfrecord", (Bar("tfr-reader", 1),), beside=("tfr-reader", "bagz", "array_record")),
+    Row("random_large_unchecked", 'the same with verify="none"', "images.tfrecord", (Bar("bagz", 1),), beside=("bagz",)),
+)

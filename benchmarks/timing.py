@@ -1,0 +1,104 @@
+"""Taking turns: child processes, one per side and thread count, timed A B A B within one run."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+
+
+@dataclass
+class Timing:
+    """The times one side took for one work."""
+
+    side: str
+    way: str
+    records: int
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def best(self) -> float:
+        """Shortest time: the one least disturbed by the rest of the machine."""
+        return min(self.seconds)
+
+    @property
+    def median(self) -> float:
+        """Middle time."""
+        return statistics.median(self.seconds)
+
+    @property
+    def rate(self) -> float:
+        """Records a second at the shortest time."""
+        return self.records / self.best
+
+
+class Worker:
+    """A running side; see worker.py."""
+
+    def __init__(self, side: str, *, threads: int, root: Path, out: Path) -> None:
+        environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", OMP_NUM_THREADS=str(threads), CUDA_VISIBLE_DEVICES="")
+        self.side = side
+        self._process = subprocess.Popen(
+            [sys.executable, str(HERE / "worker.py"), "--side", side, "--threads", str(threads), "--root", str(root),
+             "--out", str(out)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+        )
+        self.ways: dict[str, list[str]] = self.ask({"do": "list"})["works"]
+
+    def ask(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Send a command and wait for its answer."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit(f"the {self.side} process ended while doing {command}")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise SystemExit(f"{self.side} failed: {answer['error']} - at {command}")
+        return answer
+
+    def time(self, work: str, way: str) -> dict[str, Any]:
+        """Do the work once."""
+        return self.ask({"do": "time", "work": work, "way": way})
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def pick_way(worker: Worker, work: str) -> str:
+    """Return the fastest way of a side, each way tried once after a warm-up of its own."""
+    ways = worker.ways[work]
+    tried = {}
+    for way in ways:
+        # The first time reads the page cache full, traces functions and makes inputs.
+        worker.time(work, way)
+        if len(ways) > 1:
+            tried[way] = worker.time(work, way)["seconds"]
+    return min(tried, key=lambda way: tried[way]) if tried else ways[0]
+
+
+def time_in_turns(workers: list[Worker], work: str, *, rounds: int, patience: float) -> dict[str, Timing]:
+    """Time every side in turns until ``rounds`` are done or ``patience`` seconds are spent (two rounds at least)."""
+    timings = {worker.side: Timing(worker.side, pick_way(worker, work), 0) for worker in workers}
+    spent = 0.0
+    for round_number in range(rounds):
+        if round_number >= 2 and spent > patience:
+            break
+        for worker in workers:
+            timing = timings[worker.side]
+            answer = worker.time(work, timing.way)
+            timing.records = answer["records"]
+            timing.seconds.append(answer["seconds"])
+            spent += answer["seconds"]
+    return timings

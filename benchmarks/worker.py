@@ -1,0 +1,74 @@
+"""A child process that does one side's work on command, pinned to as many cores as it may use.
+
+The parent writes one JSON command a line and reads one JSON answer a line, so that sides with different thread
+settings can take turns within one run. Nothing else is written to the answer channel: a side's own prints go to
+standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+MODULES = {"tfrkit": "tfrkit_side", "tensorflow": "tensorflow_side", "native": "native_side"}
+
+
+def main() -> None:
+    """Answer commands until standard input closes."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--side", required=True)
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--root", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.threads])
+    module = importlib.import_module(MODULES.get(options.side, "peers"))
+    if module.__name__ == "peers":
+        works = module.make_works(options.side, options.root, options.out)
+    else:
+        works = module.make_works(options.root, options.out, threads=options.threads)
+
+    for line in sys.stdin:
+        try:
+            answer = obey(json.loads(line), works, module)
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+def obey(command: dict[str, Any], works: dict[str, Any], module: Any) -> dict[str, Any]:
+    """Do what the parent asks and return its answer."""
+    if command["do"] == "list":
+        return {"works": {name: list(work.ways) for name, work in works.items()}}
+    if command["do"] == "digest_file":
+        return {"digest": module.digest_file(command["path"])}
+    work = works[command["work"]]
+    if command["do"] == "digest":
+        return {"digest": work.digest() if work.digest else None, "output": str(work.output) if work.output else None}
+    way = work.ways[command["way"]]
+    # Left-over garbage of the previous work must not be collected on this one's time.
+    gc.collect()
+    gc.freeze()
+    before = time.perf_counter()
+    outcome = way()
+    seconds = time.perf_counter() - before
+    gc.unfreeze()
+    if isinstance(outcome, tuple):  # a program that timed itself: its start-up is not part of the work
+        outcome, seconds = outcome
+    return {"records": outcome, "seconds": seconds, "rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}
+
+
+if __name__ == "__main__":
+    main()

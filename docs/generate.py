@@ -1,0 +1,161 @@
+"""Write the reference pages from the code: `make docs`. The tests fail when a page is not current."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+import tfrkit
+from tfrkit import errors
+from tfrkit.cli.main import HELP, make_app
+
+FOLDER = Path(__file__).parent
+NOTE = "<!-- Written by docs/generate.py; run `make docs` instead of editing this page. -->"
+
+COMPLETION = {
+    "install_completion": "Install completion of commands and options for the current shell.",
+    "show_completion": "Print the completion script of the current shell.",
+}
+
+
+def make_cli_page() -> str:
+    """Every command with its arguments, from the command objects: their help text differs between typer versions."""
+    group: Any = typer.main.get_command(make_app())
+    lines = [NOTE, "", "# Command line", "", *quote_help(HELP), "", "## Options of `tfr` itself", ""]
+    lines += describe_parameters(group)
+    for name, command in group.commands.items():
+        arguments = " ".join(parameter.metavar for parameter in command.params if is_argument(parameter))
+        lines += ["", f"## tfr {name}", "", "```", f"tfr {name} [OPTIONS] {arguments}", "```", ""]
+        lines += [*quote_help(command.help), "", *describe_parameters(command)]
+    lines += ["", "## Environment", "", "| variable | effect |", "| --- | --- |"]
+    lines += ["| `NO_COLOR` | no colours, whatever the terminal can do |"]
+    lines += ["| `TFR_DEBUG=1` | an error shows its Python trace as well |"]
+    lines += ["", "## Exit codes", "", "| code | meaning |", "| --- | --- |", "| 0 | done |"]
+    lines += ["| 1 | done, and it found something (`verify`) |", "| 2 | wrong usage |", "| 3 | could not finish |"]
+    lines += ["| 130 | interrupted |"]
+    return "\n".join(lines) + "\n"
+
+
+def quote_help(text: str) -> list[str]:
+    """Help text as Markdown: paragraphs stay, blocks that must keep their lines become code blocks."""
+    lines: list[str] = []
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        if paragraph.startswith("\b\n"):
+            lines += ["```", *textwrap.dedent(paragraph[2:]).split("\n"), "```", ""]
+        else:
+            lines += [*paragraph.split("\n"), ""]
+    return lines[:-1]
+
+
+def describe_parameters(command: Any) -> list[str]:
+    lines = ["| argument | meaning | default |", "| --- | --- | --- |"]
+    for parameter in command.params:
+        if parameter.name in COMPLETION:
+            # Typer adds these two by itself, in words that change with its version.
+            lines.append(f"| `{parameter.opts[0]}` | {COMPLETION[parameter.name]} | |")
+            continue
+        if is_argument(parameter):
+            names = f"`{parameter.metavar}`"
+        else:
+            value = f" {parameter.metavar}" if parameter.metavar else ""
+            names = ", ".join(f"`{option}{value}`" for option in parameter.opts).replace("|", "\\|")
+        default = parameter.default
+        shown = f"`{default}`" if isinstance(default, int | str) and not isinstance(default, bool) else ""
+        lines.append(f"| {names} | {parameter.help} | {shown} |")
+    return lines
+
+
+def is_argument(parameter: Any) -> bool:
+    return parameter.param_type_name == "argument"
+
+
+def make_errors_page() -> str:
+    """The tree of exceptions and what each means."""
+    lines = [NOTE, "", "# Errors", ""]
+    lines += ["Every error tfrkit raises on purpose is a `tfrkit.TfrkitError`. A message reads"]
+    lines += ["*what, stored against expected - at where*; a second line, where there is one, is the next step."]
+    lines += [
+        "The same facts are attributes: `shard`, `record` (ordinal in the shard) and `offset` (byte in the shard,"
+    ]
+    lines += ["after inflating). A wrong argument is a `TypeError` or a `ValueError`, a missing optional package an"]
+    lines += ["`ImportError` with the install command.", "", "| error | is a | raised for |", "| --- | --- | --- |"]
+    for name, kind in vars(errors).items():
+        if inspect.isclass(kind) and issubclass(kind, errors.TfrkitError):
+            parent = kind.__mro__[1].__name__
+            lines.append(f"| `{name}` | `{parent}` | {first_line(kind)} |")
+    return "\n".join(lines) + "\n"
+
+
+def make_python_page() -> str:
+    """Every public name with its signature and docstring."""
+    lines = [NOTE, "", "# Python", "", "```python", "import tfrkit as tfr", "```"]
+    for name in tfrkit.__all__:
+        member = getattr(tfrkit, name)
+        if inspect.ismodule(member):
+            lines += ["", f"## tfr.{name}", "", *docstring_lines(member)]
+        elif inspect.isclass(member) and not issubclass(member, Exception):
+            lines += ["", f"## tfr.{name}", "", *docstring_lines(member)]
+            for method_name, method in public_methods(member):
+                lines += ["", f"### {name}.{method_name}", "", *describe_callable(method_name, method)]
+        elif inspect.isclass(member):
+            lines += ["", f"## tfr.{name}", "", first_line(member), "", "See [errors](errors.md)."]
+        elif callable(member):
+            lines += ["", f"## tfr.{name}", "", *describe_callable(f"tfr.{name}", member)]
+        elif name != "__version__":
+            lines += ["", f"## tfr.{name}", ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def public_methods(kind: type) -> list[tuple[str, Any]]:
+    found = []
+    for name, member in vars(kind).items():
+        is_ours = not name.startswith("_") or name in ("__getitem__", "__len__", "__iter__")
+        if is_ours and (inspect.isfunction(member) or isinstance(member, property | classmethod | staticmethod)):
+            found.append((name, member))
+    return found
+
+
+def describe_callable(name: str, member: Any) -> list[str]:
+    if isinstance(member, property):
+        return docstring_lines(member)
+    target = member.__func__ if isinstance(member, classmethod | staticmethod) else member
+    signature = str(inspect.signature(target)).replace("(self, ", "(").replace("(self)", "()")
+    return ["```python", f"{name}{signature}", "```", "", *docstring_lines(target)]
+
+
+def docstring_lines(member: Any) -> list[str]:
+    """The docstring with its example as a code block."""
+    lines: list[str] = []
+    in_example = False
+    for line in inspect.cleandoc(member.__doc__ or "").split("\n"):
+        if line.startswith("Example"):
+            in_example = True
+            lines += ["```python"]
+        elif in_example and line and not line.startswith(" "):
+            in_example = False
+            lines += ["```", line]
+        else:
+            lines.append(line[4:] if in_example else line)
+    return [*lines, "```"] if in_example else lines
+
+
+def first_line(member: Any) -> str:
+    return inspect.cleandoc(member.__doc__ or "").split("\n")[0]
+
+
+PAGES = {"cli.md": make_cli_page, "errors.md": make_errors_page, "python.md": make_python_page}
+
+
+def main() -> None:
+    for name, make_page in PAGES.items():
+        (FOLDER / name).write_text(make_page(), encoding="utf-8")
+        print(f"docs/{name}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+// Bytes across the border: buffers in without a copy, arrays out that own their memory.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "core/bytes.h"
+#include "core/fault.h"
+#include "core/frame_reader.h"
+#include "core/pool.h"
+
+namespace tfrkit {
+
+namespace nb = nanobind;
+
+// Any C-contiguous buffer: bytes, bytearray, memoryview, mmap, NumPy array.
+class Buffer {
+ public:
+  explicit Buffer(nb::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) nb::raise_python_error();
+  }
+  ~Buffer() { PyBuffer_Release(&view_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  ByteView bytes() const { return {static_cast<const uint8_t*>(view_.buf), static_cast<size_t>(view_.len)}; }
+
+  // The first `stop` bytes, so that positions in the result are positions in the buffer.
+  ByteView until(uint64_t stop) const { return bytes().first(std::min<uint64_t>(stop, bytes().size())); }
+
+ private:
+  Py_buffer view_{};
+};
+
+template <class T>
+using Array = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+
+template <class T>
+Array<T> ToArray(PoolVector<T>&& values) {
+  auto* owned = new PoolVector<T>(std::move(values));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<PoolVector<T>*>(p); });
+  static T nothing{};  // NumPy wants an address even for no elements
+  T* data = owned->size() == 0 ? &nothing : owned->data();
+  return Array<T>(data, {owned->size()}, owner);
+}
+
+inline Verify ToVerify(std::string_view name) {
+  if (name == "all") return Verify::kAll;
+  if (name == "lengths") return Verify::kLengths;
+  if (name == "none") return Verify::kNone;
+  throw nb::value_error("verify must be 'all', 'lengths' or 'none'");
+}
+
+inline void CheckStart(ByteView span, uint64_t start) {
+  if (start > span.size()) throw nb::index_error("start lies behind the end of the buffer");
+}
+
+// A fault as Python sees it, with where the frame after it starts.
+struct PyFault {
+  Fault fault;
+  uint64_t resume = 0;
+};
+
+// None, or a Fault object.
+nb::object ToPython(const Fault& fault, uint64_t resume);
+
+using Offsets = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+void BindFrames(nb::module_& m);
+void BindFrameTable(nb::module_& m);
+void BindColumns(nb::module_& m);
+void BindRows(nb::module_& m);
+
+}  // namespace tfrkit

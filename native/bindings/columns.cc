@@ -1,0 +1,276 @@
+// Columns, surveys, record shapes, serialized tensors.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include <string>
+#include <vector>
+
+#include "bindings/buffers.h"
+#include "core/column_builder.h"
+#include "core/frame_batch.h"
+#include "core/survey.h"
+#include "core/tensor_proto.h"
+
+namespace tfrkit {
+
+namespace {
+
+Kind ToKind(std::string_view name) {
+  if (name == "bytes") return Kind::kBytes;
+  if (name == "float") return Kind::kFloat;
+  if (name == "int64") return Kind::kInt64;
+  throw nb::value_error("a feature kind is 'bytes', 'float' or 'int64'");
+}
+
+RecordKind ToRecordKind(std::string_view name) {
+  if (name == "example") return RecordKind::kExample;
+  if (name == "sequence_example") return RecordKind::kSequenceExample;
+  throw nb::value_error("a record kind is 'example' or 'sequence_example'");
+}
+
+const char* ShapeName(RecordShape shape) {
+  switch (shape) {
+    case RecordShape::kEmpty: return "empty";
+    case RecordShape::kExample: return "example";
+    case RecordShape::kSequenceExample: return "sequence_example";
+    case RecordShape::kLooseExample: return "loose_example";
+    case RecordShape::kLooseSequence: return "loose_sequence";
+    case RecordShape::kOther: return "other";
+  }
+  return "other";
+}
+
+// A ColumnBuilder that remembers its specs, to label what it hands over.
+class Columns {
+ public:
+  Columns(std::string_view kind, nb::sequence specs) : builder_(ToRecordKind(kind), ParseSpecs(specs)) {}
+
+  template <class Feed>
+  nb::tuple Run(Feed&& feed) {
+    BatchRun run;
+    {
+      nb::gil_scoped_release release;
+      run = feed([this](ByteView payload) { return builder_.Append(payload); });
+    }
+    return nb::make_tuple(run.num_frames, run.next, ToPython(run.fault, run.resume));
+  }
+
+  nb::tuple AppendFrames(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_rows, std::string_view verify) {
+    const Buffer buffer(data);
+    const ByteView span = buffer.until(stop);
+    CheckStart(span, start);
+    const Verify mode = ToVerify(verify);
+    return Run([&](auto&& sink) { return FeedFrames(span, start, max_rows, UINT64_MAX, mode, sink); });
+  }
+
+  nb::tuple AppendFramesAt(nb::handle data, const Offsets& offsets, std::string_view verify) {
+    const Buffer buffer(data);
+    const ByteView span = buffer.bytes();
+    const Verify mode = ToVerify(verify);
+    return Run([&](auto&& sink) { return FeedFramesAt(span, {offsets.data(), offsets.size()}, mode, sink); });
+  }
+
+  nb::object AppendRecord(nb::handle record) {
+    const Buffer buffer(record);
+    return ToPython(builder_.Append(buffer.bytes()), 0);
+  }
+
+  size_t num_rows() const { return builder_.num_rows(); }
+
+  // One (values, splits, list_splits, presence) a column; values is a pair for bytes.
+  nb::list Finish() {
+    nb::list result;
+    std::vector<Column> columns = builder_.Finish();
+    for (size_t i = 0; i < columns.size(); ++i) {
+      Column& column = columns[i];
+      nb::object values;
+      switch (kinds_[i]) {
+        case Kind::kInt64: values = nb::cast(ToArray(std::move(column.ints))); break;
+        case Kind::kFloat: values = nb::cast(ToArray(std::move(column.floats))); break;
+        default:
+          values = nb::make_tuple(ToArray(std::move(column.bytes)), ToArray(std::move(column.byte_offsets)));
+      }
+      result.append(nb::make_tuple(values, Optional(std::move(column.splits)), Optional(std::move(column.list_splits)),
+                                   Optional(std::move(column.presence))));
+    }
+    return result;
+  }
+
+ private:
+  template <class T>
+  static nb::object Optional(PoolVector<T>&& values) {
+    if (values.empty()) return nb::none();
+    return nb::cast(ToArray(std::move(values)));
+  }
+
+  std::vector<ColumnSpec> ParseSpecs(nb::sequence specs) {
+    std::vector<ColumnSpec> parsed;
+    for (nb::handle item : specs) {
+      const auto spec = nb::cast<nb::tuple>(item);
+      const auto name = nb::cast<nb::bytes>(spec[0]);
+      parsed.push_back({std::string(name.c_str(), name.size()), ToKind(nb::cast<std::string>(spec[1])),
+                        nb::cast<bool>(spec[2]), nb::cast<int64_t>(spec[3])});
+      kinds_.push_back(parsed.back().kind);
+    }
+    return parsed;
+  }
+
+  std::vector<Kind> kinds_;  // declared first: ParseSpecs fills it while builder_ is made
+  ColumnBuilder builder_;
+};
+
+nb::dict StatsToDict(const FeatureStats& stats) {
+  nb::dict d;
+  d["name"] = nb::bytes(stats.name.data(), stats.name.size());
+  d["is_list"] = stats.is_list;
+  d["present"] = stats.present;
+  d["num_unset"] = stats.num_unset;
+  nb::list kinds;
+  for (const uint64_t count : stats.kind_counts) kinds.append(count);
+  d["kind_counts"] = kinds;
+  d["min_length"] = stats.min_length;
+  d["max_length"] = stats.max_length;
+  d["min_frames"] = stats.min_frames;
+  d["max_frames"] = stats.max_frames;
+  d["min_int"] = stats.min_int;
+  d["max_int"] = stats.max_int;
+  d["min_float"] = stats.min_float;
+  d["max_float"] = stats.max_float;
+  d["num_values"] = stats.num_values;
+  d["num_nan"] = stats.num_nan;
+  d["min_bytes"] = stats.min_bytes;
+  d["max_bytes"] = stats.max_bytes;
+  d["num_text"] = stats.num_text;
+  d["num_tensors"] = stats.num_tensors;
+  d["tensor_dtype"] = stats.tensor_dtype;
+  d["tensor_rank"] = stats.tensor_rank;
+  nb::list shape;
+  for (const int64_t size : stats.tensor_shape) shape.append(size);
+  d["tensor_shape"] = shape;
+  nb::list heads;
+  for (const std::string& head : stats.heads) heads.append(nb::bytes(head.data(), head.size()));
+  d["heads"] = heads;
+  return d;
+}
+
+// A survey of the records that are Examples, with a count of what every record looks like.
+struct Surveyor {
+  explicit Surveyor(RecordKind kind) : survey(kind) {}
+
+  Fault Add(ByteView record) {
+    const RecordShape shape = ClassifyRecord(record);
+    ++counts[static_cast<int>(shape)];
+    return shape == RecordShape::kOther ? Fault{} : survey.Add(record);
+  }
+
+  Survey survey;
+  uint64_t counts[6] = {};
+};
+
+nb::tuple SurveyFrames(Surveyor& surveyor, nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames,
+                       std::string_view verify) {
+  const Buffer buffer(data);
+  const ByteView span = buffer.until(stop);
+  CheckStart(span, start);
+  const Verify mode = ToVerify(verify);
+  BatchRun run;
+  {
+    nb::gil_scoped_release release;
+    run = FeedFrames(span, start, max_frames, UINT64_MAX, mode, [&](ByteView payload) { return surveyor.Add(payload); });
+  }
+  return nb::make_tuple(run.num_frames, run.next, ToPython(run.fault, run.resume));
+}
+
+nb::dict ShapeCounts(const Surveyor& surveyor) {
+  nb::dict by_name;
+  for (int i = 0; i < 6; ++i) by_name[ShapeName(static_cast<RecordShape>(i))] = surveyor.counts[i];
+  return by_name;
+}
+
+// The ordinals, within a run, of records that are neither Example nor SequenceExample.
+nb::tuple FindOthers(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames, std::string_view verify) {
+  const Buffer buffer(data);
+  const ByteView span = buffer.until(stop);
+  CheckStart(span, start);
+  const Verify mode = ToVerify(verify);
+  std::vector<std::pair<uint64_t, uint64_t>> others;
+  uint64_t ordinal = 0;
+  BatchRun run;
+  {
+    nb::gil_scoped_release release;
+    run = FeedFrames(span, start, max_frames, UINT64_MAX, mode, [&](ByteView payload) {
+      if (ClassifyRecord(payload) == RecordShape::kOther) {
+        others.emplace_back(ordinal, static_cast<uint64_t>(payload.data() - span.data()) - kHeaderSize);
+      }
+      ++ordinal;
+      return Fault{};
+    });
+  }
+  nb::list found;
+  for (const auto& [record, offset] : others) found.append(nb::make_tuple(record, offset));
+  return nb::make_tuple(run.num_frames, found, run.next, ToPython(run.fault, run.resume));
+}
+
+nb::object ReadStrictTensorPy(nb::handle data) {
+  const Buffer buffer(data);
+  TensorHead head;
+  if (!ReadStrictTensor(buffer.bytes(), &head)) return nb::none();
+  nb::list shape;
+  for (const int64_t size : head.shape) shape.append(size);
+  const int64_t start = head.content.empty() ? 0 : head.content.data() - buffer.bytes().data();
+  return nb::make_tuple(head.dtype, nb::tuple(shape), start, head.content.size());
+}
+
+}  // namespace
+
+void BindColumns(nb::module_& m) {
+  nb::class_<Columns>(m, "ColumnBuilder", "Records in, columns out. One thread at a time.")
+      .def(nb::init<std::string_view, nb::sequence>(), nb::arg("kind"), nb::arg("specs"),
+           nb::sig("def __init__(self, kind: str, specs: typing.Sequence[tuple[bytes, str, bool, int]]) -> None"),
+           "`specs` holds (name bytes, kind, is_list, length or -1) for each column.")
+      .def("append_frames", &Columns::AppendFrames, nb::arg("data"), nb::arg("start"), nb::arg("stop"),
+           nb::arg("max_rows"), nb::arg("verify"), "Add a run of frames: (num_rows, next, Fault or None).",
+           nb::sig("def append_frames(self, data: object, start: int, stop: int, max_rows: int, verify: str) -> tuple[int, int, Fault | None]"))
+      .def("append_frames_at", &Columns::AppendFramesAt, nb::arg("data"), nb::arg("offsets"), nb::arg("verify"),
+           "Add the frames at `offsets`: (num_rows, next, Fault or None).",
+           nb::sig("def append_frames_at(self, data: object, offsets: numpy.typing.NDArray[numpy.uint64], verify: str) -> tuple[int, int, Fault | None]"))
+      .def("append_record", &Columns::AppendRecord, nb::arg("record"), "Add one record: its Fault, or None.",
+           nb::sig("def append_record(self, record: object) -> Fault | None"))
+      .def("finish", &Columns::Finish, "Hand over (values, splits, list_splits, presence) for each column.",
+           nb::sig("def finish(self) -> list[tuple[typing.Any, typing.Any, typing.Any, typing.Any]]"))
+      .def_prop_ro("num_rows", &Columns::num_rows);
+
+  nb::class_<Surveyor>(m, "Survey", "Gathers what a schema is inferred from. One thread at a time.")
+      .def("__init__", [](Surveyor* self, std::string_view kind) { new (self) Surveyor(ToRecordKind(kind)); },
+           nb::arg("kind"))
+      .def("add_frames", &SurveyFrames, nb::arg("data"), nb::arg("start"), nb::arg("stop"), nb::arg("max_frames"),
+           nb::arg("verify"), "Add a run of frames: (num_frames, next, Fault or None).",
+           nb::sig("def add_frames(self, data: object, start: int, stop: int, max_frames: int, verify: str) -> tuple[int, int, Fault | None]"))
+      .def("add_record", [](Surveyor& surveyor, nb::handle record) {
+        const Buffer buffer(record);
+        return ToPython(surveyor.Add(buffer.bytes()), 0);
+      }, nb::arg("record"), "Add one record: its Fault, or None.",
+           nb::sig("def add_record(self, record: object) -> Fault | None"))
+      .def("features", [](const Surveyor& surveyor) {
+        nb::list features;
+        for (const FeatureStats& stats : surveyor.survey.Features()) features.append(StatsToDict(stats));
+        return features;
+      }, "One dict of figures a feature.",
+           nb::sig("def features(self) -> list[dict[str, typing.Any]]"))
+      .def_prop_ro("shapes", &ShapeCounts, nb::sig("def shapes(self) -> dict[str, int]"), "How many records look like what.")
+      .def_prop_ro("num_records", [](const Surveyor& surveyor) { return surveyor.survey.num_records(); });
+
+  m.def("classify_record", [](nb::handle record) {
+    const Buffer buffer(record);
+    return ShapeName(ClassifyRecord(buffer.bytes()));
+  }, nb::arg("record"), "What a record looks like, judged strictly.");
+  m.def("find_others", &FindOthers, nb::arg("data"), nb::arg("start"), nb::arg("stop"), nb::arg("max_frames"),
+        nb::arg("verify"),
+        "Records of a run that are no Examples: (num_frames, [(ordinal, offset)], next, Fault or None).",
+           nb::sig("def find_others(data: object, start: int, stop: int, max_frames: int, verify: str) -> tuple[int, list[tuple[int, int]], int, Fault | None]"));
+  m.def("read_strict_tensor", &ReadStrictTensorPy, nb::arg("data"),
+        "(dtype, shape, start, nbytes of the content) if this is a serialized tensor beyond doubt, else None.",
+           nb::sig("def read_strict_tensor(data: object) -> tuple[int, tuple[int, ...], int, int] | None"));
+}
+
+}  // namespace tfrkit

@@ -1,0 +1,253 @@
+// Checksums, frames, resync, permutation.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
+
+#include "bindings/buffers.h"
+#include "core/crc32c.h"
+#include "core/frame_batch.h"
+#include "core/frame_reader.h"
+#include "core/frame_writer.h"
+#include "core/permute.h"
+#include "core/resync.h"
+
+namespace tfrkit {
+
+namespace {
+
+const char* FaultName(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kNone: return "none";
+    case FaultKind::kTruncatedHeader: return "truncated_header";
+    case FaultKind::kLengthChecksum: return "length_checksum";
+    case FaultKind::kTruncatedPayload: return "truncated_payload";
+    case FaultKind::kPayloadChecksum: return "payload_checksum";
+    case FaultKind::kWire: return "wire";
+    case FaultKind::kFeatureKind: return "feature_kind";
+    case FaultKind::kLength: return "length";
+    case FaultKind::kMissing: return "missing";
+  }
+  return "unknown";
+}
+
+uint32_t Crc(nb::handle data, uint32_t crc) {
+  const Buffer buffer(data);
+  const ByteView bytes = buffer.bytes();
+  nb::gil_scoped_release release;
+  return ExtendCrc32c(crc, bytes.data(), bytes.size());
+}
+
+uint32_t CrcWith(const std::string& name, nb::handle data) {
+  const Buffer buffer(data);
+  for (const Crc32cVariant& variant : Crc32cVariants()) {
+    if (name == variant.name && variant.is_supported()) {
+      return variant.extend(0, buffer.bytes().data(), buffer.bytes().size());
+    }
+  }
+  throw nb::value_error("this machine has no such crc32c variant");
+}
+
+std::vector<std::string> VariantNames() {
+  std::vector<std::string> names;
+  for (const Crc32cVariant& variant : Crc32cVariants()) {
+    if (variant.is_supported()) names.emplace_back(variant.name);
+  }
+  return names;
+}
+
+nb::tuple CheckFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames, std::string_view verify) {
+  const Buffer buffer(data);
+  const ByteView span = buffer.until(stop);
+  CheckStart(span, start);
+  const Verify mode = ToVerify(verify);
+  FrameRun run;
+  {
+    nb::gil_scoped_release release;
+    run = CheckFrames(span, start, max_frames, mode);
+  }
+  return nb::make_tuple(run.num_frames, run.next, ToPython(run.fault, 0));
+}
+
+// A stretch of frames is indexed a piece at a time, so that the array grows with what is found and
+// not with what was asked for.
+nb::tuple IndexFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames, std::string_view verify) {
+  constexpr uint64_t kPiece = 1 << 16;
+  const Buffer buffer(data);
+  const ByteView span = buffer.until(stop);
+  CheckStart(span, start);
+  const Verify mode = ToVerify(verify);
+  PoolVector<uint64_t> offsets;
+  FrameRun run{0, start, {}};
+  bool out_of_memory = false;
+  {
+    nb::gil_scoped_release release;
+    while (offsets.size() < max_frames && !run.fault) {
+      const uint64_t wanted = std::min(kPiece, max_frames - offsets.size());
+      const size_t before = offsets.size();
+      if (!offsets.Resize(before + wanted)) {
+        out_of_memory = true;
+        break;
+      }
+      run = IndexFrames(span, run.next, wanted, mode, offsets.data() + before);
+      offsets.Truncate(before + run.num_frames);
+      if (run.num_frames < wanted) break;
+    }
+  }
+  if (out_of_memory) throw std::bad_alloc();
+  return nb::make_tuple(ToArray(std::move(offsets)), run.next, ToPython(run.fault, 0));
+}
+
+nb::tuple FindNextFramePy(nb::handle data, uint64_t start, uint64_t stop, bool is_final) {
+  const Buffer buffer(data);
+  const ByteView span = buffer.until(stop);
+  CheckStart(span, start);
+  ResyncResult result;
+  {
+    nb::gil_scoped_release release;
+    result = FindNextFrame(span, start, is_final);
+  }
+  return nb::make_tuple(result.found, result.offset);
+}
+
+nb::bytes ToBytes(ByteView payload) { return nb::bytes(payload.data(), payload.size()); }
+
+// Checks a stretch without the interpreter lock, then makes its bytes objects while it is in cache.
+nb::tuple ReadFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames, uint64_t max_nbytes,
+                       std::string_view verify) {
+  const Buffer buffer(data);
+  const ByteView span = buffer.until(stop);
+  CheckStart(span, start);
+  const Verify mode = ToVerify(verify);
+  std::vector<ByteView> payloads;
+  BatchRun run;
+  {
+    nb::gil_scoped_release release;
+    run = FeedFrames(span, start, max_frames, max_nbytes, mode, [&](ByteView payload) {
+      payloads.push_back(payload);
+      return Fault{};
+    });
+  }
+  nb::object records = nb::steal(PyList_New(static_cast<Py_ssize_t>(payloads.size())));
+  if (!records.is_valid()) nb::raise_python_error();
+  for (size_t i = 0; i < payloads.size(); ++i) {
+    PyList_SetItem(records.ptr(), static_cast<Py_ssize_t>(i), ToBytes(payloads[i]).release().ptr());
+  }
+  return nb::make_tuple(records, run.next, ToPython(run.fault, run.resume));
+}
+
+nb::tuple ReadFramesAtPy(nb::handle data, const Offsets& offsets, std::string_view verify) {
+  const Buffer buffer(data);
+  const ByteView span = buffer.bytes();
+  const Verify mode = ToVerify(verify);
+  std::vector<ByteView> payloads;
+  BatchRun run;
+  {
+    nb::gil_scoped_release release;
+    run = FeedFramesAt(span, {offsets.data(), offsets.size()}, mode, [&](ByteView payload) {
+      payloads.push_back(payload);
+      return Fault{};
+    });
+  }
+  nb::list records;
+  for (const ByteView payload : payloads) records.append(ToBytes(payload));
+  return nb::make_tuple(records, ToPython(run.fault, run.resume));
+}
+
+// The one record whose frame starts at `offset`, or its Fault. Keeps the interpreter lock: letting
+// it go and taking it again costs more than a small record.
+nb::object ReadFrameAtPy(nb::handle data, uint64_t offset, std::string_view verify) {
+  const Buffer buffer(data);
+  const ByteView span = buffer.bytes();
+  const Verify mode = ToVerify(verify);
+  Frame frame;
+  Fault fault{FaultKind::kTruncatedHeader, -1, offset, kHeaderSize, 0};
+  if (offset <= span.size()) fault = ReadFrame(span, offset, mode, &frame);
+  if (fault) return ToPython(fault, 0);
+  return ToBytes(frame.payload);
+}
+
+nb::bytes FrameRecordsPy(nb::sequence records) {
+  PoolVector<uint8_t> out;
+  for (nb::handle record : records) {
+    const Buffer buffer(record);
+    if (!AppendFrame(buffer.bytes(), &out)) throw std::bad_alloc();
+  }
+  return nb::bytes(out.data(), out.size());
+}
+
+Array<uint64_t> PermuteRange(const Permutation& permutation, uint64_t start, uint64_t stop) {
+  if (start > stop || stop > permutation.size()) throw nb::index_error("positions lie outside the permutation");
+  PoolVector<uint64_t> items;
+  if (!items.Resize(stop - start)) throw std::bad_alloc();
+  {
+    nb::gil_scoped_release release;
+    for (uint64_t position = start; position < stop; ++position) items[position - start] = permutation.At(position);
+  }
+  return ToArray(std::move(items));
+}
+
+uint64_t Checked(const Permutation& permutation, uint64_t index) {
+  if (index >= permutation.size()) throw nb::index_error("position lies outside the permutation");
+  return index;
+}
+
+}  // namespace
+
+nb::object ToPython(const Fault& fault, uint64_t resume) {
+  if (!fault) return nb::none();
+  return nb::cast(PyFault{fault, resume});
+}
+
+void BindFrames(nb::module_& m) {
+  nb::class_<PyFault>(m, "Fault", "What is wrong with a frame or a record, and where.")
+      .def_prop_ro("kind", [](const PyFault& f) { return FaultName(f.fault.kind); })
+      .def_prop_ro("offset", [](const PyFault& f) { return f.fault.offset; })
+      .def_prop_ro("stored", [](const PyFault& f) { return f.fault.stored; })
+      .def_prop_ro("computed", [](const PyFault& f) { return f.fault.computed; })
+      .def_prop_ro("column", [](const PyFault& f) { return f.fault.column; })
+      .def_prop_ro("resume", [](const PyFault& f) { return f.resume; },
+                   "End of the faulty frame where its length can be believed, else 0.");
+
+  m.def("crc32c", &Crc, nb::arg("data"), nb::arg("crc") = 0, "CRC-32C of a buffer, continuing `crc`.");
+  m.def("masked_crc32c", [](nb::handle data) { return MaskCrc(Crc(data, 0)); }, nb::arg("data"),
+        "CRC-32C of a buffer as a frame stores it.");
+  m.def("crc32c_variants", &VariantNames, "Variants this machine runs, slowest first.");
+  m.def("crc32c_with", &CrcWith, nb::arg("variant"), nb::arg("data"), "CRC-32C by a named variant.");
+
+  m.def("check_frames", &CheckFramesPy, nb::arg("data"), nb::arg("start"), nb::arg("stop"), nb::arg("max_frames"),
+        nb::arg("verify"), "Step over frames: (num_frames, next, Fault or None).",
+           nb::sig("def check_frames(data: object, start: int, stop: int, max_frames: int, verify: str) -> tuple[int, int, Fault | None]"));
+  m.def("index_frames", &IndexFramesPy, nb::arg("data"), nb::arg("start"), nb::arg("stop"), nb::arg("max_frames"),
+        nb::arg("verify"), "Offsets of frames: (offsets, next, Fault or None).",
+           nb::sig("def index_frames(data: object, start: int, stop: int, max_frames: int, verify: str) -> tuple[numpy.typing.NDArray[numpy.uint64], int, Fault | None]"));
+  m.def("find_next_frame", &FindNextFramePy, nb::arg("data"), nb::arg("start"), nb::arg("stop"), nb::arg("is_final"),
+        "The first frame from `start` whose two checksums hold: (found, offset).",
+           nb::sig("def find_next_frame(data: object, start: int, stop: int, is_final: bool) -> tuple[bool, int]"));
+  m.def("read_frames", &ReadFramesPy, nb::arg("data"), nb::arg("start"), nb::arg("stop"), nb::arg("max_frames"),
+        nb::arg("max_nbytes"), nb::arg("verify"), "Records of a run of frames: (list of bytes, next, Fault or None).",
+           nb::sig("def read_frames(data: object, start: int, stop: int, max_frames: int, max_nbytes: int, verify: str) -> tuple[list[bytes], int, Fault | None]"));
+  m.def("read_frames_at", &ReadFramesAtPy, nb::arg("data"), nb::arg("offsets"), nb::arg("verify"),
+        "Records of the frames at `offsets`: (list of bytes, Fault or None).",
+           nb::sig("def read_frames_at(data: object, offsets: numpy.typing.NDArray[numpy.uint64], verify: str) -> tuple[list[bytes], Fault | None]"));
+  m.def("read_frame_at", &ReadFrameAtPy, nb::arg("data"), nb::arg("offset"), nb::arg("verify"),
+        "The record of the frame at `offset`, or its Fault.",
+           nb::sig("def read_frame_at(data: object, offset: int, verify: str) -> bytes | Fault"));
+  m.def("frame_records", &FrameRecordsPy, nb::arg("records"), "Records as frames, one after the other.",
+           nb::sig("def frame_records(records: typing.Sequence[bytes | bytearray | memoryview]) -> bytes"));
+
+  nb::class_<Permutation>(m, "Permutation", "A keyed order of [0, size), computed, never stored.")
+      .def("__init__", [](Permutation* self, uint64_t size, uint64_t key) {
+        if (size == 0) throw nb::value_error("a permutation needs at least one item");
+        new (self) Permutation(size, key);
+      }, nb::arg("size"), nb::arg("key"))
+      .def("at", [](const Permutation& p, uint64_t i) { return p.At(Checked(p, i)); }, nb::arg("position"))
+      .def("at_range", &PermuteRange, nb::arg("start"), nb::arg("stop"),
+           nb::sig("def at_range(self, start: int, stop: int) -> numpy.typing.NDArray[numpy.uint64]"))
+      .def("position_of", [](const Permutation& p, uint64_t i) { return p.PositionOf(Checked(p, i)); }, nb::arg("item"))
+      .def_prop_ro("size", &Permutation::size);
+}
+
+}  // namespace tfrkit

@@ -1,0 +1,11 @@
+// tfrkit._core: the native core as Python sees it. Functions convert arguments, let go of the
+// interpreter lock, call the core and wrap the result; decisions are made on either side, not here.
+#include "bindings/buffers.h"
+
+NB_MODULE(_core, m) {
+  nanobind::set_leak_warnings(false);
+  tfrkit::BindFrames(m);
+  tfrkit::BindFrameTable(m);
+  tfrkit::BindColumns(m);
+  tfrkit::BindRows(m);
+}

@@ -1,0 +1,396 @@
+// Rows and columns of Python values into framed Examples.
+//
+// Only values that fit one of Example's three lists without a second thought are taken here: exact
+// ints, floats that float32 holds, bytes, str, and flat lists of these. Everything else is handed to
+// a Python callable, which decides or raises with words.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "bindings/buffers.h"
+#include "core/example_writer.h"
+#include "core/frame_writer.h"
+
+namespace tfrkit {
+
+namespace {
+
+const char* KindName(Kind kind) {
+  switch (kind) {
+    case Kind::kBytes: return "bytes";
+    case Kind::kFloat: return "float";
+    case Kind::kInt64: return "int64";
+    default: return "unset";
+  }
+}
+
+Kind ParseKind(std::string_view name) {
+  for (const Kind kind : {Kind::kBytes, Kind::kFloat, Kind::kInt64, Kind::kUnset}) {
+    if (name == KindName(kind)) return kind;
+  }
+  throw nb::value_error("a feature kind is 'bytes', 'float', 'int64' or 'unset'");
+}
+
+// The name of a feature as bytes; names that are not UTF-8 travel as surrogate escapes.
+std::string EncodeName(nb::handle key) {
+  if (!PyUnicode_Check(key.ptr())) throw nb::type_error("a feature name must be a str");
+  nb::object encoded = nb::steal(PyUnicode_AsEncodedString(key.ptr(), "utf-8", "surrogateescape"));
+  if (!encoded.is_valid()) nb::raise_python_error();
+  const auto bytes = nb::borrow<nb::bytes>(encoded);
+  return {bytes.c_str(), bytes.size()};
+}
+
+// Values of the features of one row, kept together so that a row allocates nothing once warm.
+class ValueArena {
+ public:
+  struct Range {
+    Kind kind = Kind::kUnset;
+    size_t start = 0;
+    size_t count = 0;
+  };
+
+  void Clear() {
+    ints_.clear();
+    floats_.clear();
+    views_.clear();
+    kept_.clear();
+  }
+
+  FeatureValue Resolve(const Range& range) const {
+    FeatureValue value{range.kind, {}, {}, {}};
+    switch (range.kind) {
+      case Kind::kInt64: value.ints = {ints_.data() + range.start, range.count}; break;
+      case Kind::kFloat: value.floats = {floats_.data() + range.start, range.count}; break;
+      case Kind::kBytes: value.bytes = {views_.data() + range.start, range.count}; break;
+      default: break;
+    }
+    return value;
+  }
+
+  // Takes a Python value if it is plain; after false nothing refers to what was pushed.
+  bool TakePlain(PyObject* value, Kind expected, bool round_floats, Range* range) {
+    if (PyList_CheckExact(value) || PyTuple_CheckExact(value)) return TakeList(value, expected, round_floats, range);
+    *range = Begin(ItemKind(value));
+    return range->kind != Kind::kUnset && PushItem(value, range, round_floats);
+  }
+
+  // Takes what the Python callable answered: (kind, buffer or list of bytes).
+  Range TakeCoerced(nb::handle answer) {
+    const auto pair = nb::cast<nb::tuple>(answer);
+    Range range = Begin(ParseKind(nb::cast<std::string>(pair[0])));
+    if (range.kind == Kind::kUnset) return range;
+    if (range.kind == Kind::kBytes) {
+      for (nb::handle item : nb::cast<nb::sequence>(pair[1])) {
+        if (!PushBytes(item.ptr(), &range)) throw nb::type_error("expected a list of bytes");
+        kept_.push_back(nb::borrow(item));
+      }
+      return range;
+    }
+    const Buffer buffer(pair[1]);
+    const ByteView bytes = buffer.bytes();
+    if (range.kind == Kind::kInt64) {
+      range.count = bytes.size() / sizeof(int64_t);
+      ints_.resize(range.start + range.count);
+      if (range.count != 0) std::memcpy(ints_.data() + range.start, bytes.data(), range.count * sizeof(int64_t));
+    } else {
+      range.count = bytes.size() / sizeof(float);
+      floats_.resize(range.start + range.count);
+      if (range.count != 0) std::memcpy(floats_.data() + range.start, bytes.data(), range.count * sizeof(float));
+    }
+    return range;
+  }
+
+ private:
+  Range Begin(Kind kind) const {
+    const size_t start = kind == Kind::kInt64 ? ints_.size() : kind == Kind::kFloat ? floats_.size() : views_.size();
+    return {kind, start, 0};
+  }
+
+  static Kind ItemKind(PyObject* item) {
+    if (PyLong_CheckExact(item) || PyBool_Check(item)) return Kind::kInt64;
+    if (PyFloat_CheckExact(item)) return Kind::kFloat;
+    if (PyBytes_CheckExact(item) || PyUnicode_CheckExact(item)) return Kind::kBytes;
+    return Kind::kUnset;
+  }
+
+  bool TakeList(PyObject* list, Kind expected, bool round_floats, Range* range) {
+    const bool is_list = PyList_CheckExact(list);
+    const Py_ssize_t count = is_list ? PyList_Size(list) : PyTuple_Size(list);
+    if (count == 0) {
+      *range = Begin(expected);
+      return expected != Kind::kUnset;  // an empty list alone does not say what it is empty of
+    }
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      PyObject* item = is_list ? PyList_GetItem(list, i) : PyTuple_GetItem(list, i);
+      if (i == 0) *range = Begin(ItemKind(item));
+      if (range->kind == Kind::kUnset || ItemKind(item) != range->kind || !PushItem(item, range, round_floats)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  bool PushItem(PyObject* item, Range* range, bool round_floats) {
+    switch (range->kind) {
+      case Kind::kInt64: {
+        int overflow = 0;
+        const long long value = PyLong_AsLongLongAndOverflow(item, &overflow);
+        if (overflow != 0) return false;
+        ints_.push_back(value);
+        break;
+      }
+      case Kind::kFloat: {
+        const double value = PyFloat_AsDouble(item);
+        if (std::abs(value) > std::numeric_limits<float>::max() && !std::isinf(value)) return false;
+        const float stored = static_cast<float>(value);
+        if (!round_floats && static_cast<double>(stored) != value && !std::isnan(value)) return false;
+        floats_.push_back(stored);
+        break;
+      }
+      default: return PushBytes(item, range);
+    }
+    ++range->count;
+    return true;
+  }
+
+  bool PushBytes(PyObject* item, Range* range) {
+    const char* data = nullptr;
+    Py_ssize_t size = 0;
+    if (PyBytes_Check(item)) {
+      char* bytes = nullptr;
+      if (PyBytes_AsStringAndSize(item, &bytes, &size) != 0) nb::raise_python_error();
+      data = bytes;
+    } else if (PyUnicode_Check(item)) {
+      data = PyUnicode_AsUTF8AndSize(item, &size);
+      if (data == nullptr) {
+        PyErr_Clear();  // a lone surrogate; the callable says so with the name of the feature
+        return false;
+      }
+    } else {
+      return false;
+    }
+    views_.emplace_back(reinterpret_cast<const uint8_t*>(data), static_cast<size_t>(size));
+    ++range->count;
+    return true;
+  }
+
+  std::vector<int64_t> ints_;
+  std::vector<float> floats_;
+  std::vector<ByteView> views_;
+  std::vector<nb::object> kept_;  // owners of views that no caller keeps alive
+};
+
+// What is known of one feature name.
+struct Slot {
+  std::string name;
+  Kind kind = Kind::kUnset;  // of the first value seen: a column is of one kind
+};
+
+class RowEncoder {
+ public:
+  RowEncoder(bool round_floats, nb::callable coerce) : round_floats_(round_floats), coerce_(std::move(coerce)) {}
+
+  // Appends one row as a framed Example and tells how many bytes wait to be taken.
+  size_t Write(nb::dict row) {
+    if (!MatchesLayout(row)) RebuildLayout(row);
+    arena_.Clear();
+    ranges_.resize(order_.size());
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    for (size_t i = 0; PyDict_Next(row.ptr(), &position, &key, &value) && i < slots_.size(); ++i) {
+      ranges_[i] = TakeValue(*slots_[i], key, value);
+    }
+    features_.clear();
+    for (const uint32_t i : order_) features_.push_back({slots_[i]->name, arena_.Resolve(ranges_[i])});
+    return Emit([this] { return AppendExample(features_, &pending_); });
+  }
+
+  // `context` holds (name, value) pairs, `lists` (name, frames) pairs, both sorted by encoded name.
+  size_t WriteSequence(nb::sequence context, nb::sequence lists) {
+    arena_.Clear();
+    std::vector<std::pair<Slot*, ValueArena::Range>> context_ranges;
+    for (nb::handle item : context) {
+      const auto pair = nb::cast<nb::tuple>(item);
+      Slot& slot = SlotOf(&known_, EncodeName(pair[0]));
+      context_ranges.emplace_back(&slot, TakeValue(slot, pair[0].ptr(), pair[1].ptr()));
+    }
+    std::vector<std::pair<Slot*, std::vector<ValueArena::Range>>> list_ranges;
+    for (nb::handle item : lists) {
+      const auto pair = nb::cast<nb::tuple>(item);
+      Slot& slot = SlotOf(&known_lists_, EncodeName(pair[0]));
+      auto& [_, frames] = list_ranges.emplace_back(&slot, std::vector<ValueArena::Range>{});
+      for (nb::handle frame : nb::cast<nb::sequence>(pair[1])) frames.push_back(TakeValue(slot, pair[0].ptr(), frame.ptr()));
+    }
+    features_.clear();
+    for (const auto& [slot, range] : context_ranges) features_.push_back({slot->name, arena_.Resolve(range)});
+    std::vector<std::vector<FeatureValue>> frames;
+    for (const auto& [_, ranges] : list_ranges) {
+      auto& values = frames.emplace_back();
+      for (const auto& range : ranges) values.push_back(arena_.Resolve(range));
+    }
+    std::vector<NamedFeatureList> named;
+    for (size_t i = 0; i < frames.size(); ++i) named.push_back({list_ranges[i].first->name, frames[i]});
+    return Emit([&] { return AppendSequenceExample(features_, named, &pending_); });
+  }
+
+  // Each column is (name, kind, values, byte_offsets, length, splits, presence), sorted by name.
+  // REQUIRES: the arrays agree with num_rows, as codec.columns makes sure.
+  size_t WriteColumns(nb::sequence columns, uint64_t num_rows) {
+    std::vector<std::unique_ptr<Buffer>> buffers;
+    std::vector<std::string> names;
+    std::vector<ColumnSource> sources;
+    names.reserve(nb::len(columns));  // the sources point into it
+    const auto data = [&buffers](nb::handle object) -> const void* {
+      if (object.is_none()) return nullptr;
+      return buffers.emplace_back(std::make_unique<Buffer>(object))->bytes().data();
+    };
+    for (nb::handle item : columns) {
+      const auto column = nb::cast<nb::tuple>(item);
+      const auto name = nb::cast<nb::bytes>(column[0]);
+      names.emplace_back(name.c_str(), name.size());
+      ColumnSource source;
+      source.name = names.back();
+      source.kind = ParseKind(nb::cast<std::string>(column[1]));
+      const void* values = data(column[2]);
+      source.ints = static_cast<const int64_t*>(values);
+      source.floats = static_cast<const float*>(values);
+      source.bytes = static_cast<const uint8_t*>(values);
+      source.byte_offsets = static_cast<const int64_t*>(data(column[3]));
+      source.length = nb::cast<int64_t>(column[4]);
+      source.splits = static_cast<const int64_t*>(data(column[5]));
+      source.presence = static_cast<const uint8_t*>(data(column[6]));
+      sources.push_back(source);
+    }
+    bool ok = false;
+    {
+      nb::gil_scoped_release release;
+      ok = AppendFramedExamples(sources, 0, num_rows, &pending_);
+    }
+    if (!ok) throw std::bad_alloc();
+    num_records_ += num_rows;
+    return pending_.size();
+  }
+
+  size_t WriteRecord(nb::handle record) {
+    const Buffer buffer(record);
+    if (!AppendFrame(buffer.bytes(), &pending_)) throw std::bad_alloc();
+    ++num_records_;
+    return pending_.size();
+  }
+
+  // The kind a feature has had so far, or None; with `kind`, sets it where there was none.
+  std::optional<std::string> KindOf(nb::handle name, std::optional<std::string> kind) {
+    Slot& slot = SlotOf(&known_, EncodeName(name));
+    if (slot.kind == Kind::kUnset && kind) slot.kind = ParseKind(*kind);
+    if (slot.kind == Kind::kUnset) return std::nullopt;
+    return KindName(slot.kind);
+  }
+
+  Array<uint8_t> Take() { return ToArray(std::exchange(pending_, {})); }
+  uint64_t num_records() const { return num_records_; }
+
+ private:
+  using Slots = std::unordered_map<std::string, std::unique_ptr<Slot>>;
+
+  static Slot& SlotOf(Slots* slots, const std::string& name) {
+    std::unique_ptr<Slot>& slot = (*slots)[name];
+    if (!slot) slot = std::make_unique<Slot>(Slot{name, Kind::kUnset});
+    return *slot;
+  }
+
+  bool MatchesLayout(nb::dict row) const {
+    if (row.size() != keys_.size()) return false;
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    for (size_t i = 0; PyDict_Next(row.ptr(), &position, &key, &value); ++i) {
+      if (key != keys_[i].ptr()) return false;
+    }
+    return true;
+  }
+
+  void RebuildLayout(nb::dict row) {
+    keys_.clear();
+    slots_.clear();
+    order_.clear();
+    std::vector<nb::object> keys;
+    for (auto [key, _] : row) {
+      slots_.push_back(&SlotOf(&known_, EncodeName(key)));
+      keys.push_back(nb::borrow(key));
+      order_.push_back(static_cast<uint32_t>(order_.size()));
+    }
+    std::sort(order_.begin(), order_.end(), [this](uint32_t a, uint32_t b) { return slots_[a]->name < slots_[b]->name; });
+    keys_ = std::move(keys);  // last: a row with a bad name leaves no layout behind
+  }
+
+  ValueArena::Range TakeValue(Slot& slot, PyObject* name, PyObject* value) {
+    if (value == Py_None) return {};
+    ValueArena::Range range;
+    if (!arena_.TakePlain(value, slot.kind, round_floats_, &range) ||
+        (slot.kind != Kind::kUnset && range.kind != slot.kind)) {
+      const nb::object expected = slot.kind == Kind::kUnset ? nb::none() : nb::cast(KindName(slot.kind));
+      range = arena_.TakeCoerced(coerce_(nb::handle(name), nb::handle(value), expected));
+    }
+    if (slot.kind == Kind::kUnset) slot.kind = range.kind;
+    return range;
+  }
+
+  template <class Append>
+  size_t Emit(Append&& append) {
+    size_t start = 0;
+    const size_t before = pending_.size();
+    if (!BeginFrame(&pending_, &start) || !append() || !FinishFrame(&pending_, start)) {
+      pending_.Truncate(before);
+      throw std::bad_alloc();
+    }
+    ++num_records_;
+    return pending_.size();
+  }
+
+  bool round_floats_;
+  nb::callable coerce_;
+  Slots known_, known_lists_;
+  // The layout of the row before: keys in dict order, their slots, and the order by name.
+  std::vector<nb::object> keys_;
+  std::vector<Slot*> slots_;
+  std::vector<uint32_t> order_;
+  // Scratch, kept warm.
+  ValueArena arena_;
+  std::vector<ValueArena::Range> ranges_;
+  std::vector<NamedFeature> features_;
+  PoolVector<uint8_t> pending_;
+  uint64_t num_records_ = 0;
+};
+
+}  // namespace
+
+void BindRows(nb::module_& m) {
+  nb::class_<RowEncoder>(m, "RowEncoder", "Rows in, frames out. One thread at a time.")
+      .def(nb::init<bool, nb::callable>(), nb::arg("round_floats"), nb::arg("coerce"),
+           nb::sig("def __init__(self, round_floats: bool, coerce: typing.Callable[[str, typing.Any, str | None], tuple[str, typing.Any]]) -> None"),
+           "`coerce(name, value, expected kind or None)` answers (kind, buffer or list of bytes) or raises.")
+      .def("write", &RowEncoder::Write, nb::arg("row"), "Append a row; how many bytes wait to be taken.",
+           nb::sig("def write(self, row: dict[str, typing.Any]) -> int"))
+      .def("write_sequence", &RowEncoder::WriteSequence, nb::arg("context"), nb::arg("lists"),
+           "Append a SequenceExample; how many bytes wait to be taken.",
+           nb::sig("def write_sequence(self, context: typing.Sequence[tuple[str, typing.Any]], lists: typing.Sequence[tuple[str, typing.Any]]) -> int"))
+      .def("write_columns", &RowEncoder::WriteColumns, nb::arg("columns"), nb::arg("num_rows"),
+           "Append many rows; how many bytes wait to be taken.",
+           nb::sig("def write_columns(self, columns: typing.Sequence[tuple[bytes, str, typing.Any, typing.Any, int, typing.Any, typing.Any]], num_rows: int) -> int"))
+      .def("write_record", &RowEncoder::WriteRecord, nb::arg("record"), "Append a record as it is.")
+      .def("kind_of", &RowEncoder::KindOf, nb::arg("name"), nb::arg("kind") = nb::none(),
+           "The kind a feature has had so far, or None; sets it where there was none.")
+      .def("take", &RowEncoder::Take, "The frames made so far, which are then forgotten here.",
+           nb::sig("def take(self) -> numpy.typing.NDArray[numpy.uint8]"))
+      .def_prop_ro("num_records", &RowEncoder::num_records);
+}
+
+}  // namespace tfrkit

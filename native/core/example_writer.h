@@ -1,0 +1,62 @@
+// Writing canonical Examples and SequenceExamples: keys sorted by bytes, lists packed, minimal
+// varints, so that equal rows are equal bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "core/bytes.h"
+#include "core/pool.h"
+#include "core/record_types.h"
+
+namespace tfrkit {
+
+// The values of one feature. kUnset writes a Feature with no list; an empty span writes an empty list.
+struct FeatureValue {
+  Kind kind = Kind::kUnset;
+  std::span<const int64_t> ints;
+  std::span<const float> floats;
+  std::span<const ByteView> bytes;
+};
+
+struct NamedFeature {
+  std::string_view name;
+  FeatureValue value;
+};
+
+struct NamedFeatureList {
+  std::string_view name;
+  std::span<const FeatureValue> frames;
+};
+
+// Appends the bytes of an Example to `out`. False when memory is exhausted.
+// REQUIRES: features sorted by name, no name twice.
+[[nodiscard]] bool AppendExample(std::span<const NamedFeature> features, PoolVector<uint8_t>* out);
+
+// REQUIRES: both sorted by name, no name twice in either.
+// An empty context is left out. `feature_lists` is always written, even empty,
+// so that the record stays recognisable as a SequenceExample.
+[[nodiscard]] bool AppendSequenceExample(std::span<const NamedFeature> context,
+                                         std::span<const NamedFeatureList> lists, PoolVector<uint8_t>* out);
+
+// One feature of many rows, to be written.
+struct ColumnSource {
+  std::string_view name;
+  Kind kind = Kind::kInt64;        // not kUnset
+  const int64_t* ints = nullptr;   // values of all rows, by kind
+  const float* floats = nullptr;
+  const uint8_t* bytes = nullptr;  // kBytes: value v is bytes[byte_offsets[v], byte_offsets[v + 1])
+  const int64_t* byte_offsets = nullptr;
+  int64_t length = 1;              // values per row, when splits is nullptr
+  const int64_t* splits = nullptr; // row r has values [splits[r], splits[r + 1])
+  const uint8_t* presence = nullptr;  // one Presence per row; nullptr: all present
+};
+
+// Appends rows [start, stop) as framed Examples. False when memory is exhausted.
+// REQUIRES: columns sorted by name, no name twice; offsets and splits non-decreasing and in bounds.
+[[nodiscard]] bool AppendFramedExamples(std::span<const ColumnSource> columns, uint64_t start, uint64_t stop,
+                                        PoolVector<uint8_t>* out);
+
+}  // namespace tfrkit

@@ -1,0 +1,33 @@
+// What a parser reports instead of throwing. Detection lives here; the decision to raise, skip or
+// list is made above the core.
+#pragma once
+
+#include <cstdint>
+
+namespace tfrkit {
+
+enum class FaultKind : uint8_t {
+  kNone = 0,
+  // Frames. `offset` is where the frame starts.
+  kTruncatedHeader,   // stored: bytes needed, computed: bytes left
+  kLengthChecksum,    // stored, computed: masked checksums of the length
+  kTruncatedPayload,  // stored: length the header claims, computed: bytes left after the header
+  kPayloadChecksum,   // stored, computed: masked checksums of the payload
+  // Records. `offset` is counted from the first byte of the record.
+  kWire,              // not a well-formed protobuf message of the expected type
+  kFeatureKind,       // stored: Kind found, computed: Kind wanted, column: which
+  kLength,            // stored: number of values found, computed: number wanted, column: which
+  kMissing,           // a required column is absent, or has no kind set; column: which
+};
+
+struct Fault {
+  FaultKind kind = FaultKind::kNone;
+  int32_t column = -1;
+  uint64_t offset = 0;
+  uint64_t stored = 0;
+  uint64_t computed = 0;
+
+  explicit operator bool() const { return kind != FaultKind::kNone; }
+};
+
+}  // namespace tfrkit

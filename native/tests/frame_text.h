@@ -1,0 +1,44 @@
+// Frames for tests, made without the code under test: the checksum here is a bit at a time.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+#include "tests/check.h"
+
+namespace tfrkit::test {
+
+inline uint32_t SlowMaskedCrc(ByteView bytes) {
+  uint32_t crc = ~0u;
+  for (const uint8_t byte : bytes) {
+    crc ^= byte;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78u : 0);
+  }
+  crc = ~crc;
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+}
+
+inline void AppendSlowHeader(uint64_t length, std::vector<uint8_t>* out) {
+  const size_t start = out->size();
+  out->resize(start + 12);
+  StoreLE64(out->data() + start, length);
+  StoreLE32(out->data() + start + 8, SlowMaskedCrc({out->data() + start, 8}));
+}
+
+inline void AppendSlowFrame(ByteView payload, std::vector<uint8_t>* out) {
+  AppendSlowHeader(payload.size(), out);
+  out->insert(out->end(), payload.begin(), payload.end());
+  out->resize(out->size() + 4);
+  StoreLE32(out->data() + out->size() - 4, SlowMaskedCrc(payload));
+}
+
+inline std::vector<uint8_t> SlowFrames(std::initializer_list<std::string_view> payloads) {
+  std::vector<uint8_t> out;
+  for (const std::string_view payload : payloads) AppendSlowFrame(View(payload), &out);
+  out.shrink_to_fit();
+  return out;
+}
+
+}  // namespace tfrkit::test

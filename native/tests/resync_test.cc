@@ -1,0 +1,126 @@
+#include "core/resync.h"
+
+#include <string>
+
+#include "core/frame_reader.h"
+#include "tests/check.h"
+#include "tests/frame_text.h"
+
+namespace tfrkit::test {
+namespace {
+
+void CheckResult(const ResyncResult& result, bool found, uint64_t offset) {
+  CHECK_EQ(result.found, found);
+  CHECK_EQ(result.offset, offset);
+}
+
+std::vector<uint8_t> Join(std::initializer_list<std::vector<uint8_t>> parts) {
+  std::vector<uint8_t> joined;
+  for (const auto& part : parts) joined.insert(joined.end(), part.begin(), part.end());
+  joined.shrink_to_fit();
+  return joined;
+}
+
+TEST(Resync, FrameAtTheOffsetItselfIsFound) {
+  const auto bytes = SlowFrames({"abc", "de"});
+  CheckResult(FindNextFrame(bytes, 0, true), true, 0);
+  CheckResult(FindNextFrame(bytes, 19, true), true, 19);
+}
+
+TEST(Resync, DamagedLengthLeadsToTheNextFrame) {
+  auto bytes = SlowFrames({"abc", "de", "f"});
+  bytes[1] ^= 0x40;
+  CheckResult(FindNextFrame(bytes, 0, true), true, 19);
+  CheckResult(FindNextFrame(bytes, 0, false), true, 19);
+}
+
+TEST(Resync, FrameBehindEveryAmountOfGarbageIsFound) {
+  Random random(1);
+  for (size_t size = 0; size < 100; ++size) {
+    const auto bytes = Join({random.Bytes(size), SlowFrames({"payload"}), random.Bytes(5)});
+    CheckResult(FindNextFrame(bytes, 0, true), true, size);
+    CheckResult(FindNextFrame(bytes, 0, false), true, size);
+  }
+}
+
+TEST(Resync, GarbageOnlyIsNotFoundAndLeavesRoomForAHeader) {
+  const auto bytes = ExactCopy(Random(2).Bytes(1000));
+  CheckResult(FindNextFrame(bytes, 0, true), false, 1000);
+  CheckResult(FindNextFrame(bytes, 0, false), false, 1000 - 11);
+  for (size_t size = 0; size < 12; ++size) {
+    const auto few = ExactCopy({bytes.data(), size});
+    CheckResult(FindNextFrame(few, 0, false), false, 0);
+    CheckResult(FindNextFrame(few, 0, true), false, size);
+    CheckResult(FindNextFrame(few, size, false), false, size);
+  }
+}
+
+TEST(Resync, FrameCutByTheSpanStopsTheSearchUntilFinal) {
+  const auto whole = Join({{9, 9, 9}, SlowFrames({std::string(50, 'x')}), SlowFrames({"in"})});
+  for (size_t size = 3 + 12; size < 3 + 66; ++size) {
+    const auto cut = ExactCopy({whole.data(), size});
+    CheckResult(FindNextFrame(cut, 0, false), false, 3);
+    CheckResult(FindNextFrame(cut, 0, true), false, size);
+  }
+  CheckResult(FindNextFrame(whole, 0, false), true, 3);
+}
+
+TEST(Resync, WholeFrameAfterACutOneIsFoundWhenFinal) {
+  std::vector<uint8_t> bytes;
+  AppendSlowHeader(1'000'000, &bytes);
+  const auto joined = Join({bytes, SlowFrames({"abc"})});
+  CheckResult(FindNextFrame(joined, 0, false), false, 0);
+  CheckResult(FindNextFrame(joined, 0, true), true, 12);
+}
+
+TEST(Resync, LengthThatNoFileHoldsIsPassedOver) {
+  for (const uint64_t length : {UINT64_MAX, uint64_t{1} << 63, (uint64_t{1} << 56) + 1}) {
+    std::vector<uint8_t> bytes;
+    AppendSlowHeader(length, &bytes);
+    const auto joined = Join({bytes, SlowFrames({"abc"})});
+    CheckResult(FindNextFrame(joined, 0, false), true, 12);
+  }
+}
+
+TEST(Resync, RightLengthChecksumWithWrongPayloadIsPassedOver) {
+  auto bad = SlowFrames({"abcdef"});
+  bad[14] ^= 1;
+  const auto bytes = Join({bad, SlowFrames({"g"})});
+  CheckResult(FindNextFrame(bytes, 0, true), true, bad.size());
+}
+
+TEST(Resync, FrameInsideAPayloadIsNotSteppedInto) {
+  const auto inner = SlowFrames({"inner"});
+  const auto bytes = SlowFrames({std::string(inner.begin(), inner.end())});
+  CheckResult(FindNextFrame(bytes, 0, true), true, 0);
+}
+
+// A header every 12 bytes, each claiming all that follows: 40 thousand payloads of up to 480 KB
+// would be 10 GB of checksums if each were read from its start.
+TEST(Resync, HostileHeadersCostLinearTimeAndTheTrueFrameIsFound) {
+  constexpr size_t kNumHeaders = 40'000;
+  const auto frame = SlowFrames({std::string(20'000, 'p')});
+  const size_t size = kNumHeaders * 12 + frame.size();
+  std::vector<uint8_t> bytes;
+  for (size_t i = 0; i < kNumHeaders; ++i) AppendSlowHeader(size - (i + 1) * 12 - 4, &bytes);
+  bytes.insert(bytes.end(), frame.begin(), frame.end());
+  CheckResult(FindNextFrame(bytes, 0, true), true, kNumHeaders * 12);
+  bytes.back() ^= 1;
+  CheckResult(FindNextFrame(bytes, 0, true), false, bytes.size());
+}
+
+TEST(Resync, LargeFrameAfterHostileHeadersIsFoundByPrefixes) {
+  // The true frame is itself checked through prefix checksums here, for several alignments.
+  for (const size_t num_headers : {200u, 1001u, 5003u}) {
+    const auto payload = Random(num_headers).Bytes(1'000'003);
+    std::vector<uint8_t> bytes;
+    const size_t size = num_headers * 12 + payload.size() + 16;
+    for (size_t i = 0; i < num_headers; ++i) AppendSlowHeader(size - (i + 1) * 12 - 4, &bytes);
+    AppendSlowFrame(payload, &bytes);
+    bytes.shrink_to_fit();
+    CheckResult(FindNextFrame(bytes, 0, true), true, num_headers * 12);
+  }
+}
+
+}  // namespace
+}  // namespace tfrkit::test

@@ -1,0 +1,32 @@
+"""Build, read, check and train from TFRecord files, without TensorFlow.
+
+>>> import tfrkit as tfr
+>>> with tfr.Writer("digits.tfrecord") as w:
+...     w.write({"data": 7, "label": 1})
+>>> ds = tfr.open("digits.tfrecord")
+>>> ds[0]
+{'data': 7, 'label': 1}
+"""
+
+from tfrkit import errors
+from tfrkit.codec.columns import BytesColumn, Ragged
+from tfrkit.dataset import Dataset
+from tfrkit.dataset import open_dataset as open
+from tfrkit.errors import TfrkitError
+from tfrkit.features.schema import Schema
+from tfrkit.features.spec import Spec
+from tfrkit.ops.verify import verify
+from tfrkit.writer import Writer
+
+__all__ = [
+    "BytesColumn",
+    "Dataset",
+    "Ragged",
+    "Schema",
+    "Spec",
+    "TfrkitError",
+    "Writer",
+    "errors",
+    "open",
+    "verify",
+]

@@ -1,0 +1,23 @@
+"""Optional packages: imported when they are needed, explained when they are not there."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+def import_or_explain(name: str, extra: str) -> ModuleType:
+    """The module `name`, or an ImportError with the command that installs it.
+
+    `extra` is the extra of tfrkit that brings it. Only the absence of the package itself is explained: a package
+    that is there and fails to import fails with its own words.
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        package = name.partition(".")[0]
+        if error.name is None or error.name.partition(".")[0] != package:
+            raise
+        raise ImportError(
+            f"{package} is not installed\n  install it: pip install 'tfrkit[{extra}]'", name=error.name
+        ) from error

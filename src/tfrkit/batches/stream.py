@@ -1,0 +1,138 @@
+"""Batches in file order, on one thread or several."""
+
+from __future__ import annotations
+
+import queue
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from tfrkit import _native
+from tfrkit.codec.decode import Batch, Decoder
+from tfrkit.container.faults import fault_to_error
+from tfrkit.container.records import FrameStream, Policy
+from tfrkit.container.shards import Shard
+from tfrkit.storage.base import ByteSource
+
+SizedBatch = tuple[Batch, int]
+"""A batch and its number of rows, which a batch of no features does not tell."""
+
+
+def read_batches(
+    shards: Sequence[Shard], decoder: Decoder, policy: Policy, *, batch_size: int, drop_last: bool, threads: int
+) -> Iterator[SizedBatch]:
+    """Yield batches of `batch_size` rows in file order, running on from one shard into the next.
+
+    With `on_error="skip"` one thread is used: how many frames make a batch is known only once they are decoded.
+    """
+    if threads == 1 or policy.on_error == "skip":
+        batches = _read_serial(shards, decoder, policy, batch_size)
+    else:
+        batches = _read_threaded(shards, decoder, policy, batch_size, threads)
+    for batch, num_rows in batches:
+        if num_rows == batch_size or not drop_last:
+            yield batch, num_rows
+
+
+def _read_serial(shards: Sequence[Shard], decoder: Decoder, policy: Policy, batch_size: int) -> Iterator[SizedBatch]:
+    builder = decoder.new_builder()
+
+    def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
+        return builder.append_frames(data, start, stop, batch_size - builder.num_rows, policy.verify)
+
+    for shard in shards:
+        stream = FrameStream(shard, policy, columns=decoder.column_names)
+        while stream.step(consume):
+            if builder.num_rows == batch_size:
+                yield decoder.take_batch(builder), batch_size
+    if builder.num_rows:
+        num_rows = builder.num_rows
+        yield decoder.take_batch(builder), num_rows
+
+
+class _Stretch:
+    """A run of frames of one shard that belongs to a batch."""
+
+    __slots__ = ("data", "num_frames", "offset", "record", "shard", "start", "stop")
+
+    def __init__(
+        self, shard: str, data: ByteSource, start: int, stop: int, num_frames: int, record: int, offset: int
+    ) -> None:
+        self.shard = shard
+        self.data = data
+        self.start = start
+        self.stop = stop
+        self.num_frames = num_frames
+        self.record = record
+        self.offset = offset
+
+
+def _cut_batches(shards: Sequence[Shard], policy: Policy, batch_size: int) -> Iterator[list[_Stretch]]:
+    """Walk the headers only and say which frames make each batch."""
+    batch: list[_Stretch] = []
+    missing = batch_size
+
+    def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
+        verify = "none" if policy.verify == "none" else "lengths"
+        num_frames, next_start, fault = _native.check_frames(data, start, stop, missing, verify)
+        if num_frames:
+            batch.append(_Stretch(name, data, start, next_start, num_frames, stream.record, stream.offset))
+        return num_frames, next_start, fault
+
+    for shard in shards:
+        name = shard.name
+        stream = FrameStream(shard, policy)
+        while stream.step(consume):
+            missing -= batch[-1].num_frames
+            if missing == 0:
+                yield batch
+                batch, missing = [], batch_size
+    if batch:
+        yield batch
+
+
+def _read_threaded(
+    shards: Sequence[Shard], decoder: Decoder, policy: Policy, batch_size: int, threads: int
+) -> Iterator[SizedBatch]:
+    builders: queue.SimpleQueue[_native.ColumnBuilder] = queue.SimpleQueue()
+    for _ in range(threads + 1):
+        builders.put(decoder.new_builder())
+
+    def decode(stretches: list[_Stretch]) -> SizedBatch:
+        builder = builders.get()
+        try:
+            for part in stretches:
+                num_rows, next_start, fault = builder.append_frames(
+                    part.data, part.start, part.stop, part.num_frames, policy.verify
+                )
+                if fault is not None:
+                    raise fault_to_error(
+                        fault,
+                        shard=part.shard,
+                        record=part.record + num_rows,
+                        offset=part.offset + next_start - part.start,
+                        columns=decoder.column_names,
+                    )
+            num_rows = builder.num_rows
+            return decoder.take_batch(builder), num_rows
+        except BaseException:
+            builder.finish()
+            raise
+        finally:
+            builders.put(builder)
+
+    ahead = 2 * threads
+    pending: deque[Future[SizedBatch]] = deque()
+    executor = ThreadPoolExecutor(threads, thread_name_prefix="tfrkit-batch")
+    try:
+        for stretches in _cut_batches(shards, policy, batch_size):
+            pending.append(executor.submit(decode, stretches))
+            if len(pending) > ahead:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        # Also when the consumer stops early: nothing may run on behind its back.
+        for future in pending:
+            future.cancel()
+        executor.shutdown(wait=True)

@@ -1,0 +1,148 @@
+"""What a dataset holds, found from its records."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tfrkit import _native
+from tfrkit.container.records import FrameStream, Policy
+from tfrkit.container.shards import Shard
+from tfrkit.errors import SchemaError, TfrkitError
+from tfrkit.features.infer import InferredSchema, infer_schema
+from tfrkit.features.schema import Schema, find_mismatches
+from tfrkit.features.spec import RecordKind
+from tfrkit.features.tfds_json import from_tfds
+from tfrkit.images.sniff import sniff_image
+from tfrkit.storage.base import ByteSource
+
+# A schema is inferred from all records of a small dataset, and from this many, spread out, of a large one.
+_SAMPLE_RECORDS = 4096
+_SMALL_NBYTES = 32 << 20
+_PLACES = 16
+
+
+def kind_of_shapes(shapes: Mapping[str, int]) -> RecordKind:
+    """What all records are, from how many look like what; "mixed" where some are Examples and some are not."""
+    num_others = shapes["other"]
+    num_examples = sum(shapes.values()) - num_others - shapes["empty"]
+    if num_others:
+        return "mixed" if num_examples else "raw"
+    return "sequence_example" if shapes["sequence_example"] or shapes["loose_sequence"] else "example"
+
+
+@dataclass
+class Surveyed:
+    """Counts over records: how they look, and what their features are."""
+
+    survey: _native.Survey = field(default_factory=lambda: _native.Survey("sequence_example"))
+
+    def add_shard(self, shard: Shard, policy: Policy, *, max_records: int | None = None) -> int:
+        """Count the records of a shard, or the first `max_records`; how many there were."""
+        stream = FrameStream(shard, policy)
+
+        def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
+            left = 1 << 62 if max_records is None else max_records - stream.record
+            return self.survey.add_frames(data, start, stop, left, policy.verify)
+
+        while stream.record != max_records and stream.step(consume):
+            pass
+        return stream.record
+
+    @property
+    def decoded_kind(self) -> RecordKind:
+        """What to decode records as: Examples, where most are, so that the others are faults and not the rule."""
+        shapes = self.survey.shapes
+        num_others = shapes["other"]
+        if num_others >= max(1, sum(shapes.values()) - num_others):
+            return "raw"
+        return kind_of_shapes({**shapes, "other": 0})
+
+    def infer(self) -> InferredSchema:
+        """The schema of the records that are Examples."""
+        kind = self.decoded_kind
+        if kind == "raw":
+            return infer_schema("raw", 0, [])
+        stats: list[Any] = self.survey.features()
+        return infer_schema(kind, self.survey.num_records, stats, sniff=sniff_image)
+
+
+def find_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
+    """The schema of a dataset: inferred from many records, and refined by TFDS's features.json beside them."""
+    # Damage is for the reader to report; here it only means that a record says nothing about the schema.
+    lenient = Policy("none" if policy.verify == "none" else "all", "skip")
+    surveyed = Surveyed()
+    is_small = sum(shard.nbytes or 0 for shard in shards) <= _SMALL_NBYTES
+    per_shard = max(64, _SAMPLE_RECORDS // max(1, len(shards)))
+    for shard in shards:
+        if shard.nbytes is None:
+            raise SchemaError(
+                "expected a schema, records of a pipe can be read only once",
+                shard=shard.name,
+                hint="pass schema=, or read their bytes: for record in ds.records(): ...",
+            )
+        if is_small and shard.compression == "none":
+            surveyed.add_shard(shard, lenient)
+        elif shard.compression == "none":
+            _add_places(surveyed, shard, per_shard)
+        else:
+            surveyed.add_shard(shard, lenient, max_records=_SAMPLE_RECORDS if is_small else per_shard)
+    inferred = surveyed.infer().schema
+    return _refine_by_tfds(inferred, shards)
+
+
+def _add_places(surveyed: Surveyed, shard: Shard, num_records: int) -> None:
+    """Sample some records at places all over a shard; a place in the middle of a frame finds the next one."""
+    span = shard.reader.span()
+    assert span is not None
+    shard.reader.check_unchanged()
+    size = len(span)
+    for place in range(_PLACES):
+        start = size * place // _PLACES
+        found, offset = _native.find_next_frame(span, start, size, True)
+        if found:
+            surveyed.survey.add_frames(span, offset, size, max(1, num_records // _PLACES), "all")
+    shard.reader.release(0, size)
+
+
+def _refine_by_tfds(inferred: Schema, shards: Sequence[Shard]) -> Schema:
+    """Take from features.json what the records do not contradict."""
+    folders = {os.path.dirname(shard.name) for shard in shards}
+    if len(folders) != 1 or inferred.kind != "example":
+        return inferred
+    folder = folders.pop()
+    content = _read_json(os.path.join(folder, "features.json"))
+    if content is None:
+        return inferred
+    try:
+        said = from_tfds(content, read_text=lambda name: _read_text(os.path.join(folder, name))).schema
+    except TfrkitError:
+        return inferred
+    specs = {}
+    for name, spec in inferred.features.items():
+        wanted = said.features.get(name)
+        agrees = wanted is not None and not find_mismatches(Schema({name: wanted}), Schema({name: spec}))
+        specs[name] = wanted if agrees and wanted is not None else spec
+    return Schema(specs)
+
+
+def _read_text(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read(16 << 20)
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _read_json(path: str) -> object | None:
+    text = _read_text(path)
+    if text is None:
+        return None
+    try:
+        content: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return content

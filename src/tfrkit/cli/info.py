@@ -1,0 +1,91 @@
+"""`tfr info`: what is in there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfrkit.cli.options import FormatOption, Paths
+from tfrkit.cli.output import count_noun, print_line, print_result, print_table
+
+HELP = """Say what a dataset holds: records, kind, compression, features.
+
+\b
+  tfr info train.tfrecord
+  tfr info 'train-*' --format json
+
+Reads every record, checks it, and keeps counts; an index makes no difference.
+
+JSON: records, kind (example, sequence_example, raw or mixed), compression, files (path, bytes, compression,
+records, kind), features (name, type, present, min_length, max_length, meaning). JSON lines and CSV: features.
+"""
+
+COLUMNS = ("name", "type", "present", "min_length", "max_length", "meaning")
+FILE_COLUMNS = ("path", "bytes", "compression", "records", "kind")
+MAX_FILES = 20  # listed as text; the other formats list all
+
+
+def run(paths: Paths, format: FormatOption = "text") -> int:
+    """Print the files, then the features."""
+    from tfrkit.ops.describe import describe
+
+    result: dict[str, Any] = describe(paths).to_json()
+    print_result(
+        format,
+        document=lambda: result,
+        rows=lambda: result["features"],
+        columns=COLUMNS,
+        text=lambda: print_text(result),
+    )
+    return 0
+
+
+def print_text(result: dict[str, Any]) -> None:
+    """A summary, the files where there are several, the features."""
+    files, features = result["files"], result["features"]
+    print_line(summarize(result))
+    if len(files) > 1:
+        print_line("")
+        print_table(FILE_COLUMNS, map(to_file_cells, files[:MAX_FILES]), right=("bytes", "records"))
+        if len(files) > MAX_FILES:
+            print_line(f"… and {count_noun(len(files) - MAX_FILES, 'more file')}")
+    if features:
+        print_line("")
+        print_table(
+            ("feature", "type", "present", "length", "meaning"),
+            [to_feature_cells(feature, result["records"]) for feature in features],
+            right=("present",),
+        )
+
+
+def summarize(result: dict[str, Any]) -> str:
+    """The first line: how much of what."""
+    files = result["files"]
+    name = files[0]["path"] if len(files) == 1 else count_noun(len(files), "file")
+    nbytes = [file["bytes"] for file in files]
+    size = f", {count_noun(sum(nbytes), 'byte')}" if None not in nbytes else ""
+    if not result["records"]:
+        return f"{name}: no records{size}"
+    packed = "not compressed" if result["compression"] == "none" else result["compression"]
+    return f"{name}: {count_noun(result['records'], 'record')}, {KINDS[result['kind']]}, {packed}{size}"
+
+
+KINDS = {
+    "example": "tf.train.Example",
+    "sequence_example": "tf.train.SequenceExample",
+    "raw": "neither Example nor SequenceExample (read as raw bytes)",
+    "mixed": "of several kinds",
+}
+
+
+def to_file_cells(file: dict[str, Any]) -> tuple[object, ...]:
+    """One file of several."""
+    size = "" if file["bytes"] is None else f"{file['bytes']:,}"
+    return file["path"], size, file["compression"], f"{file['records']:,}", file["kind"]
+
+
+def to_feature_cells(feature: dict[str, Any], records: int) -> tuple[object, ...]:
+    """One feature: how often, how long, and what it seems to be."""
+    shortest, longest = feature["min_length"], feature["max_length"]
+    length = f"{shortest:,}" if shortest == longest else f"{shortest:,}..{longest:,}"
+    present = "all" if feature["present"] == records else f"{feature['present']:,} of {records:,}"
+    return feature["name"], feature["type"], present, length, feature["meaning"] or ""

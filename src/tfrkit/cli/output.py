@@ -1,0 +1,143 @@
+"""Printing results: the same rows as text, JSON, JSON lines or CSV.
+
+Results go to stdout, talk goes to stderr. Everything that may come from a file is made harmless here, in
+one place: a record that holds terminal control sequences must not be able to use them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+Format = Literal["text", "json", "jsonl", "csv"]
+Cells = Sequence[object]
+
+# C0 and C1 controls, line separators, marks that turn the direction of text, and halves of characters.
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def print_result(
+    format: Format,
+    *,
+    document: Callable[[], Any],
+    rows: Callable[[], Iterable[Mapping[str, Any]]],
+    text: Callable[[], None],
+    columns: Sequence[str] = (),
+) -> None:
+    """Print one result in the asked-for form.
+
+    `document` is the whole result for JSON, `rows` its lines for JSON lines and for CSV, whose header is
+    `columns`; `text` prints the form for people. Only what is needed is called.
+    """
+    if format == "text":
+        text()
+    elif format == "json":
+        print_json(document(), indent=2)
+    elif format == "jsonl":
+        for row in rows():
+            print_json(row)
+    else:
+        print_csv(columns, rows())
+
+
+def print_json(value: Any, *, indent: int | None = None) -> None:
+    """Print one JSON value; non-ASCII text stays readable where stdout can carry it."""
+    is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    text = json.dumps(value, indent=indent, ensure_ascii=not is_utf8, allow_nan=False)
+    # Outside strings JSON holds no such characters but the line feeds of an indent, so this stays the same JSON.
+    print(_UNSAFE.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text))
+
+
+def print_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print a header and one line per row; an absent value is an empty cell, a list or an object is JSON."""
+    import csv
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow([escape_controls(name) for name in columns])
+    for row in rows:
+        writer.writerow([_csv_cell(row.get(name)) for name in columns])
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Cells], *, right: Sequence[str] = ()) -> None:
+    """Print aligned columns; `right` names those aligned to the right.
+
+    On a terminal long cells are folded to its width; elsewhere every row is one line.
+    """
+    cells = [[escape_controls(str(cell)) for cell in row] for row in rows]
+    if sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+        _print_rich_table(columns, cells, right)
+        return
+    widths = [
+        max(len(name), *(len(row[at]) for row in cells)) if cells else len(name) for at, name in enumerate(columns)
+    ]
+    for row in [list(columns), *cells]:
+        pieces = [
+            cell.rjust(width) if name in right else cell.ljust(width)
+            for cell, width, name in zip(row, widths, columns, strict=True)
+        ]
+        print("  ".join(pieces).rstrip())
+
+
+def print_line(text: str) -> None:
+    """Print one line of a result meant for people."""
+    print(escape_controls(text))
+
+
+def say(text: str) -> None:
+    """Talk to the user on stderr; a message may have several lines."""
+    print("\n".join(map(escape_controls, text.split("\n"))), file=sys.stderr)
+
+
+def escape_controls(text: str) -> str:
+    """The text with everything that could move a cursor or hide other text made visible.
+
+    Example:
+        >>> escape_controls("a\\x1b[31mb")
+        'a\\\\x1b[31mb'
+    """
+    return _UNSAFE.sub(_escape_one, text)
+
+
+def count_noun(number: int, noun: str) -> str:
+    """A number and its noun, in the plural where that is due.
+
+    Example:
+        >>> count_noun(1, "record"), count_noun(12000, "record")
+        ('1 record', '12,000 records')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _escape_one(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return _NAMED.get(match[0]) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+def _csv_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return escape_controls(value)
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    return escape_controls(json.dumps(value, ensure_ascii=False))
+
+
+def _print_rich_table(columns: Sequence[str], cells: list[list[str]], right: Sequence[str]) -> None:
+    # Rich honours NO_COLOR and the width of the terminal by itself.
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for name in columns:
+        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    for row in cells:
+        # Text, not str: a cell such as "[red]" is data, not markup.
+        table.add_row(*map(Text, row))
+    Console(file=sys.stdout, markup=False, highlight=False).print(table)

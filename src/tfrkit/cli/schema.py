@@ -1,0 +1,61 @@
+"""`tfr schema`: the schema in the words of another program."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+import typer
+
+from tfrkit.cli.options import FormatOption, OnePath
+from tfrkit.cli.output import escape_controls, print_result
+
+HELP = """Print the schema in the words of another program.
+
+\b
+  tfr schema train.tfrecord
+  tfr schema train.tfrecord --as tf > spec.py
+
+\b
+--as json     tfrkit's own form
+     tfds     features.json of TensorFlow Datasets
+     pbtxt    schema.pbtxt of TensorFlow Metadata
+     arrow    the Arrow schema (needs pyarrow)
+     tf       a ready tf.io.parse_example spec
+     dali     a ready DALI reader
+     vahidk   a description for the tfrecord package
+
+The schema is found from the records, or read from a features.json beside them. An index makes no difference.
+
+JSON: as, schema (an object for json and tfds, otherwise text).
+"""
+
+COLUMNS = ("as", "schema")
+
+Style = Literal["json", "tfds", "pbtxt", "arrow", "tf", "dali", "vahidk"]
+As = Annotated[Style, typer.Option("--as", metavar="json|tfds|pbtxt|arrow|tf|dali|vahidk", help="Whose words to use.")]
+
+
+def run(path: OnePath, style: As = "json", format: FormatOption = "text") -> int:
+    """Print the schema as text, ready to be saved."""
+    from tfrkit.ops.print_schema import print_schema
+
+    text = print_schema(path, style)
+    print_result(
+        format,
+        document=lambda: to_document(style, text),
+        rows=lambda: [to_document(style, text)],
+        columns=COLUMNS,
+        text=lambda: print_text(text),
+    )
+    return 0
+
+
+def to_document(style: Style, text: str) -> dict[str, Any]:
+    """The schema with its style; what is JSON already is not wrapped a second time."""
+    return {"as": style, "schema": json.loads(text) if style in ("json", "tfds") else text}
+
+
+def print_text(text: str) -> None:
+    """The schema's own lines; feature names in it come from the file."""
+    print("\n".join(map(escape_controls, text.rstrip("\n").split("\n"))))

@@ -1,0 +1,151 @@
+"""Columns: one feature of many records, dense, ragged or bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from tfrkit._types import Int64Array, UInt8Array
+
+# Presence of a feature in one row.
+ABSENT, UNSET, PRESENT = 0, 1, 2
+
+Column = Any
+"""A NumPy array, `BytesColumn` or `Ragged`, with as many rows as the batch."""
+
+
+class BytesColumn(Sequence[bytes]):
+    """One bytes value a row, kept in one buffer: value `i` is `data[offsets[i]:offsets[i + 1]]`.
+
+    Acts as a sequence of bytes. `data` and `offsets` are what Arrow calls large_binary.
+
+    Example:
+        >>> column = BytesColumn.from_values([b"ab", b"", b"c"])
+        >>> column[0], column[-1], len(column)
+        (b'ab', b'c', 3)
+    """
+
+    __slots__ = ("data", "offsets", "presence")
+
+    def __init__(self, data: UInt8Array, offsets: Int64Array, presence: UInt8Array | None = None) -> None:
+        self.data = data
+        self.offsets = offsets
+        self.presence = presence
+
+    @classmethod
+    def from_values(cls, values: Iterable[bytes | str]) -> BytesColumn:
+        """Join bytes (or str, as UTF-8) into one buffer."""
+        encoded = [v.encode() if isinstance(v, str) else v for v in values]
+        offsets = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(v) for v in encoded], out=offsets[1:])
+        return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> BytesColumn: ...
+    def __getitem__(self, index: int | slice) -> bytes | BytesColumn:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step != 1:
+                return BytesColumn.from_values([self[i] for i in range(start, stop, step)])
+            return BytesColumn(self.data, self.offsets[start : max(start, stop) + 1])
+        if index < 0:
+            index += len(self)
+        if not 0 <= index < len(self):
+            raise IndexError(f"row {index} of {len(self)}")
+        return self.data[self.offsets[index] : self.offsets[index + 1]].tobytes()
+
+    def __iter__(self) -> Iterator[bytes]:
+        view = self.data.data
+        offsets = self.offsets.tolist()
+        for start, stop in pairwise(offsets):
+            yield view[start:stop].tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, (BytesColumn, list, tuple)):
+            return list(self) == list(other)
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def lengths(self) -> Int64Array:
+        """Size of each value in bytes."""
+        return np.diff(self.offsets)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        array = np.empty(len(self), object)
+        array[:] = list(self)
+        return array if dtype is None else array.astype(dtype)
+
+    def __repr__(self) -> str:
+        return f"BytesColumn({len(self)} values, {int(self.offsets[-1] - self.offsets[0])} bytes)"
+
+
+class Ragged(Sequence[Any]):
+    """Rows of different lengths: row `i` is `values[row_splits[i]:row_splits[i + 1]]`.
+
+    `values` is an array, a `BytesColumn`, or again a `Ragged` (frames of values). `presence`, where it
+    is not None, tells a feature that was absent (0) or had no kind set (1) from an empty list (2).
+
+    Example:
+        >>> ragged = Ragged(np.array([1, 2, 3]), np.array([0, 2, 2, 3]))
+        >>> [row.tolist() for row in ragged]
+        [[1, 2], [], [3]]
+    """
+
+    __slots__ = ("presence", "row_splits", "values")
+
+    def __init__(self, values: Column, row_splits: Int64Array, presence: UInt8Array | None = None) -> None:
+        self.values = values
+        self.row_splits = row_splits
+        self.presence = presence
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Any], dtype: npt.DTypeLike = np.int64) -> Ragged:
+        """Join rows of numbers."""
+        arrays = [np.asarray(row, dtype) for row in rows]
+        splits = np.zeros(len(arrays) + 1, np.int64)
+        np.cumsum([len(a) for a in arrays], out=splits[1:])
+        return cls(np.concatenate(arrays) if arrays else np.empty(0, dtype), splits)
+
+    def __len__(self) -> int:
+        return len(self.row_splits) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> Ragged: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step != 1:
+                raise ValueError(f"a slice of a ragged column has step 1, got {step}")
+            presence = None if self.presence is None else self.presence[start:stop]
+            return Ragged(self.values, self.row_splits[start : max(start, stop) + 1], presence)
+        if index < 0:
+            index += len(self)
+        if not 0 <= index < len(self):
+            raise IndexError(f"row {index} of {len(self)}")
+        return self.values[int(self.row_splits[index]) : int(self.row_splits[index + 1])]
+
+    def __iter__(self) -> Iterator[Any]:
+        splits = self.row_splits.tolist()
+        for start, stop in pairwise(splits):
+            yield self.values[start:stop]
+
+    @property
+    def lengths(self) -> Int64Array:
+        """Number of values of each row."""
+        return np.diff(self.row_splits)
+
+    def __repr__(self) -> str:
+        return f"Ragged({len(self)} rows, {int(self.row_splits[-1] - self.row_splits[0])} values)"

@@ -1,0 +1,230 @@
+"""From the core's columns to batches and rows, as a schema says."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tfrkit import _native
+from tfrkit._types import Row
+from tfrkit.codec.columns import ABSENT, UNSET, BytesColumn, Column, Ragged
+from tfrkit.codec.tensor_proto import decode_tensor
+from tfrkit.errors import CodecError, ShapeError
+from tfrkit.features.schema import Schema, encode_name
+from tfrkit.features.spec import Spec
+
+Batch = dict[str, Any]
+"""Columns by feature name; for SequenceExamples {"context": columns, "feature_lists": columns}."""
+
+_NativeColumn = tuple[Any, Any, Any, Any]
+
+
+class Decoder:
+    """Decodes records of one schema. Share it between threads; make a builder for each."""
+
+    def __init__(self, schema: Schema) -> None:
+        if schema.kind not in ("example", "sequence_example"):
+            raise CodecError(
+                f"expected records that are Examples, got {schema.kind} records",
+                hint="read their bytes: for record in ds.records(): ...",
+            )
+        for name in schema.names:
+            schema.require_one_kind(name)
+        self._schema = schema
+        self._is_sequence = schema.kind == "sequence_example"
+        self._specs = [*schema.features.items(), *schema.feature_lists.items()]
+        self.column_names = [name for name, _ in self._specs]
+        self._native_specs = [
+            (encode_name(name), spec.kind, spec.is_list, spec.fixed_length) for name, spec in self._specs
+        ]
+
+    def new_builder(self) -> _native.ColumnBuilder:
+        return _native.ColumnBuilder(self._schema.kind, self._native_specs)
+
+    def take_batch(self, builder: _native.ColumnBuilder) -> Batch:
+        """Empty a builder into a batch."""
+        num_rows = builder.num_rows
+        columns = {}
+        native = builder.finish()
+        for (name, spec), column in zip(self._specs, native, strict=True):
+            if spec.is_list:
+                continue
+            columns[name] = _collate(name, spec, column, num_rows)
+        if not self._is_sequence:
+            return columns
+        lists = {}
+        for (name, spec), column in zip(self._specs, native, strict=True):
+            if spec.is_list:
+                lists[name] = _collate_frames(name, spec, column)
+        return {"context": columns, "feature_lists": lists}
+
+    def rows(self, batch: Batch, num_rows: int) -> list[Row]:
+        """The rows of a batch, with plain Python scalars."""
+        if not self._is_sequence:
+            return _rows_of(batch, self._schema.features, num_rows)
+        contexts = _rows_of(batch["context"], self._schema.features, num_rows)
+        lists = _rows_of(batch["feature_lists"], self._schema.feature_lists, num_rows)
+        return [{"context": c, "feature_lists": f} for c, f in zip(contexts, lists, strict=True)]
+
+
+def _collate(name: str, spec: Spec, column: _NativeColumn, num_rows: int) -> Column:
+    values, splits, _, presence = column
+    if spec.kind == "bytes":
+        values = BytesColumn(*values)
+    if spec.encoding != "list":
+        return _decode_arrays(name, spec, values, splits, presence)
+    values = _cast(spec, values)
+    length = spec.fixed_length
+    if length < 0:
+        return Ragged(values, splits, presence)
+    if spec.shape == ():
+        return values
+    if isinstance(values, BytesColumn):
+        return Ragged(values, np.arange(num_rows + 1, dtype=np.int64) * length)
+    return values.reshape(num_rows, *spec.shape)
+
+
+def _collate_frames(name: str, spec: Spec, column: _NativeColumn) -> Ragged:
+    values, splits, list_splits, presence = column
+    if spec.kind == "bytes":
+        values = BytesColumn(*values)
+    if spec.encoding != "list":
+        return Ragged(_decode_arrays(name, spec, values, splits, None), list_splits, presence)
+    values = _cast(spec, values)
+    if spec.fixed_length < 0:
+        values = Ragged(values, splits)
+    elif isinstance(values, BytesColumn):
+        if spec.shape != ():
+            num_frames = len(values) // spec.fixed_length if spec.fixed_length else int(list_splits[-1])
+            values = Ragged(values, np.arange(num_frames + 1, dtype=np.int64) * spec.fixed_length)
+    elif spec.shape != ():
+        values = values.reshape(int(list_splits[-1]), *spec.shape)
+    return Ragged(values, list_splits, presence)
+
+
+def _cast(spec: Spec, values: Column) -> Column:
+    """TFDS keeps bool, uint8 and the like in int64 lists and says so in its features.json."""
+    if spec.dtype is None or isinstance(values, BytesColumn) or values.dtype == spec.dtype:
+        return values
+    return values.astype(spec.dtype)
+
+
+def _decode_arrays(name: str, spec: Spec, values: BytesColumn, splits: Any, presence: Any) -> Column:
+    """Arrays kept as bytes: stacked where all have one shape, else a list of arrays, None where absent."""
+    if spec.encoding == "tensor_proto":
+        decode: Callable[[bytes], npt.NDArray[Any]] = decode_tensor
+    else:
+        decode = _raw_decoder(name, spec)
+    if splits is None:
+        if spec.encoding == "raw" and None not in spec.shape:
+            return _stack_raw(name, spec, values)
+        arrays = [decode(value) for value in values]
+        if None not in spec.shape and spec.dtype is not None:
+            return _stack(name, spec, arrays)
+        return arrays
+    starts = splits.tolist()
+    return [decode(values[start]) if stop > start else None for start, stop in pairwise(starts)]
+
+
+def _stack_raw(name: str, spec: Spec, values: BytesColumn) -> npt.NDArray[Any]:
+    dtype = np.dtype(spec.dtype)
+    nbytes = dtype.itemsize * math.prod(size or 0 for size in spec.shape)
+    wrong = np.flatnonzero(values.lengths != nbytes)
+    if len(wrong):
+        row = int(wrong[0])
+        raise ShapeError(
+            f"feature {name!r} expected {nbytes} bytes (shape {spec.shape}, {spec.dtype}), "
+            f"got {int(values.lengths[row])} in row {row} of the batch"
+        )
+    shape: tuple[Any, ...] = (len(values), *spec.shape)
+    return values.data.view(dtype).reshape(shape)
+
+
+def _stack(name: str, spec: Spec, arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    if not arrays:
+        dtype = object if spec.dtype == "string" else "uint16" if spec.dtype == "bfloat16" else spec.dtype
+        shape: Any = (0, *spec.shape)
+        return np.empty(shape, dtype)
+    for row, array in enumerate(arrays):
+        if array.shape != spec.shape or array.dtype != arrays[0].dtype:
+            raise ShapeError(
+                f"feature {name!r} expected shape {spec.shape}, {spec.dtype}, got {array.shape}, {array.dtype} "
+                f"in row {row} of the batch"
+            )
+    return np.stack(arrays)
+
+
+def _raw_decoder(name: str, spec: Spec) -> Callable[[bytes], npt.NDArray[Any]]:
+    dtype = np.dtype(spec.dtype)
+    unknown = spec.shape.count(None)
+    shape = tuple(-1 if size is None else size for size in spec.shape)
+
+    def decode(value: bytes) -> npt.NDArray[Any]:
+        if spec.encoding == "zlib":
+            limit = max(1 << 20, len(value) * 1032)
+            value = zlib.decompressobj().decompress(value, limit)
+        if len(value) % dtype.itemsize == 0:
+            array = np.frombuffer(value, dtype)
+            known = math.prod(size for size in spec.shape if size is not None)
+            if unknown == 0 and array.size == known:
+                return array.reshape(shape)
+            if unknown == 1 and known > 0 and array.size % known == 0:
+                return array.reshape(shape)
+            if unknown > 1:
+                return array
+        raise ShapeError(f"feature {name!r} expected bytes of {spec.dtype} with shape {spec.shape}, got {len(value)}")
+
+    return decode
+
+
+def _rows_of(columns: Mapping[str, Column], specs: Mapping[str, Spec], num_rows: int) -> list[Row]:
+    names = list(columns)
+    if not names:
+        return [{} for _ in range(num_rows)]
+    values = [_row_values(columns[name], specs[name]) for name in names]
+    has_absent = any(value is _MISSING for column in values for value in column)
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+    if has_absent:
+        rows = [{name: value for name, value in row.items() if value is not _MISSING} for row in rows]
+    return rows
+
+
+_MISSING: Any = object()
+
+
+def _row_values(column: Column, spec: Spec) -> list[Any]:
+    """One value a row; _MISSING where the key is absent."""
+    if isinstance(column, np.ndarray):
+        return column.tolist() if column.ndim == 1 and column.dtype != object else list(column)
+    if not isinstance(column, Ragged):
+        if isinstance(column, list):
+            return [_MISSING if value is None else value for value in column]
+        return list(column)
+    values = list(_plain_rows(column, spec))
+    if column.presence is not None:
+        states = column.presence.tolist()
+        values = [
+            _MISSING if state == ABSENT else None if state == UNSET else value
+            for state, value in zip(states, values, strict=True)
+        ]
+    return values
+
+
+def _plain_rows(column: Ragged, spec: Spec) -> Iterator[Any]:
+    is_optional_scalar = spec.shape == () and spec.optional and not spec.is_list and spec.encoding == "list"
+    for row in column:
+        if is_optional_scalar and len(row) == 1:
+            value = row[0]
+            yield value if isinstance(value, bytes) else value.item()
+        elif isinstance(row, BytesColumn):
+            yield list(row)
+        elif isinstance(row, Ragged):
+            yield [list(frame) if isinstance(frame, BytesColumn) else frame for frame in row]
+        else:
+            yield row

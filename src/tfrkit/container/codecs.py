@@ -1,0 +1,110 @@
+"""The libraries that inflate, under one interface. Nothing here decodes a stream by hand."""
+
+from __future__ import annotations
+
+import importlib
+import lzma
+import sys
+import zlib
+from typing import Any, Final, Literal, Protocol
+
+from isal import igzip_lib, isal_zlib
+
+Compression = Literal["none", "gzip", "zlib", "xz", "zstd"]
+
+COMPRESSIONS: Final[tuple[Compression, ...]] = ("none", "gzip", "zlib", "xz", "zstd")
+
+GZIP_MAGIC: Final = b"\x1f\x8b"
+XZ_MAGIC: Final = b"\xfd7zXZ\0"
+ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+
+# An .xz file names its dictionary size itself; -9 needs 65 MiB, a hostile one asks for 4 GiB.
+_XZ_MEMORY_LIMIT: Final = 256 << 20
+
+
+class Codec(Protocol):
+    """The interface that the bz2, lzma, ISA-L and zstd decompressors share."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes | memoryview, max_length: int) -> bytes: ...
+
+
+class CarefulInflate:
+    """zlib under the shared interface: slower than ISA-L, but loses at most one byte before damage.
+
+    ISA-L decodes up to 64 KiB ahead and keeps them when it meets damage. zlib gives all it has decoded, except in
+    the call that meets the damage: asked for one byte it is therefore fed one byte.
+    """
+
+    def __init__(self, wbits: int) -> None:
+        self._inflate = zlib.decompressobj(wbits)
+        self._tail = b""
+        self.needs_input = True
+
+    @property
+    def eof(self) -> bool:
+        return self._inflate.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inflate.unused_data + self._tail
+
+    def decompress(self, data: bytes | memoryview, max_length: int) -> bytes:
+        data = self._tail + bytes(data)
+        feed_nbytes = 1 if max_length == 1 else len(data)
+        piece = self._inflate.decompress(data[:feed_nbytes], max_length)
+        self._tail = self._inflate.unconsumed_tail + data[feed_nbytes:]
+        self.needs_input = not self._tail and len(piece) < max_length
+        return piece
+
+
+def import_zstd() -> Any:
+    """The zstd module, loaded on first use: few shards are zstd, and `import tfrkit` stays light."""
+    name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+    return importlib.import_module(name)
+
+
+def codec_errors(compression: Compression) -> tuple[type[Exception], ...]:
+    """What this compression's decompressors raise for damage."""
+    if compression == "zstd":
+        return (import_zstd().ZstdError,)
+    if compression == "xz":
+        return (lzma.LZMAError,)
+    return (zlib.error, isal_zlib.error)  # type: ignore[return-value]
+
+
+def explain_damage(error: Exception) -> str:
+    """What a decompressor found, without its prefix: "invalid block type"."""
+    reason = str(error).rsplit(": ", 1)[-1].strip().rstrip(".")
+    return reason[:1].lower() + reason[1:]
+
+
+def open_codec(compression: Compression, *, careful: bool = False) -> Codec:
+    """A decompressor that stands before a stream. A careful one gives every byte before damage."""
+    if compression == "gzip":
+        return CarefulInflate(31) if careful else igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+    if compression == "zlib":
+        return CarefulInflate(15) if careful else igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_ZLIB)
+    if compression == "xz":
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_LIMIT)
+    if compression == "zstd":
+        codec: Codec = import_zstd().ZstdDecompressor()
+        return codec
+    raise ValueError(f"compression must be one of {', '.join(COMPRESSIONS)}, got {compression!r}")
+
+
+def starts_member(head: bytes, compression: Compression) -> bool:
+    """Whether bytes behind a finished stream start another one. A cut-off magic counts as a start."""
+    if compression == "gzip":
+        return GZIP_MAGIC.startswith(head[:2])
+    if compression == "xz":
+        return XZ_MAGIC.startswith(head[:6])
+    if compression == "zstd":
+        is_skippable = head[0] & 0xF0 == 0x50 and b"\x2a\x4d\x18".startswith(head[1:4])
+        return is_skippable or ZSTD_MAGIC.startswith(head[:4])
+    return False

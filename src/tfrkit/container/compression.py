@@ -1,0 +1,338 @@
+"""Whole-stream compression of a shard: found by content, inflated in bounded memory."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from tfrkit import _native
+from tfrkit.container.codecs import (
+    COMPRESSIONS,
+    GZIP_MAGIC,
+    XZ_MAGIC,
+    ZSTD_MAGIC,
+    Codec,
+    Compression,
+    codec_errors,
+    explain_damage,
+    open_codec,
+    starts_member,
+)
+from tfrkit.container.deflate import Deflater, Level
+from tfrkit.errors import CompressionError
+from tfrkit.storage.base import ByteReader
+
+__all__ = [
+    "COMPRESSIONS",
+    "FRAME_HEADER_NBYTES",
+    "Compression",
+    "Deflater",
+    "InflateReader",
+    "Level",
+    "StoredFeed",
+    "detect_compression",
+    "holds_other_data",
+    "inflate_head",
+    "is_frame_header",
+    "is_zlib_header",
+]
+
+FRAME_HEADER_NBYTES: Final = 8 + 4  # length, masked crc of length
+
+# Measured on 200 MB of Examples: ISA-L keeps both buffers in the second-level cache at these sizes
+# (980 MB/s); with 1 MiB out it drops to 850, because every piece is then fresh memory.
+_FEED_NBYTES: Final = 64 << 10
+_PIECE_NBYTES: Final = 128 << 10
+# A member starts with a small feed that doubles: what a member leaves over is copied, so a file of a
+# million tiny members would otherwise copy the whole feed a million times.
+_FIRST_FEED_NBYTES: Final = 2 << 10
+_CAREFUL_FEED_NBYTES: Final = 4 << 10
+
+# Pages of the compressed file that lie this far behind are handed back.
+_RELEASE_NBYTES: Final = 16 << 20
+
+
+def is_frame_header(data: bytes) -> bool:
+    """Whether `data` starts with a length whose checksum holds."""
+    if len(data) < FRAME_HEADER_NBYTES:
+        return False
+    (stored,) = struct.unpack_from("<I", data, 8)
+    return bool(_native.masked_crc32c(data[:8]) == stored)
+
+
+def is_zlib_header(head: bytes) -> bool:
+    """Whether two bytes can start a zlib stream. One random pair in about 500 can."""
+    if len(head) < 2:
+        return False
+    method, flags = head[0], head[1]
+    uses_dictionary = bool(flags & 0x20)
+    return method & 0x0F == 8 and method >> 4 <= 7 and (method << 8 | flags) % 31 == 0 and not uses_dictionary
+
+
+def detect_compression(head: bytes) -> Compression | None:
+    """How a shard is compressed, told by its first bytes; None if they fit nothing.
+
+    `head` is the start of the file: 4 KiB are plenty, the whole file if it is shorter. No bytes at all are
+    an uncompressed shard of no records. gzip, xz and zstd go by their magic only: see `holds_other_data`.
+    """
+    if not head or is_frame_header(head):
+        return "none"
+    if head.startswith(GZIP_MAGIC):
+        return "gzip"
+    if head.startswith(XZ_MAGIC):
+        return "xz"
+    if head.startswith(ZSTD_MAGIC):
+        return "zstd"
+    # Two bytes are a weak sign, so the zlib header counts only with a frame or an empty stream behind it.
+    if is_zlib_header(head):
+        inflated, is_whole = _inflate_head(head, "zlib", FRAME_HEADER_NBYTES)
+        if is_frame_header(inflated) or (is_whole and not inflated):
+            return "zlib"
+    return None
+
+
+def inflate_head(head: bytes, compression: Compression, nbytes: int = 4096) -> bytes:
+    """The first at most `nbytes` inflated bytes, as far as `head` goes and is sound. Never raises for damage."""
+    return _inflate_head(head, compression, nbytes)[0]
+
+
+def holds_other_data(head: bytes, compression: Compression) -> bool:
+    """Whether what inflates is certainly no frame: a gzip of a tar archive, for example.
+
+    A stream too short to tell says False; reading it will tell.
+    """
+    inflated, is_whole = _inflate_head(head, compression, FRAME_HEADER_NBYTES)
+    if len(inflated) >= FRAME_HEADER_NBYTES:
+        return not is_frame_header(inflated)
+    return is_whole and bool(inflated)
+
+
+def _inflate_head(head: bytes, compression: Compression, nbytes: int) -> tuple[bytes, bool]:
+    """(inflated bytes, whether the stream ended there)."""
+    if compression == "none":
+        return head[:nbytes], len(head) <= nbytes
+    codec = open_codec(compression, careful=True)
+    pieces: list[bytes] = []
+    found = 0
+    offset = 0
+    try:
+        while found < nbytes and not codec.eof:
+            # Small feeds: a codec that meets damage gives nothing of the feed it met it in.
+            feed = head[offset : offset + 16] if codec.needs_input else b""
+            offset += len(feed)
+            piece = codec.decompress(feed, nbytes - found)
+            pieces.append(piece)
+            found += len(piece)
+            if not piece and not codec.eof and offset >= len(head):
+                break
+    except codec_errors(compression):
+        pass
+    return b"".join(pieces), codec.eof
+
+
+class StoredFeed:
+    """The compressed bytes in order, with a way back for those a member did not need."""
+
+    def __init__(self, reader: ByteReader, *, start: int = 0) -> None:
+        self._reader = reader
+        span = reader.span()
+        self._span = memoryview(span) if span is not None else None
+        self._left = b""
+        self._released = start
+        self.offset = start
+        self.can_rewind = reader.size is not None
+
+    def take(self, nbytes: int) -> bytes | memoryview:
+        piece: bytes | memoryview
+        if self._span is not None:
+            self._reader.check_unchanged()
+            piece = self._span[self.offset : self.offset + nbytes]
+            if self.offset - self._released >= _RELEASE_NBYTES:
+                self._reader.release(self._released, self.offset)
+                self._released = self.offset
+        elif self.can_rewind:
+            piece = self._reader.read_at(self.offset, nbytes)
+        elif self._left:
+            piece, self._left = self._left[:nbytes], self._left[nbytes:]
+        else:
+            piece = self._reader.read(nbytes)
+        self.offset += len(piece)
+        return piece
+
+    def give_back(self, data: bytes) -> None:
+        self.offset -= len(data)
+        if not self.can_rewind:
+            self._left = data + self._left
+
+    def rewind(self, offset: int) -> None:
+        self.offset = offset
+        self._released = min(self._released, offset)
+
+    def close(self) -> None:
+        if self._span is not None:
+            self._span.release()
+            self._span = None
+
+
+class InflateReader:
+    """The inflated bytes of a shard, front to back.
+
+    Memory stays bounded however far a stream expands. Not safe to share between threads; the heavy part
+    runs without the interpreter lock. Several members (gzip, xz) or frames (zstd) read as one stream, zero
+    padding behind them is ignored. Damage, a cut-off stream or foreign bytes behind it raise
+    `CompressionError`, whose `offset` is the byte in the file as stored, after every byte that inflates
+    before was given. (From a pipe, which cannot be read twice, up to 128 KiB before damage are missing.)
+
+    Example:
+        >>> import zlib
+        >>> from tfrkit.storage.memory import MemoryReader
+        >>> InflateReader(MemoryReader(zlib.compress(b"abc")), "zlib").read(100)
+        b'abc'
+    """
+
+    def __init__(self, reader: ByteReader, compression: Compression, *, start: int = 0) -> None:
+        """Stand before the first byte, or behind the member that ends at stored byte `start`."""
+        if compression not in COMPRESSIONS:
+            raise ValueError(f"compression must be one of {', '.join(COMPRESSIONS)}, got {compression!r}")
+        self._reader = reader
+        self._compression: Compression = compression
+        self._errors = codec_errors(compression)
+        self._feed = StoredFeed(reader, start=start)
+        self._codec: Codec | None = None
+        self._is_careful = False
+        self._num_members = 1 if start else 0
+        self._member_offset = 0
+        self._member_inflated = 0
+        self._feed_nbytes = _FIRST_FEED_NBYTES
+        self._is_done = False
+        self._failure: CompressionError | None = None
+        self.inflated_nbytes = 0
+
+    def read(self, nbytes: int) -> bytes:
+        """The next at most `nbytes` inflated bytes, at most 128 KiB a call; b"" at the end only."""
+        if nbytes <= 0:
+            return b""
+        if self._compression == "none":
+            piece = bytes(self._feed.take(nbytes))
+        else:
+            piece = self._read_piece(min(nbytes, _PIECE_NBYTES))
+        self.inflated_nbytes += len(piece)
+        return piece
+
+    def close(self) -> None:
+        """Let go of the buffers; the reader stays open."""
+        self._codec = None
+        self._is_done = True
+        self._feed.close()
+
+    def _read_piece(self, nbytes: int) -> bytes:
+        while True:
+            if self._failure is not None:
+                raise self._failure
+            if self._is_done or (self._codec is None and not self._open_member()):
+                self._is_done = True
+                return b""
+            if self._is_careful:
+                piece = self._read_carefully(nbytes)
+            else:
+                try:
+                    piece = self._step(nbytes, self._feed_nbytes)
+                except self._errors as error:
+                    piece = b""
+                    if self._feed.can_rewind:
+                        self._replay_member()
+                    else:
+                        self._fail_damaged(error, self._feed.offset)
+            if piece:
+                return piece
+
+    def _open_member(self) -> bool:
+        """Stand before the next member; False at the end of the file."""
+        if self._num_members > 0:
+            head = self._skip_padding()
+            if not head:
+                return False
+            if not starts_member(head, self._compression):
+                self._failure = CompressionError(
+                    f"expected the end of the file behind the {self._compression} stream, got {head.hex(' ')}",
+                    shard=self._reader.name,
+                    offset=self._feed.offset,
+                )
+                raise self._failure
+        self._num_members += 1
+        self._member_offset = self._feed.offset
+        self._member_inflated = 0
+        self._feed_nbytes = _FIRST_FEED_NBYTES
+        self._is_careful = False
+        self._codec = open_codec(self._compression)
+        return True
+
+    def _skip_padding(self) -> bytes:
+        """Pass over zero bytes and look at the first others."""
+        while True:
+            piece = bytes(self._feed.take(512))
+            rest = piece.lstrip(b"\0")
+            if rest:
+                self._feed.give_back(rest)
+                # A pipe may have given fewer bytes than a magic has.
+                head = bytes(self._feed.take(8))
+                if len(head) < 8:
+                    head += bytes(self._feed.take(8 - len(head)))
+                self._feed.give_back(head)
+                return head
+            if not piece:
+                return b""
+
+    def _step(self, nbytes: int, feed_nbytes: int) -> bytes:
+        """One call of the codec: what it gives, which may be nothing yet."""
+        codec = self._codec
+        assert codec is not None
+        data: bytes | memoryview = b""
+        is_starved = False
+        if codec.needs_input:
+            data = self._feed.take(feed_nbytes)
+            is_starved = not data
+            self._feed_nbytes = min(self._feed_nbytes * 2, _FEED_NBYTES)
+        # At the end of the file the codec may still hold output, so it is asked with no input until it is dry.
+        piece = codec.decompress(data, nbytes)
+        self._member_inflated += len(piece)
+        if codec.eof:
+            self._feed.give_back(codec.unused_data)
+            self._codec = None
+        elif is_starved and not piece:
+            self._failure = CompressionError(
+                f"compressed stream ends early, {self.inflated_nbytes} bytes inflated before",
+                shard=self._reader.name,
+                offset=self._feed.offset,
+            )
+        return piece
+
+    def _replay_member(self) -> None:
+        """Come back to the last byte given with a codec that gives every byte before the damage."""
+        given = self._member_inflated
+        self._feed.rewind(self._member_offset)
+        self._member_inflated = 0
+        self._is_careful = True
+        self._codec = open_codec(self._compression, careful=True)
+        try:
+            while self._member_inflated < given and self._codec is not None and self._failure is None:
+                self._step(min(given - self._member_inflated, _PIECE_NBYTES), _CAREFUL_FEED_NBYTES)
+        except self._errors as error:
+            self._fail_damaged(error, self._feed.offset)
+
+    def _read_carefully(self, nbytes: int) -> bytes:
+        pieces: list[bytes] = []
+        try:
+            # Byte by byte, because a codec that meets damage gives nothing of that call.
+            while len(pieces) < nbytes and self._codec is not None and self._failure is None:
+                piece = self._step(1, 1)
+                if piece:
+                    pieces.append(piece)
+        except self._errors as error:
+            self._fail_damaged(error, self._feed.offset - 1)
+        return b"".join(pieces)
+
+    def _fail_damaged(self, error: Exception, offset: int) -> None:
+        self._failure = CompressionError(
+            f"compressed stream is damaged, {explain_damage(error)}", shard=self._reader.name, offset=max(offset, 0)
+        )

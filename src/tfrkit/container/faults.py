@@ -1,0 +1,66 @@
+"""From a fault of the core to an error with words, shard and record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tfrkit._native import Fault
+from tfrkit.errors import (
+    CorruptRecordError,
+    FeatureKindError,
+    MissingFeatureError,
+    ShapeError,
+    TfrkitError,
+    TruncatedShardError,
+    WireError,
+)
+
+_KIND_NAMES = ("no kind", "bytes", "float", "int64")
+
+
+def describe_fault(fault: Fault, columns: Sequence[str] = ()) -> str:
+    """One clause: what was stored against what was expected."""
+    name = columns[fault.column] if 0 <= fault.column < len(columns) else "?"
+    match fault.kind:
+        case "truncated_header":
+            return f"shard ends inside a frame, expected a header of {fault.stored} bytes, got {fault.computed}"
+        case "length_checksum":
+            return f"length checksum mismatch, stored {fault.stored:#010x}, computed {fault.computed:#010x}"
+        case "truncated_payload":
+            left = max(0, fault.computed - 4)
+            return f"shard ends inside a frame, expected {fault.stored} bytes of payload, got {left}"
+        case "payload_checksum":
+            return f"payload checksum mismatch, stored {fault.stored:#010x}, computed {fault.computed:#010x}"
+        case "feature_kind":
+            return f"feature {name!r} expected {_KIND_NAMES[fault.computed]}, got {_KIND_NAMES[fault.stored]}"
+        case "length":
+            return f"feature {name!r} expected {fault.computed} values, got {fault.stored}"
+        case "missing":
+            return f"feature {name!r} expected in every record, got none"
+        case _:
+            return "record is not a well-formed protobuf message of its kind"
+
+
+_CLASSES: dict[str, type[TfrkitError]] = {
+    "truncated_header": TruncatedShardError,
+    "truncated_payload": TruncatedShardError,
+    "length_checksum": CorruptRecordError,
+    "payload_checksum": CorruptRecordError,
+    "feature_kind": FeatureKindError,
+    "length": ShapeError,
+    "missing": MissingFeatureError,
+}
+
+_DAMAGE_HINT = 'list all damage: tfr verify {shard}    read what is sound: on_error="skip"'
+_SCHEMA_HINT = "the schema was taken from other records; look at all of them: tfr info {shard}    or pass schema="
+
+
+def fault_to_error(
+    fault: Fault, *, shard: str, record: int | None, offset: int, columns: Sequence[str] = ()
+) -> TfrkitError:
+    """The error to raise for a fault whose frame starts at byte `offset` of the shard."""
+    kind = _CLASSES.get(fault.kind, WireError)
+    hint = _SCHEMA_HINT if fault.kind in ("feature_kind", "length", "missing") else _DAMAGE_HINT
+    return kind(
+        describe_fault(fault, columns), shard=shard, record=record, offset=offset, hint=hint.format(shard=shard)
+    )

@@ -1,0 +1,342 @@
+"""Where each frame of a shard starts: the `.tfidx` sidecar, and DALI's `.idx` text files.
+
+A `.tfidx` file lies at `<folder>/_index/<shard name>.tfidx`. All numbers are little-endian:
+
+    byte  size  what
+       0     8  magic, "TFRKIDX\\n"
+       8     4  version, 1
+      12     4  flags, bit 0: inflate checkpoints follow the offsets
+      16     8  size of the shard as stored
+      24    16  fingerprint: blake2b-128 of (size as u64, first 4 KiB, last 4 KiB of the shard)
+      40     8  number of records
+      48     8  size of all frames after inflating; the shard's size if it is not compressed
+      56     4  compression: 0 none, 1 gzip, 2 zlib, 3 xz, 4 zstd
+      60     4  kind of records: 0 not known, 1 example, 2 sequence_example, 3 raw, 4 mixed
+      64     8  size of the checkpoints, 0 if there are none
+      72     4  crc32c of the offsets
+      76     4  crc32c of the checkpoints
+      80    12  zero
+      92     4  crc32c of bytes 0 to 92
+      96   8*n  start of each frame after inflating, ascending
+  96+8*n        checkpoints, see `container.seekable`
+
+The time a shard was changed is no part of it, so a copied dataset keeps its index. A change that leaves
+size, head and tail as they were goes unseen here; the frames' own checksums see it when they are read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import mmap
+import os
+import struct
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tfrkit import _native
+from tfrkit.container.compression import COMPRESSIONS, Compression
+from tfrkit.errors import StaleIndexError, StorageError
+from tfrkit.storage.base import ByteReader
+from tfrkit.storage.local import LocalWriter, explain_os_error
+
+RecordKind = Literal["unknown", "example", "sequence_example", "raw", "mixed"]
+Offsets = npt.NDArray[np.uint64]
+
+_MAGIC: Final = b"TFRKIDX\n"
+_VERSION: Final = 1
+_HAS_CHECKPOINTS: Final = 1
+_HEADER: Final = struct.Struct("<8sIIQ16sQQIIQII12x")
+_HEADER_NBYTES: Final = _HEADER.size + 4  # the checksum of the rest
+_FRAME_OVERHEAD: Final = 8 + 4 + 4  # length, its checksum, the payload's checksum
+_FINGERPRINT_SPAN: Final = 4 << 10
+_KINDS: Final[tuple[RecordKind, ...]] = ("unknown", "example", "sequence_example", "raw", "mixed")
+# Offsets are looked through in pieces, so that checking 10^8 of them needs no second copy in memory.
+_CHECKED_AT_ONCE: Final = 1 << 20
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ShardIndex:
+    """Frame starts of one shard, in inflated bytes. `offsets` read from a file are a read-only map of it."""
+
+    num_records: int
+    offsets: Offsets
+    compression: Compression
+    inflated_size: int
+    checkpoints: bytes | None
+    shard_nbytes: int
+    kind: RecordKind = "unknown"
+
+
+def index_path(shard_path: str) -> str:
+    """Where the index of a local shard lies: in an underscore folder, which `train*` does not match."""
+    folder, name = os.path.split(shard_path)
+    return os.path.join(folder, "_index", f"{name}.tfidx")
+
+
+def cache_path(shard_path: str) -> str:
+    """Where a scan of this shard is remembered for this user, if no index lies beside the shard."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):  # the XDG specification has relative ones ignored
+        base = os.path.join(os.path.expanduser("~"), ".cache")
+    name = hashlib.blake2b(os.fsencode(os.path.abspath(shard_path)), digest_size=16).hexdigest()
+    return os.path.join(base, "tfrkit", "index", f"{name}.tfidx")
+
+
+def fingerprint_shard(shard: ByteReader) -> bytes:
+    """16 bytes that change with the size, the first or the last 4 KiB of a shard."""
+    size = shard.size
+    if size is None:
+        raise StorageError("expected a file, got a pipe, which has no index", shard=shard.name)
+    digest = hashlib.blake2b(struct.pack("<Q", size), digest_size=16)
+    digest.update(shard.read_at(0, _FINGERPRINT_SPAN))
+    digest.update(shard.read_at(max(0, size - _FINGERPRINT_SPAN), _FINGERPRINT_SPAN))
+    return digest.digest()
+
+
+@contextlib.contextmanager
+def lock_folder(folder: str) -> Iterator[None]:
+    """Keep other processes from writing indexes into a folder, which is made if it is not there.
+
+    The lock lives in `<folder>/.lock`, is dropped by the system if the process dies, and is not reentrant.
+    """
+    try:
+        os.makedirs(folder, exist_ok=True)
+        descriptor = os.open(os.path.join(folder, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise StorageError(f"cannot write, {reason}", shard=folder) from None
+    try:
+        # Some network file systems have no locks; files still appear whole there, by the rename.
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def write_index(path: str, index: ShardIndex, fingerprint: bytes) -> None:
+    """Write an index whole or not at all, one process at a time. The folder is made if need be."""
+    offsets = np.ascontiguousarray(index.offsets, dtype="<u8")
+    if offsets.shape != (index.num_records,):
+        raise ValueError(f"expected {index.num_records} offsets, got shape {offsets.shape}")
+    if len(fingerprint) != 16:
+        raise ValueError(f"expected a fingerprint of 16 bytes, got {len(fingerprint)}")
+    reason = _find_disorder(offsets, index.inflated_size)
+    if reason is not None:
+        raise ValueError(f"offsets do not fit a shard, {reason}")
+    checkpoints = index.checkpoints or b""
+    header = _HEADER.pack(
+        _MAGIC,
+        _VERSION,
+        _HAS_CHECKPOINTS if checkpoints else 0,
+        index.shard_nbytes,
+        fingerprint,
+        index.num_records,
+        index.inflated_size,
+        COMPRESSIONS.index(index.compression),
+        _KINDS.index(index.kind),
+        len(checkpoints),
+        _native.crc32c(offsets.data),
+        _native.crc32c(checkpoints),
+    )
+    with lock_folder(os.path.dirname(path) or "."):
+        writer = LocalWriter(path)
+        try:
+            writer.write(header + struct.pack("<I", _native.crc32c(header)))
+            if offsets.size:
+                writer.write(offsets.data)
+            writer.write(checkpoints)
+            writer.commit()
+        except BaseException:
+            writer.discard()
+            raise
+
+
+def read_index(path: str, *, shard: ByteReader) -> ShardIndex:
+    """The index at `path`, if it is sound and was made from this shard.
+
+    Raises `FileNotFoundError` if there is none, `StaleIndexError` if it is of another shard or state of it, cut
+    off, damaged or no index at all. Cost: one pass over the offsets, at memory speed.
+    """
+    try:
+        with open(path, "rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            data: bytes | mmap.mmap = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a folder or a device cannot be mapped
+        raise explain_os_error(error if isinstance(error, OSError) else OSError(str(error)), path) from None
+    return _parse_index(data, path, shard)
+
+
+def _parse_index(data: bytes | mmap.mmap, path: str, shard: ByteReader) -> ShardIndex:
+    def stale(what: str) -> StaleIndexError:
+        return StaleIndexError(what, shard=path, hint=f"rebuild: tfr index {shard.name}")
+
+    if data[:8] != _MAGIC:
+        raise stale(f"not an index, expected it to start with {_MAGIC!r}, got {data[:8]!r}")
+    if len(data) < _HEADER_NBYTES:
+        raise stale(f"index is cut off, {len(data)} bytes, expected at least {_HEADER_NBYTES}")
+    header = data[: _HEADER.size]
+    fields = _HEADER.unpack(header)
+    version, flags, shard_nbytes, fingerprint, num_records, inflated_size = fields[1:7]
+    compression_code, kind_code, checkpoints_nbytes, offsets_crc, checkpoints_crc = fields[7:]
+    # Before the checksum: another version may keep it elsewhere.
+    if version != _VERSION:
+        raise stale(f"index is of version {version}, expected {_VERSION}")
+    (stored,) = struct.unpack("<I", data[_HEADER.size : _HEADER_NBYTES])
+    _check_crc(header, stored, "header", stale)
+
+    checkpoints_start = _HEADER_NBYTES + 8 * num_records
+    expected_nbytes = checkpoints_start + checkpoints_nbytes
+    if len(data) != expected_nbytes:
+        raise stale(f"index is of the wrong size, {len(data)} bytes, expected {expected_nbytes}")
+    if compression_code >= len(COMPRESSIONS) or kind_code >= len(_KINDS):
+        raise stale(f"index has unknown codes, compression {compression_code}, kind {kind_code}")
+    if bool(flags & _HAS_CHECKPOINTS) != (checkpoints_nbytes > 0) or flags > _HAS_CHECKPOINTS:
+        raise stale(f"index has unknown flags, {flags:#x}")
+
+    _check_fits(shard, shard_nbytes, fingerprint, stale)
+
+    view = memoryview(data)
+    _check_crc(view[_HEADER_NBYTES:checkpoints_start], offsets_crc, "offsets", stale)
+    _check_crc(view[checkpoints_start:], checkpoints_crc, "checkpoints", stale)
+    offsets = np.frombuffer(data, dtype="<u8", count=num_records, offset=_HEADER_NBYTES)
+    reason = _find_disorder(offsets, inflated_size)
+    if reason is not None:
+        raise stale(f"index offsets do not fit a shard, {reason}")
+    return ShardIndex(
+        num_records=num_records,
+        offsets=offsets,
+        compression=COMPRESSIONS[compression_code],
+        inflated_size=inflated_size,
+        checkpoints=bytes(view[checkpoints_start:]) if checkpoints_nbytes else None,
+        shard_nbytes=shard_nbytes,
+        kind=_KINDS[kind_code],
+    )
+
+
+def load_index(shard: ByteReader) -> ShardIndex | None:
+    """The index beside a local shard, else the one remembered in the user's cache, else None.
+
+    An index beside the shard that does not fit raises `StaleIndexError`: somebody made it on purpose. A remembered
+    one that does not fit is as good as none.
+    """
+    if shard.size is None:
+        return None
+    try:
+        return read_index(index_path(shard.name), shard=shard)
+    except FileNotFoundError:
+        pass
+    try:
+        return read_index(cache_path(shard.name), shard=shard)
+    except (FileNotFoundError, StaleIndexError, StorageError):
+        return None
+
+
+def _check_crc(data: bytes | memoryview, stored: int, part: str, stale: Callable[[str], StaleIndexError]) -> None:
+    computed = _native.crc32c(data)
+    if computed != stored:
+        raise stale(f"index is damaged, {part} checksum mismatch, stored {stored:#010x}, computed {computed:#010x}")
+
+
+def _check_fits(
+    shard: ByteReader, shard_nbytes: int, fingerprint: bytes, stale: Callable[[str], StaleIndexError]
+) -> None:
+    size = shard.size
+    if size is None:
+        raise StorageError("expected a file, got a pipe, which has no index", shard=shard.name)
+    if size != shard_nbytes:
+        change = (
+            f"{size - shard_nbytes} bytes longer" if size > shard_nbytes else f"{shard_nbytes - size} bytes shorter"
+        )
+        raise stale(f"index does not fit its shard, {change} than when it was made")
+    if fingerprint_shard(shard) != fingerprint:
+        raise stale("index does not fit its shard, same size but other bytes than when it was made")
+
+
+def _find_disorder(offsets: Offsets, end: int) -> str | None:
+    """What keeps these numbers from being frame starts in `end` bytes; None if nothing does."""
+    if not offsets.size:
+        return None
+    last = int(offsets[-1])
+    if last + _FRAME_OVERHEAD > end:
+        return f"the last frame starts at {last}, the shard ends at {end}"
+    for start in range(0, offsets.size - 1, _CHECKED_AT_ONCE):
+        piece = offsets[start : start + _CHECKED_AT_ONCE + 1]
+        # Compared, not subtracted: unsigned differences of descending numbers would look large. No overflow
+        # either, unless a number lies within 16 of 2^64, and then the next one is smaller.
+        bad = np.flatnonzero(piece[1:] < piece[:-1] + np.uint64(_FRAME_OVERHEAD))
+        if bad.size or int(piece[0]) > last:
+            record = start + (int(bad[0]) if bad.size else 0)
+            return f"frame {record} starts at {int(offsets[record])}, frame {record + 1} at {int(offsets[record + 1])}"
+    return None
+
+
+def write_dali_index(path: str, offsets: Offsets, end: int) -> None:
+    """Write DALI's index of an uncompressed shard: a line "start size" for each whole frame.
+
+    `end` is the byte behind the last frame.
+    """
+    starts = np.ascontiguousarray(offsets, dtype=np.uint64)
+    reason = _find_disorder(starts, end)
+    if reason is not None:
+        raise ValueError(f"offsets do not fit a shard, {reason}")
+    stops = np.append(starts[1:], np.uint64(end))
+    writer = LocalWriter(path)
+    try:
+        for first in range(0, starts.size, 1 << 16):
+            piece = starts[first : first + (1 << 16)]
+            sizes = stops[first : first + (1 << 16)] - piece
+            lines = [f"{start} {size}\n" for start, size in zip(piece.tolist(), sizes.tolist(), strict=True)]
+            writer.write("".join(lines).encode())
+        writer.commit()
+    except BaseException:
+        writer.discard()
+        raise
+
+
+def read_dali_index(path: str, shard_nbytes: int | None) -> Offsets:
+    """Frame starts from DALI's index, checked: the frames touch each other and end where the shard ends.
+
+    `shard_nbytes` of None leaves the end unchecked. Raises `StaleIndexError` for anything else.
+    """
+    starts = array("Q")
+    expected = 0
+    try:
+        with open(path, "rb") as file:
+            # A line is at most two 20-digit numbers; a longer one is no reason to read on.
+            while line := file.readline(64):
+                start, size = _parse_dali_line(line, len(starts) + 1, path)
+                if start != expected or size < _FRAME_OVERHEAD:
+                    raise StaleIndexError(
+                        f"expected a frame of at least {_FRAME_OVERHEAD} bytes at {expected}, "
+                        f"got {size} bytes at {start}, line {len(starts) + 1}",
+                        shard=path,
+                    )
+                starts.append(start)
+                expected = start + size
+                if expected > (2**64 - 1 if shard_nbytes is None else shard_nbytes):
+                    break
+    except OSError as error:
+        raise explain_os_error(error, path) from None
+    if shard_nbytes is not None and expected != shard_nbytes:
+        raise StaleIndexError(
+            f"index does not fit its shard, frames up to byte {expected}, expected {shard_nbytes}", shard=path
+        )
+    return np.array(starts, dtype=np.uint64)
+
+
+def _parse_dali_line(line: bytes, number: int, path: str) -> tuple[int, int]:
+    words = line.split()
+    # isdigit first: int() would take "+1" and "1_0".
+    if len(words) != 2 or not all(word.isdigit() and len(word) <= 20 for word in words):
+        raise StaleIndexError(f'expected "start size", got {line!r}, line {number}', shard=path)
+    return int(words[0]), int(words[1])

@@ -1,0 +1,84 @@
+"""Where the frames of a shard are: from its index, or by a scan of its headers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit._types import UInt64Array, Verify
+from tfrkit.container.index import ShardIndex, cache_path, fingerprint_shard, index_path, load_index, write_index
+from tfrkit.container.records import FrameStream, Policy
+from tfrkit.container.seekable import SeekableInflate
+from tfrkit.container.shards import Shard
+from tfrkit.errors import StorageError
+from tfrkit.storage.base import ByteSource
+
+# A scan that took longer than this is remembered in the user's cache folder.
+_SLOW_SECONDS = 0.5
+
+
+def scan_frames(shard: Shard, policy: Policy) -> ShardIndex:
+    """Find every frame by its header.
+
+    An uncompressed shard is read at its headers only; a compressed one is inflated once. Damage follows the
+    policy: where it is stepped over, payloads are checked too, so that only sound frames are counted.
+    """
+    verify: Verify = "lengths" if policy.on_error == "raise" and policy.verify != "none" else policy.verify
+    stream = FrameStream(shard, policy)
+    pieces: list[UInt64Array] = []
+
+    def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
+        offsets, next_start, fault = _native.index_frames(data, start, stop, 1 << 62, verify)
+        pieces.append(offsets + np.uint64(stream.base) if stream.base else offsets)
+        return len(offsets), next_start, fault
+
+    while stream.step(consume):
+        pass
+    offsets = np.concatenate(pieces) if pieces else np.empty(0, np.uint64)
+    return ShardIndex(
+        num_records=len(offsets),
+        offsets=offsets,
+        compression=shard.compression,
+        inflated_size=stream.offset,
+        checkpoints=None,
+        shard_nbytes=shard.nbytes or 0,
+    )
+
+
+def find_frames(shard: Shard, policy: Policy) -> ShardIndex:
+    """Where every frame starts: from the index beside the shard or the user's cache, else by a scan."""
+    if policy.on_error == "raise":
+        index = load_index(shard.reader)
+        if index is not None:
+            return index
+    started = time.monotonic()
+    index = scan_frames(shard, policy)
+    took_long = time.monotonic() - started > _SLOW_SECONDS
+    if took_long and shard.nbytes is not None and policy.on_error == "raise":
+        # A cache that cannot be written is no reason to fail: the scan is done.
+        with contextlib.suppress(StorageError, OSError):
+            write_index(cache_path(shard.name), index, fingerprint_shard(shard.reader))
+    return index
+
+
+def save_index(path: str) -> tuple[ShardIndex, str]:
+    """Scan a shard anew and write its index beside it: the index, and where it lies."""
+    shard = Shard.open(path)
+    try:
+        if shard.nbytes is None:
+            raise StorageError("expected a file, got a pipe, which has no index", shard=path)
+        index = scan_frames(shard, Policy())
+        if shard.compression != "none":
+            inflate = SeekableInflate(shard.reader, shard.compression, inflated_size=index.inflated_size)
+            index = replace(index, checkpoints=inflate.export() or None)
+            inflate.close()
+        target = index_path(os.fspath(path))
+        write_index(target, index, fingerprint_shard(shard.reader))
+        return index, target
+    finally:
+        shard.close()

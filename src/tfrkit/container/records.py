@@ -1,0 +1,279 @@
+"""Reading a shard from its first frame to its last, with damage raised or stepped over.
+
+`FrameStream` keeps the position and knows what to do at damage; what is done with the frames is passed in
+as a call of the core that takes (data, start, stop) and answers how far it came. An uncompressed file is one
+mapped span, looked at through a moving window so that memory stays bounded; a compressed one is inflated
+window by window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tfrkit import _native
+from tfrkit._types import OnError, Record, Verify
+from tfrkit.container.compression import InflateReader
+from tfrkit.container.faults import describe_fault, fault_to_error
+from tfrkit.container.shards import Shard
+from tfrkit.errors import CompressionError, TfrkitError
+from tfrkit.storage.base import ByteReader, ByteSource
+
+# Small enough to stay in the second-level cache between checking and parsing, large enough that the
+# Python around a call does not show.
+_INFLATE_NBYTES = 1 << 20
+# How much is turned into bytes objects at a time: it is touched twice and should still be in the cache then.
+_READ_NBYTES = 1 << 17
+# How much of a mapped file is kept mapped in at a time.
+_WINDOW_NBYTES = 16 << 20
+# Deflate makes at most 1032 bytes of one; a header that claims more than that of the whole shard is damage.
+_MAX_DEFLATE_RATIO = 1032
+# A frame of a stream is gathered in memory, so a few hostile bytes must not ask for all of it. No protobuf
+# message is larger than this.
+_MAX_STREAMED_NBYTES = 1 << 31
+
+_HEADER_NBYTES = 8 + 4
+_TRUNCATED = ("truncated_header", "truncated_payload")
+
+Consume = Callable[[ByteSource, int, int], tuple[int, int, "_native.Fault | None"]]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Damage at one place of a shard."""
+
+    shard: str
+    record: int
+    offset: int
+    cause: str
+    lost_nbytes: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {"shard": self.shard, "record": self.record, "offset": self.offset, "cause": self.cause}
+
+
+@dataclass
+class Policy:
+    """What is checked, and what happens at damage.
+
+    `findings` is shared by every pass over a dataset and lists each damaged place once; `max_errors` counts
+    anew for each pass.
+    """
+
+    verify: Verify = "all"
+    on_error: OnError = "raise"
+    max_errors: int | None = None
+    findings: dict[tuple[str, int], Finding] = field(default_factory=dict)
+    _num_taken: int = 0
+
+    def for_one_pass(self) -> Policy:
+        """The same policy with its count of errors at zero."""
+        return replace(self, _num_taken=0)
+
+    def take(self, finding: Finding, error: TfrkitError) -> None:
+        """Remember damage, or raise it where that is the policy."""
+        if self.on_error == "raise":
+            raise error
+        self.findings[finding.shard, finding.offset] = finding
+        self._num_taken += 1
+        if self.max_errors is not None and self._num_taken > self.max_errors:
+            raise error
+
+
+class _SpanWindows:
+    """Windows into bytes that are all addressable: a mapped file, or memory."""
+
+    def __init__(self, reader: ByteReader, span: ByteSource) -> None:
+        self._reader = reader
+        self._released = 0
+        self.data = span
+        self.start = 0
+        self.stop = 0
+        self.base = 0  # offset in the shard of data[0]
+        self.grow(1)
+
+    @property
+    def is_final(self) -> bool:
+        return self.stop == len(self.data)
+
+    def grow(self, wanted: int) -> None:
+        """Make at least `wanted` bytes from `start` visible, or all there are."""
+        self._reader.check_unchanged()
+        if self.start - self._released >= _WINDOW_NBYTES:
+            self._reader.release(self._released, self.start)
+            self._released = self.start
+        self.stop = min(len(self.data), self.start + max(wanted, _WINDOW_NBYTES))
+
+
+class _InflateWindows:
+    """Windows of a compressed shard, or of a pipe, inflated one after the other."""
+
+    def __init__(self, shard: Shard, policy: Policy) -> None:
+        self._shard = shard
+        self._policy = policy
+        self._stream: InflateReader | ByteReader = shard.reader
+        if shard.compression != "none":
+            self._stream = InflateReader(shard.reader, shard.compression)
+        self.data: ByteSource = b""
+        self.start = 0
+        self.stop = 0
+        self.base = 0
+        self.is_final = False
+        self.tear: CompressionError | None = None
+        self.grow(1)
+
+    def grow(self, wanted: int) -> None:
+        kept = memoryview(self.data)[self.start : self.stop]
+        pieces: list[bytes | memoryview] = [kept] if len(kept) else []
+        have = len(kept)
+        target = max(wanted, have + 1)
+        while have < target and not self.is_final:
+            try:
+                piece = self._stream.read(min(max(_INFLATE_NBYTES, target - have), 4 * _INFLATE_NBYTES))
+            except CompressionError as error:
+                self.tear = error
+                piece = b""
+            if not piece:
+                self.is_final = True
+            else:
+                pieces.append(piece)
+                have += len(piece)
+        self.base += self.start
+        self.data = pieces[0] if len(pieces) == 1 and isinstance(pieces[0], bytes) else b"".join(pieces)
+        self.start, self.stop = 0, len(self.data)
+
+
+class FrameStream:
+    """A position in a shard, moved on by calls of the core.
+
+    One thread at a time. `record` is the ordinal of the next frame, `offset` its byte (after inflating).
+    """
+
+    def __init__(self, shard: Shard, policy: Policy, *, columns: Sequence[str] = ()) -> None:
+        self._shard = shard
+        self._policy = policy
+        self._columns = columns
+        self._is_torn_reported = False
+        self.record = 0
+        span = shard.reader.span() if shard.compression == "none" else None
+        self._windows: _SpanWindows | _InflateWindows
+        if span is not None:
+            self._windows = _SpanWindows(shard.reader, span)
+        else:
+            self._windows = _InflateWindows(shard, policy)
+
+    @property
+    def offset(self) -> int:
+        return self._windows.base + self._windows.start
+
+    @property
+    def base(self) -> int:
+        """Offset in the shard of the first byte a consumer is handed."""
+        return self._windows.base
+
+    def step(self, consume: Consume) -> int:
+        """Let `consume` take frames from here: how many it took, 0 only at the end of the shard.
+
+        Damage is raised, or noted and stepped over, as the policy says.
+        """
+        windows = self._windows
+        while True:
+            if windows.start == windows.stop:
+                if windows.is_final:
+                    self._report_tear()
+                    return 0
+                windows.grow(1)
+                continue
+            num_frames, next_start, fault = consume(windows.data, windows.start, windows.stop)
+            if num_frames:
+                windows.start = next_start
+                self.record += num_frames
+                return num_frames
+            if fault is None:
+                raise RuntimeError("a consumer took no frame and named no fault")
+            if fault.kind in _TRUNCATED and not windows.is_final and self._is_plausible(fault):
+                windows.grow(fault.stored + 16)
+            else:
+                self._step_over(fault)
+
+    def _is_plausible(self, fault: _native.Fault) -> bool:
+        """May a stream hold as many bytes as this header claims? Asked before memory is spent on it."""
+        if isinstance(self._windows, _SpanWindows) or fault.kind != "truncated_payload":
+            return True
+        limit = _MAX_STREAMED_NBYTES
+        if self._shard.compression in ("gzip", "zlib") and self._shard.nbytes is not None:
+            limit = min(limit, self._shard.nbytes * _MAX_DEFLATE_RATIO)
+        return fault.stored <= limit
+
+    def _report_tear(self) -> None:
+        tear = getattr(self._windows, "tear", None)
+        if tear is not None and not self._is_torn_reported:
+            self._is_torn_reported = True
+            finding = Finding(self._shard.name, self.record, self.offset, tear.what)
+            tear.record = self.record
+            self._policy.take(finding, tear)
+
+    def _step_over(self, fault: _native.Fault) -> None:
+        windows = self._windows
+        tear = getattr(windows, "tear", None)
+        if fault.kind in _TRUNCATED and tear is not None:
+            # The frame is cut off because the stream is torn: that is the cause to name.
+            windows.start = windows.stop
+            self._report_tear()
+            return
+        offset = self.offset
+        error = fault_to_error(fault, shard=self._shard.name, record=self.record, offset=offset, columns=self._columns)
+        cause = describe_fault(fault, self._columns)
+        if self._policy.on_error == "raise":
+            raise error
+        self._resume_after(fault)
+        self._policy.take(
+            Finding(self._shard.name, self.record, offset, cause, lost_nbytes=self.offset - offset), error
+        )
+        self.record += 1
+
+    def _resume_after(self, fault: _native.Fault) -> None:
+        """Move to the next frame worth reading."""
+        windows = self._windows
+        if fault.resume and fault.kind != "payload_checksum":
+            windows.start = fault.resume
+            return
+        if fault.resume:
+            # The length held, the payload did not. If a frame follows, only this one is lost; if none does,
+            # the length itself may be wrong with a right checksum, and frames may hide behind the header.
+            after = fault.resume
+            if after == windows.stop and windows.is_final:
+                windows.start = after
+                return
+            if windows.stop - after >= _HEADER_NBYTES:
+                header = bytes(memoryview(windows.data)[after : after + _HEADER_NBYTES])
+                if _native.masked_crc32c(header[:8]) == int.from_bytes(header[8:], "little"):
+                    windows.start = after
+                    return
+        windows.start += 1
+        while True:
+            found, position = _native.find_next_frame(windows.data, windows.start, windows.stop, windows.is_final)
+            windows.start = position
+            if found:
+                return
+            if windows.is_final:
+                windows.start = windows.stop
+                return
+            if windows.stop - windows.start > _MAX_STREAMED_NBYTES:
+                windows.start += 1  # what looks like a header here claims more than a record may hold
+            windows.grow(windows.stop - windows.start + _INFLATE_NBYTES)
+
+
+def read_records(shard: Shard, policy: Policy) -> Iterator[list[Record]]:
+    """Yield the records of a shard in file order, many at a time."""
+    stream = FrameStream(shard, policy)
+    taken: list[Record] = []
+
+    def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
+        nonlocal taken
+        taken, next_start, fault = _native.read_frames(data, start, stop, 4096, _READ_NBYTES, policy.verify)
+        return len(taken), next_start, fault
+
+    while stream.step(consume):
+        yield taken

@@ -1,0 +1,168 @@
+"""A shard: one file of frames, with its compression found from its bytes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+
+from tfrkit import _native
+from tfrkit.container.compression import (
+    FRAME_HEADER_NBYTES,
+    Compression,
+    detect_compression,
+    holds_other_data,
+    inflate_head,
+    is_frame_header,
+)
+from tfrkit.container.identify import describe_foreign, suggest_remedy
+from tfrkit.errors import NotATFRecordError, StorageError
+from tfrkit.storage.base import ByteReader
+from tfrkit.storage.resolve import Address, expand_address, open_reader, walk_folder
+
+_HEAD_NBYTES = 4096
+
+# A damaged first frame must not turn a dataset into "not a TFRecord": so far a sound frame is looked for.
+_SEARCH_NBYTES = 4 << 20
+
+_SHARD_NAME = re.compile(r"tfrecord|\.tfr\b|\.record|-\d{5}-of-\d{5}", re.IGNORECASE)
+
+
+class _PeekedPipe:
+    """A pipe whose first bytes were looked at and are given again."""
+
+    def __init__(self, reader: ByteReader, head: bytes) -> None:
+        self._reader = reader
+        self._head = head
+        self.name = reader.name
+        self.size: int | None = None
+
+    def span(self) -> None:
+        return None
+
+    def read_at(self, offset: int, nbytes: int) -> bytes:
+        return self._reader.read_at(offset, nbytes)
+
+    def read(self, nbytes: int) -> bytes:
+        if self._head:
+            piece, self._head = self._head[:nbytes], self._head[nbytes:]
+            return piece
+        return self._reader.read(nbytes)
+
+    def descriptor(self) -> int:
+        return -1
+
+    def check_unchanged(self) -> None:
+        return None
+
+    def release(self, start: int, stop: int) -> None:
+        return None
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+class Shard:
+    """One file of frames.
+
+    Opening looks at the first bytes only. Safe to share between threads.
+    """
+
+    def __init__(self, reader: ByteReader) -> None:
+        self.name = reader.name
+        self.reader, head = _peek(reader)
+        found = detect_compression(head)
+        if found is None:
+            self._explain(head)
+            found = "none"
+        self.compression: Compression = found
+        if self.compression != "none":
+            self._check_inflated(head)
+
+    @classmethod
+    def open(cls, path: str) -> Shard:
+        return cls(open_reader(path))
+
+    @property
+    def nbytes(self) -> int | None:
+        """Size as stored; None for a pipe."""
+        return self.reader.size
+
+    def close(self) -> None:
+        self.reader.close()
+
+    def _explain(self, head: bytes) -> None:
+        """Raise for a foreign file; return for a TFRecord whose first frame is damaged."""
+        size = self.nbytes
+        tail = b"" if size is None else self.reader.read_at(max(0, size - _HEAD_NBYTES), _HEAD_NBYTES)
+        foreign = describe_foreign(head, size, tail=tail)
+        if foreign is not None:
+            raise NotATFRecordError(f"expected a TFRecord, got {foreign}", shard=self.name, hint=suggest_remedy(head))
+        span = self.reader.span()
+        if span is not None:
+            stop = min(len(span), _SEARCH_NBYTES)
+            found, _ = _native.find_next_frame(span, 0, stop, True)
+            if found:
+                return
+        if len(head) < FRAME_HEADER_NBYTES:
+            raise NotATFRecordError(
+                f"expected a TFRecord, got {len(head)} bytes, fewer than the 16 of an empty record", shard=self.name
+            )
+        stored = int.from_bytes(head[8:12], "little")
+        computed = _native.masked_crc32c(head[:8])
+        raise NotATFRecordError(
+            f"expected a TFRecord, no frame starts at byte 0 (length checksum stored {stored:#010x}, "
+            f"computed {computed:#010x}) and none was found behind it",
+            shard=self.name,
+        )
+
+    def _check_inflated(self, head: bytes) -> None:
+        if not holds_other_data(head, self.compression):
+            return
+        foreign = describe_foreign(inflate_head(head, self.compression), None)
+        if foreign is not None:
+            raise NotATFRecordError(f"expected a TFRecord, got a {self.compression} of {foreign}", shard=self.name)
+        # Not a known format: the first frame may be damaged, or this may be anything. Reading tells.
+
+
+def _peek(reader: ByteReader) -> tuple[ByteReader, bytes]:
+    if reader.size is not None:
+        return reader, reader.read_at(0, _HEAD_NBYTES)
+    head = b""
+    while len(head) < _HEAD_NBYTES:
+        piece = reader.read(_HEAD_NBYTES - len(head))
+        if not piece:
+            break
+        head += piece
+    return _PeekedPipe(reader, head), head
+
+
+def looks_like_shard(path: str) -> bool:
+    """Is this file of a folder meant as a shard: by its name, or by its first bytes?"""
+    if _SHARD_NAME.search(os.path.basename(path)) and not path.endswith((".json", ".txt", ".idx", ".tfidx", ".pbtxt")):
+        return True
+    with open(path, "rb") as file:
+        head = file.read(_HEAD_NBYTES)
+    if not head:
+        return False
+    found = detect_compression(head)
+    if found in ("gzip", "xz", "zstd"):
+        return is_frame_header(inflate_head(head, found, FRAME_HEADER_NBYTES))
+    return found is not None
+
+
+def find_shards(address: Address | Iterable[Address]) -> list[str]:
+    """Paths of the shards an address stands for; in a folder, those that are TFRecords.
+
+    In a folder, files that neither look like a shard nor are named like one are passed over.
+    """
+    shards = []
+    for path in expand_address(address):
+        if not os.path.isdir(path):
+            shards.append(path)
+            continue
+        inside = [file for file in walk_folder(path) if looks_like_shard(file)]
+        if not inside:
+            raise StorageError("found no TFRecord in this folder", shard=path, hint=f"list what is there: ls {path}")
+        shards += inside
+    return shards

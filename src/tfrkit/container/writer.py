@@ -1,0 +1,39 @@
+"""Writing one shard: frames in, compressed if asked, visible when whole."""
+
+from __future__ import annotations
+
+from tfrkit.container.compression import Compression, Deflater, Level
+from tfrkit.storage.base import ByteWriter
+
+
+class ShardWriter:
+    """Takes frames for one shard. One thread at a time.
+
+    The file appears under its name on `commit`, whole, or not at all.
+    """
+
+    def __init__(self, target: ByteWriter, *, compression: Compression = "none", level: Level = "default") -> None:
+        self._target = target
+        try:
+            self._deflater = None if compression == "none" else Deflater(compression, level)
+        except BaseException:
+            target.discard()
+            raise
+        self.num_bytes = 0
+
+    def write(self, frames: bytes | memoryview) -> None:
+        """Append whole frames."""
+        data = frames if self._deflater is None else self._deflater.write(frames)
+        if len(data):
+            self._target.write(data)
+            self.num_bytes += len(data)
+
+    def commit(self) -> None:
+        if self._deflater is not None:
+            tail = self._deflater.finish()
+            self._target.write(tail)
+            self.num_bytes += len(tail)
+        self._target.commit()
+
+    def discard(self) -> None:
+        self._target.discard()

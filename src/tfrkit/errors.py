@@ -1,0 +1,125 @@
+"""Every error tfrkit raises on purpose.
+
+TfrkitError
+├── StorageError          address, permission, a file that shrank
+├── ContainerError        damage or a foreign format
+│   ├── CorruptRecordError
+│   ├── TruncatedShardError
+│   ├── NotATFRecordError
+│   ├── StaleIndexError
+│   └── CompressionError
+├── CodecError            a record that is not what it should be
+│   ├── WireError
+│   └── FeatureKindError
+├── SchemaError           a feature that is not what the schema says
+│   ├── MissingFeatureError
+│   └── ShapeError
+├── SourceError           a sample that cannot become a row
+└── QueryError            where in the expression
+
+A message reads "what, stored against expected - at where"; a second line, where there is one, is the
+next step. The same facts are attributes: `shard`, `record` (ordinal in the shard) and `offset` (byte
+in the shard, after inflating).
+"""
+
+from __future__ import annotations
+
+
+class TfrkitError(Exception):
+    """Base of every error tfrkit raises on purpose."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        shard: str | None = None,
+        record: int | None = None,
+        offset: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.what = what
+        self.shard = shard
+        self.record = record
+        self.offset = offset
+        self.hint = hint
+        super().__init__(what, shard, record, offset, hint)
+
+    def __str__(self) -> str:
+        where = []
+        if self.shard is not None:
+            where.append(self.shard)
+        if self.record is not None:
+            where.append(f"record {self.record}")
+        if self.offset is not None:
+            where.append(f"byte {self.offset}")
+        text = f"{self.what} - at {', '.join(where)}" if where else self.what
+        return f"{text}\n  {self.hint}" if self.hint else text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.what, self.shard, self.record, self.offset, self.hint)
+
+
+def _rebuild(
+    kind: type[TfrkitError], what: str, shard: str | None, record: int | None, offset: int | None, hint: str | None
+) -> TfrkitError:
+    return kind(what, shard=shard, record=record, offset=offset, hint=hint)
+
+
+class StorageError(TfrkitError):
+    """An address that cannot be read or written."""
+
+
+class ContainerError(TfrkitError):
+    """A shard whose bytes are not a sound TFRecord."""
+
+
+class CorruptRecordError(ContainerError):
+    """A checksum that does not hold."""
+
+
+class TruncatedShardError(ContainerError):
+    """A shard that ends inside a frame."""
+
+
+class NotATFRecordError(ContainerError):
+    """A file that is something else."""
+
+
+class StaleIndexError(ContainerError):
+    """An index that does not fit its shard."""
+
+
+class CompressionError(ContainerError):
+    """A compressed stream that does not inflate."""
+
+
+class CodecError(TfrkitError):
+    """A record that is not the message it should be."""
+
+
+class WireError(CodecError):
+    """Bytes that are not a well-formed protobuf message."""
+
+
+class FeatureKindError(CodecError):
+    """A feature of another kind than expected."""
+
+
+class SchemaError(TfrkitError):
+    """A feature that is not what the schema says."""
+
+
+class MissingFeatureError(SchemaError):
+    """A feature that is not there."""
+
+
+class ShapeError(SchemaError):
+    """A feature of another length or shape than expected."""
+
+
+class SourceError(TfrkitError):
+    """A sample that cannot become a row."""
+
+
+class QueryError(TfrkitError):
+    """An expression that cannot be evaluated."""

@@ -1,0 +1,177 @@
+"""A guess, in a few words, at what a feature means; it never decides how a value is decoded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tfrkit.features.spec import Logical, Spec
+
+_LABEL_WORDS = frozenset({"label", "labels", "class", "classes", "category", "categories", "target", "y"})
+_MASK_WORDS = frozenset({"mask", "masks", "segmentation", "seg", "annotation", *_LABEL_WORDS})
+_BOX_WORDS = frozenset({"bbox", "bboxes", "box", "boxes", "xmin", "xmax", "ymin", "ymax"})
+_SIZE_WORDS = ("height", "width", "channels", "depth", "rows", "cols")
+_MAX_CLASS_ID = 9999
+
+# First bytes of things that are kept whole in a bytes value, beside images.
+_MAGIC = (
+    (re.compile(rb"RIFF....WAVE", re.DOTALL), "WAV audio"),
+    (re.compile(rb"fLaC"), "FLAC audio"),
+    (re.compile(rb"OggS"), "Ogg audio"),
+    (re.compile(rb"ID3|\xff[\xfb\xf3\xf2]"), "MP3 audio"),
+    (re.compile(rb"....ftyp", re.DOTALL), "MP4 video"),
+    (re.compile(rb"RIFF....AVI ", re.DOTALL), "AVI video"),
+    (re.compile(rb"\x93NUMPY"), "NumPy file"),
+    (re.compile(rb"\x1f\x8b\x08"), "gzip data"),
+    (re.compile(rb"PK\x03\x04"), "zip data"),
+    (re.compile(rb"%PDF-"), "PDF"),
+)
+
+
+class ImageLike(Protocol):
+    """What a sniffer tells about an image; `tfrkit.images.sniff.ImageInfo` is one."""
+
+    @property
+    def format(self) -> str: ...
+    @property
+    def width(self) -> int | None: ...
+    @property
+    def height(self) -> int | None: ...
+    @property
+    def mode(self) -> str | None: ...
+    @property
+    def pixels(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class FeatureView:
+    """What the guess is made from; `low` and `high` bound the numbers, `images` tells what the sampled heads are."""
+
+    name: str
+    spec: Spec
+    min_length: int = 0
+    max_length: int = 0
+    low: int | float | None = None
+    high: int | float | None = None
+    min_bytes: int = 0
+    max_bytes: int = 0
+    is_text: bool = False
+    has_varying_rank: bool = False
+    heads: Sequence[bytes] = ()
+    images: Sequence[ImageLike] = ()
+
+
+def guess_meaning(view: FeatureView) -> tuple[str, Logical]:
+    """What the feature seems to be, in words and as a logical type.
+
+    Example:
+        >>> guess_meaning(FeatureView("label", Spec("int64"), min_length=1, max_length=1, low=0, high=9))
+        ('class id 0..9', 'class_label')
+    """
+    spec = view.spec
+    if spec.seen == ():
+        return "never set", "scalar"
+    if spec.seen is not None:
+        return f"{' and '.join(spec.seen)} in different records", "scalar"
+    if spec.encoding == "tensor_proto":
+        return _describe_tensor(view), "tensor"
+    if view.max_length == 0:
+        return "always empty", "scalar"
+    if spec.kind == "bytes":
+        return _guess_bytes(view)
+    if spec.kind == "int64":
+        return _guess_int(view)
+    return _guess_float(view)
+
+
+def describe_images(images: Sequence[ImageLike]) -> str:
+    """Format and size of some sampled images: ``JPEG 640x480``, or ``JPEG 320x213 .. 800x600``.
+
+    A size that lies beyond the sampled bytes is left out.
+    """
+    words = [" or ".join(dict.fromkeys(image.format for image in images))]
+    widths = [image.width for image in images if image.width is not None]
+    heights = [image.height for image in images if image.height is not None]
+    if widths and heights:
+        smallest, largest = f"{min(widths)}x{min(heights)}", f"{max(widths)}x{max(heights)}"
+        words.append(smallest if smallest == largest else f"{smallest} .. {largest}")
+    pixels = {image.pixels for image in images}
+    if len(pixels) == 1:
+        words += pixels
+    return " ".join(words).strip()
+
+
+def split_words(name: str) -> list[str]:
+    """The words of a feature name, in lower case: ``image/objectHeight_px`` gives image, object, height, px."""
+    parted = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name[:200])
+    return [word.lower() for word in re.split(r"[^A-Za-z]+", parted) if word]
+
+
+def _guess_bytes(view: FeatureView) -> tuple[str, Logical]:
+    if view.images:
+        words = set(split_words(view.name))
+        is_mask = bool(words & _MASK_WORDS) and all(image.mode in ("P", "L") for image in view.images)
+        return _prefix_count(view, describe_images(view.images)), "mask" if is_mask else "image"
+    if view.max_bytes == 0:
+        return _prefix_count(view, "empty bytes"), "bytes"
+    if view.is_text:
+        return _prefix_count(view, "UTF-8 text"), "text"
+    for pattern, what in _MAGIC:
+        if view.heads and all(pattern.match(head) for head in view.heads):
+            return _prefix_count(view, what), "bytes"
+    size = str(view.min_bytes) if view.min_bytes == view.max_bytes else f"{view.min_bytes}..{view.max_bytes}"
+    return _prefix_count(view, f"raw bytes, {size} each"), "bytes"
+
+
+def _guess_int(view: FeatureView) -> tuple[str, Logical]:
+    words = split_words(view.name)
+    span = f"{view.low}..{view.high}" if view.low != view.high else f"{view.low}"
+    is_small = view.low is not None and view.high is not None and view.low >= 0 and view.high <= _MAX_CLASS_ID
+    is_label = bool(_LABEL_WORDS & set(words)) and is_small
+    if view.spec.shape != ():
+        what = f"class ids {span}" if is_label else span
+        return _show_count(view) + f", {what}", "class_label" if is_label else "tensor"
+    if words and words[-1] in _SIZE_WORDS:
+        what = f"image {words[-1]}" if "image" in words or words[-1] in ("height", "width") else words[-1]
+        return f"{what} {span}", "scalar"
+    if is_label:
+        return f"class id {span}", "class_label"
+    if (view.low, view.high) == (0, 1):
+        return "boolean 0/1", "scalar"
+    if "id" in words or "ids" in words:
+        return f"identifier {span}", "scalar"
+    return f"scalar {span}", "scalar"
+
+
+def _guess_float(view: FeatureView) -> tuple[str, Logical]:
+    span = "all NaN" if view.low is None or view.high is None else _show_float_span(float(view.low), float(view.high))
+    if set(split_words(view.name)) & _BOX_WORDS:
+        return _prefix_count(view, f"box coordinates {span}"), "boxes"
+    if view.spec.shape == ():
+        return f"scalar {span}", "scalar"
+    return f"{_show_count(view)}, {span}", "tensor"
+
+
+def _show_float_span(low: float, high: float) -> str:
+    return f"{low:.6g}" if low == high else f"{low:.6g} .. {high:.6g}"
+
+
+def _describe_tensor(view: FeatureView) -> str:
+    spec = view.spec
+    if spec.dtype is None:
+        return "serialized tensors of several dtypes"
+    if view.has_varying_rank:
+        return f"serialized {spec.dtype} tensor, rank varies"
+    return f"serialized {spec.dtype} tensor {spec.shape}"
+
+
+def _prefix_count(view: FeatureView, what: str) -> str:
+    return what if view.spec.shape == () else f"{_show_count(view)}, {what}"
+
+
+def _show_count(view: FeatureView) -> str:
+    if view.min_length == view.max_length:
+        return f"{view.max_length} value{'' if view.max_length == 1 else 's'}"
+    return f"{view.min_length}..{view.max_length} values"

@@ -1,0 +1,123 @@
+"""What one feature is: how it is stored, and what it means."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field, fields, replace
+from typing import Literal, get_args
+
+StorageKind = Literal["bytes", "float", "int64"]
+RecordKind = Literal["example", "sequence_example", "raw", "mixed"]
+Logical = Literal["scalar", "tensor", "text", "bytes", "image", "mask", "class_label", "boxes", "frames"]
+Encoding = Literal["list", "tensor_proto", "raw", "zlib"]
+
+# What a size of None in a shape means: it differs from record to record.
+Shape = tuple[int | None, ...]
+
+STORAGE_KINDS: tuple[StorageKind, ...] = get_args(StorageKind)
+
+
+@dataclass(frozen=True, repr=False)
+class Spec:
+    """One feature of a schema.
+
+    `shape` is () for one value, (3,) for three, (None,) for a number that varies. With
+    `encoding="tensor_proto"` (a serialized tensor), "raw" (bare bytes of an array) or "zlib" (the same,
+    deflated) the storage kind is bytes and `dtype` and `shape` describe the array inside. `is_list` marks a
+    SequenceExample feature list; `shape` then describes one frame.
+
+    Attributes:
+        dtype: With `encoding="list"`, the dtype the values stand for where it is not the storage's own: bool
+            and uint8 kept in an int64 list, float64 kept in a float list. None for a serialized tensor means
+            that it differs from record to record.
+        optional: Some records lack the feature, or carry it with no kind set.
+        classes: Names of class ids, in order.
+        num_classes: How many class ids there are; follows from `classes` where those are given.
+        ignore: The label value that counts for nothing, such as 255 in a mask.
+        format: How a bytes value is encoded inside: "png", "jpeg", "wav".
+        decoded_shape: Height, width and channels (an image), or what else decoding gives.
+        seen: None where one kind was seen or none was looked for; the kinds, most frequent first, where
+            records differ; () where no record ever sets one (`kind` is then a guess that fits all).
+        meaning: A guess in words; takes no part in comparisons.
+    """
+
+    kind: StorageKind
+    shape: Shape = ()
+    logical: Logical = "scalar"
+    encoding: Encoding = "list"
+    dtype: str | None = None
+    optional: bool = False
+    is_list: bool = False
+    classes: tuple[str, ...] | None = None
+    ignore: int | None = None
+    num_classes: int | None = None
+    format: str | None = None
+    decoded_shape: Shape | None = None
+    seen: tuple[StorageKind, ...] | None = None
+    meaning: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        check_choice("kind", self.kind, STORAGE_KINDS)
+        check_choice("logical", self.logical, get_args(Logical))
+        check_choice("encoding", self.encoding, get_args(Encoding))
+        object.__setattr__(self, "shape", check_shape(self.shape))
+        if self.decoded_shape is not None:
+            object.__setattr__(self, "decoded_shape", check_shape(self.decoded_shape))
+        if self.encoding != "list" and self.kind != "bytes":
+            raise ValueError(f"encoding {self.encoding!r} expected kind 'bytes', got {self.kind!r}")
+        if self.encoding in ("raw", "zlib") and self.dtype is None:
+            raise ValueError(f"encoding {self.encoding!r} expected a dtype, got None")
+        if self.classes is not None:
+            classes = tuple(self.classes)
+            object.__setattr__(self, "classes", classes)
+            if self.num_classes is None:
+                object.__setattr__(self, "num_classes", len(classes))
+            elif self.num_classes != len(classes):
+                raise ValueError(f"expected {self.num_classes} class names, got {len(classes)}")
+
+    @property
+    def fixed_length(self) -> int:
+        """Stored values per record (per frame), or -1 where that varies or the feature may be absent."""
+        if self.optional and not self.is_list:
+            return -1
+        return self.num_values
+
+    @property
+    def num_values(self) -> int:
+        """Stored values wherever the feature is set, or -1 where that varies."""
+        if self.encoding != "list":
+            return 1
+        if None in self.shape:
+            return -1
+        length = 1
+        for size in self.shape:
+            length *= size or 0
+        return length
+
+    def replace(self, **changes: object) -> Spec:
+        """A copy with some fields changed."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        parts = [repr(self.kind)]
+        for item in fields(self)[1:]:
+            value = getattr(self, item.name)
+            if value != item.default and not (item.name == "num_classes" and self.classes is not None):
+                parts.append(f"{item.name}={value!r}")
+        return f"Spec({', '.join(parts)})"
+
+
+def check_choice(what: str, value: object, choices: tuple[str, ...]) -> None:
+    """Raise ValueError unless `value` is one of `choices`."""
+    if value not in choices:
+        raise ValueError(f"{what} expected one of {', '.join(choices)}, got {value!r}")
+
+
+def check_shape(shape: object) -> Shape:
+    """A shape as a tuple of sizes from 0 up, or None where a size varies; TypeError or ValueError otherwise."""
+    if not isinstance(shape, (tuple, list)):
+        raise TypeError(f"shape expected a tuple of sizes, got {shape!r}")
+    sizes = tuple(None if size is None else operator.index(size) for size in shape)
+    if any(size is not None and size < 0 for size in sizes):
+        raise ValueError(f"shape expected sizes of 0 or more, or None, got {sizes!r}")
+    return sizes

@@ -1,0 +1,39 @@
+"""The numbers tensorflow.DataType gives to dtypes, by NumPy's names where NumPy has one.
+
+NumPy itself lacks bfloat16, the 8-bit floats and the 4-bit integers; those names are the ones ml_dtypes
+registers. "string" stands for DT_STRING: an array of bytes objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+DTYPE_NAMES: Mapping[int, str] = MappingProxyType(
+    {
+        1: "float32",
+        2: "float64",
+        3: "int32",
+        4: "uint8",
+        5: "int16",
+        6: "int8",
+        7: "string",
+        8: "complex64",
+        9: "int64",
+        10: "bool",
+        14: "bfloat16",
+        17: "uint16",
+        18: "complex128",
+        19: "float16",
+        22: "uint32",
+        23: "uint64",
+        24: "float8_e5m2",
+        25: "float8_e4m3fn",
+        26: "float8_e4m3fnuz",
+        27: "float8_e4m3b11fnuz",
+        28: "float8_e5m2fnuz",
+        29: "int4",
+        30: "uint4",
+    }
+)
+DTYPE_NUMBERS: Mapping[str, int] = MappingProxyType({name: number for number, name in DTYPE_NAMES.items()})

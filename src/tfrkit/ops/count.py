@@ -1,0 +1,22 @@
+"""How many records there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tfrkit.container.locate import find_frames
+from tfrkit.container.records import Policy
+from tfrkit.container.shards import Shard, find_shards
+from tfrkit.storage.resolve import Address
+
+
+def count_records(address: Address | Iterable[Address]) -> list[tuple[str, int]]:
+    """(path, records) of each shard: from its index, else by its headers, else (compressed) by inflating it."""
+    counts = []
+    for path in find_shards(address):
+        shard = Shard.open(path)
+        try:
+            counts.append((path, find_frames(shard, Policy()).num_records))
+        finally:
+            shard.close()
+    return counts

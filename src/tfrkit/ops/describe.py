@@ -1,0 +1,69 @@
+"""What is in these files: records, kinds, features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tfrkit.batches.survey import Surveyed, kind_of_shapes
+from tfrkit.container.records import Policy
+from tfrkit.container.shards import Shard, find_shards
+from tfrkit.storage.resolve import Address
+
+
+@dataclass(frozen=True)
+class FileDescription:
+    """One shard."""
+
+    path: str
+    bytes: int | None
+    compression: str
+    records: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class Description:
+    """A dataset, every record looked at."""
+
+    files: list[FileDescription]
+    kind: str
+    features: list[dict[str, Any]]
+
+    @property
+    def records(self) -> int:
+        return sum(file.records for file in self.files)
+
+    @property
+    def compression(self) -> str:
+        """That of all files, or "mixed"."""
+        found = {file.compression for file in self.files}
+        return found.pop() if len(found) == 1 else "mixed"
+
+    def to_json(self) -> dict[str, Any]:
+        """The public form: records, kind, compression, files, features."""
+        return {
+            "records": self.records,
+            "kind": self.kind,
+            "compression": self.compression,
+            "files": [dict(vars(file)) for file in self.files],
+            "features": self.features,
+        }
+
+
+def describe(address: Address | Iterable[Address]) -> Description:
+    """Read every record once and say what is there. Damage raises."""
+    whole = Surveyed()
+    files = []
+    for path in find_shards(address):
+        shard = Shard.open(path)
+        try:
+            before = dict(whole.survey.shapes)
+            num_records = whole.add_shard(shard, Policy())
+            added = {shape: count - before[shape] for shape, count in whole.survey.shapes.items()}
+            files.append(FileDescription(path, shard.nbytes, shard.compression, num_records, kind_of_shapes(added)))
+        finally:
+            shard.close()
+    kind = kind_of_shapes(whole.survey.shapes)
+    return Description(files, kind, whole.infer().report)

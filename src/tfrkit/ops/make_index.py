@@ -1,0 +1,28 @@
+"""Write the index of each shard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tfrkit.container.index import write_dali_index
+from tfrkit.container.locate import save_index
+from tfrkit.container.shards import find_shards
+from tfrkit.errors import ContainerError
+from tfrkit.storage.resolve import Address
+
+
+def make_index(address: Address | Iterable[Address], *, dali: bool = False) -> list[tuple[str, int, str]]:
+    """(path, records, index path) of each shard, scanned anew.
+
+    With `dali`, a DALI text index `<shard>.idx` is written instead; DALI reads uncompressed shards only.
+    """
+    made = []
+    for path in find_shards(address):
+        index, target = save_index(path)
+        if dali:
+            if index.compression != "none":
+                raise ContainerError(f"DALI expected an uncompressed shard, got {index.compression}", shard=path)
+            target = f"{path}.idx"
+            write_dali_index(target, index.offsets, index.inflated_size)
+        made.append((path, index.num_records, target))
+    return made

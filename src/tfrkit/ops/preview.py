@@ -1,0 +1,175 @@
+"""Values as people and other programs want to see them.
+
+`preview_row` is for eyes: one short line per feature, whatever it holds. `row_to_json` is for programs:
+everything, in a form that can be turned back.
+
+The JSON form of a value:
+
+    int64, float        a number; NaN and infinities are {"float": "nan" | "inf" | "-inf"}
+    bytes               a string where the bytes are UTF-8, otherwise {"base64": "..."}
+    several values      an array of the above
+    a serialized tensor {"tensor": {"dtype": "uint8", "shape": [2, 2], "values": [0, 1, 2, 3]}}
+    a feature with no kind: null, an absent feature: no key
+    a record that is no Example: {"record": the bytes as above}
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrkit.images.sniff import describe_image, sniff_image
+
+MAX_VALUES = 8  # of a list, before it is cut
+MAX_TEXT = 72  # characters of a text, before it is cut
+HEX_BYTES = 12  # shown of bytes that are neither image nor text
+# Enough for any image header that a sniffer needs, so that a 1 GB value costs no more than a small one.
+HEAD_BYTES = 256 * 1024
+
+Row = Mapping[str, Any] | bytes
+
+
+def preview_row(row: Row) -> dict[str, str]:
+    """One short text per feature, in the order of the row.
+
+    The parts of a SequenceExample are named `context/x` and `feature_lists/x`. Text from the data is
+    passed on as it is: whoever prints it has to take the control characters out.
+
+    Example:
+        >>> preview_row({"label": 3, "tokens": np.arange(100)})
+        {'label': '3', 'tokens': '[0, 1, 2, 3, 4, 5, 6, 7, … 100 values]'}
+    """
+    if isinstance(row, (bytes, bytearray, memoryview)):
+        return {"record": preview_value(bytes(row))}
+    if is_sequence_row(row):
+        return {f"{part}/{name}": preview_value(value) for part in row for name, value in row[part].items()}
+    return {name: preview_value(value) for name, value in row.items()}
+
+
+def preview_value(value: Any) -> str:
+    """One feature's value in at most about a hundred characters."""
+    if value is None:
+        return "no value"
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return preview_bytes(bytes(value))
+    if isinstance(value, str):
+        return _quote(value, len(value.encode("utf-8", "surrogateescape")))
+    if isinstance(value, np.ndarray) and not _is_plain_list(value):
+        shape = "x".join(map(str, value.shape)) or "scalar"
+        return f"{value.dtype} {shape} {_preview_list(value.reshape(-1))}"
+    if isinstance(value, (np.ndarray, Sequence)):
+        return _preview_list(value)
+    if isinstance(value, (float, np.floating)):
+        return _short_float(value)
+    return str(value)
+
+
+def preview_bytes(value: bytes) -> str:
+    """An image by its format and size, text as text, and anything else by its first bytes."""
+    head = value[:HEAD_BYTES]
+    image = sniff_image(head)
+    if image is not None:
+        return describe_image(image, len(value))
+    text = _as_text(head, whole=len(head) == len(value))
+    if text is not None:
+        return _quote(text, len(value))
+    return f"{value[:HEX_BYTES].hex(' ')}{' …' if len(value) > HEX_BYTES else ''} ({len(value):,} bytes)"
+
+
+def row_to_json(row: Row) -> dict[str, Any]:
+    """The whole row as JSON values; see the top of this module for the form.
+
+    Example:
+        >>> row_to_json({"a": np.array([1, 2]), "b": b"x", "c": b"\\xff"})
+        {'a': [1, 2], 'b': 'x', 'c': {'base64': '/w=='}}
+    """
+    if isinstance(row, (bytes, bytearray, memoryview)):
+        return {"record": value_to_json(bytes(row))}
+    if is_sequence_row(row):
+        return {part: {name: value_to_json(value) for name, value in row[part].items()} for part in row}
+    return {name: value_to_json(value) for name, value in row.items()}
+
+
+def value_to_json(value: Any) -> Any:
+    """One feature's value as JSON values."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return _bytes_to_json(bytes(value))
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _array_to_json(np.asarray(value)) if isinstance(value, np.ndarray) else value_to_json(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": str(value)}
+    if isinstance(value, complex):
+        return {"complex": [value_to_json(value.real), value_to_json(value.imag)]}
+    if isinstance(value, Sequence):
+        return [value_to_json(item) for item in value]
+    return value
+
+
+def is_sequence_row(row: Mapping[str, Any]) -> bool:
+    """Whether a row is a SequenceExample's: exactly a context and feature lists, both mappings."""
+    return set(row) == {"context", "feature_lists"} and all(isinstance(part, Mapping) for part in row.values())
+
+
+def _preview_list(values: Any) -> str:
+    shown = [preview_value(value) for value in values[:MAX_VALUES]]
+    if len(values) <= MAX_VALUES:
+        return f"[{', '.join(shown)}]"
+    return f"[{', '.join(shown)}, … {len(values):,} values]"
+
+
+def _is_plain_list(value: np.ndarray[Any, Any]) -> bool:
+    # What Example's own lists hold; any other array was a serialized tensor.
+    return value.ndim == 1 and value.dtype in (np.dtype(np.int64), np.dtype(np.float32), np.dtype(object))
+
+
+def _short_float(value: float | np.floating[Any]) -> str:
+    # 0.1 stored as float32 reads back as 0.10000000149011612: true, but no help to the eye.
+    with np.errstate(over="ignore"):
+        narrow = np.float32(value)
+    return str(narrow) if float(narrow) == float(value) else str(float(value))
+
+
+def _as_text(head: bytes, *, whole: bool) -> str | None:
+    try:
+        text = head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # A cut may have split the last character; anything else means this is not text.
+        if whole or error.start < len(head) - 3:
+            return None
+        text = head[: error.start].decode("utf-8")
+    unprintable = sum(not (character.isprintable() or character in "\n\r\t") for character in text[:1024])
+    return None if unprintable * 8 > len(text[:1024]) else text
+
+
+def _quote(text: str, nbytes: int) -> str:
+    if len(text) <= MAX_TEXT:
+        return f'"{text}"'
+    return f'"{text[:MAX_TEXT]}…" ({nbytes:,} bytes)'
+
+
+def _bytes_to_json(value: bytes) -> str | dict[str, str]:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(value).decode("ascii")}
+
+
+def _array_to_json(array: np.ndarray[Any, Any]) -> Any:
+    values = list(_flat_to_json(array))
+    if _is_plain_list(array):
+        return values
+    return {"tensor": {"dtype": str(array.dtype), "shape": list(array.shape), "values": values}}
+
+
+def _flat_to_json(array: np.ndarray[Any, Any]) -> Iterator[Any]:
+    if array.dtype.kind in "biufcSO":
+        yield from map(value_to_json, array.reshape(-1).tolist())
+    else:
+        # bfloat16 and the like are no numbers to NumPy; as float they lose nothing.
+        yield from map(value_to_json, array.reshape(-1).astype(np.float64).tolist())

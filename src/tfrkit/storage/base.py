@@ -1,0 +1,59 @@
+"""What the rest of tfrkit needs of a place that holds bytes."""
+
+from __future__ import annotations
+
+import mmap
+from typing import Protocol
+
+# Anything the native core reads without a copy.
+ByteSource = bytes | bytearray | memoryview | mmap.mmap
+
+
+class ByteReader(Protocol):
+    """One shard's bytes as they are stored, compressed or not.
+
+    Safe to share between threads, except `read`, which keeps a position.
+    """
+
+    @property
+    def name(self) -> str:
+        """The address as the user gave it, for messages."""
+
+    @property
+    def size(self) -> int | None:
+        """Size in bytes; None for a pipe."""
+
+    def span(self) -> ByteSource | None:
+        """All bytes as one buffer without reading them, or None where that cannot be had."""
+
+    def descriptor(self) -> int:
+        """The file descriptor behind `span`, or -1 where there is none."""
+
+    def read_at(self, offset: int, nbytes: int) -> bytes:
+        """At most `nbytes` bytes from `offset`; fewer only at the end."""
+
+    def read(self, nbytes: int) -> bytes:
+        """The next at most `nbytes` bytes; b"" at the end."""
+
+    def check_unchanged(self) -> None:
+        """Raise `StorageError` if the bytes behind `span` have become fewer than when it was opened."""
+
+    def release(self, start: int, stop: int) -> None:
+        """Hint that [start, stop) of `span` is not needed for now, so memory stays bounded."""
+
+    def close(self) -> None: ...
+
+
+class ByteWriter(Protocol):
+    """A shard being written. It appears under its name whole, on `commit`, or not at all."""
+
+    @property
+    def name(self) -> str: ...
+
+    def write(self, data: bytes | bytearray | memoryview) -> None: ...
+
+    def commit(self) -> None:
+        """Make everything durable and visible."""
+
+    def discard(self) -> None:
+        """Leave nothing behind."""

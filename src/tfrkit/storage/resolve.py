@@ -1,0 +1,69 @@
+"""From what a user types to the files it means."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable
+
+from tfrkit.errors import StorageError
+from tfrkit.storage.base import ByteReader, ByteWriter
+from tfrkit.storage.local import LocalReader, LocalWriter, StdinReader
+
+Address = str | os.PathLike[str]
+
+
+def open_reader(path: str) -> ByteReader:
+    """The bytes at an address; `-` is standard input."""
+    return StdinReader() if path == "-" else LocalReader(path)
+
+
+def open_writer(path: str) -> ByteWriter:
+    """A place for the bytes of one new shard."""
+    return LocalWriter(path)
+
+
+def expand_address(address: Address | Iterable[Address]) -> list[str]:
+    """Paths of files and folders an address stands for: a path, a glob, or several of these.
+
+    A path that exists is taken literally, also with `*` or `[` in its name. Globs are sorted, so the order
+    of shards does not depend on the file system. Raises `StorageError` where nothing is meant by it.
+    """
+    if not isinstance(address, (str, os.PathLike)):
+        paths = [path for item in address for path in expand_address(item)]
+        if not paths:
+            raise StorageError("expected at least one path, got an empty list")
+        return paths
+    path = os.fspath(address)
+    if "://" in path:
+        raise StorageError(f"cannot open, no storage for {path.split('://')[0]}:// addresses", shard=path)
+    if path == "-" or os.path.lexists(path):
+        return [path]
+    if not glob.has_magic(path):
+        raise StorageError("cannot open, no such file or directory", shard=path, hint=_nearby(path))
+    matches = sorted(glob.glob(path, recursive=True))
+    if not matches:
+        folder = os.path.dirname(path) or "."
+        raise StorageError("no file matches", shard=path, hint=f"list what is there: ls {folder}")
+    return matches
+
+
+def walk_folder(folder: str) -> list[str]:
+    """Regular files below a folder, sorted, without hidden ones and those in `_` folders."""
+    found = []
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        found += [os.path.join(parent, name) for name in files if not name.startswith((".", "_"))]
+    return sorted(path for path in found if os.path.isfile(path))
+
+
+def _nearby(path: str) -> str | None:
+    import difflib
+
+    folder = os.path.dirname(path) or "."
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return None
+    close = difflib.get_close_matches(os.path.basename(path), names, n=1)
+    return f"did you mean {os.path.join(os.path.dirname(path), close[0])}" if close else None

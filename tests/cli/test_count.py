@@ -1,0 +1,69 @@
+"""`tfr count`, with and without an index: the answer must not depend on it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from pathlib import Path
+
+import pytest
+
+from tfrkit.testing.reference import write_frames
+
+
+@pytest.fixture(params=["without_index", "with_index"])
+def indexed(request: pytest.FixtureRequest, tfr, shards: Path) -> Path:
+    if request.param == "with_index":
+        tfr("index", shards)
+    return shards
+
+
+def test_count_one_file_prints_number_and_path(tfr, sample: Path) -> None:
+    assert tfr("count", "sample.tfrecord").lines == ["records  path", "     10  sample.tfrecord"]
+
+
+def test_count_folder_prints_each_shard_and_the_sum(tfr, indexed: Path) -> None:
+    assert [line.split() for line in tfr("count", "data").lines] == [
+        ["records", "path"],
+        ["6", "data/train-00000-of-00003.tfrecord"],
+        ["4", "data/train-00001-of-00003.tfrecord"],
+        ["0", "data/train-00002-of-00003.tfrecord"],
+        ["10", "total"],
+    ]
+
+
+def test_count_quoted_glob_json(tfr, indexed: Path) -> None:
+    result = tfr("count", "data/train-*", "--format", "json").json
+    assert result["records"] == 10
+    assert [row["records"] for row in result["files"]] == [6, 4, 0]
+
+
+def test_count_jsonl_and_csv_are_the_same_rows(tfr, indexed: Path) -> None:
+    rows = [json.loads(line) for line in tfr("count", "data", "--format", "jsonl").lines]
+    table = tfr("count", "data", "--format", "csv").lines
+    assert table == ["path,records", *(f"{row['path']},{row['records']}" for row in rows)]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zlib.compress], ids=["none", "gzip", "zlib"])
+def test_count_stdin(tfr, pack: object) -> None:
+    assert callable(pack)
+    data = pack(write_frames([b"a", b"", b"c" * 70000]))
+    result = tfr("count", "-", "--format", "json", stdin=data).json
+    assert result == {"records": 3, "files": [{"path": "-", "records": 3}]}
+
+
+def test_count_stale_index_is_not_believed(tfr, sample: Path) -> None:
+    tfr("index", sample)
+    sample.write_bytes(write_frames([b"one", b"two"]))
+    assert tfr("count", sample, "--format", "json").json["records"] == 2
+
+
+def test_count_damaged_length_exits_3_and_names_the_place(tfr, tmp_path: Path) -> None:
+    data = bytearray(write_frames([b"abc"] * 5))
+    data[2 * 19] ^= 1
+    (tmp_path / "bad.tfrecord").write_bytes(data)
+    ran = tfr("count", "bad.tfrecord", code=3)
+    assert ran.out == ""
+    assert "length checksum" in ran.err
+    assert "bad.tfrecord, record 2, byte 38" in ran.err

@@ -1,0 +1,232 @@
+"""Odd but valid wire bytes: our reader must see in them exactly what protobuf sees.
+
+Generated messages hold what writers in the wild, or an old schema, may leave behind: duplicate map keys, values merged
+from several pieces, packed and unpacked lists mixed, two kinds in one feature, unknown fields of every wire type,
+groups, varints longer than they need to be.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+
+import oracle
+import pytest
+import tensorflow as tf
+from google.protobuf.message import DecodeError
+
+import tfrkit as tfr
+from tfrkit import _native
+
+VARINT, FIXED64, LEN, GROUP, END_GROUP, FIXED32 = range(6)
+NUM_MESSAGES = 3000
+
+
+class WireWriter:
+    """Writes protobuf wire bytes the way no sane encoder would."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+
+    def varint(self, value: int) -> bytes:
+        encoded = bytearray()
+        value &= 2**64 - 1
+        while value > 0x7F:
+            encoded.append(value & 0x7F | 0x80)
+            value >>= 7
+        encoded.append(value)
+        if self.rng.random() < 0.1:  # longer than needed, up to the ten bytes protobuf allows
+            for _ in range(self.rng.randint(0, 10 - len(encoded))):
+                encoded[-1] |= 0x80
+                encoded.append(0)
+        return bytes(encoded)
+
+    def tag(self, number: int, wire_type: int) -> bytes:
+        # Tags are 32-bit varints and have at most five bytes.
+        encoded = bytearray()
+        value = number << 3 | wire_type
+        while value > 0x7F:
+            encoded.append(value & 0x7F | 0x80)
+            value >>= 7
+        encoded.append(value)
+        return bytes(encoded)
+
+    def field(self, number: int, body: bytes) -> bytes:
+        return self.tag(number, LEN) + self.varint(len(body)) + body
+
+    def unknown(self, depth: int = 0) -> bytes:
+        number = self.rng.choice((4, 7, 15, 16, 2047, 2**29 - 1))
+        wire_type = self.rng.choice((VARINT, FIXED64, LEN, GROUP, FIXED32))
+        body = {
+            VARINT: lambda: self.varint(self.rng.getrandbits(64)),
+            FIXED64: lambda: self.rng.randbytes(8),
+            LEN: lambda: self.varint(3) + self.rng.randbytes(3),
+            FIXED32: lambda: self.rng.randbytes(4),
+            GROUP: lambda: (self.unknown(depth + 1) if depth < 4 and self.rng.random() < 0.6 else b"")
+            + self.tag(number, END_GROUP),
+        }[wire_type]()
+        return self.tag(number, wire_type) + body
+
+    def noise(self) -> bytes:
+        return self.unknown() if self.rng.random() < 0.1 else b""
+
+    def numbers(self, kind: str) -> bytes:
+        """An Int64List or FloatList in packed and unpacked pieces."""
+        body = b""
+        for _ in range(self.rng.randint(0, 3)):
+            values = oracle.random_values(self.rng, kind, self.rng.randint(0, 20))
+            if kind == "int64":
+                pieces, wire_type = [self.varint(value) for value in values], VARINT
+            else:
+                pieces, wire_type = [struct.pack("<f", value) for value in values], FIXED32
+            if self.rng.random() < 0.5:
+                body += self.field(1, b"".join(pieces))
+            else:
+                body += b"".join(self.tag(1, wire_type) + piece for piece in pieces)
+            body += self.noise()
+            if self.rng.random() < 0.05:  # a known number with a wire type it does not have is an unknown field
+                body += self.tag(1, FIXED64) + self.rng.randbytes(8)
+        return body
+
+    def strings(self) -> bytes:
+        body = b""
+        for value in oracle.random_values(self.rng, "bytes", self.rng.randint(0, 4)):
+            body += self.field(1, value) + self.noise()
+        return body
+
+    def feature(self) -> bytes:
+        body = self.noise()
+        for _ in range(self.rng.choice((0, 1, 1, 1, 1, 2, 3))):
+            number = self.rng.randint(1, 3)
+            inner = self.strings() if number == 1 else self.numbers("float" if number == 2 else "int64")
+            body += self.field(number, inner) + self.noise()
+        return body
+
+    def entry(self, value: bytes | None = None) -> bytes:
+        """A map entry: key and value in any order, missing, or given twice."""
+        names = ["a", "b", "label", "", "ключ", "a\x00b"]
+        parts = [self.field(1, self.rng.choice(names).encode()) for _ in range(self.rng.choice((0, 1, 1, 1, 1, 1, 2)))]
+        for _ in range(self.rng.choice((0, 1, 1, 1, 1, 1, 2))):
+            parts.append(self.field(2, self.feature() if value is None else value))
+        self.rng.shuffle(parts)
+        return b"".join(part + self.noise() for part in parts)
+
+    def features(self) -> bytes:
+        return b"".join(self.field(1, self.entry()) + self.noise() for _ in range(self.rng.randint(0, 5)))
+
+    def feature_lists(self) -> bytes:
+        body = b""
+        for _ in range(self.rng.randint(0, 4)):
+            steps = b"".join(self.field(1, self.feature()) + self.noise() for _ in range(self.rng.randint(0, 3)))
+            body += self.field(1, self.entry(steps)) + self.noise()
+        return body
+
+    def example(self) -> bytes:
+        return self.noise() + b"".join(
+            self.field(1, self.features()) + self.noise() for _ in range(self.rng.choice((0, 1, 1, 1, 2)))
+        )
+
+    def sequence_example(self) -> bytes:
+        parts = [self.field(1, self.features()) for _ in range(self.rng.choice((0, 1, 1, 2)))]
+        parts += [self.field(2, self.feature_lists()) for _ in range(self.rng.choice((0, 1, 1, 2)))]
+        self.rng.shuffle(parts)
+        return b"".join(part + self.noise() for part in parts)
+
+
+def build_columns(kind: str, payload: bytes, specs: list[tuple[bytes, str, bool, int]]) -> list:
+    builder = _native.ColumnBuilder(kind, specs)
+    fault = builder.append_record(payload)
+    assert fault is None, fault.kind
+    return builder.finish()
+
+
+def values_of(kind: str, values) -> list:
+    if kind == "bytes":
+        return list(tfr.BytesColumn(*values))
+    return [oracle.float_bits(value) for value in values.tolist()] if kind == "float" else values.tolist()
+
+
+def test_odd_examples_read_as_protobuf_reads_them(seed):
+    wire = WireWriter(random.Random(seed))
+    for _ in range(NUM_MESSAGES):
+        payload = wire.example()
+        expected = oracle.plain_example(payload)
+        names = [*expected, "missing"]
+        kinds = [expected[name][0] or "int64" if name in expected else "int64" for name in names]
+        specs = [(name.encode(), kind, False, -1) for name, kind in zip(names, kinds, strict=True)]
+        found = {}
+        for name, kind, column in zip(names, kinds, build_columns("example", payload, specs), strict=True):
+            values, _, _, presence = column
+            state = 2 if presence is None else presence[0]
+            if state:
+                found[name] = (kind, values_of(kind, values)) if state == 2 else (None, [])
+        assert found == expected, payload.hex()
+
+
+def test_odd_sequences_read_as_protobuf_reads_them(seed):
+    wire = WireWriter(random.Random(seed))
+    for _ in range(NUM_MESSAGES):
+        payload = wire.sequence_example()
+        _, lists = oracle.plain_sequence(payload)
+        # A column holds one kind: lists whose steps differ in kind belong to the test of mixed kinds.
+        uniform = {name: steps for name, steps in lists.items() if len({step[0] for step in steps} - {None}) <= 1}
+        kinds = {name: next((step[0] for step in steps if step[0]), "bytes") for name, steps in uniform.items()}
+        specs = [(name.encode(), kinds[name], True, -1) for name in uniform]
+        for name, column in zip(uniform, build_columns("sequence_example", payload, specs), strict=True):
+            values, splits, list_splits, presence = column
+            assert presence is None or presence[0] == 2, payload.hex()
+            assert list_splits.tolist() == [0, len(uniform[name])], payload.hex()
+            flat = values_of(kinds[name], values)
+            steps = [flat[start:stop] for start, stop in zip(splits.tolist(), splits.tolist()[1:], strict=False)]
+            assert steps == [step[1] for step in uniform[name]], payload.hex()
+
+
+def test_survey_counts_what_protobuf_sees(seed):
+    wire = WireWriter(random.Random(seed))
+    for _ in range(NUM_MESSAGES // 3):
+        payload = wire.example()
+        expected = oracle.plain_example(payload)
+        survey = _native.Survey("example")
+        assert survey.add_record(payload) is None
+        found = {feature["name"].decode(): feature for feature in survey.features()}
+        assert found.keys() == expected.keys(), payload.hex()
+        for name, (kind, values) in expected.items():
+            counts = dict(zip((None, "bytes", "float", "int64"), found[name]["kind_counts"], strict=True))
+            assert counts == {key: int(key == kind) for key in counts}, payload.hex()
+            assert found[name]["num_values"] == len(values), payload.hex()
+
+
+def test_truncated_messages_fail_where_protobuf_fails(seed):
+    wire = WireWriter(random.Random(seed))
+    for _ in range(200):
+        payload = wire.example()
+        for stop in range(len(payload)):
+            piece = payload[:stop]
+            try:
+                tf.train.Example.FromString(piece)
+                is_valid = True
+            except DecodeError:
+                is_valid = False
+            builder = _native.ColumnBuilder("example", [(b"a", "int64", False, -1)])
+            fault = builder.append_record(piece)
+            found_kind = fault.kind if fault is not None else None
+            assert (found_kind != "wire") == is_valid, (piece.hex(), found_kind)
+
+
+@pytest.mark.parametrize("kind", ["example", "sequence"])
+def test_written_bytes_are_protobufs_deterministic_bytes(tmp_path, seed, kind):
+    """What we write for what we read is what protobuf writes for it, byte for byte."""
+    rng = random.Random(seed)
+    make = oracle.random_examples if kind == "example" else oracle.random_sequences
+    message_type = tf.train.Example if kind == "example" else tf.train.SequenceExample
+    payloads = make(rng, 300)
+    oracle.write_with_tensorflow(tmp_path / "theirs", payloads, "none")
+    with tfr.Writer(tmp_path / "ours") as writer:
+        for row in tfr.open(tmp_path / "theirs"):
+            writer.write(row)
+    ours = list(tfr.open(tmp_path / "ours").records())
+    assert len(ours) == len(payloads)
+    for record, payload in zip(ours, payloads, strict=True):
+        assert record == message_type.FromString(record).SerializeToString(deterministic=True)
+        expected = message_type.FromString(payload)
+        assert record == expected.SerializeToString(deterministic=True)

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from tfrkit.errors import StorageError
+from tfrkit.storage.base import ByteReader, ByteWriter
+from tfrkit.storage.local import LocalReader, LocalWriter, StdinReader
+from tfrkit.testing.storage_suite import CONTENT, StorageTests
+
+
+class TestLocalStorage(StorageTests):
+    @pytest.fixture(autouse=True)
+    def _use_folder(self, tmp_path: Path) -> None:
+        self.folder = tmp_path
+
+    def store(self, name: str, data: bytes) -> None:
+        (self.folder / name).write_bytes(data)
+
+    def fetch(self, name: str) -> bytes | None:
+        path = self.folder / name
+        return path.read_bytes() if path.exists() else None
+
+    def open_reader(self, name: str) -> ByteReader:
+        return LocalReader(str(self.folder / name))
+
+    def open_writer(self, name: str) -> ByteWriter:
+        return LocalWriter(str(self.folder / name))
+
+    def leftovers(self) -> list[str]:
+        return sorted(os.listdir(self.folder))
+
+
+def test_reader_folder_raises(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="folder|is a directory"):
+        LocalReader(str(tmp_path))
+
+
+def test_reader_path_through_a_file_raises(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    with pytest.raises(StorageError, match="cannot open, not a directory - at .*file/shard"):
+        LocalReader(str(tmp_path / "file" / "shard"))
+
+
+def test_reader_dangling_link_raises(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    with pytest.raises(StorageError, match="cannot open, no such file or directory - at .*link"):
+        LocalReader(str(tmp_path / "link"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read every file")
+def test_reader_unreadable_file_raises(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    path.write_bytes(b"x")
+    path.chmod(0)
+    with pytest.raises(StorageError, match="cannot open, permission denied - at .*secret"):
+        LocalReader(str(path))
+
+
+def test_reader_name_with_nul_raises() -> None:
+    with pytest.raises((StorageError, ValueError), match="null byte|cannot open"):
+        LocalReader("a\0b")
+
+
+def test_reader_shrunk_file_fails_check(tmp_path: Path) -> None:
+    path = tmp_path / "shard"
+    path.write_bytes(CONTENT)
+    reader = LocalReader(str(path))
+    with path.open("r+b") as file:
+        file.truncate(10)
+    with (
+        contextlib.closing(reader),
+        pytest.raises(StorageError, match=rf"became shorter while it was read, {len(CONTENT)} bytes at first, 10 now"),
+    ):
+        reader.check_unchanged()
+
+
+def test_reader_pipe_has_no_size_and_reads_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    holder = os.open(path, os.O_RDWR)  # keeps both ends open, so that nobody waits
+    os.write(holder, b"abcdef")
+    reader = LocalReader(str(path))
+    os.close(holder)
+    assert reader.size is None
+    assert reader.span() is None
+    assert reader.read(4) == b"abcd"
+    assert reader.read(4) == b"ef"
+    with pytest.raises(StorageError, match="got a pipe"):
+        reader.read_at(0, 1)
+    reader.close()
+
+
+def test_stdin_reader_reads_descriptor_to_its_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "input"
+    path.write_bytes(b"abc")
+    with path.open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        reader = StdinReader()
+        assert reader.size is None
+        assert reader.read(2) == b"ab"
+        assert reader.read(2) == b"c"
+        assert reader.read(2) == b""
+        with pytest.raises(StorageError, match="got a pipe"):
+            reader.read_at(0, 1)
+        reader.close()
+
+
+def test_writer_in_missing_folder_raises(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="cannot write, no such file or directory - at .*shard"):
+        LocalWriter(str(tmp_path / "nowhere" / "shard"))
+
+
+def test_writer_onto_folder_raises(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="expected a file, got a folder"):
+        LocalWriter(str(tmp_path))
+
+
+def test_writer_temporary_name_is_hidden_from_globs(tmp_path: Path) -> None:
+    writer = LocalWriter(str(tmp_path / "train.tfrecord"))
+    writer.write(b"x")
+    assert list(tmp_path.glob("train*")) == []
+    writer.discard()
+
+
+def test_writer_result_obeys_umask(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        writer = LocalWriter(str(tmp_path / "shard"))
+        writer.commit()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "shard").stat().st_mode) == 0o640
+
+
+def test_writer_write_after_commit_raises(tmp_path: Path) -> None:
+    writer = LocalWriter(str(tmp_path / "shard"))
+    writer.commit()
+    with pytest.raises(ValueError, match="finished file"):
+        writer.write(b"late")
+
+
+def test_writer_full_disk_raises_and_leaves_nothing() -> None:
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full here")
+    writer = LocalWriter.__new__(LocalWriter)
+    writer.name = "shard"
+    writer._temporary = "/nowhere/shard.tmp"
+    writer._file = io.FileIO("/dev/full", "wb")
+    with pytest.raises(StorageError, match="cannot write, no space left on device, nothing was left behind - at shard"):
+        writer.write(b"x")
+
+
+def test_writer_relative_path_without_folder_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    writer = LocalWriter("shard")
+    writer.write(b"x")
+    writer.commit()
+    assert (tmp_path / "shard").read_bytes() == b"x"
