@@ -21,10 +21,9 @@ from typing import Any
 
 import data
 import numpy as np
-from work import IMAGE_BATCH, Digest, Work, digest_strings, drain
+from work import DIGEST_PICKS, IMAGE_BATCH, Digest, Work, digest_strings, drain
 
 PEERS = ("tfr-reader", "tfrecord", "bagz", "array_record")
-DIGEST_PICKS = 2000
 
 
 def version_of(peer: str) -> str | None:

@@ -107,9 +107,16 @@ def sizes_text(sizes: dict[str, int]) -> str:
 
 def cost_lines(costs: dict[str, Any]) -> list[str]:
     """Return memory and disk figures."""
-    lines = ["| peak memory of a streaming pass | file | import only | whole pass |", "| --- | ---: | ---: | ---: |"]
+    lines = [
+        "Peak memory of a process that passes over a file once. Linux counts pages of a mapped file as memory of the process,",
+        "although it can take them back at any time; \"own\" leaves them out.",
+        "",
+        "| pass | file | after import | peak | own |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
     for one in costs["memory"]:
-        lines.append(f"| {one['title']} | {one['file_mb']:,.0f} MB | {one['import_mb']:,.0f} MB | {one['peak_mb']:,.0f} MB |")
+        megabytes = " | ".join(f"{one[key]:,.0f} MB" for key in ("file_mb", "import_mb", "peak_mb", "own_mb"))
+        lines.append(f"| `{one['title']}` | {megabytes} |")
     lines += ["", "| installed size | |", "| --- | ---: |"]
     lines += [f"| {title} | {megabytes:,.1f} MB |" for title, megabytes in costs["installed"].items()]
     lines += ["", f"Index: {costs['index']}"] if costs.get("index") else []

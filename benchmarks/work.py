@@ -12,6 +12,7 @@ import numpy as np
 
 BATCH = 1024
 IMAGE_BATCH = 64  # 1024 images of 100 KB would be a batch of 100 MB
+DIGEST_PICKS = 2000  # random accesses that are compared
 
 
 @dataclass(frozen=True)

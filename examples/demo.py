@@ -66,7 +66,7 @@ def main() -> None:
     expect(len(dataset.errors) == 2, f"expected 2 errors, got {dataset.errors}")
     print(f"{damaged}: {len(numbers)} of {NUM_RECORDS} rows read, {len(dataset.errors)} damaged ones skipped:")
     for error in dataset.errors:
-        print(f"  {error}")
+        print(f"  record {error.record}, byte {error.offset}: {error.cause}")
 
     print(f"\nDone in {time.monotonic() - started:.1f} s. The files are in {FOLDER}/.")
 

@@ -77,7 +77,7 @@ class Columns {
 
   size_t num_rows() const { return builder_.num_rows(); }
 
-  // One (values, splits, list_splits, presence) a column; values is a pair for bytes.
+  // One (values, splits, list_splits, presence, frame_presence) a column; values is a pair for bytes.
   nb::list Finish() {
     nb::list result;
     std::vector<Column> columns = builder_.Finish();
@@ -91,7 +91,7 @@ class Columns {
           values = nb::make_tuple(ToArray(std::move(column.bytes)), ToArray(std::move(column.byte_offsets)));
       }
       result.append(nb::make_tuple(values, Optional(std::move(column.splits)), Optional(std::move(column.list_splits)),
-                                   Optional(std::move(column.presence))));
+                                   Optional(std::move(column.presence)), Optional(std::move(column.frame_presence))));
     }
     return result;
   }
@@ -236,8 +236,8 @@ void BindColumns(nb::module_& m) {
            nb::sig("def append_frames_at(self, data: object, offsets: numpy.typing.NDArray[numpy.uint64], verify: str) -> tuple[int, int, Fault | None]"))
       .def("append_record", &Columns::AppendRecord, nb::arg("record"), "Add one record: its Fault, or None.",
            nb::sig("def append_record(self, record: object) -> Fault | None"))
-      .def("finish", &Columns::Finish, "Hand over (values, splits, list_splits, presence) for each column.",
-           nb::sig("def finish(self) -> list[tuple[typing.Any, typing.Any, typing.Any, typing.Any]]"))
+      .def("finish", &Columns::Finish, "Hand over (values, splits, list_splits, presence, frame_presence) for each column.",
+           nb::sig("def finish(self) -> list[tuple[typing.Any, typing.Any, typing.Any, typing.Any, typing.Any]]"))
       .def_prop_ro("num_rows", &Columns::num_rows);
 
   nb::class_<Surveyor>(m, "Survey", "Gathers what a schema is inferred from. One thread at a time.")

@@ -2,9 +2,11 @@
 //
 // One small record costs less than the Python around it, so the look-up, the check that the file is
 // still as long as it was, the checksums and the bytes object are one call here.
+#include <fcntl.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string_view.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdint>
 
@@ -17,8 +19,17 @@ namespace {
 
 class FrameTable {
  public:
+  // Keeps a descriptor of its own: the caller's may be closed, and its number used for another file.
   FrameTable(nb::object data, Offsets offsets, std::string_view verify, int descriptor)
-      : buffer_(data), offsets_(std::move(offsets)), verify_(ToVerify(verify)), descriptor_(descriptor) {}
+      : buffer_(data),
+        offsets_(std::move(offsets)),
+        verify_(ToVerify(verify)),
+        descriptor_(descriptor < 0 ? -1 : fcntl(descriptor, F_DUPFD_CLOEXEC, 0)) {}
+  ~FrameTable() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  FrameTable(const FrameTable&) = delete;
+  FrameTable& operator=(const FrameTable&) = delete;
 
   // The record, its Fault, or None if the file became shorter than its map.
   nb::object Read(int64_t number) const {

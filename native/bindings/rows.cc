@@ -40,13 +40,26 @@ Kind ParseKind(std::string_view name) {
   throw nb::value_error("a feature kind is 'bytes', 'float', 'int64' or 'unset'");
 }
 
-// The name of a feature as bytes; names that are not UTF-8 travel as surrogate escapes.
+// The name of a feature as bytes. Protobuf strings are UTF-8: a name that is not would make the record
+// unreadable elsewhere.
 std::string EncodeName(nb::handle key) {
   if (!PyUnicode_Check(key.ptr())) throw nb::type_error("a feature name must be a str");
-  nb::object encoded = nb::steal(PyUnicode_AsEncodedString(key.ptr(), "utf-8", "surrogateescape"));
-  if (!encoded.is_valid()) nb::raise_python_error();
+  nb::object encoded = nb::steal(PyUnicode_AsEncodedString(key.ptr(), "utf-8", "strict"));
+  if (!encoded.is_valid()) {
+    PyErr_Clear();
+    throw nb::value_error("a feature name must be text that UTF-8 holds");
+  }
   const auto bytes = nb::borrow<nb::bytes>(encoded);
   return {bytes.c_str(), bytes.size()};
+}
+
+enum class Floats { kExact, kRound, kNever };
+
+Floats ParseFloats(std::string_view name) {
+  if (name == "ask") return Floats::kExact;
+  if (name == "float32") return Floats::kRound;
+  if (name == "float64") return Floats::kNever;  // each becomes a tensor, whether float32 holds it or not
+  throw nb::value_error("floats must be 'ask', 'float32' or 'float64'");
 }
 
 // Values of the features of one row, kept together so that a row allocates nothing once warm.
@@ -77,10 +90,10 @@ class ValueArena {
   }
 
   // Takes a Python value if it is plain; after false nothing refers to what was pushed.
-  bool TakePlain(PyObject* value, Kind expected, bool round_floats, Range* range) {
-    if (PyList_CheckExact(value) || PyTuple_CheckExact(value)) return TakeList(value, expected, round_floats, range);
+  bool TakePlain(PyObject* value, Kind expected, Floats floats, Range* range) {
+    if (PyList_CheckExact(value) || PyTuple_CheckExact(value)) return TakeList(value, expected, floats, range);
     *range = Begin(ItemKind(value));
-    return range->kind != Kind::kUnset && PushItem(value, range, round_floats);
+    return range->kind != Kind::kUnset && PushItem(value, range, floats);
   }
 
   // Takes what the Python callable answered: (kind, buffer or list of bytes).
@@ -122,7 +135,7 @@ class ValueArena {
     return Kind::kUnset;
   }
 
-  bool TakeList(PyObject* list, Kind expected, bool round_floats, Range* range) {
+  bool TakeList(PyObject* list, Kind expected, Floats floats, Range* range) {
     const bool is_list = PyList_CheckExact(list);
     const Py_ssize_t count = is_list ? PyList_Size(list) : PyTuple_Size(list);
     if (count == 0) {
@@ -132,14 +145,14 @@ class ValueArena {
     for (Py_ssize_t i = 0; i < count; ++i) {
       PyObject* item = is_list ? PyList_GetItem(list, i) : PyTuple_GetItem(list, i);
       if (i == 0) *range = Begin(ItemKind(item));
-      if (range->kind == Kind::kUnset || ItemKind(item) != range->kind || !PushItem(item, range, round_floats)) {
+      if (range->kind == Kind::kUnset || ItemKind(item) != range->kind || !PushItem(item, range, floats)) {
         return false;
       }
     }
     return true;
   }
 
-  bool PushItem(PyObject* item, Range* range, bool round_floats) {
+  bool PushItem(PyObject* item, Range* range, Floats floats) {
     switch (range->kind) {
       case Kind::kInt64: {
         int overflow = 0;
@@ -149,10 +162,11 @@ class ValueArena {
         break;
       }
       case Kind::kFloat: {
+        if (floats == Floats::kNever) return false;
         const double value = PyFloat_AsDouble(item);
         if (std::abs(value) > std::numeric_limits<float>::max() && !std::isinf(value)) return false;
         const float stored = static_cast<float>(value);
-        if (!round_floats && static_cast<double>(stored) != value && !std::isnan(value)) return false;
+        if (floats == Floats::kExact && static_cast<double>(stored) != value && !std::isnan(value)) return false;
         floats_.push_back(stored);
         break;
       }
@@ -197,49 +211,16 @@ struct Slot {
 
 class RowEncoder {
  public:
-  RowEncoder(bool round_floats, nb::callable coerce) : round_floats_(round_floats), coerce_(std::move(coerce)) {}
+  RowEncoder(std::string_view floats, nb::callable coerce) : floats_(ParseFloats(floats)), coerce_(std::move(coerce)) {}
 
   // Appends one row as a framed Example and tells how many bytes wait to be taken.
   size_t Write(nb::dict row) {
-    if (!MatchesLayout(row)) RebuildLayout(row);
-    arena_.Clear();
-    ranges_.resize(order_.size());
-    PyObject *key, *value;
-    Py_ssize_t position = 0;
-    for (size_t i = 0; PyDict_Next(row.ptr(), &position, &key, &value) && i < slots_.size(); ++i) {
-      ranges_[i] = TakeValue(*slots_[i], key, value);
-    }
-    features_.clear();
-    for (const uint32_t i : order_) features_.push_back({slots_[i]->name, arena_.Resolve(ranges_[i])});
-    return Emit([this] { return AppendExample(features_, &pending_); });
+    return Remembering([&] { return EncodeRow(row); });
   }
 
   // `context` holds (name, value) pairs, `lists` (name, frames) pairs, both sorted by encoded name.
   size_t WriteSequence(nb::sequence context, nb::sequence lists) {
-    arena_.Clear();
-    std::vector<std::pair<Slot*, ValueArena::Range>> context_ranges;
-    for (nb::handle item : context) {
-      const auto pair = nb::cast<nb::tuple>(item);
-      Slot& slot = SlotOf(&known_, EncodeName(pair[0]));
-      context_ranges.emplace_back(&slot, TakeValue(slot, pair[0].ptr(), pair[1].ptr()));
-    }
-    std::vector<std::pair<Slot*, std::vector<ValueArena::Range>>> list_ranges;
-    for (nb::handle item : lists) {
-      const auto pair = nb::cast<nb::tuple>(item);
-      Slot& slot = SlotOf(&known_lists_, EncodeName(pair[0]));
-      auto& [_, frames] = list_ranges.emplace_back(&slot, std::vector<ValueArena::Range>{});
-      for (nb::handle frame : nb::cast<nb::sequence>(pair[1])) frames.push_back(TakeValue(slot, pair[0].ptr(), frame.ptr()));
-    }
-    features_.clear();
-    for (const auto& [slot, range] : context_ranges) features_.push_back({slot->name, arena_.Resolve(range)});
-    std::vector<std::vector<FeatureValue>> frames;
-    for (const auto& [_, ranges] : list_ranges) {
-      auto& values = frames.emplace_back();
-      for (const auto& range : ranges) values.push_back(arena_.Resolve(range));
-    }
-    std::vector<NamedFeatureList> named;
-    for (size_t i = 0; i < frames.size(); ++i) named.push_back({list_ranges[i].first->name, frames[i]});
-    return Emit([&] { return AppendSequenceExample(features_, named, &pending_); });
+    return Remembering([&] { return EncodeSequence(context, lists); });
   }
 
   // Each column is (name, kind, values, byte_offsets, length, splits, presence), sorted by name.
@@ -288,15 +269,24 @@ class RowEncoder {
   }
 
   // The kind a feature has had so far, or None; with `kind`, sets it where there was none.
-  std::optional<std::string> KindOf(nb::handle name, std::optional<std::string> kind) {
-    Slot& slot = SlotOf(&known_, EncodeName(name));
+  std::optional<std::string> KindOf(nb::handle name, std::optional<std::string> kind, bool is_list) {
+    Slot& slot = SlotOf(is_list ? &known_lists_ : &known_, EncodeName(name));
     if (slot.kind == Kind::kUnset && kind) slot.kind = ParseKind(*kind);
     if (slot.kind == Kind::kUnset) return std::nullopt;
     return KindName(slot.kind);
   }
 
   Array<uint8_t> Take() { return ToArray(std::exchange(pending_, {})); }
+  // Forgets the records after the first `num_records`, of which `num_pending` bytes still wait.
+  // REQUIRES: nothing was taken since.
+  void Rollback(uint64_t num_records, size_t num_pending) {
+    if (num_records > num_records_ || num_pending > pending_.size()) throw nb::value_error("nothing to roll back to");
+    pending_.Truncate(num_pending);
+    num_records_ = num_records;
+  }
+
   uint64_t num_records() const { return num_records_; }
+  size_t num_pending() const { return pending_.size(); }
 
  private:
   using Slots = std::unordered_map<std::string, std::unique_ptr<Slot>>;
@@ -334,13 +324,69 @@ class RowEncoder {
   ValueArena::Range TakeValue(Slot& slot, PyObject* name, PyObject* value) {
     if (value == Py_None) return {};
     ValueArena::Range range;
-    if (!arena_.TakePlain(value, slot.kind, round_floats_, &range) ||
+    if (!arena_.TakePlain(value, slot.kind, floats_, &range) ||
         (slot.kind != Kind::kUnset && range.kind != slot.kind)) {
       const nb::object expected = slot.kind == Kind::kUnset ? nb::none() : nb::cast(KindName(slot.kind));
       range = arena_.TakeCoerced(coerce_(nb::handle(name), nb::handle(value), expected));
     }
-    if (slot.kind == Kind::kUnset) slot.kind = range.kind;
+    if (slot.kind == Kind::kUnset && range.kind != Kind::kUnset) {
+      slot.kind = range.kind;
+      learned_.push_back(&slot);
+    }
     return range;
+  }
+
+  size_t EncodeRow(nb::dict row) {
+    if (!MatchesLayout(row)) RebuildLayout(row);
+    arena_.Clear();
+    ranges_.resize(order_.size());
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    for (size_t i = 0; PyDict_Next(row.ptr(), &position, &key, &value) && i < slots_.size(); ++i) {
+      ranges_[i] = TakeValue(*slots_[i], key, value);
+    }
+    features_.clear();
+    for (const uint32_t i : order_) features_.push_back({slots_[i]->name, arena_.Resolve(ranges_[i])});
+    return Emit([this] { return AppendExample(features_, &pending_); });
+  }
+
+  size_t EncodeSequence(nb::sequence context, nb::sequence lists) {
+    arena_.Clear();
+    std::vector<std::pair<Slot*, ValueArena::Range>> context_ranges;
+    for (nb::handle item : context) {
+      const auto pair = nb::cast<nb::tuple>(item);
+      Slot& slot = SlotOf(&known_, EncodeName(pair[0]));
+      context_ranges.emplace_back(&slot, TakeValue(slot, pair[0].ptr(), pair[1].ptr()));
+    }
+    std::vector<std::pair<Slot*, std::vector<ValueArena::Range>>> list_ranges;
+    for (nb::handle item : lists) {
+      const auto pair = nb::cast<nb::tuple>(item);
+      Slot& slot = SlotOf(&known_lists_, EncodeName(pair[0]));
+      auto& [_, frames] = list_ranges.emplace_back(&slot, std::vector<ValueArena::Range>{});
+      for (nb::handle frame : nb::cast<nb::sequence>(pair[1])) frames.push_back(TakeValue(slot, pair[0].ptr(), frame.ptr()));
+    }
+    features_.clear();
+    for (const auto& [slot, range] : context_ranges) features_.push_back({slot->name, arena_.Resolve(range)});
+    std::vector<std::vector<FeatureValue>> frames;
+    for (const auto& [_, ranges] : list_ranges) {
+      auto& values = frames.emplace_back();
+      for (const auto& range : ranges) values.push_back(arena_.Resolve(range));
+    }
+    std::vector<NamedFeatureList> named;
+    for (size_t i = 0; i < frames.size(); ++i) named.push_back({list_ranges[i].first->name, frames[i]});
+    return Emit([&] { return AppendSequenceExample(features_, named, &pending_); });
+  }
+
+  // Runs `encode`; if it throws, forgets the kinds that the failed row seemed to teach.
+  template <class Encode>
+  size_t Remembering(Encode&& encode) {
+    learned_.clear();
+    try {
+      return encode();
+    } catch (...) {
+      for (Slot* slot : learned_) slot->kind = Kind::kUnset;
+      throw;
+    }
   }
 
   template <class Append>
@@ -355,9 +401,10 @@ class RowEncoder {
     return pending_.size();
   }
 
-  bool round_floats_;
+  Floats floats_;
   nb::callable coerce_;
   Slots known_, known_lists_;
+  std::vector<Slot*> learned_;  // slots whose kind this row told first
   // The layout of the row before: keys in dict order, their slots, and the order by name.
   std::vector<nb::object> keys_;
   std::vector<Slot*> slots_;
@@ -374,8 +421,8 @@ class RowEncoder {
 
 void BindRows(nb::module_& m) {
   nb::class_<RowEncoder>(m, "RowEncoder", "Rows in, frames out. One thread at a time.")
-      .def(nb::init<bool, nb::callable>(), nb::arg("round_floats"), nb::arg("coerce"),
-           nb::sig("def __init__(self, round_floats: bool, coerce: typing.Callable[[str, typing.Any, str | None], tuple[str, typing.Any]]) -> None"),
+      .def(nb::init<std::string_view, nb::callable>(), nb::arg("floats"), nb::arg("coerce"),
+           nb::sig("def __init__(self, floats: str, coerce: typing.Callable[[str, typing.Any, str | None], tuple[str, typing.Any]]) -> None"),
            "`coerce(name, value, expected kind or None)` answers (kind, buffer or list of bytes) or raises.")
       .def("write", &RowEncoder::Write, nb::arg("row"), "Append a row; how many bytes wait to be taken.",
            nb::sig("def write(self, row: dict[str, typing.Any]) -> int"))
@@ -386,10 +433,13 @@ void BindRows(nb::module_& m) {
            "Append many rows; how many bytes wait to be taken.",
            nb::sig("def write_columns(self, columns: typing.Sequence[tuple[bytes, str, typing.Any, typing.Any, int, typing.Any, typing.Any]], num_rows: int) -> int"))
       .def("write_record", &RowEncoder::WriteRecord, nb::arg("record"), "Append a record as it is.")
-      .def("kind_of", &RowEncoder::KindOf, nb::arg("name"), nb::arg("kind") = nb::none(),
+      .def("kind_of", &RowEncoder::KindOf, nb::arg("name"), nb::arg("kind") = nb::none(), nb::arg("is_list") = false,
            "The kind a feature has had so far, or None; sets it where there was none.")
       .def("take", &RowEncoder::Take, "The frames made so far, which are then forgotten here.",
            nb::sig("def take(self) -> numpy.typing.NDArray[numpy.uint8]"))
+      .def("rollback", &RowEncoder::Rollback, nb::arg("num_records"), nb::arg("num_pending"),
+           "Forget the records after the first `num_records`.")
+      .def_prop_ro("num_pending", &RowEncoder::num_pending, "Bytes that wait to be taken.")
       .def_prop_ro("num_records", &RowEncoder::num_records);
 }
 

@@ -27,6 +27,7 @@ struct ColumnSpec {
 //   splits     length == -1: where each row's (each frame's) values start; rows (frames) + 1 entries
 //   list_splits  is_list: where each row's frames start; rows + 1 entries
 //   presence   one Presence per row; empty when every row is kPresent
+//   frame_presence  the same for the frames of a list: kUnset where a frame has no kind
 struct Column {
   PoolVector<int64_t> ints;
   PoolVector<float> floats;
@@ -35,6 +36,7 @@ struct Column {
   PoolVector<int64_t> splits;
   PoolVector<int64_t> list_splits;
   PoolVector<uint8_t> presence;
+  PoolVector<uint8_t> frame_presence;
 };
 
 // Accumulates records into columns. One thread at a time.
@@ -50,7 +52,8 @@ class ColumnBuilder {
   ~ColumnBuilder();
 
   // Adds one row. On a fault the columns are as they were before the call.
-  //   fixed length: absent or unset is kMissing, another number of values is kLength
+  //   fixed length: absent or unset is kMissing, another number of values is kLength; a feature list
+  //                 that is absent is a row of no frames
   //   varying:      absent, unset and empty are rows of no values, told apart by `presence`
   //   another kind than the spec's is kFeatureKind
   // Memory exhausted is kWire with stored == UINT64_MAX.

@@ -164,7 +164,7 @@ bool ColumnStore::AppendOneFrame(const uint8_t* p, const uint8_t* end, const uin
     size_t list_size;
     p = ReadLength(p, end, &list_size);
     if (p == nullptr || p + list_size != end || !AppendList(p, end)) return false;
-  } else if (is_fixed()) {
+  } else if (is_fixed() || !MarkFrameUnset()) {
     return false;
   }
   if (is_fixed() && num_values_ - before != static_cast<uint64_t>(length_)) return false;
@@ -172,10 +172,14 @@ bool ColumnStore::AppendOneFrame(const uint8_t* p, const uint8_t* end, const uin
 }
 
 bool ColumnStore::MarkPresence(size_t row, Presence presence) {
-  auto& marks = column_.presence;
+  return Mark(row, presence, row_capacity_, &column_.presence);
+}
+
+bool ColumnStore::Mark(size_t row, Presence presence, size_t capacity, PoolVector<uint8_t>* into) {
+  PoolVector<uint8_t>& marks = *into;
   const size_t size = marks.size();
   // Room for every row there can be, so that Finish needs none.
-  if (!marks.Reserve(row_capacity_) || !marks.Resize(row + 1)) return false;
+  if (!marks.Reserve(capacity) || !marks.Resize(row + 1)) return false;
   if (row > size) std::memset(marks.data() + size, static_cast<int>(Presence::kPresent), row - size);
   marks[row] = static_cast<uint8_t>(presence);
   return true;
@@ -202,7 +206,8 @@ Fault ColumnStore::CheckFeature(const MergedFeature& feature) const {
 }
 
 Fault ColumnStore::Check(const ExampleReader& reader, const MergedEntry* entry) const {
-  if (entry == nullptr) return is_fixed() ? Fault{FaultKind::kMissing, -1, 0, 0, 0} : Fault{};
+  // A list that is absent has no frames, so there is none of a wrong length.
+  if (entry == nullptr) return is_fixed() && !is_list_ ? Fault{FaultKind::kMissing, -1, 0, 0, 0} : Fault{};
   if (!is_list_) return CheckFeature(entry->feature);
   for (size_t i = 0; i < entry->num_frames; ++i) {
     if (const Fault fault = CheckFeature(reader.Frame(entry->first_frame + i))) return fault;
@@ -238,6 +243,7 @@ bool ColumnStore::AppendMerged(const ExampleReader& reader, const MergedEntry* e
   }
   for (size_t i = 0; i < entry->num_frames; ++i) {
     const MergedFeature& frame = reader.Frame(entry->first_frame + i);
+    if (frame.kind == Kind::kUnset && !MarkFrameUnset()) return false;
     if (!AppendMergedFeature(reader, frame) || !EndFrame()) return false;
   }
   EndRow(row);
@@ -254,6 +260,7 @@ void ColumnStore::Rollback(size_t num_rows) {
   num_values_ = length_ >= 0 ? items * static_cast<size_t>(length_) : static_cast<size_t>(splits_[items]);
   if (kind_ == Kind::kBytes) data_size_ = static_cast<size_t>(offsets_[num_values_]);
   if (column_.presence.size() > num_rows) column_.presence.Truncate(num_rows);
+  if (column_.frame_presence.size() > num_frames_) column_.frame_presence.Truncate(num_frames_);
 }
 
 void ColumnStore::FinishPresence(size_t num_rows, PoolVector<uint8_t>* marks) {
@@ -286,6 +293,7 @@ Column ColumnStore::Finish(size_t num_rows) {
   if (is_list_) done.list_splits.Truncate(num_rows + 1);
   if (length_ < 0) done.splits.Truncate((is_list_ ? num_frames_ : num_rows) + 1);
   FinishPresence(num_rows, &done.presence);
+  FinishPresence(num_frames_, &done.frame_presence);
   num_values_ = value_capacity_ = data_size_ = data_capacity_ = num_frames_ = frame_capacity_ = row_capacity_ = 0;
   ints_ = offsets_ = splits_ = list_splits_ = nullptr;
   floats_ = nullptr;

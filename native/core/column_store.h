@@ -33,8 +33,10 @@ class ColumnStore {
   [[nodiscard]] bool AppendFrames(const uint8_t* p, const uint8_t* end, size_t row);
   // The same, quickest for one value. `p` is where the Feature's length is, `end` where the record ends.
   [[nodiscard]] bool AppendShort(const uint8_t* p, const uint8_t* feature_end, const uint8_t* end, size_t row);
-  // Appends a row without values.
-  [[nodiscard]] bool AppendAbsent(size_t row) { return is_fixed() ? false : AppendNothing(row, Presence::kAbsent); }
+  // Appends a row without values. Not for a feature of fixed length, which must be there.
+  [[nodiscard]] bool AppendAbsent(size_t row) {
+    return (is_list_ || !is_fixed()) && AppendNothing(row, Presence::kAbsent);
+  }
 
   // What is wrong with an entry of the general reader (nullptr: absent); kNone if nothing is.
   Fault Check(const ExampleReader& reader, const MergedEntry* entry) const;
@@ -62,6 +64,10 @@ class ColumnStore {
   bool AppendMergedFeature(const ExampleReader& reader, const MergedFeature& feature);
   bool AppendNothing(size_t row, Presence presence);
   bool MarkPresence(size_t row, Presence presence);
+  bool MarkFrameUnset() {
+    return Mark(num_frames_, Presence::kUnset, frame_capacity_, &column_.frame_presence);
+  }
+  static bool Mark(size_t row, Presence presence, size_t capacity, PoolVector<uint8_t>* into);
   static void FinishPresence(size_t num_rows, PoolVector<uint8_t>* marks);
   Fault CheckFeature(const MergedFeature& feature) const;
 

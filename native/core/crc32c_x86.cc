@@ -7,7 +7,8 @@
 #if defined(__x86_64__)
 
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // gcc 12 warns about its own AVX-512 header
+#pragma GCC diagnostic ignored "-Wuninitialized"  // gcc 12 warns about its own AVX-512 header
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #include <immintrin.h>
 
@@ -234,10 +235,15 @@ TFRKIT_VPCLMUL256 TFRKIT_INLINE uint32_t FoldBlocks256(uint32_t state, const uin
 
 inline constexpr size_t kFold256From = 640;
 
-TFRKIT_VPCLMUL256 uint32_t ExtendVpclmul256(uint32_t crc, const uint8_t* data, size_t size) {
-  if (size < kFold256From) return ~ExtendStreams(~crc, data, size);
-  const uint32_t state = FoldBlocks256(~crc, &data, &size);
+TFRKIT_VPCLMUL256 __attribute__((noinline)) uint32_t ExtendFolded256(uint32_t state, const uint8_t* data, size_t size) {
+  state = FoldBlocks256(state, &data, &size);
   return ~ExtendSerial(state, data, size);
+}
+
+// Short records stay out of the function that uses wide registers, and so clear of its clean-up.
+TFRKIT_PCLMUL uint32_t ExtendVpclmul256(uint32_t crc, const uint8_t* data, size_t size) {
+  if (size >= kFold256From) return ExtendFolded256(~crc, data, size);
+  return ~ExtendStreams(~crc, data, size);
 }
 
 // ---- vpclmulqdq, 512 bits: fold 256 bytes a step -------------------------------------------
@@ -291,10 +297,14 @@ TFRKIT_VPCLMUL512 TFRKIT_INLINE uint32_t FoldBlocks512(uint32_t state, const uin
 
 inline constexpr size_t kFold512From = 512;
 
-TFRKIT_VPCLMUL512 uint32_t ExtendVpclmul512(uint32_t crc, const uint8_t* data, size_t size) {
-  if (size < kFold512From) return ExtendVpclmul256(crc, data, size);
-  const uint32_t state = FoldBlocks512(~crc, &data, &size);
+TFRKIT_VPCLMUL512 __attribute__((noinline)) uint32_t ExtendFolded512(uint32_t state, const uint8_t* data, size_t size) {
+  state = FoldBlocks512(state, &data, &size);
   return ~ExtendSerial(state, data, size);
+}
+
+TFRKIT_PCLMUL uint32_t ExtendVpclmul512(uint32_t crc, const uint8_t* data, size_t size) {
+  if (size >= kFold512From) return ExtendFolded512(~crc, data, size);
+  return ~ExtendStreams(~crc, data, size);
 }
 
 // ---- the list ------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ namespace tfrkit {
 namespace {
 
 // Counts the varints of a packed list, eight bytes at a time. False when one is too long or does not end.
-bool CheckPackedVarints(ByteView packed, uint64_t* num_values) {
+bool CheckLongPacked(ByteView packed, uint64_t* num_values) {
   const uint8_t* p = packed.data();
   const uint8_t* const end = p + packed.size();
   size_t run = 0;  // continuation bytes since the last end
@@ -31,6 +31,20 @@ bool CheckPackedVarints(ByteView packed, uint64_t* num_values) {
   return run == 0;
 }
 
+// The same; most lists hold one value, whose size the next record does not repeat.
+inline bool CheckPackedVarints(ByteView packed, uint64_t* num_values) {
+  const size_t size = packed.size();
+  if (size - 1 < 8) {
+    const uint64_t last = uint64_t{0x80} << (8 * (size - 1));
+    const uint64_t stops = ~LoadShort(packed.data(), size) & kContinuationBits & (last | (last - 1));
+    if (stops == last) {
+      ++*num_values;
+      return true;
+    }
+  }
+  return CheckLongPacked(packed, num_values);
+}
+
 // REQUIRES: CheckPackedVarints holds.
 int64_t* CopyPacked(ByteView packed, int64_t* out) {
   if (packed.size() > kMaxVarintSize) return out + DecodePackedVarints(packed, out);
@@ -45,16 +59,8 @@ int64_t* CopyPacked(ByteView packed, int64_t* out) {
   return out;
 }
 
-}  // namespace
-
-const uint8_t* CheckList(Kind kind, ByteView list, uint64_t* num_values) {
+const uint8_t* CheckAnyList(Kind kind, ByteView list, uint64_t* num_values) {
   const uint8_t* p = list.data();
-  if (IsOneShortField(list)) [[likely]] {  // what follows would find the same, slower
-    if (kind == Kind::kInt64) return CheckPackedVarints(list.subspan(2), num_values) ? nullptr : p;
-    const size_t size = list.size() - 2;
-    *num_values += kind == Kind::kBytes ? 1 : size / sizeof(float);
-    return kind == Kind::kBytes || size % sizeof(float) == 0 ? nullptr : p;
-  }
   const uint8_t* const end = p + list.size();
   while (p < end) {
     const uint8_t* const start = p;
@@ -76,6 +82,21 @@ const uint8_t* CheckList(Kind kind, ByteView list, uint64_t* num_values) {
     }
   }
   return nullptr;
+}
+
+// As CheckList, quicker for a list that is one short run.
+inline const uint8_t* CheckUsualList(Kind kind, ByteView list, uint64_t* num_values) {
+  if (!IsOneShortField(list)) return CheckAnyList(kind, list, num_values);
+  const size_t size = list.size() - 2;
+  if (kind == Kind::kInt64) return CheckPackedVarints(list.subspan(2), num_values) ? nullptr : list.data();
+  *num_values += kind == Kind::kBytes ? 1 : size / sizeof(float);
+  return kind == Kind::kBytes || size % sizeof(float) == 0 ? nullptr : list.data();
+}
+
+}  // namespace
+
+const uint8_t* CheckList(Kind kind, ByteView list, uint64_t* num_values) {
+  return CheckUsualList(kind, list, num_values);
 }
 
 ExampleReader::ExampleReader(RecordKind kind, SlotFinder* features, SlotFinder* lists) : kind_(kind) {
@@ -135,6 +156,35 @@ bool ExampleReader::ReadMap(ByteView map, Side* side, KeyNode** previous) {
   return true;
 }
 
+// An entry without values for `slot`, in place of an earlier one: the last entry of a key wins.
+inline MergedEntry* ExampleReader::NewEntry(const uint8_t* start, Side* side, uint32_t slot) {
+  while (side->entries.size() <= slot) {
+    if (!side->entries.PushBack(MergedEntry{})) {
+      FailMemory();
+      return nullptr;
+    }
+  }
+  MergedEntry& entry = side->entries[slot];
+  if (entry.serial != serial_ && !side->seen.PushBack(slot)) {
+    FailMemory();
+    return nullptr;
+  }
+  entry.serial = serial_;
+  entry.offset = static_cast<uint64_t>(start - record_);
+  entry.first_frame = frames_.size();
+  entry.num_frames = 0;
+  entry.feature = {Kind::kUnset, static_cast<uint32_t>(parts_.size()), 0, 0, entry.offset};
+  return &entry;
+}
+
+// Merges one value of a map entry into what the entry has already.
+inline bool ExampleReader::ReadValue(ByteView value, Side* side, MergedEntry* entry) {
+  if (side == &features_) return MergeFeature(value, &entry->feature);
+  if (!ReadFrames(value)) return false;
+  entry->num_frames = frames_.size() - entry->first_frame;
+  return true;
+}
+
 bool ExampleReader::ReadEntry(ByteView entry, Side* side, KeyNode** previous) {
   // The predicted name and a value that fills the entry: what writers produce, and there is no more to it.
   KeyNode* const node = (*previous)->next;
@@ -167,35 +217,6 @@ bool ExampleReader::ReadEntry(ByteView entry, Side* side, KeyNode** previous) {
     if (p == nullptr) return FailAt(entry.data());
     if (field.Is(2, WireType::kDelimited) && !ReadValue(field.bytes(), side, merged)) return false;
   }
-  return true;
-}
-
-// An entry without values for `slot`, in place of an earlier one: the last entry of a key wins.
-MergedEntry* ExampleReader::NewEntry(const uint8_t* start, Side* side, uint32_t slot) {
-  while (side->entries.size() <= slot) {
-    if (!side->entries.PushBack(MergedEntry{})) {
-      FailMemory();
-      return nullptr;
-    }
-  }
-  MergedEntry& entry = side->entries[slot];
-  if (entry.serial != serial_ && !side->seen.PushBack(slot)) {
-    FailMemory();
-    return nullptr;
-  }
-  entry.serial = serial_;
-  entry.offset = static_cast<uint64_t>(start - record_);
-  entry.first_frame = frames_.size();
-  entry.num_frames = 0;
-  entry.feature = {Kind::kUnset, static_cast<uint32_t>(parts_.size()), 0, 0, entry.offset};
-  return &entry;
-}
-
-// Merges one value of a map entry into what the entry has already.
-bool ExampleReader::ReadValue(ByteView value, Side* side, MergedEntry* entry) {
-  if (side == &features_) return MergeFeature(value, &entry->feature);
-  if (!ReadFrames(value)) return false;
-  entry->num_frames = frames_.size() - entry->first_frame;
   return true;
 }
 
@@ -245,14 +266,13 @@ bool ExampleReader::MergeFeature(ByteView bytes, MergedFeature* feature) {
     if (field.type != WireType::kDelimited || field.number > 3) continue;
     const Kind kind = static_cast<Kind>(field.number);
     if (kind != feature->kind) {  // another member of the oneof replaces the one before
-      feature->kind = kind;
-      feature->first_part = static_cast<uint32_t>(parts_.size());
-      feature->num_parts = 0;
-      feature->num_values = 0;
+      *feature = {kind, static_cast<uint32_t>(parts_.size()), 0, 0, feature->offset};
     }
-    if (const uint8_t* const bad = CheckList(kind, field.bytes(), &feature->num_values)) return FailAt(bad);
-    if (parts_.size() >= UINT32_MAX || !parts_.PushBack(field.bytes())) return FailMemory();
+    uint64_t num_values = 0;
+    if (const uint8_t* const bad = CheckUsualList(kind, field.bytes(), &num_values)) return FailAt(bad);
+    feature->num_values += num_values;
     ++feature->num_parts;
+    if (parts_.size() >= UINT32_MAX || !parts_.PushBack(field.bytes())) return FailMemory();
   }
   return true;
 }

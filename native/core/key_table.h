@@ -20,7 +20,7 @@ inline constexpr uint32_t kNoSlot = UINT32_MAX;
 // tag of the value field. Keys of 28 bytes or less are compared inside the node.
 struct KeyNode {
   static constexpr size_t kInlinePattern = 32;
-  static constexpr uint32_t kNoPattern = 255;  // more than any entry with a one-byte length holds
+  static constexpr uint32_t kNoPattern = UINT32_MAX;  // more than any entry holds
 
   KeyNode* next = nullptr;  // what followed it last time; never nullptr in a table
   uint32_t slot = kNoSlot;  // the caller's number for it; kNoSlot: a name nobody asked for

@@ -84,7 +84,7 @@ void Evict() {
 }  // namespace
 
 PoolBlock AcquireBlock(size_t min_capacity) {
-  if (min_capacity > SIZE_MAX - kAlignment) return {};
+  if (min_capacity > PTRDIFF_MAX - kAlignment) return {};  // more than any allocator gives
   if (min_capacity < kMinPooled || min_capacity > kMaxKept) {
     // Never zero bytes: nullptr must mean that memory is exhausted.
     const size_t wanted = min_capacity == 0 ? 1 : min_capacity;

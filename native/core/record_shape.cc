@@ -125,6 +125,7 @@ RecordShape ClassifyRecord(ByteView record) {
   if (record.empty()) return RecordShape::kEmpty;
   Look look;
   int num_features = 0, num_lists = 0;
+  bool has_foreign_field_two = false;
   const bool is_message = ForEachField(record, [&](const Field& field) {
     if (field.Is(1, WireType::kDelimited)) {
       if (++num_features > 1) look.is_loose = true;
@@ -138,11 +139,13 @@ RecordShape ClassifyRecord(ByteView record) {
         look.Merge(lists);
         return true;
       }
+      has_foreign_field_two = true;
     }
     look.is_loose = true;
     return true;
   });
-  if (!is_message) return RecordShape::kOther;
+  // Fine beside the features of an Example, but no reader of SequenceExamples gets past it.
+  if (!is_message || (has_foreign_field_two && num_lists > 0)) return RecordShape::kOther;
   if (!look.is_loose) return num_lists > 0 ? RecordShape::kSequenceExample : RecordShape::kExample;
   if (look.num_complete == 0) return RecordShape::kOther;
   return num_lists > 0 ? RecordShape::kLooseSequence : RecordShape::kLooseExample;

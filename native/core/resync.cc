@@ -66,19 +66,31 @@ class PartChecksums {
   PoolVector<uint32_t> prefixes_;
 };
 
+// The first offset from here on where the eight bytes are no more than `max_length`, or where no
+// header fits any more. Bytes that are not a length mostly make an absurd one, so that most
+// offsets cost a comparison and no checksum.
+uint64_t SkipAbsurdLengths(ByteView span, uint64_t offset, uint64_t max_length) {
+  const uint64_t stop = span.size() - kHeaderSize + 1;
+  while (offset < stop && LoadLE64(span.data() + offset) > max_length) ++offset;
+  return offset;
+}
+
 }  // namespace
 
 ResyncResult FindNextFrame(ByteView span, uint64_t offset, bool is_final) {
   PartChecksums checksums(span);
+  const uint64_t max_length = is_final ? span.size() : kMaxLength;
   for (; offset <= span.size() && span.size() - offset >= kHeaderSize; ++offset) {
+    offset = SkipAbsurdLengths(span, offset, max_length);
+    if (span.size() - offset < kHeaderSize) break;
     const uint8_t* header = span.data() + offset;
     const uint64_t length = LoadLE64(header);
-    const uint64_t after_header = span.size() - offset - kHeaderSize;
-    const bool fits = after_header >= kFooterSize && length <= after_header - kFooterSize;
-    // Bytes that are not a length mostly make an absurd one: most are passed over without a checksum.
-    if (!fits && (is_final || length > kMaxLength)) continue;
     if (MaskCrc(Crc32cOfU64(length)) != LoadLE32(header + 8)) continue;
-    if (!fits) return {false, offset};
+    const uint64_t after_header = span.size() - offset - kHeaderSize;
+    if (after_header < kFooterSize || length > after_header - kFooterSize) {
+      if (is_final) continue;
+      return {false, offset};
+    }
     const uint64_t start = offset + kHeaderSize;
     const uint32_t stored = LoadLE32(span.data() + start + length);
     if (MaskCrc(checksums.Compute(start, start + length)) == stored) return {true, offset};

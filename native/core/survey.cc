@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <deque>
 #include <limits>
 #include <new>
 #include <utility>
@@ -15,7 +14,8 @@
 namespace tfrkit {
 namespace {
 
-constexpr uint32_t kMaxNames = 1u << 18;  // a record of a few megabytes can hold more names than memory holds statistics
+// A record of a few megabytes can hold more names than memory holds statistics.
+constexpr uint32_t kMaxNames = 1u << 18;
 constexpr size_t kNumHeads = 3;
 constexpr size_t kHeadSize = 4096;
 
@@ -80,7 +80,7 @@ struct Survey::Impl {
     FeatureStats stats;
     uint64_t num_bytes_values = 0;
   };
-  using Entries = std::deque<Entry>;  // by slot
+  using Entries = std::vector<Entry>;  // by slot
 
   explicit Impl(RecordKind kind) : reader(kind, &features, &lists) {
     for (SlotFinder* finder : {&features, &lists}) {
@@ -155,7 +155,10 @@ struct Survey::Impl {
   static void AddOne(Kind kind, ByteView content, Entry* entry) {
     if (kind == Kind::kInt64) {
       uint64_t bits = 0;
-      if (ReadVarint(content.data(), content.data() + content.size(), &bits) == nullptr) return;
+      const size_t size = content.size();
+      const bool is_read = size <= 8 ? ReadWholeVarint(LoadShort(content.data(), size), size, &bits)
+                                     : ReadVarint(content.data(), content.data() + size, &bits) != nullptr;
+      if (!is_read) return;  // not reached: it has been counted
       const int64_t value = static_cast<int64_t>(bits);
       AddInts(&value, 1, &entry->stats);
     } else if (kind == Kind::kFloat) {

@@ -47,8 +47,8 @@ const uint8_t* ReadDelimited(const uint8_t* p, const uint8_t* end, uint8_t tag, 
 bool ReadShape(ByteView bytes, std::vector<int64_t>* shape, uint64_t* num_elements) {
   const uint8_t* p = bytes.data();
   const uint8_t* const end = p + bytes.size();
-  *num_elements = 1;
-  bool has_overflowed = false;
+  uint64_t product = 1;
+  bool has_overflowed = false, has_zero = false;
   while (p < end) {
     ByteView dim;
     p = ReadDelimited(p, end, kDimTag, &dim);
@@ -61,14 +61,15 @@ bool ReadShape(ByteView bytes, std::vector<int64_t>* shape, uint64_t* num_elemen
       if (size == 0 || size > static_cast<uint64_t>(INT64_MAX)) return false;
     }
     shape->push_back(static_cast<int64_t>(size));
-    // A later size of 0 would make the product 0 again, so overflow is judged at the end.
+    // Any size of 0 makes the product 0, also after an overflow.
     if (size == 0) {
-      *num_elements = 0;
-    } else if (*num_elements != 0 && !has_overflowed) {
-      has_overflowed = !CheckedMul(*num_elements, size, num_elements);
+      has_zero = true;
+    } else if (!has_overflowed) {
+      has_overflowed = !CheckedMul(product, size, &product);
     }
   }
-  return !has_overflowed || *num_elements == 0;
+  *num_elements = has_zero ? 0 : product;
+  return has_zero || !has_overflowed;
 }
 
 bool ReadStrings(const uint8_t* p, const uint8_t* end, uint64_t num_elements) {

@@ -57,6 +57,15 @@ inline uint64_t CompactVarint(uint64_t groups) {
   return ((groups & 0x0fffffff00000000u) >> 4) | (groups & 0x000000000fffffffu);
 }
 
+// The `size` bytes at `p` as the low bytes of a word, without a loop and without reading more.
+// REQUIRES: 1 <= size <= 8.
+inline uint64_t LoadShort(const uint8_t* p, size_t size) {
+  if (size >= 4) return LoadLE32(p) | static_cast<uint64_t>(LoadLE32(p + size - 4)) << (8 * (size - 4));
+  // First, middle and last: the same byte where there are fewer.
+  return p[0] | static_cast<uint64_t>(p[size / 2]) << (8 * (size / 2)) |
+         static_cast<uint64_t>(p[size - 1]) << (8 * (size - 1));
+}
+
 // Reads the varint that fills exactly the low `size` bytes of `word`. False when it does not.
 // REQUIRES: 1 <= size <= 8.
 [[nodiscard]] inline bool ReadWholeVarint(uint64_t word, size_t size, uint64_t* value) {

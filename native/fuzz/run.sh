@@ -3,7 +3,7 @@
 # kept corpus. New inputs stay in the build folder; a crash leaves its input there and ends the run.
 #
 #   native/fuzz/run.sh [seconds] [target ...]
-#   MINIMIZE=1 native/fuzz/run.sh 300     # then also replaces the kept corpus by a minimal one
+#   KEEP=1 native/fuzz/run.sh 300     # then adds what reaches new code to the kept corpus: choose, and name it
 set -eu
 
 cd "$(dirname "$0")/../.."
@@ -37,11 +37,7 @@ for target in $targets; do
   "$build/fuzz_$target" -max_total_time="$seconds" -max_len=2048 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
     -verbosity=0 -artifact_prefix="$build/$target-" "$build/$target" "$corpus"
 
-  if [ "${MINIMIZE:-0}" = 1 ]; then
-    rm -rf "$build/$target-minimal"
-    mkdir "$build/$target-minimal"
-    "$build/fuzz_$target" -merge=1 -max_len=512 -verbosity=0 "$build/$target-minimal" "$corpus" "$build/$target"
-    rm -f "$corpus"/*
-    cp "$build/$target-minimal"/* "$corpus"/
+  if [ "${KEEP:-0}" = 1 ]; then
+    "$build/fuzz_$target" -merge=1 -max_len=256 -verbosity=0 "$corpus" "$build/$target"
   fi
 done

@@ -104,8 +104,10 @@ class ColumnBuilder:
     def append_record(self, record: object) -> Fault | None:
         """Add one record: its Fault, or None."""
 
-    def finish(self) -> list[tuple[Any, Any, Any, Any]]:
-        """Hand over (values, splits, list_splits, presence) for each column."""
+    def finish(self) -> list[tuple[Any, Any, Any, Any, Any]]:
+        """
+        Hand over (values, splits, list_splits, presence, frame_presence) for each column.
+        """
 
     @property
     def num_rows(self) -> int: ...
@@ -147,7 +149,7 @@ def read_strict_tensor(data: object) -> tuple[int, tuple[int, ...], int, int] | 
 class RowEncoder:
     """Rows in, frames out. One thread at a time."""
 
-    def __init__(self, round_floats: bool, coerce: Callable[[str, Any, str | None], tuple[str, Any]]) -> None:
+    def __init__(self, floats: str, coerce: Callable[[str, Any, str | None], tuple[str, Any]]) -> None:
         """
         `coerce(name, value, expected kind or None)` answers (kind, buffer or list of bytes) or raises.
         """
@@ -164,13 +166,20 @@ class RowEncoder:
     def write_record(self, record: object) -> int:
         """Append a record as it is."""
 
-    def kind_of(self, name: object, kind: str | None = None) -> str | None:
+    def kind_of(self, name: object, kind: str | None = None, is_list: bool = False) -> str | None:
         """
         The kind a feature has had so far, or None; sets it where there was none.
         """
 
     def take(self) -> numpy.typing.NDArray[numpy.uint8]:
         """The frames made so far, which are then forgotten here."""
+
+    def rollback(self, num_records: int, num_pending: int) -> None:
+        """Forget the records after the first `num_records`."""
+
+    @property
+    def num_pending(self) -> int:
+        """Bytes that wait to be taken."""
 
     @property
     def num_records(self) -> int: ...

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from tfrkit.batches.rows import RowReader
 from tfrkit.batches.survey import find_schema
 from tfrkit.container.records import Finding, Policy
 from tfrkit.container.shards import Shard, find_shards
-from tfrkit.features.schema import Schema
+from tfrkit.errors import SchemaError, WireError
+from tfrkit.features.schema import Schema, find_mismatches
 from tfrkit.features.spec import RecordKind
 from tfrkit.storage.resolve import Address
 
@@ -25,7 +27,7 @@ Batch = dict[str, Any]
 def open_dataset(
     address: Address | Iterable[Address],
     *,
-    schema: Schema | None = None,
+    schema: Schema | Mapping[str, Any] | None = None,
     features: Sequence[str] | None = None,
     verify: Verify = "all",
     on_error: OnError = "raise",
@@ -54,6 +56,14 @@ def open_dataset(
         raise ValueError(f"verify expected 'all', 'lengths' or 'none', got {verify!r}")
     if on_error not in ("raise", "skip"):
         raise ValueError(f"on_error expected 'raise' or 'skip', got {on_error!r}")
+    if max_errors is not None and (not isinstance(max_errors, int) or max_errors < 0):
+        raise ValueError(f"max_errors expected a number from 0 up, got {max_errors!r}")
+    if isinstance(features, str):
+        raise TypeError(f"features expected a list of names, got the string {features!r}")
+    if schema is not None and not isinstance(schema, Schema):
+        if not isinstance(schema, Mapping):
+            raise TypeError(f"schema expected a Schema or a dict of features, got {type(schema).__name__}")
+        schema = Schema(schema)
     shards = [Shard.open(path) for path in find_shards(address)]
     return Dataset(shards, Policy(verify, on_error, max_errors), schema=schema, features=features)
 
@@ -72,6 +82,7 @@ class Dataset:
         self._shards = list(shards)
         self._policy = policy
         self._whole_schema = schema
+        self._is_schema_given = schema is not None
         self._features = None if features is None else list(features)
         self._reader: RowReader | None = None
         self._records = Records(self._shards, policy)
@@ -102,8 +113,11 @@ class Dataset:
 
     def select(self, features: Sequence[str]) -> Dataset:
         """The same records with only these features decoded."""
+        if isinstance(features, str):
+            raise TypeError(f"features expected a list of names, got the string {features!r}")
         chosen = Dataset(self._shards, self._policy, schema=self._whole_schema, features=features)
         chosen._records = self._records
+        chosen._is_schema_given = self._is_schema_given
         _ = chosen.schema  # a wrong name is told here, not when reading starts
         return chosen
 
@@ -118,7 +132,7 @@ class Dataset:
     def __getitem__(self, index: int | slice | Sequence[int] | np.ndarray[Any, Any]) -> Any:
         """One row by number (negative from the end); a list of rows for a slice or several numbers."""
         if isinstance(index, (int, np.integer)):
-            return self._get_reader().pick([int(index)])[0]
+            return self._pick_one(int(index))
         if isinstance(index, slice):
             return self._get_reader().pick(range(*index.indices(len(self))))
         numbers = np.asarray(index)
@@ -138,6 +152,7 @@ class Dataset:
         A column is a NumPy array where every record has the same number of values, `Ragged` where that varies,
         `BytesColumn` for one bytes value a row. `threads` decode at the same time; the order stays.
         """
+        size, threads = operator.index(size), operator.index(threads)
         if size < 1:
             raise ValueError(f"size expected at least 1, got {size}")
         if threads < 1:
@@ -145,9 +160,15 @@ class Dataset:
         return self._get_reader().batches(size, drop_last=drop_last, threads=threads)
 
     def close(self) -> None:
-        """Let go of the files. Reading after this fails."""
+        """Let go of open files and maps. They are opened again when something is read."""
         for shard in self._shards:
             shard.close()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Another process opens the same files again; what was skipped here stays here."""
+        policy = self._policy
+        options = (self._whole_schema, self._features, policy.verify, policy.on_error, policy.max_errors)
+        return _reopen, (self.files, *options)
 
     def __enter__(self) -> Dataset:
         return self
@@ -160,7 +181,38 @@ class Dataset:
         more = f", … {len(self.files)} files" if len(self.files) > 3 else ""
         return f"Dataset({names}{more})"
 
+    def _pick_one(self, number: int) -> Row:
+        rows = self._get_reader().pick([number])
+        if not rows:
+            raise WireError("record was skipped, it does not decode", record=number, hint="list them: ds.errors")
+        return rows[0]
+
+    def _check_schema(self) -> None:
+        """Hold a schema that somebody gave against the records, before the first of them fails to decode."""
+        if any(shard.nbytes is None for shard in self._shards) or not len(self.schema):
+            return
+        found = find_schema(self._shards, self._policy)
+        mismatches = find_mismatches(self.schema, found) if len(found) else []
+        if mismatches:
+            raise SchemaError(
+                "; ".join(mismatches), shard=self.files[0], hint=f"see what is there: tfr info {self.files[0]}"
+            )
+
     def _get_reader(self) -> RowReader:
         if self._reader is None:
+            if self._is_schema_given:
+                self._check_schema()
             self._reader = RowReader(self._shards, self._records, self.schema, self._policy)
         return self._reader
+
+
+def _reopen(
+    files: list[str],
+    schema: Schema | None,
+    features: list[str] | None,
+    verify: Verify,
+    on_error: OnError,
+    max_errors: int | None,
+) -> Dataset:
+    shards = [Shard.open(path) for path in files]
+    return Dataset(shards, Policy(verify, on_error, max_errors), schema=schema, features=features)

@@ -19,7 +19,7 @@ TfrkitError
 
 A message reads "what, stored against expected - at where"; a second line, where there is one, is the
 next step. The same facts are attributes: `shard`, `record` (ordinal in the shard) and `offset` (byte
-in the shard, after inflating).
+in the shard, after inflating; for a CompressionError, of the file as it is stored).
 """
 
 from __future__ import annotations

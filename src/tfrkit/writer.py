@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
+
+import numpy as np
 
 from tfrkit import _native
 from tfrkit._types import Row
 from tfrkit.codec.coerce import Coercer, Floats
+from tfrkit.codec.columns import BytesColumn
 from tfrkit.codec.conform import SchemaCoercer
-from tfrkit.codec.encode_columns import encode_columns
+from tfrkit.codec.encode_columns import check_columns, encode_columns, encode_written_name, rows_of_columns
 from tfrkit.container.compression import COMPRESSIONS, Compression, Level
+from tfrkit.container.index import index_path
 from tfrkit.container.locate import save_index
 from tfrkit.container.writer import ShardWriter
-from tfrkit.errors import FeatureKindError
-from tfrkit.features.schema import Schema, encode_name, show_name
+from tfrkit.errors import FeatureKindError, MissingFeatureError
+from tfrkit.features.schema import Schema, show_name
 from tfrkit.storage.resolve import open_writer
 
 # Frames are handed on in pieces of about this size: large enough for the codec, small enough for the cache.
@@ -50,23 +55,36 @@ class Writer:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | bytes | os.PathLike[str],
         *,
         compression: Compression = "none",
         level: Level = "default",
-        schema: Schema | None = None,
+        schema: Schema | Mapping[str, Any] | None = None,
         floats: Floats = "ask",
         index: bool = False,
     ) -> None:
         if compression not in COMPRESSIONS:
             raise ValueError(f"compression expected one of {', '.join(COMPRESSIONS)}, got {compression!r}")
-        self._path = os.fspath(path)
+        if compression == "none" and level not in ("default", "fast", "small") and not isinstance(level, int):
+            raise ValueError(f"level expected 'default', 'fast', 'small' or a number, got {level!r}")
+        self._path = os.fsdecode(path)
         self._floats: Floats = floats
         self._coercer = Coercer(floats)
+        if schema is not None and not isinstance(schema, Schema):
+            if not isinstance(schema, Mapping):
+                raise TypeError(f"schema expected a Schema or a dict of features, got {type(schema).__name__}")
+            schema = Schema(schema)
         self._schema = schema
         self._conformer = None if schema is None else SchemaCoercer(floats)
-        self._encoder = _native.RowEncoder(floats == "float32", self._coercer)
+        self._encoder = _native.RowEncoder(floats, self._coercer)
         self._index = index
+        self._failure: BaseException | None = None
+        self._num_flushes = 0
+        if self._schema is not None:
+            for name, spec in self._schema.features.items():
+                self._encoder.kind_of(name, spec.kind)
+            for name, spec in self._schema.feature_lists.items():
+                self._encoder.kind_of(name, spec.kind, is_list=True)
         self._shard: ShardWriter | None = ShardWriter(open_writer(self._path), compression=compression, level=level)
 
     @property
@@ -75,58 +93,77 @@ class Writer:
         return self._encoder.num_records
 
     def write(self, row: Row) -> None:
-        """Write one row as an Example, or as a SequenceExample if it has a context or feature lists."""
-        shard = self._require_open()
+        """Write one row as an Example, or as a SequenceExample if it has a context or feature lists.
+
+        A row that cannot be written raises and leaves no trace; the next one may follow.
+        """
+        self._require_open()
         self._coercer.row = self._encoder.num_records
         if not isinstance(row, dict):
             raise TypeError(f"row expected a dict, got {type(row).__name__}")
-        if _is_sequence(row):
+        is_sequence = _is_sequence(row)
+        if self._schema is not None and is_sequence != (self._schema.kind == "sequence_example"):
+            wanted, got = ("Example", "SequenceExample") if is_sequence else ("SequenceExample", "Example")
+            raise TypeError(f"row expected the form of an {wanted}, got a {got} - at row {self._coercer.row}")
+        if is_sequence:
             pending = self._write_sequence(row)
         else:
             if self._conformer is not None and self._schema is not None:
                 row = self._conformer.conform(row, self._schema.features, self._coercer.row)
             pending = self._encoder.write(row)
         if pending >= _FLUSH_NBYTES:
-            shard.write(self._encoder.take().data)
+            self._flush()
 
     def write_columns(self, columns: Mapping[str, Any]) -> None:
         """Write many rows as Examples: each column is an array, `Ragged`, `BytesColumn` or list, of one length.
 
-        The bytes are those of writing the rows one by one.
+        The bytes are those of writing the rows one by one. Columns that cannot be written raise; where some of
+        their rows are on disk by then, the writer gives up, since they cannot be taken back.
         """
-        shard = self._require_open()
-        if not isinstance(columns, Mapping):
-            raise TypeError(f"columns expected a dict of columns, got {type(columns).__name__}")
-        if self._conformer is not None:
-            for row in _rows_of_columns(columns):
-                self.write(row)
-            return
-        num_rows = len(next(iter(columns.values()), ()))
-        if num_rows > _RUN_ROWS and all(len(column) == num_rows for column in columns.values()):
-            for start in range(0, num_rows, _RUN_ROWS):
-                self._write_run({name: column[start : start + _RUN_ROWS] for name, column in columns.items()}, shard)
-        else:
-            self._write_run(columns, shard)
+        self._require_open()
+        num_rows = check_columns(columns)
+        before, pending, flushes = self._encoder.num_records, self._encoder.num_pending, self._num_flushes
+        try:
+            if self._conformer is not None:
+                for row in rows_of_columns(columns):
+                    self.write(row)
+            else:
+                for start in range(0, num_rows, _RUN_ROWS):
+                    stop = min(num_rows, start + _RUN_ROWS)
+                    self._write_run({name: column[start:stop] for name, column in columns.items()})
+        except BaseException as error:
+            if self._num_flushes != flushes:
+                self._give_up(error)
+            else:
+                self._encoder.rollback(before, pending)
+            raise
 
     def write_record(self, record: bytes | bytearray | memoryview) -> None:
         """Write a payload as it is, whatever it means."""
-        shard = self._require_open()
+        self._require_open()
         if self._encoder.write_record(record) >= _FLUSH_NBYTES:
-            shard.write(self._encoder.take().data)
+            self._flush()
 
     def close(self) -> None:
-        """Make the file appear. Leaving the `with` block does it."""
+        """Make the file appear. Leaving the `with` block does it. Raises if an earlier write failed for good."""
+        if self._failure is not None:
+            raise self._failure
         if self._shard is None:
             return
+        self._flush()
         shard, self._shard = self._shard, None
         try:
-            shard.write(self._encoder.take().data)
             shard.commit()
-        except BaseException:
+        except BaseException as error:
+            self._failure = error
             shard.discard()
             raise
         if self._index:
             save_index(self._path)
+        else:
+            # An index of the file that was here before would not fit this one.
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(index_path(self._path))
 
     def discard(self) -> None:
         """Give up: nothing appears."""
@@ -151,37 +188,72 @@ class Writer:
             self.discard()
 
     def _require_open(self) -> ShardWriter:
+        if self._failure is not None:
+            raise self._failure
         if self._shard is None:
             raise ValueError(f"write to a closed writer - at {self._path}")
         return self._shard
+
+    def _flush(self) -> None:
+        self._num_flushes += 1
+        try:
+            self._require_open().write(self._encoder.take().data)
+        except BaseException as error:
+            self._give_up(error)
+            raise
+
+    def _give_up(self, error: BaseException) -> None:
+        """After this the file will not appear, and every further call says why."""
+        self._failure = error
+        self.discard()
 
     def _write_sequence(self, row: Row) -> int:
         context = row.get("context") or {}
         lists = row.get("feature_lists") or {}
         number = self._coercer.row
+        for name, frames in lists.items():
+            if isinstance(frames, (str, bytes, bytearray)) or not isinstance(frames, (Sequence, np.ndarray)):
+                raise TypeError(
+                    f"feature list {show_name(name)} expected a sequence of frames, got {type(frames).__name__} "
+                    f"- at row {number}"
+                )
         if self._conformer is not None and self._schema is not None:
             context = self._conformer.conform(context, self._schema.features, number)
             specs = self._schema.feature_lists
             self._conformer.check_names(lists, specs, number)
+            for name, spec in specs.items():
+                if name not in lists and not spec.optional:
+                    raise MissingFeatureError(
+                        f"feature {show_name(name)} expected in every row, got none - at row {number}"
+                    )
             lists = {
                 name: [self._conformer.conform_value(name, frame, specs[name], number) for frame in frames]
                 for name, frames in lists.items()
             }
+        lists = {name: _plain_frames(frames) for name, frames in lists.items()}
         return self._encoder.write_sequence(_sorted_items(context), _sorted_items(lists))
 
-    def _write_run(self, columns: Mapping[str, Any], shard: ShardWriter) -> None:
+    def _write_run(self, columns: Mapping[str, Any]) -> None:
         self._coercer.row = self._encoder.num_records
-        encoded, num_rows = encode_columns(columns, coercer=self._coercer, floats=self._floats)
-        for name, column in zip(sorted(columns, key=encode_name), encoded, strict=True):
-            kind = column[1]
-            known = self._encoder.kind_of(name, kind)
-            if known != kind and num_rows:
+        encoded, num_rows = encode_columns(
+            columns, coercer=self._coercer, floats=self._floats, kind_of=lambda name: self._encoder.kind_of(name)
+        )
+        native = []
+        for raw_name, kind, *rest in encoded:
+            name = raw_name.decode()
+            known = self._encoder.kind_of(name)
+            if kind is not None and known not in (None, kind):
                 raise FeatureKindError(
                     f"feature {show_name(name)} expected {known} as in rows before, got {kind} "
                     f"- at row {self._coercer.row}"
                 )
-        if self._encoder.write_columns(encoded, num_rows) >= _FLUSH_NBYTES:
-            shard.write(self._encoder.take().data)
+            native.append((raw_name, kind or known or "int64", *rest))
+        pending = self._encoder.write_columns(native, num_rows)
+        for raw_name, kind, *_ in encoded:
+            if kind is not None:
+                self._encoder.kind_of(raw_name.decode(), kind)
+        if pending >= _FLUSH_NBYTES:
+            self._flush()
 
 
 def _is_sequence(row: Row) -> bool:
@@ -195,9 +267,9 @@ def _is_sequence(row: Row) -> bool:
 
 
 def _sorted_items(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return sorted(values.items(), key=lambda item: encode_name(item[0]))
+    return sorted(values.items(), key=lambda item: encode_written_name(item[0]))
 
 
-def _rows_of_columns(columns: Mapping[str, Any]) -> list[Row]:
-    names = list(columns)
-    return [dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+def _plain_frames(frames: Any) -> Any:
+    """Frames as a list; a frame of several bytes values as a list of them."""
+    return [list(frame) if isinstance(frame, BytesColumn) else frame for frame in frames]

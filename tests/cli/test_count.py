@@ -56,6 +56,10 @@ def test_count_stdin(tfr, pack: object) -> None:
 def test_count_stale_index_is_not_believed(tfr, sample: Path) -> None:
     tfr("index", sample)
     sample.write_bytes(write_frames([b"one", b"two"]))
+    ran = tfr("count", sample, code=3)
+    assert "index does not fit its shard" in ran.err
+    assert "rebuild: tfr index" in ran.err
+    tfr("index", sample)
     assert tfr("count", sample, "--format", "json").json["records"] == 2
 
 

@@ -13,7 +13,7 @@ from tfrkit.testing.corruption import frame_offsets
 
 def test_index_writes_beside_each_shard_in_an_underscore_folder(tfr, shards: Path) -> None:
     ran = tfr("index", "data/train-*")
-    names = sorted(path.name for path in (shards / "_index").iterdir())
+    names = sorted(path.name for path in (shards / "_index").glob("[!.]*"))
     assert names == [f"train-0000{n}-of-00003.tfrecord.tfidx" for n in range(3)]
     assert ran.lines[0].split() == ["path", "records", "index"]
     assert len(ran.lines) == 4
@@ -54,7 +54,7 @@ def test_index_damaged_file_exits_3_and_leaves_none(tfr, sample: Path, tmp_path:
     data[3] ^= 1
     sample.write_bytes(data)
     tfr("index", "sample.tfrecord", code=3)
-    assert not list(tmp_path.glob("_index/*"))
+    assert not list(tmp_path.glob("_index/[!.]*"))
 
 
 def test_index_read_only_folder_exits_3_with_the_path(tfr, sample: Path, tmp_path: Path) -> None:

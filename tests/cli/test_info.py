@@ -13,9 +13,8 @@ def test_info_json_has_the_documented_keys(tfr, shards: Path) -> None:
     result = tfr("info", "data", "--format", "json").json
     assert list(result) == ["records", "kind", "compression", "files", "features"]
     assert [list(file) for file in result["files"]] == [["path", "bytes", "compression", "records", "kind"]] * 3
-    assert {tuple(feature) for feature in result["features"]} == {
-        ("name", "type", "present", "min_length", "max_length", "meaning")
-    }
+    keys = {"name", "type", "present", "min_length", "max_length", "meaning"}
+    assert all(keys <= set(feature) for feature in result["features"])
 
 
 def test_info_json_describes_the_sample(tfr, sample: Path) -> None:

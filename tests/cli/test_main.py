@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import os
 import pty
+import re
+import resource
 import signal
 import subprocess
 import sys
@@ -72,13 +74,14 @@ class TestBadPaths:
 
     def test_foreign_file_says_what_it_seems_to_be(self, tfr, tmp_path: Path, command: str) -> None:
         (tmp_path / "page.tfrecord").write_text("<!DOCTYPE html><html><body>404</body></html>")
-        ran = tfr(command, "page.tfrecord", code=3)
-        assert ran.out == ""
-        assert "HTML" in ran.err
+        # To `verify` a file that is something else is a finding, so that it does not hide the others.
+        ran = tfr(command, "page.tfrecord", code=1 if command == "verify" else 3)
+        assert "HTML" in (ran.out if command == "verify" else ran.err)
 
     def test_eleven_bytes_exit_3(self, tfr, tmp_path: Path, command: str) -> None:
         (tmp_path / "short.tfrecord").write_bytes(b"\x03" + bytes(10))
-        assert "short.tfrecord" in tfr(command, "short.tfrecord", code=3).err
+        ran = tfr(command, "short.tfrecord", code=1 if command == "verify" else 3)
+        assert "short.tfrecord" in ran.out + ran.err
 
     def test_unreadable_file_exits_3(self, tfr, sample: Path, command: str) -> None:
         if os.geteuid() == 0:
@@ -144,7 +147,8 @@ def test_terminal_gets_a_table_that_fits_and_no_color_is_honoured(tmp_path: Path
     plain = run_on_terminal(["info", str(sample)], {"NO_COLOR": "1", "COLUMNS": "80"})
     assert b"feature" in plain
     assert b"\x1b[3" not in plain
-    assert max(map(len, plain.decode().splitlines())) <= 120
+    table = re.sub(r"\x1b\[\d*m", "", plain.decode()).splitlines()[1:]
+    assert max(map(len, table)) <= 80
 
 
 def run_on_terminal(arguments: list[str], env: dict[str, str]) -> bytes:
@@ -170,15 +174,16 @@ def test_gzip_bomb_ends_in_bounded_memory(tfr, tmp_path: Path) -> None:
     for _ in range(64):
         packer.write(bytes(1 << 20))
     packer.close()
-    assert "bomb.tfrecord.gz" in tfr("verify", "bomb.tfrecord.gz", code=3).err
+    assert "bomb.tfrecord.gz" in tfr("verify", "bomb.tfrecord.gz", code=1).out
 
 
 @pytest.mark.resources
 def test_count_starts_fast(tfr, sample: Path) -> None:
-    # The best of several: what is measured is the work of starting, not what else the machine does.
+    # Processor time, and the best of several: what else the machine does must not count.
     seconds = []
     for _ in range(5):
-        started = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         tfr("count", "sample.tfrecord")
-        seconds.append(time.perf_counter() - started)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(seconds) < 0.6, seconds

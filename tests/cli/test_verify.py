@@ -66,7 +66,7 @@ def test_verify_jsonl_and_csv_list_findings(tfr, tmp_path: Path) -> None:
 @pytest.mark.parametrize("nbytes", [-1, -4, -5, 11])
 def test_verify_truncated_shard_is_found(tfr, tmp_path: Path, nbytes: int) -> None:
     (tmp_path / "cut.tfrecord").write_bytes(truncate(write_frames(make_records()), nbytes))
-    ran = tfr("verify", "cut.tfrecord", code=1 if nbytes != 11 else 3)
+    ran = tfr("verify", "cut.tfrecord", code=1)
     assert "cut.tfrecord" in ran.out + ran.err
 
 

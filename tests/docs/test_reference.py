@@ -44,7 +44,9 @@ def test_every_command_and_option_is_documented() -> None:
         section = page.split(f"\n## tfr {name}\n")[1].split("\n## ")[0]
         for parameter in inspect.signature(command.run, eval_str=True).parameters.values():
             declared = parameter.annotation.__metadata__[0]
-            options = getattr(declared, "param_decls", None) or (declared.metavar,)
+            # In an annotation, typer keeps the first name of an option where a default would be.
+            names = [declared.default, *(getattr(declared, "param_decls", None) or ())]
+            options = [name for name in names if isinstance(name, str)] or [declared.metavar]
             for option in options:
                 assert f"`{option}" in section, f"{option} of tfr {name}"
             assert declared.help in section

@@ -117,16 +117,13 @@ def plain_frame_lists(lists: dict[str, Any]) -> Iterator[dict[str, list[Plain]]]
         row = {}
         for name, column in lists.items():
             if column.presence is None or column.presence[index] != 0:
-                row[name] = [plain_value(step) for step in column[index]]
+                frames = column[index]
+                states = getattr(frames, "presence", None)
+                row[name] = [
+                    plain_value(frame) if states is None or states[number] == 2 else (None, [])
+                    for number, frame in enumerate(frames)
+                ]
         yield row
-
-
-def without_unset_steps(lists: dict[str, list[Plain]], kinds: dict[str, str]) -> dict[str, list[Plain]]:
-    """Return feature lists with steps that set no list turned into empty ones, which is how columns hold them."""
-    return {
-        name: [(kinds.get(name, "bytes"), []) if step[0] is None else step for step in steps]
-        for name, steps in lists.items()
-    }
 
 
 # -- random messages ---------------------------------------------------------------------------------------------------
@@ -138,10 +135,12 @@ def random_values(rng: random.Random, kind: str, count: int) -> list[Any]:
         edges = (0, 1, -1, 127, 128, 2**31, -(2**31), 2**63 - 1, -(2**63))
         return [rng.choice(edges) if rng.random() < 0.3 else rng.getrandbits(rng.randint(1, 63)) for _ in range(count)]
     if kind == "float":
-        edges = (0.0, -0.0, float("inf"), float("-inf"), float("nan"), 1e-45, 3.4028234663852886e38)
+        edges = (0.0, -0.0, float("inf"), float("-inf"), float("nan"), float(np.float32(1e-45)), 3.4028234663852886e38)
         return [rng.choice(edges) if rng.random() < 0.3 else float(np.float32(rng.gauss(0, 1e3))) for _ in range(count)]
-    return [rng.choice((b"", b"\x00", b"a\x00")) if rng.random() < 0.3 else rng.randbytes(rng.randint(1, 40))
-            for _ in range(count)]
+    return [
+        rng.choice((b"", b"\x00", b"a\x00")) if rng.random() < 0.3 else rng.randbytes(rng.randint(1, 40))
+        for _ in range(count)
+    ]
 
 
 def to_feature(kind: str | None, values: list[Any]) -> Any:
@@ -158,7 +157,12 @@ def random_layout(rng: random.Random) -> dict[str, tuple[str, Callable[[], int],
     for name in rng.sample(NAMES, rng.randint(1, len(NAMES))):
         width = rng.choice((1, 1, 3, None))
         length = (lambda: rng.randint(0, 5)) if width is None else (lambda width=width: width)
-        layout[name] = (rng.choice(("int64", "float", "bytes")), length, rng.choice((0, 0, 0.3)), rng.choice((0, 0, 0.2)))
+        layout[name] = (
+            rng.choice(("int64", "float", "bytes")),
+            length,
+            rng.choice((0, 0, 0.3)),
+            rng.choice((0, 0, 0.2)),
+        )
     return layout
 
 
@@ -186,13 +190,17 @@ def random_sequences(rng: random.Random, count: int) -> list[bytes]:
         steps = {}
         for name, (kind, length, absent, unset) in lists.items():
             if rng.random() >= absent:
-                steps[name] = tf.train.FeatureList(feature=[
-                    to_feature(None if rng.random() < unset else kind, random_values(rng, kind, length()))
-                    for _ in range(rng.randint(0, 4))
-                ])
-        payloads.append(tf.train.SequenceExample(
-            context=random_features(rng, context), feature_lists=tf.train.FeatureLists(feature_list=steps)
-        ).SerializeToString())
+                steps[name] = tf.train.FeatureList(
+                    feature=[
+                        to_feature(None if rng.random() < unset else kind, random_values(rng, kind, length()))
+                        for _ in range(rng.randint(0, 4))
+                    ]
+                )
+        payloads.append(
+            tf.train.SequenceExample(
+                context=random_features(rng, context), feature_lists=tf.train.FeatureLists(feature_list=steps)
+            ).SerializeToString()
+        )
     return payloads
 
 

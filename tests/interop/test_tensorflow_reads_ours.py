@@ -62,16 +62,20 @@ class TestMatrix:
         rows = []
         for _ in range(count):
             steps = rng.randint(0, 4)
-            rows.append({
-                "context": {"id": rng.randint(-5, 5), "unset": None, "name": b"x"},
-                "feature_lists": {
-                    "int": oracle.random_values(rng, "int64", steps),
-                    "float": [np.array(oracle.random_values(rng, "float", 2), np.float32) for _ in range(steps)],
-                    "bytes": oracle.random_values(rng, "bytes", steps),
-                    "ragged": [np.array(oracle.random_values(rng, "int64", rng.randint(0, 3)), np.int64)
-                               for _ in range(steps)],
-                },
-            })
+            rows.append(
+                {
+                    "context": {"id": rng.randint(-5, 5), "unset": None, "name": b"x"},
+                    "feature_lists": {
+                        "int": oracle.random_values(rng, "int64", steps),
+                        "float": [np.array(oracle.random_values(rng, "float", 2), np.float32) for _ in range(steps)],
+                        "bytes": oracle.random_values(rng, "bytes", steps),
+                        "ragged": [
+                            np.array(oracle.random_values(rng, "int64", rng.randint(0, 3)), np.int64)
+                            for _ in range(steps)
+                        ],
+                    },
+                }
+            )
         with tfr.Writer(tmp_path / "data", compression=compression) as writer:
             for row in rows:
                 writer.write(row)
@@ -87,7 +91,9 @@ class TestMatrix:
             "float": np.array(oracle.random_values(rng, "float", count), np.float32),
             "bytes": oracle.random_values(rng, "bytes", count),
             "box": np.array(oracle.random_values(rng, "float", 4 * count), np.float32).reshape(count, 4),
-            "tokens": tfr.Ragged.from_rows([oracle.random_values(rng, "int64", rng.randint(0, 4)) for _ in range(count)]),
+            "tokens": tfr.Ragged.from_rows(
+                [oracle.random_values(rng, "int64", rng.randint(0, 4)) for _ in range(count)]
+            ),
         }
         with tfr.Writer(tmp_path / "data", compression=compression) as writer:
             writer.write_columns(columns)
@@ -112,8 +118,10 @@ class TestMatrix:
             for label, score in zip(labels, scores, strict=True):
                 writer.write({"label": int(label), "score": score, "name": str(label)})
         spec = {
-            "label": tf.io.FixedLenFeature([], tf.int64), "score": tf.io.FixedLenFeature([3], tf.float32),
-            "name": tf.io.FixedLenFeature([], tf.string), "absent": tf.io.VarLenFeature(tf.int64),
+            "label": tf.io.FixedLenFeature([], tf.int64),
+            "score": tf.io.FixedLenFeature([3], tf.float32),
+            "name": tf.io.FixedLenFeature([], tf.string),
+            "absent": tf.io.VarLenFeature(tf.int64),
         }
         dataset = tf.data.TFRecordDataset(str(tmp_path / "data"), compression_type=oracle.COMPRESSIONS[compression])
         start = 0
@@ -147,8 +155,25 @@ def test_transport_compressions_are_refused_by_tensorflow(tmp_path, compression)
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3), (1, 2, 3), (4, 0)])
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
-                                   "uint32", "uint64", "bool", "complex64", "complex128"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "float16",
+        "float32",
+        "float64",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "bool",
+        "complex64",
+        "complex128",
+    ],
+)
 def test_arrays_are_read_by_parse_tensor(tmp_path, seed, dtype, shape):
     rng = np.random.default_rng(seed)
     array = rng.integers(0, 100, (6, *shape)).astype(dtype)

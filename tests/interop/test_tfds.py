@@ -86,31 +86,41 @@ def test_corpus_folder_reads_as_tfds_reads_it(corpus, folder, split):
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     """Return the builder of a dataset that TFDS stored just now, with most of its feature types."""
-    features = tfds.features.FeaturesDict({
-        "label": tfds.features.ClassLabel(names=["cat", "dog", "owl"]),
-        "text": tfds.features.Text(),
-        "flag": np.bool_,
-        "byte": tfds.features.Scalar(np.uint8),
-        "wide": tfds.features.Scalar(np.float64),
-        "count": np.int64,
-        "box": tfds.features.BBoxFeature(),
-        "matrix": tfds.features.Tensor(shape=(2, 3), dtype=np.float32),
-        "small": tfds.features.Tensor(shape=(4,), dtype=np.int16),
-        "image": tfds.features.Image(shape=(4, 5, 3), encoding_format="png"),
-        "ids": tfds.features.Sequence(np.int64),
-        "words": tfds.features.Sequence(tfds.features.Text()),
-        "objects": tfds.features.Sequence({"id": np.int32, "bbox": tfds.features.BBoxFeature()}),
-    })
+    features = tfds.features.FeaturesDict(
+        {
+            "label": tfds.features.ClassLabel(names=["cat", "dog", "owl"]),
+            "text": tfds.features.Text(),
+            "flag": np.bool_,
+            "byte": tfds.features.Scalar(np.uint8),
+            "wide": tfds.features.Scalar(np.float64),
+            "count": np.int64,
+            "box": tfds.features.BBoxFeature(),
+            "matrix": tfds.features.Tensor(shape=(2, 3), dtype=np.float32),
+            "small": tfds.features.Tensor(shape=(4,), dtype=np.int16),
+            "image": tfds.features.Image(shape=(4, 5, 3), encoding_format="png"),
+            "ids": tfds.features.Sequence(np.int64),
+            "words": tfds.features.Sequence(tfds.features.Text()),
+            "objects": tfds.features.Sequence({"id": np.int32, "bbox": tfds.features.BBoxFeature()}),
+        }
+    )
     rng = np.random.default_rng(3)
 
     def generate() -> Iterator[dict[str, Any]]:
         for index in range(20):
             many = index % 4
             yield {
-                "label": index % 3, "text": f"Größe {index}", "flag": index % 2 == 0, "byte": index, "wide": index / 3,
-                "count": -index, "box": tfds.features.BBox(0.0, 0.25, 0.5, 1.0), "matrix": rng.random((2, 3), np.float32),
-                "small": rng.integers(-9, 9, 4).astype(np.int16), "image": rng.integers(0, 255, (4, 5, 3), np.uint8),
-                "ids": rng.integers(0, 2**40, many), "words": [f"w{word}" for word in range(many)],
+                "label": index % 3,
+                "text": f"Größe {index}",
+                "flag": index % 2 == 0,
+                "byte": index,
+                "wide": index / 3,
+                "count": -index,
+                "box": tfds.features.BBox(0.0, 0.25, 0.5, 1.0),
+                "matrix": rng.random((2, 3), np.float32),
+                "small": rng.integers(-9, 9, 4).astype(np.int16),
+                "image": rng.integers(0, 255, (4, 5, 3), np.uint8),
+                "ids": rng.integers(0, 2**40, many),
+                "words": [f"w{word}" for word in range(many)],
                 "objects": [{"id": number, "bbox": tfds.features.BBox(0.0, 0.0, 0.5, 0.5)} for number in range(many)],
             }
 
@@ -121,7 +131,9 @@ def store(folder: Path, features: Any, examples: list[dict[str, Any]]) -> Any:
     """Write one split with TFDS's sequential writer and return its builder."""
     (folder / "sample" / "1.0.0").mkdir(parents=True)
     identity = tfds.core.dataset_info.DatasetIdentity(
-        name="sample", version=tfds.core.Version("1.0.0"), data_dir=str(folder / "sample" / "1.0.0"),
+        name="sample",
+        version=tfds.core.Version("1.0.0"),
+        data_dir=str(folder / "sample" / "1.0.0"),
         module_name="",
     )
     info = tfds.core.DatasetInfo(builder=identity, features=features)

@@ -12,11 +12,6 @@ import tensorflow as tf
 import tfrkit as tfr
 
 
-def kinds_of(parsed: list[dict]) -> dict[str, str]:
-    """Return the kind each feature list has somewhere."""
-    return {name: step[0] for _, lists in parsed for name, steps in lists.items() for step in steps if step[0]}
-
-
 @pytest.mark.parametrize("count", oracle.COUNTS)
 @pytest.mark.parametrize("compression", oracle.COMPRESSIONS)
 class TestExamples:
@@ -60,24 +55,20 @@ class TestSequenceExamples:
         oracle.write_with_tensorflow(tmp_path / "data", payloads, compression)
         ds = tfr.open(tmp_path / "data")
         expected = [oracle.plain_sequence(payload) for payload in payloads]
-        kinds = kinds_of(expected)
-        expected = [(context, oracle.without_unset_steps(lists, kinds)) for context, lists in expected]
         assert len(ds) == count
-        rows = [oracle.plain_sequence_row(row) for row in ds]
-        assert [(context, oracle.without_unset_steps(lists, kinds)) for context, lists in rows] == expected
+        assert [oracle.plain_sequence_row(row) for row in ds] == expected
         assert list(ds.records()) == payloads
 
     def test_column_batches_are_equal(self, tmp_path, seed, compression, count):
         payloads = oracle.random_sequences(random.Random(seed), count)
         oracle.write_with_tensorflow(tmp_path / "data", payloads, compression)
         parsed = [oracle.plain_sequence(payload) for payload in payloads]
-        kinds = kinds_of(parsed)
         contexts, lists = [], []
         for batch in tfr.open(tmp_path / "data").batch(64):
             contexts += oracle.plain_columns(batch["context"])
             lists += oracle.plain_frame_lists(batch["feature_lists"])
         assert contexts == [context for context, _ in parsed]
-        assert lists == [oracle.without_unset_steps(steps, kinds) for _, steps in parsed]
+        assert lists == [steps for _, steps in parsed]
 
 
 @pytest.mark.parametrize("count", oracle.COUNTS)
@@ -93,15 +84,34 @@ def test_raw_records_are_equal(tmp_path, seed, compression, count):
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3), (1, 2, 3)])
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
-                                   "uint32", "uint64", "bool", "complex64", "complex128"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "float16",
+        "float32",
+        "float64",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "bool",
+        "complex64",
+        "complex128",
+    ],
+)
 def test_serialized_tensors_come_back_as_arrays(tmp_path, seed, dtype, shape):
     rng = np.random.default_rng(seed)
     arrays = [rng.integers(0, 100, shape).astype(dtype) for _ in range(5)]
     payloads = [
-        tf.train.Example(features=tf.train.Features(feature={
-            "tensor": oracle.to_feature("bytes", [tf.io.serialize_tensor(array).numpy()])
-        })).SerializeToString()
+        tf.train.Example(
+            features=tf.train.Features(
+                feature={"tensor": oracle.to_feature("bytes", [tf.io.serialize_tensor(array).numpy()])}
+            )
+        ).SerializeToString()
         for array in arrays
     ]
     oracle.write_with_tensorflow(tmp_path / "data", payloads, "none")
@@ -115,19 +125,28 @@ def test_serialized_tensors_come_back_as_arrays(tmp_path, seed, dtype, shape):
 def test_parse_example_and_batch_agree(tmp_path, seed):
     rng = random.Random(seed)
     payloads = [
-        tf.train.Example(features=tf.train.Features(feature={
-            "label": oracle.to_feature("int64", oracle.random_values(rng, "int64", 1)),
-            "box": oracle.to_feature("float", oracle.random_values(rng, "float", 4)),
-            "name": oracle.to_feature("bytes", oracle.random_values(rng, "bytes", 1)),
-            "tokens": oracle.to_feature("int64", oracle.random_values(rng, "int64", rng.randint(0, 9))),
-        })).SerializeToString()
+        tf.train.Example(
+            features=tf.train.Features(
+                feature={
+                    "label": oracle.to_feature("int64", oracle.random_values(rng, "int64", 1)),
+                    "box": oracle.to_feature("float", oracle.random_values(rng, "float", 4)),
+                    "name": oracle.to_feature("bytes", oracle.random_values(rng, "bytes", 1)),
+                    "tokens": oracle.to_feature("int64", oracle.random_values(rng, "int64", rng.randint(0, 9))),
+                }
+            )
+        ).SerializeToString()
         for _ in range(100)
     ]
     oracle.write_with_tensorflow(tmp_path / "data", payloads, "gzip")
-    parsed = tf.io.parse_example(payloads, {
-        "label": tf.io.FixedLenFeature([], tf.int64), "box": tf.io.FixedLenFeature([4], tf.float32),
-        "name": tf.io.FixedLenFeature([], tf.string), "tokens": tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64),
-    })
+    parsed = tf.io.parse_example(
+        payloads,
+        {
+            "label": tf.io.FixedLenFeature([], tf.int64),
+            "box": tf.io.FixedLenFeature([4], tf.float32),
+            "name": tf.io.FixedLenFeature([], tf.string),
+            "tokens": tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64),
+        },
+    )
     (batch,) = tfr.open(tmp_path / "data").batch(1000)
     np.testing.assert_array_equal(batch["label"], parsed["label"].numpy())
     assert batch["box"].tobytes() == parsed["box"].numpy().tobytes()

@@ -54,7 +54,7 @@ def read_column(kind: str, record_kind: str, name: bytes, records: list[bytes]) 
     for record in records:
         fault = builder.append_record(record)
         assert fault is None, (fault.kind, record)
-    ((values, splits, list_splits, presence),) = builder.finish()
+    ((values, splits, list_splits, presence, _),) = builder.finish()
     assert list_splits is None
     flat = native_values(kind, values)
     rows: list[Any] = [flat[a:b] for a, b in itertools.pairwise(splits)]
@@ -101,7 +101,7 @@ def check_fixed_length(record_kind: str, record: bytes, name: bytes, feature: tu
     kind, values = feature
     builder = _native.ColumnBuilder(record_kind, [(name, kind, False, len(values))])
     assert builder.append_record(record) is None
-    ((got, splits, _, _),) = builder.finish()
+    ((got, splits, *_),) = builder.finish()
     assert splits is None
     assert native_values(kind, got) == bits(kind, values)
     fault = _native.ColumnBuilder(record_kind, [(name, kind, False, len(values) + 1)]).append_record(record)
@@ -114,7 +114,7 @@ def check_all_at_once(record_kind: str, record: bytes, features: Features) -> No
     builder = _native.ColumnBuilder(record_kind, [(name, kind, False, -1) for name, kind in kinds.items()])
     for _ in range(3):
         assert builder.append_record(record) is None
-    for (name, kind), (values, splits, _, presence) in zip(kinds.items(), builder.finish(), strict=True):
+    for (name, kind), (values, splits, _, presence, _) in zip(kinds.items(), builder.finish(), strict=True):
         feature = features[name]
         assert feature is not None
         assert native_values(kind, values) == bits(*feature) * 3
@@ -132,8 +132,10 @@ def check_frames(record: bytes, name: bytes, frames: list[Feature]) -> None:
         assert fault.kind == "feature_kind"
         return
     assert fault is None
-    ((values, splits, list_splits, presence),) = builder.finish()
+    ((values, splits, list_splits, presence, frame_presence),) = builder.finish()
     assert presence is None or presence.tolist() == [2]
+    states = [2] * len(frames) if frame_presence is None else frame_presence.tolist()
+    assert states == [1 if frame is None else 2 for frame in frames]
     assert list_splits.tolist() == [0, len(frames)]
     lengths = [0 if frame is None else len(frame[1]) for frame in frames]
     assert np.diff(splits).tolist() == lengths

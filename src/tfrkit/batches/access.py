@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import bisect
+import operator
 import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from typing import overload
-
-import numpy as np
 
 from tfrkit import _native
 from tfrkit._types import Record
 from tfrkit.container.faults import fault_to_error
 from tfrkit.container.index import ShardIndex
-from tfrkit.container.locate import find_frames
+from tfrkit.container.locate import load_frames, scan_frames_once
 from tfrkit.container.records import Policy, read_records
 from tfrkit.container.seekable import SeekableInflate
 from tfrkit.container.shards import Shard
@@ -22,6 +22,8 @@ from tfrkit.errors import StorageError
 
 _HEADER_NBYTES = 8 + 4
 _FRAME_OVERHEAD = 16
+# An open shard costs three descriptors (its map, its index, one to watch its size); 1024 is all a process may have.
+_MAX_OPEN_SHARDS = 64
 
 
 class ShardAccess:
@@ -29,26 +31,25 @@ class ShardAccess:
 
     def __init__(self, shard: Shard, index: ShardIndex, policy: Policy) -> None:
         self._shard = shard
-        self._offsets = index.offsets
-        self._ends = index.inflated_size
+        self._index = index
         self._verify = policy.verify
-        self.num_records = index.num_records
         span = shard.reader.span() if shard.compression == "none" else None
         self._table: _native.FrameTable | None = None
         self._inflate: SeekableInflate | None = None
         if span is not None:
             self._table = _native.FrameTable(span, index.offsets, policy.verify, shard.reader.descriptor())
+            shard.reader.park()  # the table keeps what it needs
         else:
-            self._inflate = SeekableInflate(
-                shard.reader, shard.compression, index.checkpoints, inflated_size=index.inflated_size
-            )
+            # A scan that stepped over damage did not see the end of the stream where it is.
+            size = index.inflated_size if policy.on_error == "raise" else None
+            self._inflate = SeekableInflate(shard.reader, shard.compression, index.checkpoints, inflated_size=size)
 
     @property
     def name(self) -> str:
         return self._shard.name
 
     def offset_of(self, record: int) -> int:
-        return int(self._offsets[record])
+        return int(self._index.offsets[record])
 
     def read(self, record: int) -> Record:
         """The payload of one record, checked."""
@@ -57,57 +58,61 @@ class ShardAccess:
             return payload
         if payload is None:
             self._shard.reader.check_unchanged()
-            raise StorageError("the file cannot be read any more", shard=self._shard.name)
-        raise fault_to_error(payload, shard=self._shard.name, record=record, offset=self.offset_of(record))
+            raise StorageError("the file cannot be read any more", shard=self.name)
+        raise fault_to_error(payload, shard=self.name, record=record, offset=self.offset_of(record))
+
+    def park(self) -> None:
+        """Let go of the file; a table has its own map of it."""
+        self._shard.reader.park()
 
     def _read_inflated(self, record: int) -> Record | _native.Fault:
         assert self._inflate is not None
         offset = self.offset_of(record)
-        frame = self._inflate.read_at(offset, self._frame_nbytes(record, offset))
-        return _native.read_frame_at(frame, 0, self._verify)
-
-    def _frame_nbytes(self, record: int, offset: int) -> int:
-        assert self._inflate is not None
         header = self._inflate.read_at(offset, _HEADER_NBYTES)
-        stop = int(self._offsets[record + 1]) if record + 1 < self.num_records else self._ends
+        is_last = record + 1 == self._index.num_records
+        stop = self._index.inflated_size if is_last else self.offset_of(record + 1)
         # What lies between two frames may be damage; the header tells where the payload ends.
-        return min(stop - offset, int.from_bytes(header[:8], "little") + _FRAME_OVERHEAD)
+        nbytes = min(stop - offset, int.from_bytes(header[:8], "little") + _FRAME_OVERHEAD)
+        frame = self._inflate.read_at(offset, nbytes)
+        return _native.read_frame_at(frame, 0, self._verify)
 
 
 class Records(Sequence[Record]):
     """Payload bytes of a dataset: iterate over them in file order, or pick them by number.
 
     Iterating reads each shard once from front to back and keeps no index. `len` and picking find the frames
-    first: from the index if there is one, else by a scan of the headers.
+    first: from the index if there is one, else by a scan of the headers. Safe to share between threads.
     """
 
     def __init__(self, shards: Sequence[Shard], policy: Policy) -> None:
         self._shards = shards
         self._policy = policy
         self._lock = threading.Lock()
-        self._accesses: list[ShardAccess] | None = None
-        self._starts: list[int] = []
+        self._starts: list[int] | None = None
+        self._scanned: dict[int, ShardIndex] = {}
+        self._open: OrderedDict[int, ShardAccess] = OrderedDict()
+        self._only: ShardAccess | None = None  # of a dataset of one shard, found without a lock
 
     def __iter__(self) -> Iterator[Record]:
         policy = self._policy.for_one_pass()
         return chain.from_iterable(chain.from_iterable(read_records(shard, policy) for shard in self._shards))
 
     def __len__(self) -> int:
-        self._open_accesses()
-        return self._starts[-1]
+        return self._find_starts()[-1]
 
     @overload
     def __getitem__(self, index: int) -> Record: ...
     @overload
     def __getitem__(self, index: slice) -> list[Record]: ...
     def __getitem__(self, index: int | slice) -> Record | list[Record]:
-        accesses = self._accesses or self._open_accesses()
         if isinstance(index, slice):
             return self.pick(range(*index.indices(len(self))))
-        if len(accesses) == 1 and 0 <= index < self._starts[-1]:
-            return accesses[0].read(index)
-        shard, record = self.locate(index)
-        return accesses[shard].read(record)
+        number = index if type(index) is int else _to_number(index)
+        only = self._only
+        if only is not None and 0 <= number < len(self):
+            return only.read(number)
+        access, record = self._locate(number)
+        return access.read(record)
 
     def pick(self, numbers: Iterable[int]) -> list[Record]:
         """Several records, in the order asked for."""
@@ -115,32 +120,60 @@ class Records(Sequence[Record]):
 
     def decode_into(self, builder: _native.ColumnBuilder, number: int, columns: Sequence[str]) -> None:
         """Add one record to a column builder."""
-        shard, record = self.locate(number)
-        access = self._open_accesses()[shard]
+        access, record = self._locate(number)
         fault = builder.append_record(access.read(record))
         if fault is not None:
             raise fault_to_error(
                 fault, shard=access.name, record=record, offset=access.offset_of(record), columns=columns
             )
 
-    def locate(self, number: int) -> tuple[int, int]:
+    def _locate(self, number: int) -> tuple[ShardAccess, int]:
         """(shard, record in it) of a record of the dataset; negative numbers count from the end."""
-        total = len(self)
-        wanted = number + total if number < 0 else number
-        if not 0 <= wanted < total:
-            raise IndexError(f"record {number} of {total}")
-        shard = bisect.bisect_right(self._starts, wanted) - 1
-        return shard, wanted - self._starts[shard]
+        starts = self._find_starts()
+        wanted = number + starts[-1] if number < 0 else number
+        if not 0 <= wanted < starts[-1]:
+            raise IndexError(f"record {number} of {starts[-1]}")
+        shard = bisect.bisect_right(starts, wanted) - 1
+        return self._open_shard(shard), wanted - starts[shard]
 
-    def counts(self) -> list[int]:
-        """Number of records of each shard."""
-        return [access.num_records for access in self._open_accesses()]
-
-    def _open_accesses(self) -> list[ShardAccess]:
+    def _find_starts(self) -> list[int]:
+        """Number of the first record of each shard, and of all."""
+        if self._starts is not None:
+            return self._starts
         with self._lock:
-            if self._accesses is None:
+            if self._starts is None:
                 policy = self._policy.for_one_pass()
-                accesses = [ShardAccess(shard, find_frames(shard, policy), policy) for shard in self._shards]
-                self._starts = [0, *np.cumsum([access.num_records for access in accesses]).tolist()]
-                self._accesses = accesses
-            return self._accesses
+                counts = []
+                for number, shard in enumerate(self._shards):
+                    index = load_frames(shard, policy)
+                    if index is None:
+                        index = self._scanned[number] = scan_frames_once(shard, policy)
+                    counts.append(index.num_records)
+                self._starts = [0, *accumulate(counts)]
+            return self._starts
+
+    def _open_shard(self, number: int) -> ShardAccess:
+        with self._lock:
+            access = self._open.get(number)
+            if access is not None:
+                self._open.move_to_end(number)
+                return access
+            shard = self._shards[number]
+            index = self._scanned.get(number) or load_frames(shard, self._policy)
+            if index is None:
+                # The index was there when records were counted; whoever removed it did not change the shard.
+                index = self._scanned[number] = scan_frames_once(shard, self._policy.for_one_pass())
+            access = self._open[number] = ShardAccess(shard, index, self._policy)
+            if len(self._shards) == 1:
+                self._only = access
+            if len(self._open) > _MAX_OPEN_SHARDS:
+                # Whoever still reads from it keeps it until then.
+                self._open.popitem(last=False)[1].park()
+            return access
+
+
+def _to_number(index: object) -> int:
+    try:
+        return operator.index(index)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"expected a number or a slice, got {type(index).__name__}") from None

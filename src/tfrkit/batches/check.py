@@ -40,4 +40,7 @@ def check_records(shard: Shard, policy: Policy, *, parse: bool) -> int:
         num_records += num_frames
     for record, offset in others:
         policy.findings[shard.name, offset] = Finding(shard.name, record, offset, _NOT_AN_EXAMPLE)
+    in_order = sorted(policy.findings.items(), key=lambda item: item[0])
+    policy.findings.clear()
+    policy.findings.update(in_order)
     return num_records - len(others)

@@ -12,6 +12,7 @@ from tfrkit.codec.decode import Batch, Decoder
 from tfrkit.container.faults import fault_to_error
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard
+from tfrkit.errors import TfrkitError
 from tfrkit.storage.base import ByteSource
 
 SizedBatch = tuple[Batch, int]
@@ -19,14 +20,22 @@ SizedBatch = tuple[Batch, int]
 
 
 def read_batches(
-    shards: Sequence[Shard], decoder: Decoder, policy: Policy, *, batch_size: int, drop_last: bool, threads: int
+    shards: Sequence[Shard],
+    decoder: Decoder,
+    policy: Policy,
+    *,
+    batch_size: int,
+    drop_last: bool,
+    threads: int,
+    partial: bool = False,
 ) -> Iterator[SizedBatch]:
     """Yield batches of `batch_size` rows in file order, running on from one shard into the next.
 
+    With `partial`, the rows before damage come as a short batch before it is raised.
     With `on_error="skip"` one thread is used: how many frames make a batch is known only once they are decoded.
     """
     if threads == 1 or policy.on_error == "skip":
-        batches = _read_serial(shards, decoder, policy, batch_size)
+        batches = _read_serial(shards, decoder, policy, batch_size, partial)
     else:
         batches = _read_threaded(shards, decoder, policy, batch_size, threads)
     for batch, num_rows in batches:
@@ -34,7 +43,9 @@ def read_batches(
             yield batch, num_rows
 
 
-def _read_serial(shards: Sequence[Shard], decoder: Decoder, policy: Policy, batch_size: int) -> Iterator[SizedBatch]:
+def _read_serial(
+    shards: Sequence[Shard], decoder: Decoder, policy: Policy, batch_size: int, partial: bool
+) -> Iterator[SizedBatch]:
     builder = decoder.new_builder()
 
     def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
@@ -42,7 +53,16 @@ def _read_serial(shards: Sequence[Shard], decoder: Decoder, policy: Policy, batc
 
     for shard in shards:
         stream = FrameStream(shard, policy, columns=decoder.column_names)
-        while stream.step(consume):
+        while True:
+            try:
+                num_frames = stream.step(consume)
+            except TfrkitError:
+                num_rows = builder.num_rows
+                if partial and num_rows:
+                    yield decoder.take_batch(builder), num_rows
+                raise
+            if not num_frames:
+                break
             if builder.num_rows == batch_size:
                 yield decoder.take_batch(builder), batch_size
     if builder.num_rows:
@@ -56,7 +76,7 @@ class _Stretch:
     __slots__ = ("data", "num_frames", "offset", "record", "shard", "start", "stop")
 
     def __init__(
-        self, shard: str, data: ByteSource, start: int, stop: int, num_frames: int, record: int, offset: int
+        self, shard: Shard, data: ByteSource, start: int, stop: int, num_frames: int, record: int, offset: int
     ) -> None:
         self.shard = shard
         self.data = data
@@ -76,11 +96,10 @@ def _cut_batches(shards: Sequence[Shard], policy: Policy, batch_size: int) -> It
         verify = "none" if policy.verify == "none" else "lengths"
         num_frames, next_start, fault = _native.check_frames(data, start, stop, missing, verify)
         if num_frames:
-            batch.append(_Stretch(name, data, start, next_start, num_frames, stream.record, stream.offset))
+            batch.append(_Stretch(shard, data, start, next_start, num_frames, stream.record, stream.offset))
         return num_frames, next_start, fault
 
     for shard in shards:
-        name = shard.name
         stream = FrameStream(shard, policy)
         while stream.step(consume):
             missing -= batch[-1].num_frames
@@ -102,13 +121,14 @@ def _read_threaded(
         builder = builders.get()
         try:
             for part in stretches:
+                part.shard.reader.check_unchanged()
                 num_rows, next_start, fault = builder.append_frames(
                     part.data, part.start, part.stop, part.num_frames, policy.verify
                 )
                 if fault is not None:
                     raise fault_to_error(
                         fault,
-                        shard=part.shard,
+                        shard=part.shard.name,
                         record=part.record + num_rows,
                         offset=part.offset + next_start - part.start,
                         columns=decoder.column_names,
@@ -125,12 +145,24 @@ def _read_threaded(
     pending: deque[Future[SizedBatch]] = deque()
     executor = ThreadPoolExecutor(threads, thread_name_prefix="tfrkit-batch")
     try:
-        for stretches in _cut_batches(shards, policy, batch_size):
+        cut = _cut_batches(shards, policy, batch_size)
+        damage: TfrkitError | None = None
+        while True:
+            try:
+                stretches = next(cut, None)
+            except TfrkitError as error:
+                # What was cut before it is sound as far as anyone knows, and comes first.
+                damage = error
+                break
+            if stretches is None:
+                break
             pending.append(executor.submit(decode, stretches))
             if len(pending) > ahead:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
+        if damage is not None:
+            raise damage
     finally:
         # Also when the consumer stops early: nothing may run on behind its back.
         for future in pending:

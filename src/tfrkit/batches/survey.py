@@ -125,7 +125,7 @@ def _refine_by_tfds(inferred: Schema, shards: Sequence[Shard]) -> Schema:
     for name, spec in inferred.features.items():
         wanted = said.features.get(name)
         agrees = wanted is not None and not find_mismatches(Schema({name: wanted}), Schema({name: spec}))
-        specs[name] = wanted if agrees and wanted is not None else spec
+        specs[name] = wanted.replace(meaning=wanted.meaning or spec.meaning) if agrees and wanted is not None else spec
     return Schema(specs)
 
 

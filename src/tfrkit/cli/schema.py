@@ -20,7 +20,7 @@ HELP = """Print the schema in the words of another program.
 --as json     tfrkit's own form
      tfds     features.json of TensorFlow Datasets
      pbtxt    schema.pbtxt of TensorFlow Metadata
-     arrow    the Arrow schema (needs pyarrow)
+     arrow    the Arrow schema
      tf       a ready tf.io.parse_example spec
      dali     a ready DALI reader
      vahidk   a description for the tfrecord package

@@ -7,8 +7,8 @@
     any other dtype, or rank above 1    a serialized tensor, see codec/tensor_proto.py
     None                                a Feature with no list
 
-A float that float32 does not hold asks for a choice: `floats="float32"` rounds, `floats="float64"` keeps it
-as a serialized tensor.
+A float that float32 does not hold asks for a choice: `floats="float32"` rounds, `floats="float64"` keeps all
+floats as serialized tensors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ Floats = Literal["ask", "float32", "float64"]
 Coerced = tuple[str, Any]
 """A kind, with a list of bytes or a contiguous array of int64 or float32."""
 
+_Array = np.ndarray[Any, Any]
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+_STORED = {"int64": "<i8", "float": "<f4"}
+_TEXT = (str, bytes, bytearray, memoryview, np.bytes_, np.str_)
+_INTEGER = (int, np.integer, np.bool_)
 
 
 class Coercer:
@@ -35,25 +39,26 @@ class Coercer:
         if floats not in ("ask", "float32", "float64"):
             raise ValueError(f"floats expected 'ask', 'float32' or 'float64', got {floats!r}")
         self._floats = floats
+        self._wide_names: set[str] = set()  # features whose floats are kept as float64 tensors
         self.row = 0
 
     def __call__(self, name: str, value: object, expected: str | None) -> Coerced:
         """The list to store; raises with the name of the feature and the row."""
+        if name in self._wide_names and isinstance(value, (*_INTEGER, float)):
+            return "bytes", [encode_tensor(np.float64(self._exact_float(name, value)))]
         kind, values = self.coerce_free(name, value, expected)
-        if expected is not None and kind != expected:
-            if expected == "float" and kind == "int64":
-                return "float", self.to_float32(name, values.astype(np.float64), must_be_exact=True)
-            raise FeatureKindError(
-                f"feature {show_name(name)} expected {expected} as in rows before, got {kind} - at row {self.row}"
-            )
-        return kind, values
+        if expected is None or kind == expected:
+            return kind, values
+        if expected == "float" and kind == "int64":
+            return "float", self.ints_to_float32(name, values)
+        raise FeatureKindError(
+            f"feature {show_name(name)} expected {expected} as in rows before, got {kind} - at row {self.row}"
+        )
 
     def coerce_free(self, name: str, value: object, expected: str | None) -> Coerced:
         """The same without comparing the kind; `expected` types an empty list."""
-        if isinstance(value, str):
-            return "bytes", [self._encode_text(name, value)]
-        if isinstance(value, (bytes, bytearray, memoryview)):
-            return "bytes", [bytes(value)]
+        if isinstance(value, _TEXT):
+            return "bytes", [self.to_bytes(name, value)]
         if isinstance(value, dict):
             raise TypeError(
                 f"feature {show_name(name)} expected a value, got a dict - at row {self.row}\n"
@@ -67,18 +72,15 @@ class Coercer:
                         "  pass np.array([], np.int64), np.array([], np.float32) or a schema"
                     )
                 return expected, [] if expected == "bytes" else np.empty(0, _STORED[expected])
-            if all(isinstance(item, (str, bytes, bytearray, memoryview)) for item in value):
-                return "bytes", [self._encode_text(name, v) if isinstance(v, str) else bytes(v) for v in value]
+            if all(isinstance(item, _TEXT) for item in value):
+                return "bytes", [self.to_bytes(name, item) for item in value]
         return self._coerce_array(name, value)
 
     def _coerce_array(self, name: str, value: object) -> Coerced:
-        is_typed = isinstance(value, np.ndarray) or (hasattr(value, "dtype") and hasattr(value, "shape"))
+        is_typed = hasattr(value, "dtype") and hasattr(value, "shape")
         array = self.to_array(name, value)
         if array.dtype.kind in "SUO" and array.ndim <= 1:
-            return "bytes", [
-                self._encode_text(name, item) if isinstance(item, str) else self._require_bytes(name, item)
-                for item in array.reshape(-1).tolist()
-            ]
+            return "bytes", [self.to_bytes(name, item) for item in array.reshape(-1).tolist()]
         # A scalar, or a plain Python list, is about values; an array is about its dtype too.
         is_plain = array.ndim == 0 or (array.ndim == 1 and not is_typed)
         if array.dtype.kind in "iub" and is_plain:
@@ -86,51 +88,125 @@ class Coercer:
         if array.dtype.kind == "f" and is_plain and (array.dtype.itemsize <= 4 or self._floats != "float64"):
             return "float", self.to_float32(name, array, must_be_exact=self._floats == "ask")
         if array.ndim == 1 and is_typed:
-            if array.dtype == np.int64:
+            if array.dtype.newbyteorder("=") == np.int64:
                 return "int64", np.ascontiguousarray(array, "<i8")
-            if array.dtype == np.float32:
+            if array.dtype.newbyteorder("=") == np.float32:
                 return "float", np.ascontiguousarray(array, "<f4")
-            if array.dtype == np.float64 and self._floats == "float32":
+            if array.dtype.newbyteorder("=") == np.float64 and self._floats == "float32":
                 return "float", self.to_float32(name, array, must_be_exact=False)
-        try:
-            return "bytes", [encode_tensor(array)]
-        except TypeError as error:
-            raise TypeError(f"feature {show_name(name)} {error} - at row {self.row}") from None
+        if array.ndim == 0 and array.dtype == np.float64:
+            self._wide_names.add(name)
+        return "bytes", [self.to_tensor(name, array)]
 
-    def to_array(self, name: str, value: object) -> np.ndarray[Any, Any]:
-        """The value as an array of numbers, booleans or strings."""
+    def to_tensor(self, name: str, array: _Array) -> bytes:
+        """An array as a serialized tensor."""
+        try:
+            return encode_tensor(array)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"feature {show_name(name)} {error} - at row {self.row}") from None
+
+    def to_array(self, name: str, value: object) -> _Array:
+        """The value as an array of numbers, booleans or strings, with nothing changed on the way."""
+        if isinstance(value, np.ma.MaskedArray):
+            raise TypeError(
+                f"feature {show_name(name)} expected an array, got a masked one, whose gaps no list can hold "
+                f"- at row {self.row}"
+            )
+        if isinstance(value, (list, tuple)):
+            return self._list_to_array(name, value)
+        if isinstance(value, int) and not _INT64_MIN <= value <= _INT64_MAX:
+            raise self._too_large(name, value)
         try:
             array = np.asarray(value)
-        except ValueError:
+        except (ValueError, TypeError) as error:
+            raise TypeError(f"feature {show_name(name)} {error} - at row {self.row}") from None
+        if array.dtype.kind not in "iubfcSUO" or (array.dtype.kind == "O" and array.ndim == 0):
+            raise self._wrong_type(name, value)
+        return array
+
+    def _list_to_array(self, name: str, value: list[Any] | tuple[Any, ...]) -> _Array:
+        """NumPy would turn [1, b"a"] into strings and large integers into floats; here each leaf is looked at."""
+        if value and all(isinstance(item, np.ndarray) for item in value):
+            return self._stack(name, value)
+        shape = self._find_shape(name, value)
+        leaves: list[Any] = list(value)
+        for _ in shape[1:]:
+            leaves = [item for inner in leaves for item in inner]
+        if not leaves:
+            raise ValueError(
+                f"feature {show_name(name)} expected a typed empty list, got {value} - at row {self.row}\n"
+                "  pass np.array([], np.int64), np.array([], np.float32) or a schema"
+            )
+        if all(isinstance(leaf, _TEXT) for leaf in leaves):
+            strings = np.empty(len(leaves), object)
+            strings[:] = [self.to_bytes(name, leaf) for leaf in leaves]
+            return strings.reshape(shape)
+        if len(shape) > 1 and all(isinstance(leaf, (bool, np.bool_)) for leaf in leaves):
+            return np.array(leaves, np.bool_).reshape(shape)
+        if all(isinstance(leaf, _INTEGER) for leaf in leaves):
+            for leaf in leaves:
+                if not _INT64_MIN <= int(leaf) <= _INT64_MAX:
+                    raise self._too_large(name, int(leaf))
+            return np.array([int(leaf) for leaf in leaves], np.int64).reshape(shape)
+        if all(isinstance(leaf, (*_INTEGER, float, np.floating)) for leaf in leaves):
+            return np.array([self._exact_float(name, leaf) for leaf in leaves], np.float64).reshape(shape)
+        if all(isinstance(leaf, (*_INTEGER, float, complex, np.number)) for leaf in leaves):
+            return np.array(leaves, np.complex128).reshape(shape)
+        odd = next((x for x in leaves if not isinstance(x, (*_TEXT, *_INTEGER, float, np.floating))), None)
+        got = type(odd).__name__ if odd is not None or None in leaves else "values of several types"
+        raise TypeError(
+            f"feature {show_name(name)} expected numbers, bytes, str or arrays of one type, got {got} "
+            f"- at row {self.row}"
+        )
+
+    def _stack(self, name: str, arrays: Any) -> _Array:
+        if len({(array.shape, array.dtype) for array in arrays}) != 1:
+            raise ShapeError(
+                f"feature {show_name(name)} expected arrays of one shape and dtype, got "
+                f"{arrays[0].shape} {arrays[0].dtype} and others - at row {self.row}"
+            )
+        return np.stack(arrays)
+
+    def _find_shape(self, name: str, value: Any) -> tuple[int, ...]:
+        """The shape of a nested list; lists of different lengths have none."""
+        shape: list[int] = []
+        level: list[Any] = [value]
+        while level and all(isinstance(item, (list, tuple, np.ndarray)) for item in level):
+            if len(shape) == 32:
+                raise ShapeError(f"feature {show_name(name)} expected at most 32 dimensions - at row {self.row}")
+            if isinstance(level[0], np.ndarray) and level[0].ndim == 0:
+                break
+            lengths = {len(item) for item in level}
+            if len(lengths) != 1:
+                break
+            shape.append(lengths.pop())
+            level = [inner for item in level for inner in item]
+        if any(isinstance(item, (list, tuple)) or (isinstance(item, np.ndarray) and item.ndim) for item in level):
             raise ShapeError(
                 f"feature {show_name(name)} expected rows of one length, got a nested list that is ragged "
                 f"- at row {self.row}"
-            ) from None
-        if array.dtype.kind == "O" and array.ndim == 0:
-            raise TypeError(
-                f"feature {show_name(name)} expected numbers, bytes, str or arrays, got {type(value).__name__} "
-                f"- at row {self.row}"
             )
-        if array.dtype.kind in "OU" and isinstance(value, (list, tuple)) and _has_int(value):
-            raise OverflowError(
-                f"feature {show_name(name)} expected integers of 64 bits or values of one type, got "
-                f"{str(value)[:64]} - at row {self.row}"
-            )
-        return array
+        return tuple(shape)
 
-    def to_int64(self, name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def to_int64(self, name: str, array: _Array) -> _Array:
         """Integers or booleans, flat, as an Int64List holds them."""
         if array.dtype == np.uint64 and array.size and int(array.max()) > _INT64_MAX:
-            raise OverflowError(
-                f"feature {show_name(name)} expected an integer of 64 bits with sign, got {int(array.max())} "
-                f"- at row {self.row}"
-            )
+            raise self._too_large(name, int(array.max()))
         return np.ascontiguousarray(array.reshape(-1), "<i8")
 
-    def to_float32(self, name: str, array: np.ndarray[Any, Any], *, must_be_exact: bool) -> np.ndarray[Any, Any]:
+    def ints_to_float32(self, name: str, array: _Array) -> _Array:
+        """Integers in a column of floats, flat; those that float32 would round ask like any float."""
+        stored = np.ascontiguousarray(array.reshape(-1), "<f4")
+        if self._floats != "float32":
+            for value, rounded in zip(array.reshape(-1).tolist(), stored.tolist(), strict=True):
+                if value != rounded:  # Python compares int and float exactly
+                    raise self._would_round(name, value, rounded)
+        return stored
+
+    def to_float32(self, name: str, array: _Array, *, must_be_exact: bool) -> _Array:
         """Floats, flat, as a FloatList holds them."""
         wide = array.reshape(-1)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             stored = np.ascontiguousarray(wide, "<f4")
         overflown = np.isinf(stored) & ~np.isinf(wide)
         if overflown.any():
@@ -142,33 +218,51 @@ class Coercer:
             rounded = (stored.astype(wide.dtype) != wide) & ~np.isnan(wide)
             if rounded.any():
                 first = wide[rounded][0]
-                raise ValueError(
-                    f"feature {show_name(name)} would round {float(first)!r} to "
-                    f"{float(np.float32(first))!r} in a float32 list - at row {self.row}\n"
-                    '  choose: Writer(..., floats="float32") rounds, floats="float64" keeps it as a tensor'
-                )
+                raise self._would_round(name, float(first), float(np.float32(first)))
         return stored
 
-    def _encode_text(self, name: str, text: str) -> bytes:
+    def to_bytes(self, name: str, value: object) -> bytes:
+        """Bytes as they are, text as UTF-8."""
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return bytes(value)
+        if not isinstance(value, str):
+            raise self._wrong_type(name, value)
         try:
-            return text.encode()
+            return value.encode()
         except UnicodeEncodeError as error:
             raise ValueError(
-                f"feature {show_name(name)} expected text that UTF-8 holds, got {text[error.start]!r} "
+                f"feature {show_name(name)} expected text that UTF-8 holds, got {value[error.start]!r} "
                 f"- at row {self.row}"
             ) from None
 
-    def _require_bytes(self, name: str, item: object) -> bytes:
-        if isinstance(item, (bytes, bytearray)):
-            return bytes(item)
-        raise TypeError(
-            f"feature {show_name(name)} expected numbers, bytes, str or arrays, got {type(item).__name__} "
+    def _exact_float(self, name: str, value: Any) -> float:
+        if isinstance(value, _INTEGER):
+            whole = int(value)
+            try:
+                if float(whole) == whole:
+                    return float(whole)
+            except OverflowError:
+                pass
+            raise OverflowError(
+                f"feature {show_name(name)} expected a number that float64 holds among floats, got {whole} "
+                f"- at row {self.row}"
+            )
+        return float(value)
+
+    def _wrong_type(self, name: str, value: object) -> TypeError:
+        dtype = f" of {value.dtype}" if isinstance(value, np.ndarray) else ""
+        return TypeError(
+            f"feature {show_name(name)} expected numbers, bytes, str or arrays, got {type(value).__name__}{dtype} "
             f"- at row {self.row}"
         )
 
+    def _too_large(self, name: str, value: int) -> OverflowError:
+        return OverflowError(
+            f"feature {show_name(name)} expected an integer of 64 bits with sign, got {value} - at row {self.row}"
+        )
 
-_STORED = {"int64": "<i8", "float": "<f4"}
-
-
-def _has_int(value: Any) -> bool:
-    return any(isinstance(item, (int, float)) for item in value)
+    def _would_round(self, name: str, value: float, rounded: float) -> ValueError:
+        return ValueError(
+            f"feature {show_name(name)} would round {value!r} to {rounded!r} in a float32 list - at row {self.row}\n"
+            '  choose: Writer(..., floats="float32") rounds, floats="float64" keeps it as a tensor'
+        )

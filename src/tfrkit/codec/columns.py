@@ -45,7 +45,7 @@ class BytesColumn(Sequence[bytes]):
         return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
+        return max(0, len(self.offsets) - 1)
 
     @overload
     def __getitem__(self, index: int) -> bytes: ...
@@ -54,9 +54,11 @@ class BytesColumn(Sequence[bytes]):
     def __getitem__(self, index: int | slice) -> bytes | BytesColumn:
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
+            presence = None if self.presence is None else self.presence[index]
             if step != 1:
-                return BytesColumn.from_values([self[i] for i in range(start, stop, step)])
-            return BytesColumn(self.data, self.offsets[start : max(start, stop) + 1])
+                picked = BytesColumn.from_values([self[i] for i in range(start, stop, step)])
+                return BytesColumn(picked.data, picked.offsets, presence)
+            return BytesColumn(self.data, self.offsets[start : max(start, stop) + 1], presence)
         if index < 0:
             index += len(self)
         if not 0 <= index < len(self):
@@ -118,7 +120,7 @@ class Ragged(Sequence[Any]):
         return cls(np.concatenate(arrays) if arrays else np.empty(0, dtype), splits)
 
     def __len__(self) -> int:
-        return len(self.row_splits) - 1
+        return max(0, len(self.row_splits) - 1)
 
     @overload
     def __getitem__(self, index: int) -> Any: ...

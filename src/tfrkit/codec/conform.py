@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from tfrkit.codec.coerce import Coercer, Floats
-from tfrkit.codec.tensor_proto import encode_tensor
 from tfrkit.errors import FeatureKindError, MissingFeatureError, SchemaError, ShapeError
-from tfrkit.features.schema import describe_missing, show_name
+from tfrkit.features.schema import describe_missing, find_nearest, show_name
 from tfrkit.features.spec import Spec
+
+_Array = np.ndarray[Any, Any]
 
 
 class SchemaCoercer:
@@ -48,49 +49,104 @@ class SchemaCoercer:
             if spec.optional:
                 return None
             raise MissingFeatureError(f"feature {show_name(name)} expected a value, got None - at row {row_number}")
-        if spec.classes is not None and isinstance(value, str):
-            if value not in spec.classes:
-                raise SchemaError(f"{describe_missing(value, spec.classes)} among the classes of {show_name(name)}")
-            value = spec.classes.index(value)
+        if spec.kind == "int64" and spec.num_classes is not None:
+            value = self._to_class_ids(name, value, spec, row_number)
         if spec.encoding == "tensor_proto":
-            return [encode_tensor(self._array(name, value, spec, row_number))]
+            return [self._plain.to_tensor(name, self._to_inner_array(name, value, spec, row_number))]
         if spec.encoding == "raw":
-            return [self._array(name, value, spec, row_number).tobytes()]
+            return [self._to_inner_array(name, value, spec, row_number).tobytes()]
         if spec.encoding != "list":
             raise SchemaError(f"feature {show_name(name)} expected a list, tensor or raw bytes, got {spec.encoding!r}")
         if spec.kind == "bytes":
-            kind, values = self._plain.coerce_free(name, value, "bytes")
-            if kind != "bytes":
-                raise FeatureKindError(f"feature {show_name(name)} expected bytes, got {kind} - at row {row_number}")
-            self._check_shape(name, (len(values),) if spec.shape else (), spec, len(values), row_number)
-            return values
-        array = self._plain.to_array(name, value)
-        if array.dtype.kind not in ("iub" if spec.kind == "int64" else "iubf") and array.size:
+            return self._to_bytes_list(name, value, spec, row_number)
+        array = self._to_numbers(name, value, spec.kind)
+        if array.dtype.kind not in ("iub" if spec.kind == "int64" else "iubf"):
             raise FeatureKindError(
                 f"feature {show_name(name)} expected {spec.kind}, got {array.dtype} - at row {row_number}"
             )
-        self._check_shape(name, array.shape, spec, array.size, row_number)
+        self._check_shape(name, array.shape, spec, row_number)
         if spec.kind == "int64":
             return self._plain.to_int64(name, array)
-        wide = array.astype(np.float64) if array.dtype.kind != "f" else array
-        return self._plain.to_float32(name, wide, must_be_exact=self._floats == "ask")
+        if array.dtype.kind != "f":
+            return self._plain.ints_to_float32(name, array)
+        return self._plain.to_float32(name, array, must_be_exact=self._floats == "ask")
 
-    def _array(self, name: str, value: Any, spec: Spec, row_number: int) -> np.ndarray[Any, Any]:
-        array = self._plain.to_array(name, value)
-        if spec.dtype is not None and spec.dtype != "string" and array.dtype != spec.dtype:
-            cast = array.astype(spec.dtype)
-            if not np.array_equal(cast.astype(array.dtype), array, equal_nan=array.dtype.kind in "fc"):
-                raise FeatureKindError(
-                    f"feature {show_name(name)} expected {spec.dtype}, got {array.dtype} values that do not fit it "
-                    f"- at row {row_number}"
+    def _to_numbers(self, name: str, value: Any, kind: str) -> _Array:
+        if isinstance(value, (list, tuple)) and not value:
+            return np.empty(0, np.int64 if kind == "int64" else np.float32)
+        return self._plain.to_array(name, value)
+
+    def _to_bytes_list(self, name: str, value: Any, spec: Spec, row_number: int) -> list[bytes]:
+        if isinstance(value, np.ndarray) and value.dtype.kind not in "SUO":
+            raise FeatureKindError(
+                f"feature {show_name(name)} expected bytes, got an array of {value.dtype} - at row {row_number}"
+            )
+        kind, values = self._plain.coerce_free(name, value, "bytes")
+        if kind != "bytes":
+            raise FeatureKindError(f"feature {show_name(name)} expected bytes, got {kind} - at row {row_number}")
+        is_single = isinstance(value, (str, bytes, bytearray, memoryview, np.bytes_, np.str_))
+        self._check_shape(name, () if is_single else (len(values),), spec, row_number)
+        stored: list[bytes] = values
+        return stored
+
+    def _to_class_ids(self, name: str, value: Any, spec: Spec, row_number: int) -> Any:
+        """Class names become their ids; ids are held against their number."""
+        if isinstance(value, str):
+            classes = spec.classes or ()
+            if value not in classes:
+                nearest = find_nearest(value, classes)
+                hint = f", did you mean {show_name(nearest)}" if nearest is not None else ""
+                raise SchemaError(
+                    f"feature {show_name(name)} has no class {show_name(value)}{hint} - at row {row_number}"
                 )
-            array = cast
-        self._check_shape(name, array.shape, spec, array.size, row_number)
-        return np.ascontiguousarray(array).reshape(array.shape)
+            return classes.index(value)
+        if isinstance(value, (list, tuple)) and any(isinstance(item, str) for item in value):
+            return [self._to_class_ids(name, item, spec, row_number) for item in value]
+        array = self._to_numbers(name, value, "int64")
+        if array.dtype.kind in "iub" and array.size and spec.num_classes is not None:
+            counted = array[array != spec.ignore] if spec.ignore is not None else array
+            low, high = (int(counted.min()), int(counted.max())) if counted.size else (0, 0)
+            if low < 0 or high >= spec.num_classes:
+                raise SchemaError(
+                    f"feature {show_name(name)} expected class ids 0..{spec.num_classes - 1}, "
+                    f"got {low if low < 0 else high} - at row {row_number}"
+                )
+        return value
 
-    def _check_shape(self, name: str, shape: tuple[int, ...], spec: Spec, size: int, row_number: int) -> None:
+    def _to_inner_array(self, name: str, value: Any, spec: Spec, row_number: int) -> _Array:
+        """The array inside a serialized tensor or raw bytes, of the schema's dtype and shape."""
+        array = self._to_numbers(name, value, "int64" if spec.dtype != "string" else "bytes")
+        wants_text, is_text = spec.dtype == "string", array.dtype.kind in "SUO"
+        if spec.dtype is not None and wants_text != is_text:
+            raise self._wrong_dtype(name, spec, array, row_number)
+        if spec.dtype is not None and not is_text and array.dtype.name != spec.dtype:
+            try:
+                wanted = np.dtype(spec.dtype)
+            except TypeError:
+                raise SchemaError(
+                    f"feature {show_name(name)} expected an array of {spec.dtype}, which NumPy does not have"
+                ) from None
+            with np.errstate(all="ignore"):
+                cast = array.real.astype(wanted) if wanted.kind != "c" else array.astype(wanted)
+                back = cast.astype(array.dtype)
+            if not np.array_equal(back, array, equal_nan=array.dtype.kind in "fc" and wanted.kind in "fc"):
+                raise self._wrong_dtype(name, spec, array, row_number)
+            array = cast
+        self._check_shape(name, array.shape, spec, row_number)
+        return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
+
+    def _wrong_dtype(self, name: str, spec: Spec, array: _Array, row_number: int) -> FeatureKindError:
+        return FeatureKindError(
+            f"feature {show_name(name)} expected {spec.dtype}, got {array.dtype} values that do not fit it "
+            f"- at row {row_number}"
+        )
+
+    def _check_shape(self, name: str, shape: tuple[int, ...], spec: Spec, row_number: int) -> None:
         fits = len(shape) == len(spec.shape) and all(w in (None, g) for w, g in zip(spec.shape, shape, strict=True))
-        if not fits and not (spec.encoding == "list" and spec.shape == () and size == 1):
+        is_one = spec.encoding == "list" and spec.shape == () and shape == (1,)
+        # One value is a list of one where a schema says so: a table gives 5, the schema says (None,).
+        is_list_of_one = spec.encoding == "list" and shape == () and len(spec.shape) == 1 and spec.shape[0] in (None, 1)
+        if not (fits or is_one or is_list_of_one):
             raise ShapeError(
                 f"feature {show_name(name)} expected shape {spec.shape}, got {shape} - at row {row_number}"
             )

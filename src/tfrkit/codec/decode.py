@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,15 +13,16 @@ import numpy.typing as npt
 from tfrkit import _native
 from tfrkit._types import Row
 from tfrkit.codec.columns import ABSENT, UNSET, BytesColumn, Column, Ragged
-from tfrkit.codec.tensor_proto import decode_tensor
+from tfrkit.codec.tensor_proto import decode_tensor, tensor_dtype
 from tfrkit.errors import CodecError, ShapeError
 from tfrkit.features.schema import Schema, encode_name
 from tfrkit.features.spec import Spec
+from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS
 
 Batch = dict[str, Any]
 """Columns by feature name; for SequenceExamples {"context": columns, "feature_lists": columns}."""
 
-_NativeColumn = tuple[Any, Any, Any, Any]
+_NativeColumn = tuple[Any, Any, Any, Any, Any]
 
 
 class Decoder:
@@ -74,7 +74,7 @@ class Decoder:
 
 
 def _collate(name: str, spec: Spec, column: _NativeColumn, num_rows: int) -> Column:
-    values, splits, _, presence = column
+    values, splits, _, presence, _ = column
     if spec.kind == "bytes":
         values = BytesColumn(*values)
     if spec.encoding != "list":
@@ -82,7 +82,7 @@ def _collate(name: str, spec: Spec, column: _NativeColumn, num_rows: int) -> Col
     values = _cast(spec, values)
     length = spec.fixed_length
     if length < 0:
-        return Ragged(values, splits, presence)
+        return _shape_ragged(name, spec, values, splits, presence)
     if spec.shape == ():
         return values
     if isinstance(values, BytesColumn):
@@ -91,14 +91,14 @@ def _collate(name: str, spec: Spec, column: _NativeColumn, num_rows: int) -> Col
 
 
 def _collate_frames(name: str, spec: Spec, column: _NativeColumn) -> Ragged:
-    values, splits, list_splits, presence = column
+    values, splits, list_splits, presence, frame_presence = column
     if spec.kind == "bytes":
         values = BytesColumn(*values)
     if spec.encoding != "list":
         return Ragged(_decode_arrays(name, spec, values, splits, None), list_splits, presence)
     values = _cast(spec, values)
     if spec.fixed_length < 0:
-        values = Ragged(values, splits)
+        values = _shape_ragged(name, spec, values, splits, frame_presence)
     elif isinstance(values, BytesColumn):
         if spec.shape != ():
             num_frames = len(values) // spec.fixed_length if spec.fixed_length else int(list_splits[-1])
@@ -106,6 +106,22 @@ def _collate_frames(name: str, spec: Spec, column: _NativeColumn) -> Ragged:
     elif spec.shape != ():
         values = values.reshape(int(list_splits[-1]), *spec.shape)
     return Ragged(values, list_splits, presence)
+
+
+def _shape_ragged(name: str, spec: Spec, values: Column, splits: Any, presence: Any) -> Ragged:
+    """Rows of a varying number of values; with a shape such as (None, 4), of a varying number of fours."""
+    inner = spec.shape[1:]
+    if not inner or None in inner or isinstance(values, BytesColumn):
+        return Ragged(values, splits, presence)
+    step = math.prod(size or 0 for size in inner)
+    lengths = np.diff(splits)
+    wrong = np.flatnonzero(lengths % step) if step else np.flatnonzero(lengths)
+    if len(wrong):
+        row = int(wrong[0])
+        raise ShapeError(
+            f"feature {name!r} expected shape {spec.shape}, got {int(lengths[row])} values in row {row} of the batch"
+        )
+    return Ragged(values.reshape(-1, *inner), splits // max(1, step), presence)
 
 
 def _cast(spec: Spec, values: Column) -> Column:
@@ -116,11 +132,25 @@ def _cast(spec: Spec, values: Column) -> Column:
 
 
 def _decode_arrays(name: str, spec: Spec, values: BytesColumn, splits: Any, presence: Any) -> Column:
-    """Arrays kept as bytes: stacked where all have one shape, else a list of arrays, None where absent."""
-    if spec.encoding == "tensor_proto":
-        decode: Callable[[bytes], npt.NDArray[Any]] = decode_tensor
-    else:
-        decode = _raw_decoder(name, spec)
+    """Arrays kept as bytes: stacked where all have one shape, else a list of arrays.
+
+    Where some rows have none, a Ragged of no or one array a row.
+    """
+    decode_one: Callable[[bytes], npt.NDArray[Any]] = decode_tensor
+    if spec.encoding != "tensor_proto":
+        decode_one = _raw_decoder(name, spec)
+    number = 0
+
+    def decode(value: bytes) -> npt.NDArray[Any]:
+        nonlocal number
+        try:
+            array = decode_one(value)
+        except (CodecError, zlib.error) as error:
+            what = error.what if isinstance(error, CodecError) else str(error)
+            raise CodecError(f"feature {name!r} {what}, value {number} of the batch") from None
+        number += 1
+        return array
+
     if splits is None:
         if spec.encoding == "raw" and None not in spec.shape:
             return _stack_raw(name, spec, values)
@@ -128,8 +158,7 @@ def _decode_arrays(name: str, spec: Spec, values: BytesColumn, splits: Any, pres
         if None not in spec.shape and spec.dtype is not None:
             return _stack(name, spec, arrays)
         return arrays
-    starts = splits.tolist()
-    return [decode(values[start]) if stop > start else None for start, stop in pairwise(starts)]
+    return Ragged([decode(value) for value in values], splits, presence)
 
 
 def _stack_raw(name: str, spec: Spec, values: BytesColumn) -> npt.NDArray[Any]:
@@ -146,13 +175,18 @@ def _stack_raw(name: str, spec: Spec, values: BytesColumn) -> npt.NDArray[Any]:
     return values.data.view(dtype).reshape(shape)
 
 
+def _inner_dtype(spec: Spec) -> np.dtype[Any]:
+    """The dtype a serialized tensor decodes to: objects for strings, integers for types NumPy lacks."""
+    return tensor_dtype(DTYPE_NUMBERS[spec.dtype or ""]) or np.dtype(object)
+
+
 def _stack(name: str, spec: Spec, arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     if not arrays:
-        dtype = object if spec.dtype == "string" else "uint16" if spec.dtype == "bfloat16" else spec.dtype
         shape: Any = (0, *spec.shape)
-        return np.empty(shape, dtype)
+        return np.empty(shape, _inner_dtype(spec))
+    wanted = _inner_dtype(spec)
     for row, array in enumerate(arrays):
-        if array.shape != spec.shape or array.dtype != arrays[0].dtype:
+        if array.shape != spec.shape or array.dtype != wanted:
             raise ShapeError(
                 f"feature {name!r} expected shape {spec.shape}, {spec.dtype}, got {array.shape}, {array.dtype} "
                 f"in row {row} of the batch"
@@ -203,8 +237,6 @@ def _row_values(column: Column, spec: Spec) -> list[Any]:
     if isinstance(column, np.ndarray):
         return column.tolist() if column.ndim == 1 and column.dtype != object else list(column)
     if not isinstance(column, Ragged):
-        if isinstance(column, list):
-            return [_MISSING if value is None else value for value in column]
         return list(column)
     values = list(_plain_rows(column, spec))
     if column.presence is not None:
@@ -217,14 +249,19 @@ def _row_values(column: Column, spec: Spec) -> list[Any]:
 
 
 def _plain_rows(column: Ragged, spec: Spec) -> Iterator[Any]:
-    is_optional_scalar = spec.shape == () and spec.optional and not spec.is_list and spec.encoding == "list"
+    is_array = spec.encoding != "list"
+    is_optional_value = spec.optional and not spec.is_list and (spec.shape == () or is_array)
     for row in column:
-        if is_optional_scalar and len(row) == 1:
+        if is_optional_value and len(row) == 1:
             value = row[0]
-            yield value if isinstance(value, bytes) else value.item()
+            yield value if is_array or isinstance(value, bytes) else value.item()
         elif isinstance(row, BytesColumn):
             yield list(row)
         elif isinstance(row, Ragged):
-            yield [list(frame) if isinstance(frame, BytesColumn) else frame for frame in row]
+            frames = [list(frame) if isinstance(frame, BytesColumn) else frame for frame in row]
+            if row.presence is not None:
+                states = row.presence.tolist()
+                frames = [None if state == UNSET else frame for state, frame in zip(states, frames, strict=True)]
+            yield frames
         else:
             yield row

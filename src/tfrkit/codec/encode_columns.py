@@ -5,31 +5,44 @@ Writing columns gives the same bytes as writing their rows one by one; only fast
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tfrkit.codec.coerce import Coercer, Floats
-from tfrkit.codec.columns import PRESENT, UNSET, BytesColumn, Ragged
+from tfrkit.codec.columns import ABSENT, PRESENT, UNSET, BytesColumn, Ragged
 from tfrkit.codec.tensor_proto import encode_tensor_head, encode_varint
 from tfrkit.errors import ShapeError
-from tfrkit.features.schema import encode_name, show_name
+from tfrkit.features.schema import show_name
 from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS
 
-NativeColumn = tuple[bytes, str, Any, Any, int, Any, Any]
+NativeColumn = tuple[bytes, "str | None", Any, Any, int, Any, Any]
 """(name, kind, values, byte_offsets, values a row, splits, presence), as the core takes it."""
 
+KindOf = Callable[[str], "str | None"]
+"""The kind a feature has had in rows before, if any."""
 
-def encode_columns(columns: Mapping[str, Any], *, coercer: Coercer, floats: Floats) -> tuple[list[NativeColumn], int]:
-    """Columns sorted by name, and their common number of rows."""
-    encoded = []
+_Source = tuple["str | None", Any, Any, int, Any, Any]
+"""A column without its name; its kind is None where no row says what it is."""
+
+
+def check_columns(columns: Mapping[str, Any]) -> int:
+    """The number of rows all columns have; raises for what is no column."""
+    if not isinstance(columns, Mapping):
+        raise TypeError(f"columns expected a dict of columns, got {type(columns).__name__}")
     num_rows: int | None = None
     first_name = ""
     for name, column in columns.items():
-        if isinstance(column, (str, bytes)) or not hasattr(column, "__len__"):
-            raise TypeError(f"feature {show_name(name)} expected a column, got {type(column).__name__}")
+        if not isinstance(name, str):
+            raise TypeError(f"feature name expected str, got {name!r}")
+        is_column = isinstance(column, Sequence) or (isinstance(column, np.ndarray) and column.ndim > 0)
+        if isinstance(column, (np.ma.MaskedArray, str, bytes, bytearray)) or not is_column:
+            raise TypeError(
+                f"feature {show_name(name)} expected a column (an array, Ragged, BytesColumn or list), "
+                f"got {type(column).__name__}"
+            )
         if num_rows is None:
             num_rows, first_name = len(column), name
         elif len(column) != num_rows:
@@ -37,28 +50,79 @@ def encode_columns(columns: Mapping[str, Any], *, coercer: Coercer, floats: Floa
                 f"columns expected one length, got {num_rows} rows of {show_name(first_name)} and {len(column)} of "
                 f"{show_name(name)}"
             )
-        encoded.append((encode_name(name), *_encode_column(name, column, coercer, floats)))
-    encoded.sort(key=lambda item: item[0])
-    return encoded, num_rows or 0
+        _check_presence(name, column)
+    return num_rows or 0
 
 
-def _encode_column(name: str, column: Any, coercer: Coercer, floats: Floats) -> tuple[str, Any, Any, int, Any, Any]:
+def encode_columns(
+    columns: Mapping[str, Any], *, coercer: Coercer, floats: Floats, kind_of: KindOf = lambda _: None
+) -> tuple[list[NativeColumn], int]:
+    """Columns in the form the core takes, sorted by the bytes of their names, and their number of rows.
+
+    The kind of a column is None where none of its rows says what it is: all of them absent or unset, or no rows.
+    """
+    num_rows = check_columns(columns)
+    encoded = []
+    for name in sorted(columns, key=encode_written_name):
+        expected = kind_of(name)
+        kind, values, offsets, length, splits, presence = _encode_column(name, columns[name], coercer, floats, expected)
+        if kind == "int64" and expected == "float":
+            kind, values = "float", coercer.ints_to_float32(name, values)
+        encoded.append((encode_written_name(name), kind, values, offsets, length, splits, presence))
+    return encoded, num_rows
+
+
+def encode_written_name(name: str) -> bytes:
+    """The bytes of a name to be written; protobuf strings are UTF-8, so a name must be."""
+    if not isinstance(name, str):
+        raise TypeError(f"feature name expected str, got {name!r}")
+    try:
+        return name.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"feature name expected text that UTF-8 holds, got {show_name(name)}") from None
+
+
+def rows_of_columns(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The rows of some columns: a key that is absent is left out, one with no kind is None."""
+    names = list(columns)
+    states = [getattr(column, "presence", None) for column in columns.values()]
+    for number, values in enumerate(zip(*columns.values(), strict=True)):
+        row = {}
+        for name, value, state in zip(names, values, states, strict=True):
+            if state is None or state[number] == PRESENT:
+                row[name] = list(value) if isinstance(value, BytesColumn) else value
+            elif state[number] == UNSET:
+                row[name] = None
+        yield row
+
+
+def _check_presence(name: str, column: Any) -> None:
+    presence = getattr(column, "presence", None)
+    if presence is None:
+        return
+    states = np.asarray(presence)
+    if states.shape != (len(column),) or not np.isin(states, (ABSENT, UNSET, PRESENT)).all():
+        raise ShapeError(
+            f"feature {show_name(name)} expected presence of {len(column)} rows, 0, 1 or 2 each, got {len(states)}"
+        )
+
+
+def _encode_column(name: str, column: Any, coercer: Coercer, floats: Floats, expected: str | None) -> _Source:
     if isinstance(column, BytesColumn):
-        return _bytes_source(name, column, 1, None, column.presence)
+        presence = None if column.presence is None else np.ascontiguousarray(column.presence, np.uint8)
+        return _bytes_source(name, column, 1, None, presence)
     if isinstance(column, Ragged):
         return _encode_ragged(name, column, coercer)
     if isinstance(column, (list, tuple)) and column and all(isinstance(v, (bytes, str)) for v in column):
-        return _bytes_source(name, BytesColumn.from_values(column), 1, None, None)
+        return _bytes_source(name, BytesColumn.from_values(coercer.to_bytes(name, v) for v in column), 1, None, None)
     if isinstance(column, np.ndarray):
         dense = _encode_dense(name, column, coercer, floats)
         if dense is not None:
             return dense
-    return _encode_values(name, column, coercer)
+    return _encode_values(name, column, coercer, expected)
 
 
-def _encode_dense(
-    name: str, column: npt.NDArray[Any], coercer: Coercer, floats: Floats
-) -> tuple[str, Any, Any, int, Any, Any] | None:
+def _encode_dense(name: str, column: npt.NDArray[Any], coercer: Coercer, floats: Floats) -> _Source | None:
     """A plain array; None for what must be looked at value by value."""
     kind = column.dtype.kind
     if kind not in "iubfc":
@@ -97,7 +161,7 @@ def _encode_tensors(number: int, column: npt.NDArray[Any]) -> BytesColumn:
     return BytesColumn(data.reshape(-1), offsets)
 
 
-def _encode_ragged(name: str, column: Ragged, coercer: Coercer) -> tuple[str, Any, Any, int, Any, Any]:
+def _encode_ragged(name: str, column: Ragged, coercer: Coercer) -> _Source:
     splits = np.ascontiguousarray(column.row_splits, np.int64)
     presence = None if column.presence is None else np.ascontiguousarray(column.presence, np.uint8)
     values = column.values
@@ -110,13 +174,15 @@ def _encode_ragged(name: str, column: Ragged, coercer: Coercer) -> tuple[str, An
         if values.dtype == np.float32:
             return "float", np.ascontiguousarray(values, "<f4"), None, -1, splits, presence
     rows = [value if presence is None or presence[i] == PRESENT else None for i, value in enumerate(column)]
+    if isinstance(values, list):  # arrays that may be absent: rows of one array or none
+        rows = [row[0] if row else None for row in rows]
     kind, joined, offsets, length, splits, found = _encode_values(name, rows, coercer)
     return kind, joined, offsets, length, splits, found if presence is None else presence
 
 
-def _encode_values(name: str, column: Sequence[Any], coercer: Coercer) -> tuple[str, Any, Any, int, Any, Any]:
+def _encode_values(name: str, column: Sequence[Any], coercer: Coercer, expected: str | None = None) -> _Source:
     """Any values, one at a time."""
-    expected: str | None = None
+    before = expected
     pieces: list[Any] = []
     presence = np.full(len(column), PRESENT, np.uint8)
     lengths = np.zeros(len(column), np.int64)
@@ -136,16 +202,12 @@ def _encode_values(name: str, column: Sequence[Any], coercer: Coercer) -> tuple[
     if expected == "bytes":
         joined = BytesColumn.from_values([item for piece in pieces for item in piece])
         return _bytes_source(name, joined, -1, splits, states)
-    if expected is None:
-        if len(column) == 0:
-            return "int64", np.empty(0, np.int64), None, -1, splits, None
-        return "int64", np.empty(0, np.int64), None, -1, splits, presence
+    if expected is None or (expected == before and not pieces):
+        return None, np.empty(0, np.int64), None, -1, splits, states
     return expected, np.concatenate(pieces), None, -1, splits, states
 
 
-def _bytes_source(
-    name: str, column: BytesColumn, length: int, splits: Any, presence: Any
-) -> tuple[str, Any, Any, int, Any, Any]:
+def _bytes_source(name: str, column: BytesColumn, length: int, splits: Any, presence: Any) -> _Source:
     data = np.ascontiguousarray(column.data, np.uint8)
     offsets = np.ascontiguousarray(column.offsets, np.int64)
     _check_monotonic(name, "offsets", offsets, len(data))

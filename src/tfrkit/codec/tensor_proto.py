@@ -150,7 +150,7 @@ def _decode_any(data: bytes) -> npt.NDArray[Any]:
 def _decode_values(
     values: list[tuple[int, int, bytes | int]], number: int, dtype: np.dtype[Any], shape: tuple[int, ...], count: int
 ) -> npt.NDArray[Any]:
-    wanted = _VALUE_FIELDS[number]
+    wanted = _VALUE_FIELDS.get(number, -1)
     floats = _FLOAT_FIELDS.get(wanted)
     numbers: list[Any] = []
     for field, wire, value in values:
@@ -171,6 +171,8 @@ def _decode_values(
                 item, position = _read_varint(value, position)
                 numbers.append(item)
     if dtype.kind == "c":
+        if len(numbers) % 2:
+            raise CodecError(f"complex tensor expected pairs of numbers, got {len(numbers)}")
         numbers = [complex(a, b) for a, b in zip(numbers[::2], numbers[1::2], strict=True)]
     bits = dtype.itemsize * 8
     if dtype.kind in "iu":

@@ -21,6 +21,7 @@ _KIND_NAMES = ("no kind", "bytes", "float", "int64")
 def describe_fault(fault: Fault, columns: Sequence[str] = ()) -> str:
     """One clause: what was stored against what was expected."""
     name = columns[fault.column] if 0 <= fault.column < len(columns) else "?"
+    name = name if len(name) <= 64 else name[:61] + "..."
     match fault.kind:
         case "truncated_header":
             return f"shard ends inside a frame, expected a header of {fault.stored} bytes, got {fault.computed}"
@@ -52,7 +53,7 @@ _CLASSES: dict[str, type[TfrkitError]] = {
 }
 
 _DAMAGE_HINT = 'list all damage: tfr verify {shard}    read what is sound: on_error="skip"'
-_SCHEMA_HINT = "the schema was taken from other records; look at all of them: tfr info {shard}    or pass schema="
+_SCHEMA_HINT = 'look at all records: tfr info {shard}    read the others: on_error="skip"'
 
 
 def fault_to_error(

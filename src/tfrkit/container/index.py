@@ -271,11 +271,11 @@ def _find_disorder(offsets: Offsets, end: int) -> str | None:
         return f"the last frame starts at {last}, the shard ends at {end}"
     for start in range(0, offsets.size - 1, _CHECKED_AT_ONCE):
         piece = offsets[start : start + _CHECKED_AT_ONCE + 1]
-        # Compared, not subtracted: unsigned differences of descending numbers would look large. No overflow
-        # either, unless a number lies within 16 of 2^64, and then the next one is smaller.
-        bad = np.flatnonzero(piece[1:] < piece[:-1] + np.uint64(_FRAME_OVERHEAD))
-        if bad.size or int(piece[0]) > last:
-            record = start + (int(bad[0]) if bad.size else 0)
+        ahead, behind = piece[1:], piece[:-1]
+        # Compared as well as subtracted: the difference of two descending unsigned numbers looks large.
+        bad = np.flatnonzero((ahead < behind) | (ahead - behind < np.uint64(_FRAME_OVERHEAD)))
+        if bad.size:
+            record = start + int(bad[0])
             return f"frame {record} starts at {int(offsets[record])}, frame {record + 1} at {int(offsets[record + 1])}"
     return None
 

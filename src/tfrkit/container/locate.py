@@ -50,12 +50,21 @@ def scan_frames(shard: Shard, policy: Policy) -> ShardIndex:
     )
 
 
-def find_frames(shard: Shard, policy: Policy) -> ShardIndex:
-    """Where every frame starts: from the index beside the shard or the user's cache, else by a scan."""
-    if policy.on_error == "raise":
-        index = load_index(shard.reader)
-        if index is not None:
-            return index
+def load_frames(shard: Shard, policy: Policy) -> ShardIndex | None:
+    """Where every frame starts, from the index beside the shard or the user's cache; None without one.
+
+    Where damage is skipped an index does not help: which frames are sound is found by reading them.
+    """
+    if policy.on_error != "raise":
+        return None
+    try:
+        return load_index(shard.reader)
+    finally:
+        shard.reader.park()
+
+
+def scan_frames_once(shard: Shard, policy: Policy) -> ShardIndex:
+    """Scan, and remember in the user's cache what took long."""
     started = time.monotonic()
     index = scan_frames(shard, policy)
     took_long = time.monotonic() - started > _SLOW_SECONDS

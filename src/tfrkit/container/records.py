@@ -99,7 +99,6 @@ class _SpanWindows:
 
     def grow(self, wanted: int) -> None:
         """Make at least `wanted` bytes from `start` visible, or all there are."""
-        self._reader.check_unchanged()
         if self.start - self._released >= _WINDOW_NBYTES:
             self._reader.release(self._released, self.start)
             self._released = self.start
@@ -156,6 +155,7 @@ class FrameStream:
         self._columns = columns
         self._is_torn_reported = False
         self.record = 0
+        shard.start_reading()
         span = shard.reader.span() if shard.compression == "none" else None
         self._windows: _SpanWindows | _InflateWindows
         if span is not None:
@@ -178,10 +178,14 @@ class FrameStream:
         Damage is raised, or noted and stepped over, as the policy says.
         """
         windows = self._windows
+        if isinstance(windows, _SpanWindows):
+            # Between two steps anything may have happened to the file; touching a page behind its end is fatal.
+            self._shard.reader.check_unchanged()
         while True:
             if windows.start == windows.stop:
                 if windows.is_final:
                     self._report_tear()
+                    self._shard.reader.park()
                     return 0
                 windows.grow(1)
                 continue

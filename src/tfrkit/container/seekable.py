@@ -1,81 +1,35 @@
 """Random access into a compressed shard.
 
-gzip and zlib: inflate checkpoints. A checkpoint is a place in the compressed stream where a deflate block
-starts (a byte and a bit) together with the 32 KiB of data before it, which is all that inflating from there
-needs. `indexed_gzip` finds them; reading from them is done here with ISA-L, which is twice as fast, needs no
-lock around the file and no foreign parser for a stored index. docs/design/inflate-checkpoints.md has the numbers.
+gzip and zlib: `indexed_gzip` finds inflate checkpoints (`container.checkpoints`); reading from them is done here
+with ISA-L, which is faster, needs no lock around the file and no foreign parser for a stored index.
+docs/design/inflate-checkpoints.md has the numbers.
 
 xz and zstd have none: the shard is unpacked once to an unnamed temporary file.
-
-Stored checkpoints (`SeekableInflate.export`), little-endian:
-
-    byte  size  what
-       0     4  "CKP1"
-       4     4  number of checkpoints
-       8     8  size of the shard after inflating
-      16  24*n  for each: u64 inflated offset, u64 stored offset, u32 bits of the byte before that
-                still belong to the block (0 to 7), u32 size of its deflated window
- 16+24*n        the windows, each a zlib stream of at most 32 KiB, none for a checkpoint without history
 """
 
 from __future__ import annotations
 
-import bisect
-import importlib
-import io
 import os
-import struct
 import tempfile
 import threading
 import zlib
 from collections import OrderedDict
-from typing import IO, Any, Final
+from typing import IO, Final
 
 from isal import igzip_lib
 
+from tfrkit.container.checkpoints import Checkpoints, find_checkpoints, make_lead
 from tfrkit.container.codecs import CarefulInflate, Codec, codec_errors, explain_damage
 from tfrkit.container.compression import Compression, InflateReader, StoredFeed
-from tfrkit.errors import CompressionError, StaleIndexError, StorageError, TfrkitError
+from tfrkit.errors import CompressionError, StorageError
 from tfrkit.storage.base import ByteReader
-
-_TAG: Final = b"CKP1"
-_HEAD: Final = struct.Struct("<4sIQ")
-_POINT: Final = struct.Struct("<QQII")
-_WINDOW_NBYTES: Final = 32 << 10
-
-# 1 MiB between checkpoints costs 1 % of the inflated size and half a millisecond a read. While they are
-# looked for each holds its window in memory, so a large shard gets wider steps: at most 4096 * 32 KiB.
-_SPACING_NBYTES: Final = 1 << 20
-_MAX_POINTS: Final = 4096
 
 _MAX_CURSORS: Final = 8
 _KEPT_NBYTES: Final = 1 << 20
 _MIN_PIECE_NBYTES: Final = 16 << 10
 _MAX_PIECE_NBYTES: Final = 128 << 10
 _FEED_NBYTES: Final = 32 << 10
-
-
-def _pack_bits(*fields: tuple[int, int]) -> tuple[int, int]:
-    """(value, number of bits) fields, first one lowest, as one such field."""
-    value = num_bits = 0
-    for field, field_bits in fields:
-        value |= field << num_bits
-        num_bits += field_bits
-    return value, num_bits
-
-
-# Two deflate blocks (RFC 1951, 3.2.3) that hold nothing, of 10 and of 91 bits: some of them in a row end at any
-# bit of a byte. One is coded with the fixed tables: not final, kind 1, end of block.
-_EMPTY_FIXED: Final = _pack_bits((0, 1), (1, 2), (0, 7))
-# One brings its own: not final, kind 2, 257 literal codes, 1 distance code, and 18 lengths of code-length codes,
-# in which only "18" (a run of zeros) and "1" are used. Then literal 0, 138 + 117 unused ones, end of block,
-# distance 0. Then the end of the block.
-_EMPTY_DYNAMIC: Final = _pack_bits(
-    *((0, 1), (2, 2), (0, 5), (0, 5), (18 - 4, 4)),
-    *((0, 3), (0, 3), (1, 3), *[(0, 3)] * 14, (1, 3)),
-    *((0, 1), (1, 1), (138 - 11, 7), (1, 1), (117 - 11, 7), (0, 1), (0, 1)),
-    (1, 1),
-)
+_CAREFUL_FEED_NBYTES: Final = 1 << 10
 
 
 class SeekableInflate:
@@ -104,7 +58,7 @@ class SeekableInflate:
         self._compression: Compression = compression
         self._known_size = inflated_size
         self._blob = b""
-        self._points: _Points | None = None
+        self._points: Checkpoints | None = None
         self._unpacked: IO[bytes] | None = None
         self._failure: CompressionError | None = None
         self._start_process()
@@ -196,7 +150,7 @@ class SeekableInflate:
         self.inflated_size = size
 
     def _use(self, blob: bytes) -> None:
-        points = _Points(blob, self._reader)
+        points = Checkpoints(blob, self._reader)
         self._blob = blob
         self._points = points
         self.inflated_size = points.inflated_size
@@ -234,66 +188,10 @@ class SeekableInflate:
             return cursor
 
 
-class _Points:
-    """Stored checkpoints, checked."""
-
-    def __init__(self, blob: bytes, reader: ByteReader) -> None:
-        self._blob = blob
-        self._name = reader.name
-        if len(blob) < _HEAD.size or blob[:4] != _TAG:
-            raise self._damage(f"expected them to start with {_TAG!r}, got {blob[:4]!r}")
-        _, num_points, self.inflated_size = _HEAD.unpack_from(blob)
-        windows_start = _HEAD.size + num_points * _POINT.size
-        if num_points == 0 or windows_start > len(blob):
-            raise self._damage(f"{num_points} checkpoints in {len(blob)} bytes")
-        self.inflated: list[int] = []
-        self.stored: list[int] = []
-        self.bits: list[int] = []
-        self._windows: list[tuple[int, int]] = []
-        stored_size = reader.size or 0
-        for inflated, stored, bits, window_nbytes in _POINT.iter_unpack(blob[_HEAD.size : windows_start]):
-            is_ascending = (
-                inflated > self.inflated[-1] and stored >= self.stored[-1] if self.inflated else inflated == 0
-            )
-            if not is_ascending or bits > 7 or not (bits > 0) <= stored <= stored_size or inflated > self.inflated_size:
-                raise self._damage(f"checkpoint {len(self.inflated)} lies at byte {stored}, inflated {inflated}")
-            self.inflated.append(inflated)
-            self.stored.append(stored)
-            self.bits.append(bits)
-            self._windows.append((windows_start, windows_start + window_nbytes))
-            windows_start += window_nbytes
-        if windows_start != len(blob):
-            raise self._damage(f"{len(blob)} bytes, expected {windows_start}")
-
-    def find(self, offset: int) -> tuple[int, int]:
-        """(number of the last checkpoint up to an inflated offset, where its stretch ends)."""
-        number = bisect.bisect_right(self.inflated, offset) - 1
-        is_last = number + 1 == len(self.inflated)
-        return number, self.inflated_size if is_last else self.inflated[number + 1]
-
-    def window(self, number: int) -> bytes:
-        start, stop = self._windows[number]
-        if start == stop:
-            return b""
-        try:
-            inflate = zlib.decompressobj()
-            window = inflate.decompress(self._blob[start:stop], _WINDOW_NBYTES + 1)
-            if inflate.eof and len(window) <= _WINDOW_NBYTES:
-                return window
-        except zlib.error:
-            pass
-        raise self._damage(f"the window of checkpoint {number} does not inflate")
-
-    def _damage(self, what: str) -> StaleIndexError:
-        return StaleIndexError(
-            f"inflate checkpoints are damaged, {what}", shard=self._name, hint=f"rebuild: tfr index {self._name}"
-        )
-
-
 class _Cursor:
     """Inflates from one checkpoint on, as far as asked, and keeps the last stretch for the next question."""
 
-    def __init__(self, reader: ByteReader, compression: Compression, points: _Points, number: int) -> None:
+    def __init__(self, reader: ByteReader, compression: Compression, points: Checkpoints, number: int) -> None:
         self._reader = reader
         self._compression: Compression = compression
         self._points = points
@@ -341,32 +239,39 @@ class _Cursor:
         return bytes(memoryview(self._kept)[start : start + nbytes])
 
     def _restart(self) -> None:
-        number = self._number
         self._kept = bytearray()
-        self._kept_start = self._points.inflated[number]
-        stored = self._points.stored[number]
-        bits = self._points.bits[number]
-        self._members: InflateReader | None = None
-        self._feed = StoredFeed(self._reader, start=stored)
-        self._codec: Codec
+        self._kept_start = self._points.inflated[self._number]
+        self._feed = StoredFeed(self._reader, start=self._points.stored[self._number])
+        self._codec: Codec | None = None
+        # The first checkpoint is the start of the file, header and all.
+        is_start = self._points.stored[self._number] == 0
+        self._members = InflateReader(self._reader, self._compression) if is_start else None
+
+    def _open_codec(self) -> Codec:
+        """A decompressor in the state of the checkpoint."""
+        codec: Codec
         if self._is_careful:
-            self._codec = CarefulInflate(-zlib.MAX_WBITS)
+            codec = CarefulInflate(-zlib.MAX_WBITS)
         else:
-            self._codec = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE)
-        window = self._points.window(number)
-        shared_byte = self._reader.read_at(stored - 1, 1)[0] if bits else 0
-        lead = make_lead(window, shared_byte, bits)
+            codec = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE)
+        window = self._points.window(self._number)
+        bits = self._points.bits[self._number]
+        shared_byte = self._reader.read_at(self._feed.offset - 1, 1) if bits else b""
+        lead = make_lead(window, int.from_bytes(shared_byte, "little"), bits)
         if lead:
-            self._codec.decompress(lead, max(1, len(window)))
+            codec.decompress(lead, max(1, len(window)))
+        return codec
 
     def _inflate(self, nbytes: int) -> bytes:
         """The next piece; b"" only at the end."""
         while self._members is None:
+            if self._codec is None:
+                self._codec = self._open_codec()
             codec = self._codec
             data: bytes | memoryview = b""
             is_starved = False
             if codec.needs_input:
-                data = self._feed.take(1024 if self._is_careful else _FEED_NBYTES)
+                data = self._feed.take(_CAREFUL_FEED_NBYTES if self._is_careful else _FEED_NBYTES)
                 is_starved = not data
             piece = codec.decompress(data, nbytes)
             if codec.eof:
@@ -376,124 +281,6 @@ class _Cursor:
             if piece or (is_starved and not codec.eof):
                 return piece
         return self._members.read(nbytes)
-
-
-def make_lead(window: bytes, shared_byte: int, bits: int) -> bytes:
-    """Deflate data that puts a fresh decompressor into the state of a checkpoint.
-
-    The window goes in as a stored block, so it comes out first and must be dropped. A block that starts inside
-    a byte is led up to by blocks that hold nothing: the codecs take whole bytes only.
-    """
-    lead = struct.pack("<BHH", 0, len(window), len(window) ^ 0xFFFF) + window if window else b""
-    if not bits:
-        return lead
-    missing = 8 - bits
-    value, num_bits = _EMPTY_DYNAMIC if missing % 2 else (0, 0)
-    while num_bits % 8 != missing:
-        value |= _EMPTY_FIXED[0] << num_bits
-        num_bits += _EMPTY_FIXED[1]
-    value |= shared_byte >> missing << num_bits
-    return lead + value.to_bytes((num_bits + bits) // 8, "little")
-
-
-def find_checkpoints(reader: ByteReader, *, inflated_size: int, stored_stop: int | None = None) -> bytes:
-    """Checkpoints of a gzip or zlib shard, as `SeekableInflate.export` gives them.
-
-    The shard must be known to inflate to `inflated_size` bytes from its first `stored_stop` (all) stored ones.
-    Cost: one pass at zlib's speed, and up to 128 MiB of memory for a shard of 4 GiB and more.
-    """
-    if reader.size is None:
-        raise StorageError("expected a file, got a pipe, which cannot be read at a position", shard=reader.name)
-    spacing = min(max(_SPACING_NBYTES, -(-inflated_size // _MAX_POINTS)), 1 << 31)
-    file = _StoredFile(reader, reader.size if stored_stop is None else min(stored_stop, reader.size))
-    # Loaded here: few programs look for checkpoints, and `import tfrkit` stays light.
-    library: Any = importlib.import_module("indexed_gzip")
-    finder = library._IndexedGzipFile(fileobj=file, spacing=spacing, window_size=_WINDOW_NBYTES, readbuf_size=64 << 10)
-    with tempfile.TemporaryFile(prefix="tfrkit-") as exported:
-        try:
-            try:
-                finder.build_full_index()
-            except OSError as error:
-                if file.failure is not None:
-                    raise file.failure from None
-                # A zlib stream ends with an adler32 where this library wants a gzip trailer, and a cut-off one
-                # with nothing; what it found before stays right, and fewer checkpoints are only slower.
-                del error
-            finder.export_index(fileobj=_Sink(exported))
-        finally:
-            finder.close()
-        exported.seek(0)
-        return _convert_export(exported, inflated_size, spacing)
-
-
-def _convert_export(exported: IO[bytes], inflated_size: int, spacing: int) -> bytes:
-    """Turn an index of `indexed_gzip` into ours: windows deflated, needless points left out."""
-    head = struct.Struct("<5sBBQQIII")  # magic, version, flags, sizes, spacing, window size, number of points
-    magic, version, _, _, _, _, window_nbytes, num_points = head.unpack(exported.read(head.size))
-    if magic != b"GZIDX" or version != 1:
-        raise RuntimeError(f"expected an index of indexed_gzip, version 1, got {magic!r}, version {version}")
-    table = list(struct.iter_unpack("<QQBB", exported.read(18 * num_points)))
-    points: list[bytes] = []
-    windows: list[bytes] = []
-    last = -spacing
-    for stored, inflated, bits, has_window in table:
-        window = exported.read(window_nbytes) if has_window else b""
-        # It also marks the start of every member, of which there may be a million, and the end.
-        if inflated - last < spacing or (inflated >= inflated_size and points):
-            continue
-        last = inflated
-        windows.append(zlib.compress(window, 6) if window else b"")
-        points.append(_POINT.pack(inflated, stored, bits, len(windows[-1])))
-    return b"".join([_HEAD.pack(_TAG, len(points), inflated_size), *points, *windows])
-
-
-class _Sink(io.RawIOBase):
-    """A file to write to that shows no descriptor: `indexed_gzip` would open it again and leave it open."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        super().__init__()
-        self._file = file
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any, /) -> int:
-        return self._file.write(data)
-
-
-class _StoredFile(io.RawIOBase):
-    """The stored bytes of a shard as a file, up to a given byte."""
-
-    def __init__(self, reader: ByteReader, stop: int) -> None:
-        super().__init__()
-        self._reader = reader
-        self._stop = stop
-        self._offset = 0
-        self.failure: TfrkitError | None = None
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._offset, io.SEEK_END: self._stop}[whence]
-        self._offset = base + offset
-        return self._offset
-
-    def tell(self) -> int:
-        return self._offset
-
-    def read(self, size: int = -1, /) -> bytes:
-        left = max(0, self._stop - self._offset)
-        try:
-            data = self._reader.read_at(self._offset, left if size < 0 else min(size, left))
-        except TfrkitError as error:
-            self.failure = error
-            raise OSError(str(error)) from error
-        self._offset += len(data)
-        return data
 
 
 def _inflate_all(

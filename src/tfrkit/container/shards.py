@@ -58,6 +58,9 @@ class _PeekedPipe:
     def release(self, start: int, stop: int) -> None:
         return None
 
+    def park(self) -> None:
+        return None
+
     def close(self) -> None:
         self._reader.close()
 
@@ -70,6 +73,7 @@ class Shard:
 
     def __init__(self, reader: ByteReader) -> None:
         self.name = reader.name
+        self._was_read = False
         self.reader, head = _peek(reader)
         found = detect_compression(head)
         if found is None:
@@ -78,6 +82,7 @@ class Shard:
         self.compression: Compression = found
         if self.compression != "none":
             self._check_inflated(head)
+        self.reader.park()
 
     @classmethod
     def open(cls, path: str) -> Shard:
@@ -87,6 +92,12 @@ class Shard:
     def nbytes(self) -> int | None:
         """Size as stored; None for a pipe."""
         return self.reader.size
+
+    def start_reading(self) -> None:
+        """Called at the start of each pass; a pipe has only one."""
+        if self.nbytes is None and self._was_read:
+            raise StorageError("expected a file, got a pipe, which can be read only once", shard=self.name)
+        self._was_read = True
 
     def close(self) -> None:
         self.reader.close()

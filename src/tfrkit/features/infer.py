@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 from tfrkit.features.meaning import FeatureView, ImageLike, guess_meaning
 from tfrkit.features.schema import Schema, decode_name
-from tfrkit.features.spec import Logical, RecordKind, Shape, Spec, StorageKind
+from tfrkit.features.spec import MAX_RANK, Logical, RecordKind, Shape, Spec, StorageKind
 from tfrkit.features.tensor_dtypes import DTYPE_NAMES
 
 # By field number of tf.train.Feature; 0 is a Feature with no list.
@@ -125,7 +125,7 @@ def _infer_shape(min_length: int, max_length: int, *, has_gaps: bool) -> Shape:
 
 
 def _are_all_tensors(counted: FeatureStats) -> bool:
-    return 0 < counted["num_values"] == counted["num_tensors"]
+    return 0 < counted["num_values"] == counted["num_tensors"] and len(counted["tensor_shape"]) <= MAX_RANK
 
 
 def _describe_tensor(counted: FeatureStats) -> dict[str, Any]:

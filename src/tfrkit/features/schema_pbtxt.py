@@ -95,7 +95,10 @@ class _Reader:
         presence = feature.get_message("presence")
         fraction = (presence.get_number("min_fraction") or 0) if presence is not None else 0
         shape = _read_shape(feature)
-        return Spec(kind, shape, optional=fraction < 1, **self._read_domain(feature, kind, shape))
+        try:
+            return Spec(kind, shape, optional=fraction < 1, **self._read_domain(feature, kind, shape))
+        except ValueError as error:
+            raise SchemaError(f"{error} - at line {feature.line}") from error
 
     def _read_domain(self, feature: TextMessage, kind: StorageKind, shape: Shape) -> dict[str, Any]:
         plain: Logical = "tensor" if shape and kind != "bytes" else "scalar"

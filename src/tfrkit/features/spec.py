@@ -6,6 +6,8 @@ import operator
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal, get_args
 
+from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS
+
 StorageKind = Literal["bytes", "float", "int64"]
 RecordKind = Literal["example", "sequence_example", "raw", "mixed"]
 Logical = Literal["scalar", "tensor", "text", "bytes", "image", "mask", "class_label", "boxes", "frames"]
@@ -13,6 +15,9 @@ Encoding = Literal["list", "tensor_proto", "raw", "zlib"]
 
 # What a size of None in a shape means: it differs from record to record.
 Shape = tuple[int | None, ...]
+
+# As in TensorFlow, which has no tensors of a higher rank.
+MAX_RANK = 254
 
 STORAGE_KINDS: tuple[StorageKind, ...] = get_args(StorageKind)
 
@@ -60,6 +65,8 @@ class Spec:
         check_choice("kind", self.kind, STORAGE_KINDS)
         check_choice("logical", self.logical, get_args(Logical))
         check_choice("encoding", self.encoding, get_args(Encoding))
+        if self.dtype is not None:
+            check_choice("dtype", self.dtype, tuple(DTYPE_NUMBERS))
         object.__setattr__(self, "shape", check_shape(self.shape))
         if self.decoded_shape is not None:
             object.__setattr__(self, "decoded_shape", check_shape(self.decoded_shape))
@@ -110,14 +117,16 @@ class Spec:
 def check_choice(what: str, value: object, choices: tuple[str, ...]) -> None:
     """Raise ValueError unless `value` is one of `choices`."""
     if value not in choices:
-        raise ValueError(f"{what} expected one of {', '.join(choices)}, got {value!r}")
+        raise ValueError(f"{what} expected one of {', '.join(choices)}, got {value!r:.64}")
 
 
 def check_shape(shape: object) -> Shape:
     """A shape as a tuple of sizes from 0 up, or None where a size varies; TypeError or ValueError otherwise."""
     if not isinstance(shape, (tuple, list)):
         raise TypeError(f"shape expected a tuple of sizes, got {shape!r}")
+    if len(shape) > MAX_RANK:
+        raise ValueError(f"shape expected at most {MAX_RANK} sizes, got {len(shape)}")
     sizes = tuple(None if size is None else operator.index(size) for size in shape)
-    if any(size is not None and size < 0 for size in sizes):
-        raise ValueError(f"shape expected sizes of 0 or more, or None, got {sizes!r}")
+    if any(size is not None and not 0 <= size < 1 << 63 for size in sizes):
+        raise ValueError(f"shape expected sizes of 0 or more, or None, got {sizes!r:.64}")
     return sizes

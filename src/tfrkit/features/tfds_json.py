@@ -15,16 +15,14 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from tfrkit.errors import SchemaError
 from tfrkit.features.schema import Schema, show_name
-from tfrkit.features.spec import Encoding, Shape, Spec, StorageKind
+from tfrkit.features.spec import MAX_RANK, Encoding, Shape, Spec, StorageKind
+from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS
 
 _MAX_DEPTH = 40
 _MAX_JSON_FEATURE = 1 << 20
-# Dtypes that NumPy lacks and TensorFlow names.
-_EXTRA_FLOATS = frozenset({"bfloat16", "float8_e5m2", "float8_e4m3fn"})
+_MAX_RANK = MAX_RANK - _MAX_DEPTH  # sequences around a feature add to its shape
 
 # Asked for "label.labels.txt" beside the features.json; gives its text, or None where there is no such file.
 ReadText = Callable[[str], str | None]
@@ -128,11 +126,13 @@ class _Node:
             value = value.get("dimensions", [])
         if value is None:
             return None
+        if not isinstance(value, (list, tuple)) or len(value) > _MAX_RANK:
+            raise _UnreadableError(f"expected a list of sizes as shape, got {value!r:.64}")
         try:
             sizes = [None if size is None else int(size) for size in value]
         except (TypeError, ValueError):
             raise _UnreadableError(f"expected a list of sizes as shape, got {value!r:.64}") from None
-        if any(size is not None and size < -1 for size in sizes):
+        if any(size is not None and not -1 <= size < 1 << 63 for size in sizes):
             raise _UnreadableError(f"expected sizes as shape, got {value!r:.64}")
         return tuple(None if size == -1 else size for size in sizes)
 
@@ -154,7 +154,7 @@ class _Reader:
             if convert is None:
                 raise _UnreadableError(f"has the unknown class {node.class_name!r:.100}")
             return convert(self, node)
-        except _UnreadableError as error:
+        except (_UnreadableError, ValueError) as error:  # a Spec refuses sizes and class counts with a ValueError
             if not name:
                 raise SchemaError(f"features.json cannot be read: its top feature {error}") from error
             self.unknown.append(name)
@@ -330,24 +330,19 @@ _CONVERTERS: Mapping[str, Callable[[_Reader, _Node], _Leaf | _Tree]] = MappingPr
 def _find_kind(dtype: str) -> StorageKind:
     if dtype in ("string", "object", "str"):
         return "bytes"
-    if dtype in _EXTRA_FLOATS:
-        return "float"
-    try:
-        known = np.dtype(dtype)
-    except TypeError:
-        known = np.dtype(complex)
-    if known.kind in "iub":
-        return "int64"
-    if known.kind == "f":
-        return "float"
-    raise _UnreadableError(f"has the unknown dtype {dtype!r:.64}")
+    if dtype not in DTYPE_NUMBERS or "complex" in dtype:
+        raise _UnreadableError(f"has the unknown dtype {dtype!r:.64}")
+    return "float" if "float" in dtype else "int64"
 
 
 def _make_image(node: _Node, shape: Shape) -> Spec:
+    dtype = node.read_text("dtype") or "uint8"
+    if dtype not in DTYPE_NUMBERS:
+        raise _UnreadableError(f"has the unknown dtype {dtype!r:.64}")
     return Spec(
         "bytes",
         logical="image",
-        dtype=node.read_text("dtype") or "uint8",
+        dtype=dtype,
         format=node.read_text("encoding_format"),
         decoded_shape=shape,
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tfrkit.container.index import write_dali_index
-from tfrkit.container.locate import save_index
-from tfrkit.container.shards import find_shards
+from tfrkit.container.index import ShardIndex, write_dali_index
+from tfrkit.container.locate import save_index, scan_frames
+from tfrkit.container.records import Policy
+from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import ContainerError
 from tfrkit.storage.resolve import Address
 
@@ -18,11 +19,19 @@ def make_index(address: Address | Iterable[Address], *, dali: bool = False) -> l
     """
     made = []
     for path in find_shards(address):
-        index, target = save_index(path)
-        if dali:
-            if index.compression != "none":
-                raise ContainerError(f"DALI expected an uncompressed shard, got {index.compression}", shard=path)
-            target = f"{path}.idx"
-            write_dali_index(target, index.offsets, index.inflated_size)
+        index, target = save_index(path) if not dali else _save_dali_index(path)
         made.append((path, index.num_records, target))
     return made
+
+
+def _save_dali_index(path: str) -> tuple[ShardIndex, str]:
+    shard = Shard.open(path)
+    try:
+        if shard.compression != "none":
+            raise ContainerError(f"DALI expected an uncompressed shard, got {shard.compression}", shard=path)
+        index = scan_frames(shard, Policy())
+        target = f"{path}.idx"
+        write_dali_index(target, index.offsets, index.inflated_size)
+        return index, target
+    finally:
+        shard.close()

@@ -29,6 +29,7 @@ MAX_TEXT = 72  # characters of a text, before it is cut
 HEX_BYTES = 12  # shown of bytes that are neither image nor text
 # Enough for any image header that a sniffer needs, so that a 1 GB value costs no more than a small one.
 HEAD_BYTES = 256 * 1024
+_LIST_DTYPES = (np.dtype(np.int64), np.dtype(np.float32))  # what Int64List and FloatList hold
 
 Row = Mapping[str, Any] | bytes
 
@@ -46,7 +47,10 @@ def preview_row(row: Row) -> dict[str, str]:
     if isinstance(row, (bytes, bytearray, memoryview)):
         return {"record": preview_value(bytes(row))}
     if is_sequence_row(row):
-        return {f"{part}/{name}": preview_value(value) for part in row for name, value in row[part].items()}
+        context = {f"context/{name}": preview_value(value) for name, value in row["context"].items()}
+        return context | {
+            f"feature_lists/{name}": _preview_frames(value) for name, value in row["feature_lists"].items()
+        }
     return {name: preview_value(value) for name, value in row.items()}
 
 
@@ -90,7 +94,10 @@ def row_to_json(row: Row) -> dict[str, Any]:
     if isinstance(row, (bytes, bytearray, memoryview)):
         return {"record": value_to_json(bytes(row))}
     if is_sequence_row(row):
-        return {part: {name: value_to_json(value) for name, value in row[part].items()} for part in row}
+        return {
+            "context": {name: value_to_json(value) for name, value in row["context"].items()},
+            "feature_lists": {name: _frames_to_json(value) for name, value in row["feature_lists"].items()},
+        }
     return {name: value_to_json(value) for name, value in row.items()}
 
 
@@ -116,6 +123,15 @@ def is_sequence_row(row: Mapping[str, Any]) -> bool:
     return set(row) == {"context", "feature_lists"} and all(isinstance(part, Mapping) for part in row.values())
 
 
+def _frames_to_json(frames: Any) -> Any:
+    # Frames of equal length come as one array with a row per frame; they are lists all the same.
+    if isinstance(frames, np.ndarray) and frames.dtype in _LIST_DTYPES:
+        return [
+            _frames_to_json(frame) if frame.ndim else value_to_json(frame.item()) for frame in map(np.asarray, frames)
+        ]
+    return value_to_json(frames)
+
+
 def _preview_list(values: Any) -> str:
     shown = [preview_value(value) for value in values[:MAX_VALUES]]
     if len(values) <= MAX_VALUES:
@@ -123,9 +139,14 @@ def _preview_list(values: Any) -> str:
     return f"[{', '.join(shown)}, … {len(values):,} values]"
 
 
+def _preview_frames(frames: Any) -> str:
+    is_listed = isinstance(frames, np.ndarray) and frames.dtype in _LIST_DTYPES
+    return preview_value(list(frames) if is_listed else frames)
+
+
 def _is_plain_list(value: np.ndarray[Any, Any]) -> bool:
     # What Example's own lists hold; any other array was a serialized tensor.
-    return value.ndim == 1 and value.dtype in (np.dtype(np.int64), np.dtype(np.float32), np.dtype(object))
+    return value.ndim == 1 and value.dtype in (*_LIST_DTYPES, np.dtype(object))
 
 
 def _short_float(value: float | np.floating[Any]) -> str:

@@ -32,11 +32,11 @@ def print_schema(address: Address | Iterable[Address], style: Style = "json") ->
 
 
 def _print_json(schema: Schema) -> str:
-    return json.dumps(to_json(schema), indent=2, ensure_ascii=False)
+    return json.dumps(to_json(schema), indent=2)
 
 
 def _print_tfds(schema: Schema) -> str:
-    return json.dumps(to_tfds(schema).features, indent=2, ensure_ascii=False)
+    return json.dumps(to_tfds(schema).features, indent=2)
 
 
 _PRINTERS: dict[str, Callable[[Schema], str]] = {

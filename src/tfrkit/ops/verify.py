@@ -43,13 +43,13 @@ def verify(address: Address | Iterable[Address], *, parse: bool = True) -> Verif
     for path in find_shards(address):
         try:
             shard = Shard.open(path)
-        except ContainerError as error:
+        except (ContainerError, StorageError) as error:
             result.findings.append(Finding(path, 0, 0, error.what))
             continue
         try:
             policy = Policy("all", "skip")
             result.records += check_records(shard, policy, parse=parse)
-            result.findings += policy.findings.values()
+            result.findings += sorted(policy.findings.values(), key=lambda finding: finding.offset)
         except StorageError as error:
             result.findings.append(Finding(path, error.record or 0, error.offset or 0, error.what))
         finally:

@@ -41,6 +41,9 @@ class ByteReader(Protocol):
     def release(self, start: int, stop: int) -> None:
         """Hint that [start, stop) of `span` is not needed for now, so memory stays bounded."""
 
+    def park(self) -> None:
+        """Let go of open files until the next use."""
+
     def close(self) -> None: ...
 
 

@@ -8,6 +8,7 @@ import os
 import secrets
 import stat
 import sys
+import threading
 from typing import BinaryIO
 
 from tfrkit.errors import StorageError
@@ -23,66 +24,95 @@ def explain_os_error(error: OSError, name: str) -> StorageError:
 
 
 class LocalReader:
-    """A regular file, mapped: reading it costs no copy and no system call.
+    """A regular file, mapped: reading it costs no copy and no system call. A named pipe is read as it comes.
 
-    A mapped file that another program shortens would kill the process on access, so readers call
-    `check_unchanged` before each stretch they touch.
+    The file is open only while it is in use, so that a dataset may have more shards than a process may have open
+    files: `park` closes it until the next use. A mapped file that another program shortens would kill the process
+    on access, so readers call `check_unchanged` before each stretch they touch.
     """
 
     def __init__(self, path: str) -> None:
         self.name = path
+        self.size: int | None = None
+        self._lock = threading.Lock()
+        self._file: BinaryIO | None = None
+        self._map: mmap.mmap | None = None
+        self._identity: tuple[int, int, int, int] | None = None
+        self._open()
+
+    def _open(self) -> BinaryIO:
+        """The open file; opens it where it was parked. Called with the lock held, or from __init__."""
+        if self._file is not None:
+            return self._file
         try:
-            self._file: BinaryIO = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by close()
+            file: BinaryIO = open(self.name, "rb", buffering=0)  # noqa: SIM115 - closed by park and close
         except OSError as error:
-            raise explain_os_error(error, path) from None
-        try:
-            info = os.fstat(self._file.fileno())
-            self._map = None
-            if stat.S_ISREG(info.st_mode):
-                self.size: int | None = info.st_size
-                if info.st_size > 0:
-                    self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
-            elif stat.S_ISDIR(info.st_mode):
-                raise StorageError("expected a file, got a folder", shard=path)
-            else:
-                self.size = None
-        except OSError as error:
-            self._file.close()
-            raise explain_os_error(error, path) from None
-        except StorageError:
-            self._file.close()
-            raise
+            raise explain_os_error(error, self.name) from None
+        info = os.fstat(file.fileno())
+        identity = (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)
+        if self._identity is None:
+            self._identity = identity
+            self.size = info.st_size if stat.S_ISREG(info.st_mode) else None
+        elif identity != self._identity:
+            file.close()
+            raise StorageError(
+                f"the file changed since it was opened, {self._identity[2]} bytes at first, {info.st_size} now",
+                shard=self.name,
+            )
+        self._file = file
+        return file
 
     def span(self) -> ByteSource | None:
         if self.size is None:
             return None
-        return self._map if self._map is not None else b""
+        if self.size == 0:
+            return b""
+        with self._lock:
+            if self._map is None:
+                try:
+                    self._map = mmap.mmap(self._open().fileno(), self.size, access=mmap.ACCESS_READ)
+                except (OSError, ValueError) as error:  # ValueError: it became shorter just now
+                    raise StorageError(f"cannot map, {str(error).lower()}", shard=self.name) from None
+            return self._map
+
+    def descriptor(self) -> int:
+        if not self.size:
+            return -1
+        with self._lock:
+            return self._open().fileno()
 
     def read_at(self, offset: int, nbytes: int) -> bytes:
         if self.size is None:
             raise StorageError("expected a file, got a pipe, which cannot be read at a position", shard=self.name)
         pieces = []
-        while nbytes > 0:
-            piece = os.pread(self._file.fileno(), nbytes, offset)
-            if not piece:
-                break
-            pieces.append(piece)
-            offset += len(piece)
-            nbytes -= len(piece)
+        with self._lock:
+            descriptor = self._open().fileno()
+            while nbytes > 0:
+                piece = os.pread(descriptor, nbytes, offset)
+                if not piece:
+                    break
+                pieces.append(piece)
+                offset += len(piece)
+                nbytes -= len(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def read(self, nbytes: int) -> bytes:
-        return self._file.read(nbytes) or b""
+        return self._open().read(nbytes) or b""
 
     def check_unchanged(self) -> None:
-        if self._map is not None and self.size is not None and self._map.size() < self.size:
+        if self.size is None:
+            return
+        # Under the lock: a descriptor that is closed meanwhile may come back as that of another file.
+        with self._lock:
+            try:
+                info = os.stat(self.name) if self._file is None else os.fstat(self._file.fileno())
+                size = info.st_size
+            except FileNotFoundError:
+                size = self.size  # a file that was removed stays whole for those who have it mapped
+        if size < self.size:
             raise StorageError(
-                f"the file became shorter while it was read, {self.size} bytes at first, {self._map.size()} now",
-                shard=self.name,
+                f"the file became shorter while it was read, {self.size} bytes at first, {size} now", shard=self.name
             )
-
-    def descriptor(self) -> int:
-        return self._file.fileno() if self._map is not None else -1
 
     def release(self, start: int, stop: int) -> None:
         first = -(-start // _PAGE) * _PAGE
@@ -90,10 +120,21 @@ class LocalReader:
         if self._map is not None and last > first:
             self._map.madvise(mmap.MADV_DONTNEED, first, last - first)
 
+    def park(self) -> None:
+        # A pipe cannot be opened a second time. A map goes with the last view of it.
+        if self.size is not None:
+            self.close()
+
     def close(self) -> None:
-        # A map with live views refuses to close; it goes with the last of them.
-        self._map = None
-        self._file.close()
+        with self._lock:
+            self._map = None
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_file", None) is not None:
+            self.close()
 
 
 class StdinReader:
@@ -123,6 +164,9 @@ class StdinReader:
     def release(self, start: int, stop: int) -> None:
         return None
 
+    def park(self) -> None:
+        return None
+
     def close(self) -> None:
         return None
 
@@ -132,12 +176,16 @@ class LocalWriter:
 
     def __init__(self, path: str) -> None:
         self.name = path
-        folder, base = os.path.split(path)
+        # Through a link the file it names is replaced, not the link.
+        self._target = os.path.realpath(path)
+        folder, base = os.path.split(self._target)
         self._folder = folder or "."
         # The dot keeps `train*` from matching a file that is still being written.
         self._temporary = os.path.join(self._folder, f".{base}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
         if os.path.isdir(path):
             raise StorageError("expected a file, got a folder", shard=path)
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise StorageError("expected a file, got a pipe or a device, which cannot be replaced", shard=path)
         try:
             descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except OSError as error:
@@ -161,7 +209,7 @@ class LocalWriter:
         try:
             os.fsync(self._file.fileno())
             self._file.close()
-            os.replace(self._temporary, self.name)
+            os.replace(self._temporary, self._target)
         except OSError as error:
             self._fail(error)
         self._file = None

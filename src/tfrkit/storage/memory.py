@@ -37,6 +37,9 @@ class MemoryReader:
     def release(self, start: int, stop: int) -> None:
         return None
 
+    def park(self) -> None:
+        return None
+
     def close(self) -> None:
         return None
 

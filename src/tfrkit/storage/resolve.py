@@ -10,7 +10,7 @@ from tfrkit.errors import StorageError
 from tfrkit.storage.base import ByteReader, ByteWriter
 from tfrkit.storage.local import LocalReader, LocalWriter, StdinReader
 
-Address = str | os.PathLike[str]
+Address = str | bytes | os.PathLike[str]
 
 
 def open_reader(path: str) -> ByteReader:
@@ -29,23 +29,30 @@ def expand_address(address: Address | Iterable[Address]) -> list[str]:
     A path that exists is taken literally, also with `*` or `[` in its name. Globs are sorted, so the order
     of shards does not depend on the file system. Raises `StorageError` where nothing is meant by it.
     """
-    if not isinstance(address, (str, os.PathLike)):
+    if not isinstance(address, (str, bytes, os.PathLike)):
+        if not isinstance(address, Iterable):
+            raise TypeError(f"expected a path, a glob, a folder or a list of these, got {type(address).__name__}")
         paths = [path for item in address for path in expand_address(item)]
         if not paths:
             raise StorageError("expected at least one path, got an empty list")
         return paths
-    path = os.fspath(address)
+    path = os.fsdecode(address)
     if "://" in path:
         raise StorageError(f"cannot open, no storage for {path.split('://')[0]}:// addresses", shard=path)
     if path == "-" or os.path.lexists(path):
         return [path]
     if not glob.has_magic(path):
         raise StorageError("cannot open, no such file or directory", shard=path, hint=_nearby(path))
-    matches = sorted(glob.glob(path, recursive=True))
+    matches = sorted(match for match in glob.glob(path, recursive=True) if not _is_sidecar_folder(match))
     if not matches:
         folder = os.path.dirname(path) or "."
         raise StorageError("no file matches", shard=path, hint=f"list what is there: ls {folder}")
     return matches
+
+
+def _is_sidecar_folder(path: str) -> bool:
+    """`out/*` means the shards of out, not its `_index` folder."""
+    return os.path.basename(path.rstrip(os.sep)).startswith("_") and os.path.isdir(path)
 
 
 def walk_folder(folder: str) -> list[str]:

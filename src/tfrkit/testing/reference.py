@@ -385,7 +385,7 @@ def classify_record(record: bytes) -> str:
     if not record:
         return "empty"
     num_features = num_lists = num_entries = 0
-    is_strict = True
+    is_strict, has_foreign_lists = True, False
     try:
         for field in read_fields(record):
             if field.number == 1 and field.wire_type == 2:
@@ -394,10 +394,13 @@ def classify_record(record: bytes) -> str:
             else:
                 judged = _judge_lists(field)
                 num_lists += judged is not None
+                has_foreign_lists |= judged is None and field.number == 2 and field.wire_type == 2
             is_strict &= judged is not None and judged[0]
             num_entries += 0 if judged is None else judged[1]
     except (ReferenceFault, UnicodeDecodeError):
         return "other"
+    if num_lists and has_foreign_lists:
+        return "other"  # no reader of SequenceExamples gets past it
     if is_strict and num_features <= 1 and num_lists <= 1:
         return "sequence_example" if num_lists else "example"
     if num_entries:

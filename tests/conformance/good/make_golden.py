@@ -32,11 +32,21 @@ INT64_EDGES = sorted(
     | {sign * (2**power + delta) for power in range(63) for delta in (-1, 0, 1) for sign in (1, -1)}
 )
 FLOAT_EDGES = [
-    0.0, -0.0, 1.0, -1.5, math.pi, math.inf, -math.inf, math.nan,
+    0.0,
+    -0.0,
+    1.0,
+    -1.5,
+    math.pi,
+    math.inf,
+    -math.inf,
+    math.nan,
     float(np.float32(1e-45)),  # smallest denormal
     float(np.float32(1.1754942e-38)),  # largest denormal
     float(np.float32(1.17549435e-38)),  # smallest normal
-    float(np.finfo(np.float32).max), float(np.finfo(np.float32).min), float(np.float32(0.1)), 16777217.0,
+    float(np.finfo(np.float32).max),
+    float(np.finfo(np.float32).min),
+    float(np.float32(0.1)),
+    16777217.0,
 ]
 BYTES_EDGES = [b"", b"\x00", b"a\x00b", b"\x00" * 9, bytes(range(256)), "Straße 東京 🎲".encode(), b"\xff\xfe\xfd"]
 NAME_EDGES = ["", " ", "a", "A", "label", "image/encoded", "a\x00b", "ключ", "鍵", "🔑", "é", "e\u0301", "n" * 130]
@@ -107,9 +117,16 @@ def spell_row(kind: str, row: Any) -> Any:
 def one_example() -> Row:
     """Return a row with one feature of each sort."""
     return {
-        "label": ("int64", [7]), "weight": ("float", [0.5]), "image": ("bytes", [b"\x89PNG\r\n\x1a\n"]),
-        "ids": ("int64", [3, 1, 4, 1, 5]), "box": ("float", [0.0, 0.25, 0.5, 1.0]), "words": ("bytes", [b"a", b"", b"bc"]),
-        "empty_ints": ("int64", []), "empty_floats": ("float", []), "empty_bytes": ("bytes", []), "unset": (None, []),
+        "label": ("int64", [7]),
+        "weight": ("float", [0.5]),
+        "image": ("bytes", [b"\x89PNG\r\n\x1a\n"]),
+        "ids": ("int64", [3, 1, 4, 1, 5]),
+        "box": ("float", [0.0, 0.25, 0.5, 1.0]),
+        "words": ("bytes", [b"a", b"", b"bc"]),
+        "empty_ints": ("int64", []),
+        "empty_floats": ("float", []),
+        "empty_bytes": ("bytes", []),
+        "unset": (None, []),
     }
 
 
@@ -160,14 +177,34 @@ def many_sequences(count: int) -> list[dict[str, Any]]:
 def tensor_values() -> list[tuple[str, Any]]:
     """Return (dtype name, tensor) for every dtype ``tf.io.serialize_tensor`` takes, in three shapes."""
     tensors = []
-    for name in ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
-                 "uint32", "uint64", "bool", "complex64", "complex128", "string"):
+    for name in (
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "bool",
+        "complex64",
+        "complex128",
+        "string",
+    ):
         dtype = tf.dtypes.as_dtype(name)
         for shape in ((), (0,), (2, 3)):
             numbers = np.array([0, 1, 2, 3, 100, 7][: math.prod(shape)]).reshape(shape)
             if name == "string":
-                tensor = tf.constant(np.array([b"", b"a", b"a\x00b", b"\xff", "ü".encode(), b"x" * 40],
-                                              object)[: math.prod(shape)].reshape(shape), tf.string)
+                tensor = tf.constant(
+                    np.array([b"", b"a", b"a\x00b", b"\xff", "ü".encode(), b"x" * 40], object)[
+                        : math.prod(shape)
+                    ].reshape(shape),
+                    tf.string,
+                )
             elif name.startswith(("float", "bfloat")):
                 tensor = tf.cast(numbers / 4 - 1, dtype)
             elif name.startswith("complex"):
@@ -203,30 +240,68 @@ def make_tables() -> dict[str, dict[str, Any]]:
         "sequence_zero": {"kind": "sequence_example", "rows": [], "in": every},
         "sequence_one": {"kind": "sequence_example", "rows": [one_sequence()], "in": every},
         "sequence_many": {"kind": "sequence_example", "rows": many_sequences(60), "in": every},
-        "int64_edges": {"kind": "example", "in": ("none",), "rows": [
-            {"all": ("int64", INT64_EDGES)}, *({"value": ("int64", [value])} for value in INT64_EDGES[::16])]},
-        "float_edges": {"kind": "example", "in": ("none",), "rows": [
-            {"all": ("float", FLOAT_EDGES)}, *({"value": ("float", [value])} for value in FLOAT_EDGES)]},
-        "bytes_edges": {"kind": "example", "in": ("none",), "rows": [
-            {"all": ("bytes", BYTES_EDGES)}, *({"value": ("bytes", [value])} for value in BYTES_EDGES)]},
-        "name_edges": {"kind": "example", "in": ("none",), "rows": [
-            {name: ("int64", [index]) for index, name in enumerate(NAME_EDGES)}]},
-        "empty_and_unset": {"kind": "example", "in": ("none",), "rows": [
-            {}, {"a": (None, [])}, {"a": ("int64", [])}, {"a": ("float", [])}, {"a": ("bytes", [])},
-            {"a": ("bytes", [b""])}, {"a": ("int64", [0])}, {"b": ("int64", [0])}]},
-        "sequence_empty_parts": {"kind": "sequence_example", "in": ("none",), "rows": [
-            {"context": {}, "feature_lists": {}},
-            {"context": {"a": ("int64", [1])}, "feature_lists": {}},
-            {"context": {}, "feature_lists": {"a": []}},
-            {"context": {}, "feature_lists": {"a": [(None, [])]}},
-            {"context": {}, "feature_lists": {"a": [("float", [])]}},
-            {"context": {}, "feature_lists": {"a": [("float", [0.0])]}}]},
-        "tensors": {"kind": "example", "in": ("none",), "rows": [tensor_row],
-                    "tensors": {key: spell_tensor(*tensor) for key, tensor in tensors.items()}},
+        "int64_edges": {
+            "kind": "example",
+            "in": ("none",),
+            "rows": [{"all": ("int64", INT64_EDGES)}, *({"value": ("int64", [value])} for value in INT64_EDGES[::16])],
+        },
+        "float_edges": {
+            "kind": "example",
+            "in": ("none",),
+            "rows": [{"all": ("float", FLOAT_EDGES)}, *({"value": ("float", [value])} for value in FLOAT_EDGES)],
+        },
+        "bytes_edges": {
+            "kind": "example",
+            "in": ("none",),
+            "rows": [{"all": ("bytes", BYTES_EDGES)}, *({"value": ("bytes", [value])} for value in BYTES_EDGES)],
+        },
+        "name_edges": {
+            "kind": "example",
+            "in": ("none",),
+            "rows": [{name: ("int64", [index]) for index, name in enumerate(NAME_EDGES)}],
+        },
+        "empty_and_unset": {
+            "kind": "example",
+            "in": ("none",),
+            "rows": [
+                {},
+                {"a": (None, [])},
+                {"a": ("int64", [])},
+                {"a": ("float", [])},
+                {"a": ("bytes", [])},
+                {"a": ("bytes", [b""])},
+                {"a": ("int64", [0])},
+                {"b": ("int64", [0])},
+            ],
+        },
+        "sequence_empty_parts": {
+            "kind": "sequence_example",
+            "in": ("none",),
+            "rows": [
+                {"context": {}, "feature_lists": {}},
+                {"context": {"a": ("int64", [1])}, "feature_lists": {}},
+                {"context": {}, "feature_lists": {"a": []}},
+                {"context": {}, "feature_lists": {"a": [(None, [])]}},
+                {"context": {}, "feature_lists": {"a": [("float", [])]}},
+                {"context": {}, "feature_lists": {"a": [("float", [0.0])]}},
+            ],
+        },
+        "tensors": {
+            "kind": "example",
+            "in": ("none",),
+            "rows": [tensor_row],
+            "tensors": {key: spell_tensor(*tensor) for key, tensor in tensors.items()},
+        },
         "raw_empty_records": {"kind": "raw", "in": every, "rows": [b"", b"", b""]},
         "raw_text": {"kind": "raw", "in": every, "rows": text},
-        "raw_sizes": {"kind": "raw", "in": ("none", "gzip"), "rows": [
-            bytes(index % 251 for index in range(nbytes)) for nbytes in (0, 1, 7, 8, 15, 16, 17, 255, 256, 1000, 4096)]},
+        "raw_sizes": {
+            "kind": "raw",
+            "in": ("none", "gzip"),
+            "rows": [
+                bytes(index % 251 for index in range(nbytes))
+                for nbytes in (0, 1, 7, 8, 15, 16, 17, 255, 256, 1000, 4096)
+            ],
+        },
     }
 
 
@@ -246,8 +321,15 @@ def main() -> None:
                 for row in table["rows"]:
                     writer.write(serialize[kind](row))
             content = path.read_bytes()
-            cases.append({"file": path.name, "table": name, "compression": compression,
-                          "records": len(table["rows"]), "bytes": len(content)})
+            cases.append(
+                {
+                    "file": path.name,
+                    "table": name,
+                    "compression": compression,
+                    "records": len(table["rows"]),
+                    "bytes": len(content),
+                }
+            )
             provenance.append(f"| `{path.name}` | {len(content)} | {hashlib.sha256(content).hexdigest()} |")
     (HERE / "cases.json").write_text(json.dumps({"cases": cases, "tables": tables}, indent=0, ensure_ascii=True) + "\n")
     (HERE / "PROVENANCE.md").write_text(

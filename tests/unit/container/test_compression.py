@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import random
+import re
 import struct
 import tracemalloc
 import zlib
@@ -66,7 +67,7 @@ def unpack_until_damage(data: bytes, compression: Compression) -> tuple[bytes, C
         while piece := stream.read(1000):
             pieces.append(piece)
     except CompressionError as error:
-        with pytest.raises(CompressionError, match="."):
+        with pytest.raises(CompressionError, match=re.escape(error.what)):
             stream.read(1000)
         return b"".join(pieces), error
     return b"".join(pieces), None
@@ -348,9 +349,7 @@ def test_every_truncation_gives_all_before_it_then_raises(compression: Compressi
     for nbytes in range(len(packed)):
         found, error = unpack_until_damage(packed[:nbytes], compression)
         assert error is not None
-        assert str(error) == (
-            f"compressed stream ends early, {len(found)} bytes inflated before - at x, byte {nbytes}"
-        )
+        assert str(error) == (f"compressed stream ends early, {len(found)} bytes inflated before - at x, byte {nbytes}")
         assert data.startswith(found)
         if compression in ("gzip", "zlib"):
             assert found == inflate_bytewise(packed[:nbytes], 31 if compression == "gzip" else 15)
@@ -416,10 +415,9 @@ def test_damage_in_a_later_member_keeps_the_earlier_ones() -> None:
 
 def test_damage_from_a_pipe_raises() -> None:
     packed = pack(make_text(60_000), "gzip")
-    stream = InflateReader(Pipe(flip(packed, len(packed) - 8), step=4096), "gzip")
+    pipe = Pipe(flip(packed, len(packed) - 8), step=4096)
     with pytest.raises(CompressionError, match=r"compressed stream is damaged, .* - at -, byte \d+"):
-        while stream.read(1 << 20):
-            pass
+        read_all(pipe, "gzip")
 
 
 def test_wrong_compression_raises() -> None:

@@ -113,6 +113,11 @@ def test_infer_all_tensors_gives_dtype_and_shape(
     assert report["dtype"] == dtype
 
 
+def test_infer_tensor_of_absurd_rank_stays_bytes() -> None:
+    spec, _ = infer_one(count(kind=BYTES, num_tensors=100, tensor_dtype=4, tensor_shape=[1] * 255, tensor_rank=255))
+    assert spec.encoding == "list"
+
+
 @pytest.mark.parametrize("changes", [{"num_tensors": 99}, {"num_tensors": 200, "num_values": 200, "max_length": 3}])
 def test_infer_not_only_single_tensors_stays_bytes(changes: dict[str, Any]) -> None:
     spec, _ = infer_one(count(kind=BYTES, tensor_dtype=4, tensor_shape=[2], tensor_rank=1, max_bytes=9, **changes))

@@ -69,6 +69,8 @@ def test_schema_feature_lists_are_marked_and_found_after_features() -> None:
         ({"a": 3}, TypeError, r"feature 'a' expected a Spec, a type or \(type, shape\), got 3"),
         ({b"a": "int64"}, TypeError, r"feature name expected str, got b'a'"),
         ({"a": ("int64", (-1,))}, ValueError, r"shape expected sizes of 0 or more, or None, got \(-1,\)"),
+        ({"a": ("int64", (1 << 63,))}, ValueError, r"shape expected sizes of 0 or more"),
+        ({"a": ("int64", (1,) * 255)}, ValueError, r"shape expected at most 254 sizes, got 255"),
         ({"a": ("int64", 3)}, TypeError, r"shape expected a tuple of sizes, got 3"),
     ],
 )
@@ -273,6 +275,7 @@ def test_find_mismatches_feature_in_the_other_half_is_told() -> None:
         ({"kind": "int32"}, "kind expected one of bytes, float, int64, got 'int32'"),
         ({"kind": "int64", "encoding": "tensor_proto"}, "encoding 'tensor_proto' expected kind 'bytes', got 'int64'"),
         ({"kind": "bytes", "encoding": "raw"}, "encoding 'raw' expected a dtype, got None"),
+        ({"kind": "int64", "dtype": "9" * 5000}, r"dtype expected one of float32, .*, got '9{63}$"),
         ({"kind": "int64", "classes": ("a",), "num_classes": 2}, "expected 2 class names, got 1"),
         ({"kind": "int64", "logical": "jpeg"}, "logical expected one of .*, got 'jpeg'"),
     ],

@@ -85,6 +85,10 @@ def test_from_pbtxt_what_has_no_place_is_noted() -> None:
         ("feature: 3", "field 'feature' expected a message, got 3"),
         ('feature { name: "a" type: "INT" }', "field 'type' expected a word, got b'INT'"),
         ('feature { name: "a" type: INT shape { dim { size: 1.5 } } }', r"shape expected sizes, got \[1.5\]"),
+        (
+            'feature { name: "a" type: INT shape { dim { size: 99999999999999999999 } } }',
+            "shape expected sizes of 0 or more, or None, .* - at line 1",
+        ),
         ("feature {", "text format expected a field name or '}', got 'end of text' - at line 1, column 10"),
     ],
 )

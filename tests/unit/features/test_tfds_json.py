@@ -201,21 +201,26 @@ def test_from_tfds_unknown_features_are_left_to_inference() -> None:
         theirs={"pythonClassName": "my.project.Image", "image": {}},
         later=new("future.Hologram", "hologram"),
         dtype=new_tensor("complex64"),
+        # NumPy would parse such a name, and fail in ways of its own.
+        digits=new_tensor("9" * 5000),
         shape=new_tensor("int64", "x"),
         words=sequence({"pythonClassName": "my.Word", "text": {}}),
         number=3,
+        long=sequence(new_tensor(), 10**30),
     )
     read = from_tfds(content)
     assert read.schema.names == ("ok",)
-    assert read.unknown == ("theirs", "later", "dtype", "shape", "words", "number")
+    assert read.unknown == ("theirs", "later", "dtype", "digits", "shape", "words", "number", "long")
     assert read.notes == (
         "feature 'theirs' has the unknown class 'my.project.Image'; taken from the records instead",
         "feature 'later' has the unknown class 'tensorflow_datasets.core.features.future.Hologram'; "
         "taken from the records instead",
         "feature 'dtype' has the unknown dtype 'complex64'; taken from the records instead",
+        f"feature 'digits' has the unknown dtype '{'9' * 63}; taken from the records instead",
         "feature 'shape' expected a list of sizes as shape, got ['x']; taken from the records instead",
         "feature 'words' has the unknown class 'my.Word'; taken from the records instead",
         "feature 'number' expected an object, got int; taken from the records instead",
+        f"feature 'long' shape expected sizes of 0 or more, or None, got ({10**30},); taken from the records instead",
     )
     found = Schema({"ok": "float", "theirs/a": "bytes", "theirs2": "bytes", "words": ("bytes", (None,))})
     assert dict(read.fill_in(found).features) == {

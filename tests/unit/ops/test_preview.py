@@ -99,4 +99,6 @@ def test_value_to_json_is_json(value: object, wanted: object) -> None:
 def test_row_to_json_of_sequence_and_raw() -> None:
     row = {"context": {"id": 3}, "feature_lists": {"frame": [np.array([1, 2]), np.array([], np.int64)]}}
     assert row_to_json(row) == {"context": {"id": 3}, "feature_lists": {"frame": [[1, 2], []]}}
+    row = {"context": {}, "feature_lists": {"frame": np.array([[1, 2], [3, 4]]), "one": np.array([5, 6])}}
+    assert row_to_json(row) == {"context": {}, "feature_lists": {"frame": [[1, 2], [3, 4]], "one": [5, 6]}}
     assert row_to_json(b"\xff") == {"record": {"base64": "/w=="}}

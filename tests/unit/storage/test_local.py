@@ -38,19 +38,19 @@ class TestLocalStorage(StorageTests):
 
 
 def test_reader_folder_raises(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="folder|is a directory"):
+    with pytest.raises(StorageError, match=r"folder|is a directory"):
         LocalReader(str(tmp_path))
 
 
 def test_reader_path_through_a_file_raises(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
-    with pytest.raises(StorageError, match="cannot open, not a directory - at .*file/shard"):
+    with pytest.raises(StorageError, match=r"cannot open, not a directory - at .*file/shard"):
         LocalReader(str(tmp_path / "file" / "shard"))
 
 
 def test_reader_dangling_link_raises(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "gone")
-    with pytest.raises(StorageError, match="cannot open, no such file or directory - at .*link"):
+    with pytest.raises(StorageError, match=r"cannot open, no such file or directory - at .*link"):
         LocalReader(str(tmp_path / "link"))
 
 
@@ -59,12 +59,12 @@ def test_reader_unreadable_file_raises(tmp_path: Path) -> None:
     path = tmp_path / "secret"
     path.write_bytes(b"x")
     path.chmod(0)
-    with pytest.raises(StorageError, match="cannot open, permission denied - at .*secret"):
+    with pytest.raises(StorageError, match=r"cannot open, permission denied - at .*secret"):
         LocalReader(str(path))
 
 
 def test_reader_name_with_nul_raises() -> None:
-    with pytest.raises((StorageError, ValueError), match="null byte|cannot open"):
+    with pytest.raises((StorageError, ValueError), match=r"null byte|cannot open"):
         LocalReader("a\0b")
 
 
@@ -113,7 +113,7 @@ def test_stdin_reader_reads_descriptor_to_its_end(monkeypatch: pytest.MonkeyPatc
 
 
 def test_writer_in_missing_folder_raises(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="cannot write, no such file or directory - at .*shard"):
+    with pytest.raises(StorageError, match=r"cannot write, no such file or directory - at .*shard"):
         LocalWriter(str(tmp_path / "nowhere" / "shard"))
 
 

@@ -1,0 +1,137 @@
+#include "core/example_writer.h"
+
+#include "core/frame_reader.h"
+#include "tests/check.h"
+#include "tests/frame_text.h"
+#include "tests/hex.h"
+
+namespace tfrkit::test {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+Bytes WriteExample(std::span<const NamedFeature> features) {
+  PoolVector<uint8_t> out;
+  CHECK(AppendExample(features, &out));
+  return {out.data(), out.data() + out.size()};
+}
+
+FeatureValue IntValue(std::span<const int64_t> values) { return {Kind::kInt64, values, {}, {}}; }
+
+}  // namespace
+
+// The wanted bytes here are those of protobuf's own writer.
+TEST(ExampleWriter, EachKindIsWrittenCanonically) {
+  const int64_t ints[] = {1, 300, -1};
+  const float floats[] = {1.0f};
+  const Bytes x = Hex("'x'");
+  const ByteView texts[] = {x, {}};
+  const NamedFeature features[] = {
+      {"b", {Kind::kBytes, {}, {}, texts}}, {"f", {Kind::kFloat, {}, floats, {}}}, {"i", IntValue(ints)}};
+  CHECK_EQ(WriteExample(features), Hex("0a 35"
+                                       "0a 0c 0a 01 'b' 12 07 0a 05 0a 01 'x' 0a 00"
+                                       "0a 0d 0a 01 'f' 12 08 12 06 0a 04 00 00 80 3f"
+                                       "0a 16 0a 01 'i' 12 11 1a 0f 0a 0d 01 ac 02 ff ff ff ff ff ff ff ff ff 01"));
+}
+
+TEST(ExampleWriter, EmptyListsAndUnsetAreWritten) {
+  const NamedFeature features[] = {{"b", {Kind::kBytes, {}, {}, {}}},
+                                   {"f", {Kind::kFloat, {}, {}, {}}},
+                                   {"i", {Kind::kInt64, {}, {}, {}}},
+                                   {"u", {}}};
+  CHECK_EQ(WriteExample(features), Hex("0a 22"
+                                       "0a 07 0a 01 'b' 12 02 0a 00"
+                                       "0a 07 0a 01 'f' 12 02 12 00"
+                                       "0a 07 0a 01 'i' 12 02 1a 00"
+                                       "0a 05 0a 01 'u' 12 00"));
+  CHECK_EQ(WriteExample({}), Hex("0a 00"));
+}
+
+TEST(ExampleWriter, LengthsAreMinimalAtEveryBoundary) {
+  std::vector<size_t> sizes = {0, 1};
+  for (size_t size = 110; size <= 130; ++size) sizes.push_back(size);
+  for (size_t size = 16360; size <= 16386; ++size) sizes.push_back(size);
+  for (const size_t size : sizes) {
+    const Bytes text(size, 'x');
+    const ByteView texts[] = {text};
+    const NamedFeature features[] = {{"b", {Kind::kBytes, {}, {}, texts}}};
+    const Bytes wanted = Delimited(
+        0x0a, Delimited(0x0a, Join({Hex("0a 01 'b'"), Delimited(0x12, Delimited(0x0a, Delimited(0x0a, text)))})));
+    CHECK_EQ(WriteExample(features), wanted);
+
+    const std::vector<int64_t> ints(size, 1);
+    const NamedFeature numbers[] = {{"b", IntValue(ints)}};
+    const Bytes list = size == 0 ? Bytes{} : Delimited(0x0a, Bytes(size, 1));
+    CHECK_EQ(WriteExample(numbers), Delimited(0x0a, Delimited(0x0a, Join({Hex("0a 01 'b'"),
+                                                                           Delimited(0x12, Delimited(0x1a, list))}))));
+  }
+}
+
+TEST(ExampleWriter, SequenceExampleAlwaysHasLists) {
+  PoolVector<uint8_t> out;
+  CHECK(AppendSequenceExample({}, {}, &out));
+  CHECK_EQ(Bytes(out.data(), out.data() + out.size()), Hex("12 00"));
+  out.Clear();
+  const int64_t five[] = {5};
+  const NamedFeature context[] = {{"c", IntValue(five)}};
+  const FeatureValue frames[] = {IntValue(five), {}};
+  const NamedFeatureList lists[] = {{"e", {}}, {"l", frames}};
+  CHECK(AppendSequenceExample(context, lists, &out));
+  CHECK_EQ(Bytes(out.data(), out.data() + out.size()), Hex("0a 0c 0a 0a 0a 01 'c' 12 05 1a 03 0a 01 05"
+                                                           "12 17 0a 05 0a 01 'e' 12 00"
+                                                           "0a 0e 0a 01 'l' 12 09 0a 05 1a 03 0a 01 05 0a 00"));
+}
+
+// Rows of columns are what the same rows give one at a time.
+TEST(ExampleWriter, FramedColumnsEqualSingleRows) {
+  Random random(3);
+  for (const size_t name_size : {1, 26, 27, 28, 60, 119, 120, 121, 140}) {
+    constexpr size_t kRows = 40;
+    const std::string name_a(name_size, 'a'), name_b(name_size, 'b'), name_c(name_size, 'c'), name_d(name_size, 'd');
+    std::vector<int64_t> ints, many, splits{0};
+    std::vector<float> floats;
+    Bytes data, presence;
+    std::vector<int64_t> offsets{0};
+    for (size_t row = 0; row < kRows; ++row) {
+      ints.push_back(static_cast<int64_t>(random.Next() >> random.Below(64)));
+      floats.push_back(static_cast<float>(row));
+      const Bytes text = random.Bytes(random.Below(150));
+      data.insert(data.end(), text.begin(), text.end());
+      offsets.push_back(static_cast<int64_t>(data.size()));
+      for (uint64_t i = random.Below(4); i > 0; --i) many.push_back(static_cast<int64_t>(random.Next()));
+      splits.push_back(static_cast<int64_t>(many.size()));
+      const bool is_empty = splits[row] == splits[row + 1];
+      presence.push_back(is_empty ? static_cast<uint8_t>(random.Below(3)) : 2);
+    }
+    std::vector<ColumnSource> columns(4);
+    columns[0] = {name_a, Kind::kInt64, ints.data(), nullptr, nullptr, nullptr, 1, nullptr, nullptr};
+    columns[1] = {name_b, Kind::kFloat, nullptr, floats.data(), nullptr, nullptr, 1, nullptr, nullptr};
+    columns[2] = {name_c, Kind::kBytes, nullptr, nullptr, data.data(), offsets.data(), 1, nullptr, nullptr};
+    columns[3] = {name_d, Kind::kInt64, many.data(), nullptr, nullptr, nullptr, 1, splits.data(), presence.data()};
+    PoolVector<uint8_t> out;
+    REQUIRE(AppendFramedExamples(columns, 3, kRows, &out));
+    Bytes wanted;
+    for (size_t row = 3; row < kRows; ++row) {
+      const ByteView text(data.data() + offsets[row], static_cast<size_t>(offsets[row + 1] - offsets[row]));
+      std::vector<NamedFeature> features = {{name_a, IntValue({&ints[row], 1})},
+                                            {name_b, {Kind::kFloat, {}, {&floats[row], 1}, {}}},
+                                            {name_c, {Kind::kBytes, {}, {}, {&text, 1}}}};
+      const size_t count = static_cast<size_t>(splits[row + 1] - splits[row]);
+      if (presence[row] == 1) features.push_back({name_d, {}});
+      if (presence[row] == 2) features.push_back({name_d, IntValue({many.data() + splits[row], count})});
+      AppendSlowFrame(WriteExample(features), &wanted);
+    }
+    CHECK(Bytes(out.data(), out.data() + out.size()) == wanted);
+  }
+}
+
+TEST(ExampleWriter, FramedRowsWithoutColumnsAreEmptyExamples) {
+  PoolVector<uint8_t> out;
+  REQUIRE(AppendFramedExamples({}, 0, 2, &out));
+  Bytes wanted;
+  AppendSlowFrame(Hex("0a 00"), &wanted);
+  AppendSlowFrame(Hex("0a 00"), &wanted);
+  CHECK_EQ(Bytes(out.data(), out.data() + out.size()), wanted);
+}
+
+}  // namespace tfrkit::test

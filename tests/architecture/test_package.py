@@ -1,0 +1,201 @@
+"""What the package looks like from outside: names, weight of an import, and what must never be in it."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrkit
+from tfrkit import errors
+
+ROOT = Path(__file__).resolve().parents[2]
+SRC = ROOT / "src" / "tfrkit"
+SOURCES = sorted(SRC.rglob("*.py"))
+NATIVE = sorted([*(ROOT / "native").rglob("*.cc"), *(ROOT / "native").rglob("*.h")])
+
+# What `import tfrkit` must not load: frameworks, extras, and the heavy parts of the core that only some calls need.
+HEAVY = [
+    "tensorflow", "torch", "jax", "pyarrow", "pandas", "polars", "duckdb", "PIL", "typer", "rich", "click",
+    "indexed_gzip", "rapidgzip", "hypothesis", "pytest", "asyncio", "multiprocessing", "google.protobuf",
+]  # fmt: skip
+
+
+def run_python(code: str, *options: str) -> str:
+    done = subprocess.run([sys.executable, *options, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_public_names_are_few_and_exist() -> None:
+    assert len(tfrkit.__all__) <= 15
+    assert len(set(tfrkit.__all__)) == len(tfrkit.__all__)
+    for name in tfrkit.__all__:
+        assert hasattr(tfrkit, name)
+
+
+def test_public_names_are_documented() -> None:
+    undocumented = [
+        name for name in tfrkit.__all__ if callable(getattr(tfrkit, name)) and not getattr(tfrkit, name).__doc__
+    ]
+    assert undocumented == []
+
+
+def test_import_loads_no_framework_and_nothing_heavy() -> None:
+    loaded = json.loads(run_python("import json, sys, tfrkit; print(json.dumps(sorted(sys.modules)))"))
+    before = json.loads(run_python("import json, sys, numpy; print(json.dumps(sorted(sys.modules)))"))
+    assert sorted(set(loaded) & set(HEAVY) - set(before)) == []
+
+
+def test_import_of_third_parties_is_numpy_and_the_codecs() -> None:
+    code = (
+        "import json, sys, tfrkit\n"
+        "tops = {name.split('.')[0] for name in sys.modules}\n"
+        "print(json.dumps(sorted(t for t in tops if t not in sys.stdlib_module_names and not t.startswith('_'))))"
+    )
+    loaded = set(json.loads(run_python(code, "-I")))
+    assert loaded <= {"tfrkit", "numpy", "isal", "zlib_ng", "backports", "sitecustomize", "zstandard"}
+
+
+@pytest.mark.resources
+def test_import_takes_less_than_a_fifth_of_a_second() -> None:
+    """In processor time and the best of several, because others may use the machine too. NumPy's share counts."""
+    code = "import time; t = time.process_time(); import tfrkit; print(time.process_time() - t)"
+    best = min(float(run_python(code)) for _ in range(7))
+    assert best < 0.2
+
+
+def test_import_reads_and_writes_nothing_of_the_user(tmp_path: Path) -> None:
+    run_python(f"import os; os.environ['XDG_CACHE_HOME'] = {str(tmp_path)!r}; import tfrkit")
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- sources
+
+
+def test_no_module_is_named_for_a_concept_not_found() -> None:
+    forbidden = {"utils", "util", "helpers", "helper", "common", "misc", "core", "base_utils"}
+    named = [path for path in [*SOURCES, *NATIVE] if path.stem in forbidden]
+    assert named == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(SRC)))
+def test_nothing_is_evaluated_pickled_or_given_to_a_shell(path: Path) -> None:
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name) and node.func.id in ("eval", "exec"):
+                found.append(f"line {node.lineno}: {node.func.id}()")
+            for keyword in node.keywords:
+                if keyword.arg == "shell" and getattr(keyword.value, "value", True):
+                    found.append(f"line {node.lineno}: shell=True")
+                if keyword.arg == "allow_pickle" and getattr(keyword.value, "value", True):
+                    found.append(f"line {node.lineno}: allow_pickle=True")
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            names = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
+            found += [f"line {node.lineno}: {n}" for n in names if n.split(".")[0] in ("pickle", "marshal", "shelve")]
+    assert found == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(SRC)))
+def test_no_exception_is_swallowed_wholesale(path: Path) -> None:
+    """`except Exception` may tidy up, but must raise again. The command's last resort prints the trace and fails."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ExceptHandler):
+            caught = getattr(node.type, "id", None)
+            is_wide = node.type is None or caught in ("Exception", "BaseException")
+            is_last_resort = path == SRC / "cli" / "main.py" and "print_exc" in ast.dump(node)
+            if is_wide and not is_last_resort and not any(isinstance(inner, ast.Raise) for inner in ast.walk(node)):
+                found.append(node.lineno)
+    assert found == []
+
+
+def test_only_the_bindings_know_python() -> None:
+    guilty = [
+        str(path.relative_to(ROOT))
+        for path in NATIVE
+        if "bindings" not in path.parts and re.search(r"#include\s*[<\"](Python\.h|nanobind)", path.read_text())
+    ]
+    assert guilty == []
+
+
+def test_core_does_not_throw_or_log() -> None:
+    """An exception of the standard library may be made and met within one file, never leave it."""
+    guilty = []
+    for path in (ROOT / "native" / "core").glob("*"):
+        text = path.read_text()
+        for number, line in enumerate(text.splitlines(), 1):
+            code = line.split("//")[0]
+            if "throw std::bad_alloc()" in code and "catch (const std::bad_alloc&)" in text:
+                continue
+            if re.search(r"\b(throw\b|printf\s*\(|std::cout|std::cerr)", code):
+                guilty.append(f"{path.name}:{number}")
+    assert guilty == []
+
+
+# --- errors
+
+
+def error_classes() -> list[type[errors.TfrkitError]]:
+    return [
+        value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.TfrkitError)
+    ]
+
+
+def test_error_tree_is_the_drawn_one() -> None:
+    drawn = set(re.findall(r"(\w+Error)", (errors.__doc__ or "")))
+    assert drawn == {kind.__name__ for kind in error_classes()}
+
+
+@pytest.mark.parametrize("kind", error_classes(), ids=lambda kind: kind.__name__)
+def test_error_message_has_the_form_of_the_guide(kind: type[errors.TfrkitError]) -> None:
+    error = kind("what, stored 1, computed 2", shard="a.tfrecord", record=3, offset=4, hint="next step")
+    assert str(error) == "what, stored 1, computed 2 - at a.tfrecord, record 3, byte 4\n  next step"
+    assert (error.shard, error.record, error.offset) == ("a.tfrecord", 3, 4)
+
+
+def raised_messages() -> list[tuple[str, str]]:
+    """(place, first piece of text) of every error of ours raised in the sources with a literal message."""
+    names = {kind.__name__ for kind in error_classes()} | {"ValueError", "TypeError", "OverflowError", "IndexError"}
+    found = []
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not (isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args):
+                continue
+            if getattr(node.exc.func, "id", None) not in names:
+                continue
+            text = _literal(node.exc.args[0])
+            if text:
+                found.append((f"{path.relative_to(SRC)}:{node.lineno}", text))
+    return found
+
+
+def _literal(node: Any) -> str:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+    return ""
+
+
+def test_messages_are_lower_case_without_full_stop_or_manners() -> None:
+    wrong = []
+    for place, text in raised_messages():
+        first = text.split("\n")[0]
+        # A name of a class or a format may start a sentence; an ordinary word may not be capitalised.
+        if re.match(r"[A-Z][a-z]+ ", first) and not re.match(
+            r"(Example|Git|SequenceExample|Python|TensorFlow|NumPy) ", first
+        ):
+            wrong.append(f"{place} starts with a capital: {first}")
+        if first.endswith(".") and not first.endswith("..."):
+            wrong.append(f"{place} ends with a full stop: {first}")
+        if re.search(r"\b(please|sorry|error:|oops|invalid)\b", first, re.IGNORECASE):
+            wrong.append(f"{place} has a word the guide forbids: {first}")
+    assert wrong == []
+    assert len(raised_messages()) > 20

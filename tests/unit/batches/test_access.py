@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tfrkit.batches import access
+from tfrkit.batches.access import Records
+from tfrkit.container.locate import save_index
+from tfrkit.container.records import Policy
+from tfrkit.container.shards import Shard
+from tfrkit.container.writer import ShardWriter
+from tfrkit.errors import CorruptRecordError, StorageError, TfrkitError
+from tfrkit.storage.memory import MemoryReader, MemoryWriter
+from tfrkit.testing.corruption import flip, frame_offsets, splice
+from tfrkit.testing.reference import write_frames
+
+RECORDS = [b"record %d " % number * (number % 7) for number in range(60)]
+FRAMES = write_frames(RECORDS)
+OFFSETS = frame_offsets(FRAMES)
+COMPRESSIONS = ["none", "gzip", "zlib", "xz", "zstd"]
+
+
+def in_memory(*shards: bytes, policy: Policy | None = None) -> Records:
+    opened = [Shard(MemoryReader(data, name=f"s{number}")) for number, data in enumerate(shards)]
+    return Records(opened, policy or Policy())
+
+
+def pack(records: list[bytes], compression: Any) -> bytes:
+    target = MemoryWriter()
+    writer = ShardWriter(target, compression=compression)
+    writer.write(write_frames(records))
+    writer.commit()
+    assert target.data is not None
+    return target.data
+
+
+@pytest.fixture
+def on_disk(tmp_path: Path) -> Iterator[Any]:
+    opened: list[Shard] = []
+
+    def make(*parts: tuple[int, int, str], has_index: bool = False) -> Records:
+        shards = []
+        for number, (start, stop, compression) in enumerate(parts):
+            path = tmp_path / f"s{number}"
+            path.write_bytes(pack(RECORDS[start:stop], compression))
+            if has_index:
+                save_index(str(path))
+            shards.append(Shard.open(str(path)))
+        opened.extend(shards)
+        return Records(shards, Policy())
+
+    yield make
+    for shard in opened:
+        shard.close()
+
+
+MIXED = (
+    (0, 7, "none"),
+    (7, 7, "none"),
+    (7, 20, "gzip"),
+    (20, 21, "zlib"),
+    (21, 21, "xz"),
+    (21, 50, "xz"),
+    (50, 60, "zstd"),
+)
+
+
+@pytest.mark.parametrize("has_index", [False, True])
+@pytest.mark.parametrize("parts", [((0, 60, c),) for c in COMPRESSIONS] + [MIXED])
+def test_records_by_number_equal_records_in_order(on_disk: Any, parts: Any, has_index: bool) -> None:
+    records = on_disk(*parts, has_index=has_index)
+    assert list(records) == RECORDS
+    assert len(records) == 60
+    assert [records[number] for number in range(60)] == RECORDS
+    assert [records[-number - 1] for number in range(60)] == RECORDS[::-1]
+    assert records[50:5:-3] == RECORDS[50:5:-3]
+    assert records[:] == RECORDS
+    assert records.pick([59, 0, 7, 7]) == [RECORDS[59], RECORDS[0], RECORDS[7], RECORDS[7]]
+    assert records[np.int64(3)] == RECORDS[3]
+
+
+@pytest.mark.parametrize("number", [60, -61, 1 << 62])
+def test_number_that_is_not_there_raises(number: int) -> None:
+    records = in_memory(FRAMES)
+    for _ in range(2):  # the second time the shard is open
+        with pytest.raises(IndexError, match=f"record {number} of 60"):
+            records[number]
+        assert records[0] == RECORDS[0]
+
+
+@pytest.mark.parametrize("number", [1.0, "1", None, [1, 2]])
+def test_number_of_another_type_raises(number: Any) -> None:
+    records = in_memory(FRAMES)
+    assert records[0] == RECORDS[0]
+    with pytest.raises(TypeError, match="expected a number"):
+        records[number]
+
+
+def test_no_records_are_an_empty_sequence() -> None:
+    for records in (in_memory(b""), in_memory(b"", b"")):
+        assert len(records) == 0
+        assert list(records) == []
+        assert records[:] == []
+        with pytest.raises(IndexError, match="record 0 of 0"):
+            records[0]
+
+
+def test_damage_is_found_when_its_record_is_picked() -> None:
+    records = in_memory(FRAMES, flip(FRAMES, OFFSETS[9] + 12))
+    assert records[60 + 8] == RECORDS[8]
+    with pytest.raises(
+        CorruptRecordError, match=rf"payload checksum mismatch, .* - at s1, record 9, byte {OFFSETS[9]}\n"
+    ):
+        records[60 + 9]
+
+
+def test_damage_that_is_not_looked_for_is_not_found() -> None:
+    assert len(in_memory(flip(FRAMES, OFFSETS[9] + 12), policy=Policy("none"))[9]) == len(RECORDS[9])
+
+
+def test_skipped_damage_has_no_number() -> None:
+    policy = Policy("all", "skip")
+    data = flip(splice(FRAMES, OFFSETS[30], OFFSETS[30], b"\xfe" * 99), OFFSETS[9] + 12)
+    records = in_memory(data, policy=policy)
+    assert records[:] == list(records) == RECORDS[:9] + RECORDS[10:]
+    assert len(policy.findings) == 2
+
+
+@pytest.mark.parametrize("parts", [((0, 60, "none"),), ((0, 60, "gzip"),), MIXED])
+def test_eight_threads_pick_what_one_does(on_disk: Any, parts: Any) -> None:
+    records = on_disk(*parts)
+    failures: list[object] = []
+
+    def pick(seed: int) -> None:
+        for number in np.random.default_rng(seed).integers(0, 60, 200).tolist():
+            if records[number] != RECORDS[number]:
+                failures.append(number)
+
+    threads = [threading.Thread(target=pick, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_more_shards_than_stay_open_are_read(on_disk: Any, monkeypatch: pytest.MonkeyPatch, compression: str) -> None:
+    monkeypatch.setattr(access, "_MAX_OPEN_SHARDS", 2)
+    records = on_disk(*[(start, start + 6, compression) for start in range(0, 60, 6)])
+    failures: list[object] = []
+
+    def pick(seed: int) -> None:
+        try:
+            for number in np.random.default_rng(seed).integers(0, 60, 100).tolist():
+                if records[number] != RECORDS[number]:
+                    failures.append(number)
+        except TfrkitError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=pick, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_shards_do_not_stay_open_as_files(on_disk: Any) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    records = on_disk(*[(start % 60, start % 60 + 1, "none") for start in range(60)])
+    assert len(records) == 60
+    assert len(list(records)) == 60
+    assert len(os.listdir("/proc/self/fd")) - before < 20
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+@pytest.mark.parametrize("nbytes", [0, 20])
+def test_file_that_shrinks_between_picks_raises(on_disk: Any, tmp_path: Path, compression: str, nbytes: int) -> None:
+    records = on_disk((0, 60, compression))
+    assert records[0] == RECORDS[0]
+    os.truncate(tmp_path / "s0", nbytes)
+    if compression == "none":
+        with pytest.raises(StorageError, match="the file became shorter|changed since it was opened"):
+            records[59]
+    else:  # what was inflated before may still be known
+        try:
+            assert records[59] == RECORDS[59]
+        except StorageError as error:
+            assert "shorter" in str(error) or "changed" in str(error)
+
+
+def test_index_removed_after_counting_is_no_loss(on_disk: Any, tmp_path: Path) -> None:
+    records = on_disk((0, 60, "none"), has_index=True)
+    assert len(records) == 60
+    (tmp_path / "_index" / "s0.tfidx").unlink()
+    assert records[59] == RECORDS[59]

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from pathlib import Path
+
+import pytest
+
+from tfrkit.container.shards import Shard, find_shards, looks_like_shard
+from tfrkit.errors import NotATFRecordError, StorageError
+from tfrkit.storage.local import LocalReader
+from tfrkit.storage.memory import MemoryReader
+from tfrkit.testing.corruption import flip
+from tfrkit.testing.reference import write_frames
+
+FRAMES = write_frames([b"abc" * 10, b"", b"xyz"])
+
+
+def open_shard(data: bytes) -> Shard:
+    return Shard(MemoryReader(data, name="train.tfrecord"))
+
+
+def fill(folder: Path, *names: str, data: bytes = FRAMES) -> list[str]:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return [str(folder / name) for name in names]
+
+
+# --- one shard ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "compression"),
+    [
+        (FRAMES, "none"),
+        (b"", "none"),
+        (gzip.compress(FRAMES), "gzip"),
+        (gzip.compress(b""), "gzip"),
+        (zlib.compress(FRAMES), "zlib"),
+        (gzip.compress(FRAMES[:46]) + gzip.compress(FRAMES[46:]), "gzip"),
+    ],
+)
+def test_compression_is_found_from_the_bytes(data: bytes, compression: str) -> None:
+    shard = open_shard(data)
+    assert shard.compression == compression
+    assert shard.nbytes == len(data)
+    assert shard.name == "train.tfrecord"
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"<!DOCTYPE html><html></html>", "HTML"),
+        (b'{"a": 1}', "JSON"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n", "Git LFS"),
+        (b"\x03\0\0\0\0\0\0\0\x11\x82\x93", "got 11 bytes, fewer than the 16 of an empty record"),
+        (bytes(range(1, 200)), "no frame starts at byte 0"),
+        (gzip.compress(b"<html></html>"), "gzip of"),
+    ],
+)
+def test_foreign_file_says_what_it_seems_to_be(data: bytes, what: str) -> None:
+    with pytest.raises(NotATFRecordError, match=rf"expected a TFRecord, .*({what}).* - at train.tfrecord"):
+        open_shard(data)
+
+
+@pytest.mark.parametrize("offset", [0, 8, 11])
+def test_damaged_first_header_is_still_a_tfrecord(offset: int) -> None:
+    assert open_shard(flip(FRAMES, offset)).compression == "none"
+
+
+def test_pipe_gives_again_what_was_looked_at(tmp_path: Path) -> None:
+    source, target = os.pipe()
+    os.write(target, FRAMES)
+    os.close(target)
+    try:
+        shard = Shard(LocalReader(f"/dev/fd/{source}"))
+        assert shard.nbytes is None
+        assert shard.reader.span() is None
+        assert shard.reader.read(5) + shard.reader.read(1000) + shard.reader.read(1000) == FRAMES
+        with pytest.raises(StorageError, match="expected a file, got a pipe"):
+            shard.reader.read_at(0, 1)
+        shard.close()
+    finally:
+        os.close(source)
+
+
+# --- many ---------------------------------------------------------------------------------------------
+
+
+def test_folder_gives_its_shards_sorted(tmp_path: Path) -> None:
+    paths = fill(tmp_path, "b.tfrecord", "a.tfrecord", "deep/c.tfrecord-00000-of-00001")
+    assert find_shards(tmp_path) == sorted(paths)
+    assert find_shards(str(tmp_path)) == sorted(paths)
+
+
+def test_folder_passes_over_what_is_no_shard(tmp_path: Path) -> None:
+    (shard,) = fill(tmp_path, "a.tfrecord")
+    fill(tmp_path, "features.json", "readme.txt", data=b"{}")
+    fill(tmp_path, "_index/a.tfrecord.tfidx", ".a.tfrecord.tmp", "a.tfrecord.idx", data=b"0 46\n")
+    assert find_shards(tmp_path) == [shard]
+
+
+def test_folder_finds_a_shard_by_content(tmp_path: Path) -> None:
+    paths = fill(tmp_path, "plain.data") + fill(tmp_path, "zipped.gz", data=gzip.compress(FRAMES))
+    fill(tmp_path, "other.gz", data=gzip.compress(b"hello, this is no frame"))
+    fill(tmp_path, "nothing.data", data=b"")
+    assert find_shards(tmp_path) == paths
+
+
+def test_empty_file_named_like_a_shard_is_one(tmp_path: Path) -> None:
+    (path,) = fill(tmp_path, "a.tfrecord", data=b"")
+    assert looks_like_shard(path)
+    assert find_shards(tmp_path) == [path]
+
+
+def test_folder_without_shards_raises(tmp_path: Path) -> None:
+    fill(tmp_path, "readme.txt", data=b"hello")
+    with pytest.raises(StorageError, match="found no TFRecord in this folder - at "):
+        find_shards(tmp_path)
+
+
+def test_list_keeps_its_order(tmp_path: Path) -> None:
+    a, b = fill(tmp_path, "a.tfrecord", "b.tfrecord")
+    assert find_shards([b, a]) == [b, a]
+    assert find_shards(path for path in (b, Path(a))) == [b, a]
+
+
+def test_glob_is_sorted(tmp_path: Path) -> None:
+    fill(tmp_path, "t-2", "t-10", "t-1")
+    assert [os.path.basename(path) for path in find_shards(f"{tmp_path}/t-*")] == ["t-1", "t-10", "t-2"]
+
+
+def test_glob_does_not_stumble_over_an_index_folder(tmp_path: Path) -> None:
+    (shard,) = fill(tmp_path, "a.tfrecord")
+    fill(tmp_path, "_index/a.tfrecord.tfidx", data=b"TFRKIDX\n")
+    assert find_shards(f"{tmp_path}/*") == [shard]
+
+
+def test_name_with_glob_characters_that_exists_is_taken_literally(tmp_path: Path) -> None:
+    (path,) = fill(tmp_path, "a[1]*.tfrecord")
+    assert find_shards(path) == [path]
+
+
+@pytest.mark.parametrize(("address", "message"), [("nope*", "no file matches"), ("nope", "no such file or directory")])
+def test_address_of_nothing_raises(tmp_path: Path, address: str, message: str) -> None:
+    with pytest.raises(StorageError, match=message):
+        find_shards(str(tmp_path / address))
+
+
+def test_empty_list_raises() -> None:
+    with pytest.raises(StorageError, match="expected at least one path, got an empty list"):
+        find_shards([])
+
+
+@pytest.mark.parametrize("address", [None, 3])
+def test_address_of_another_type_raises(address: object) -> None:
+    with pytest.raises(TypeError, match="expected a path"):
+        find_shards(address)  # type: ignore[arg-type]

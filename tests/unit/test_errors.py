@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+
+import pytest
+
+from tfrkit import errors
+from tfrkit.errors import CorruptRecordError, TfrkitError
+
+ALL = [item for _, item in inspect.getmembers(errors, inspect.isclass) if issubclass(item, TfrkitError)]
+
+
+def test_tree_is_the_documented_one() -> None:
+    parents = {item.__name__: item.__base__.__name__ for item in ALL if item is not TfrkitError}
+    assert parents == {
+        "StorageError": "TfrkitError",
+        "ContainerError": "TfrkitError",
+        "CorruptRecordError": "ContainerError",
+        "TruncatedShardError": "ContainerError",
+        "NotATFRecordError": "ContainerError",
+        "StaleIndexError": "ContainerError",
+        "CompressionError": "ContainerError",
+        "CodecError": "TfrkitError",
+        "WireError": "CodecError",
+        "FeatureKindError": "CodecError",
+        "SchemaError": "TfrkitError",
+        "MissingFeatureError": "SchemaError",
+        "ShapeError": "SchemaError",
+        "SourceError": "TfrkitError",
+        "QueryError": "TfrkitError",
+    }
+    assert all(name in (errors.__doc__ or "") for name in parents)
+
+
+@pytest.mark.parametrize(
+    ("facts", "text"),
+    [
+        ({}, "what"),
+        ({"shard": "s"}, "what - at s"),
+        ({"shard": "s", "record": 0}, "what - at s, record 0"),
+        ({"shard": "s", "record": 3, "offset": 0}, "what - at s, record 3, byte 0"),
+        ({"offset": 7}, "what - at byte 7"),
+        ({"shard": "s", "hint": "do this"}, "what - at s\n  do this"),
+        ({"hint": "do this"}, "what\n  do this"),
+    ],
+)
+def test_message_reads_what_where_next_step(facts: dict[str, object], text: str) -> None:
+    assert str(TfrkitError("what", **facts)) == text  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_error_survives_pickle_and_copy(kind: type[TfrkitError]) -> None:
+    error = kind("what", shard="s", record=1, offset=2, hint="do this")
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+        assert type(again) is kind
+        assert str(again) == str(error)
+        assert (again.what, again.shard, again.record, again.offset, again.hint) == ("what", "s", 1, 2, "do this")
+
+
+def test_fact_set_later_is_in_the_message() -> None:
+    error = CorruptRecordError("what", shard="s")
+    error.record = 5
+    assert str(error) == "what - at s, record 5"
