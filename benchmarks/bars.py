@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 NAMES = {
-    "tfrkit": "tfrkit", "tensorflow": "TensorFlow", "native": "C loop", "tfr-reader": "tfr-reader",
-    "tfrecord": "vahidk/tfrecord", "bagz": "bagz", "array_record": "array_record",
+    "tfrkit": "tfrkit",
+    "tensorflow": "TensorFlow",
+    "native": "C loop",
+    "tfr-reader": "tfr-reader",
+    "tfrecord": "vahidk/tfrecord",
+    "bagz": "bagz",
+    "array_record": "array_record",
 }
 
 
@@ -48,14 +53,30 @@ def tf(at_least: float) -> Bar:
 
 
 ROWS = (
-    Row("records_small", "1M records of 200 bytes → Python bytes", "small.tfrecord", (tf(3),), beside=("tensorflow", "tfrecord")),
+    Row(
+        "records_small",
+        "1M records of 200 bytes → Python bytes",
+        "small.tfrecord",
+        (tf(3),),
+        beside=("tensorflow", "tfrecord"),
+    ),
     Row("verify_small", "the same, verify only", "small.tfrecord", (Bar("native", 0.7),), beside=("native",)),
-    Row("records_large", "20k records of 100 KB → Python, every byte checked", "images.tfrecord",
-        (tf(2.5), Bar("native", 0.85)), beside=("tensorflow", "native", "tfrecord")),
+    Row(
+        "records_large",
+        "20k records of 100 KB → Python, every byte checked",
+        "images.tfrecord",
+        (tf(2.5), Bar("native", 0.85)),
+        beside=("tensorflow", "native", "tfrecord"),
+    ),
     Row("columns_tabular", "1M Examples of 22 scalars → NumPy columns, batch 1024", "tabular.tfrecord", (tf(10),)),
     Row("columns_tabular", "the same, 2 threads", "tabular.tfrecord", (tf(12),), threads=2),
-    Row("columns_images", "20k image Examples of 100 KB → columns", "images.tfrecord",
-        (tf(5), Bar("tfr-reader", 1)), beside=("tensorflow", "tfr-reader")),
+    Row(
+        "columns_images",
+        "20k image Examples of 100 KB → columns",
+        "images.tfrecord",
+        (tf(5), Bar("tfr-reader", 1)),
+        beside=("tensorflow", "tfr-reader"),
+    ),
     Row("columns_images", "the same, 2 threads", "images.tfrecord", threads=2),
     Row("columns_tokens", "200k Examples of 1..512 tokens → Ragged", "tokens.tfrecord", (tf(6),)),
     Row("columns_tokens", "the same, 2 threads", "tokens.tfrecord", threads=2),
@@ -69,8 +90,21 @@ ROWS = (
     Row("columns_zlib", "zlib, 200k Examples: read and parse", "packed.tfrecord", (tf(4),)),
     Row("write_gzip", "gzip write, size within 1 % of TensorFlow's", "packed.tfrecord", (tf(2),)),
     Row("write_gzip_fast", "gzip write, level fast", "packed.tfrecord", (tf(8),)),
-    Row("random_small", "100k picks one at a time, 200-byte records", "small.tfrecord",
-        (Bar("tfr-reader", 5), Bar("bagz", 1)), beside=("tfr-reader", "bagz", "array_record")),
-    Row("random_large", "100k picks one at a time, 100 KB records", "images.tfrecord", (Bar("tfr-reader", 1),), beside=("tfr-reader", "bagz", "array_record")),
-    Row("random_large_unchecked", 'the same with verify="none"', "images.tfrecord", (Bar("bagz", 1),), beside=("bagz",)),
+    Row(
+        "random_small",
+        "100k picks one at a time, 200-byte records",
+        "small.tfrecord",
+        (Bar("tfr-reader", 5), Bar("bagz", 1)),
+        beside=("tfr-reader", "bagz", "array_record"),
+    ),
+    Row(
+        "random_large",
+        "100k picks one at a time, 100 KB records",
+        "images.tfrecord",
+        (Bar("tfr-reader", 1),),
+        beside=("tfr-reader", "bagz", "array_record"),
+    ),
+    Row(
+        "random_large_unchecked", 'the same with verify="none"', "images.tfrecord", (Bar("bagz", 1),), beside=("bagz",)
+    ),
 )

@@ -88,8 +88,10 @@ def measure_index(path: Path, folder: Path) -> str:
     with tfr.open(link) as ds:
         num_records = len(ds)
     size = path.stat().st_size
-    return (f"{index.stat().st_size:,} bytes for {num_records:,} records ({index.stat().st_size / num_records:.3f} bytes "
-            f"a record), made in {min(seconds):.3f} s ({size / min(seconds) / 1e9:.1f} GB/s of the file)")
+    return (
+        f"{index.stat().st_size:,} bytes for {num_records:,} records ({index.stat().st_size / num_records:.3f} bytes "
+        f"a record), made in {min(seconds):.3f} s ({size / min(seconds) / 1e9:.1f} GB/s of the file)"
+    )
 
 
 def measure_installed() -> dict[str, float]:
@@ -110,7 +112,10 @@ def measure_installed() -> dict[str, float]:
 
 def size_of(folder: Path) -> float:
     """Return the megabytes of a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts) / 1e6
+    return (
+        sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+        / 1e6
+    )
 
 
 def size_of_distribution(name: str) -> float:

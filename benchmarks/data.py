@@ -38,8 +38,9 @@ class Sizes:
     picks: int  # random accesses
 
 
-FULL = Sizes(small=1_000_000, images=20_000, tabular=1_000_000, packed=200_000, tokens=200_000, sequences=50_000,
-             picks=100_000)
+FULL = Sizes(
+    small=1_000_000, images=20_000, tabular=1_000_000, packed=200_000, tokens=200_000, sequences=50_000, picks=100_000
+)
 QUICK = Sizes(small=20_000, images=100, tabular=10_000, packed=4_000, tokens=2_000, sequences=1_000, picks=1_000)
 
 

@@ -20,7 +20,7 @@ def describe(peers: tuple[str, ...]) -> dict[str, Any]:
             versions[package] = None
     return {
         "machine": f"{processor_name()}, {os.cpu_count()} cores, {memory_gib()} GiB, {platform.system()} "
-                   f"{platform.release().partition('-')[0]}",
+        f"{platform.release().partition('-')[0]}",
         "date": datetime.date.today().isoformat(),
         "versions": versions,
     }

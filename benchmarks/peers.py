@@ -37,7 +37,10 @@ def version_of(peer: str) -> str | None:
 def make_works(peer: str, root: Path, out: Path) -> dict[str, Work]:
     """Return what a peer does here, by the name of the work."""
     makers = {
-        "tfr-reader": make_tfr_reader, "tfrecord": make_vahidk, "bagz": make_bagz, "array_record": make_array_record,
+        "tfr-reader": make_tfr_reader,
+        "tfrecord": make_vahidk,
+        "bagz": make_bagz,
+        "array_record": make_array_record,
     }
     return makers[peer](root)
 
@@ -159,7 +162,7 @@ def make_bagz(root: Path) -> dict[str, Work]:
 
 
 def make_array_record(root: Path) -> dict[str, Work]:
-    """ArrayRecord with one record a chunk, uncompressed, and the reader options its documents give for random access."""
+    """ArrayRecord with one record a chunk, uncompressed, and the reader options it documents for random access."""
     from array_record.python.array_record_module import ArrayRecordReader, ArrayRecordWriter
 
     sizes = data.sizes_of(root)

@@ -35,9 +35,9 @@ def to_markdown(measured: list[Measured], costs: dict[str, Any] | None, facts: d
         "",
         f"- Machine: {facts['machine']}.",
         f"- Versions: {versions}." + (f" Not installed: {', '.join(absent)}." if absent else ""),
-        "- Every row was checked for equal values on all sides before it was timed. Sides took turns in one run; speeds and",
-        "  ratios are of the shortest time of each. Page cache warm, checksums on where a side has them, one core each",
-        "  unless the row says 2 threads. TensorFlow and the peers are timed in the fastest of the ways in their file here.",
+        "- Every row was checked for equal values on all sides before it was timed. Sides took turns in one run;",
+        "  speeds and ratios are of the shortest time of each. Page cache warm, checksums on where a side has them,",
+        "  one core each unless the row says 2 threads. TensorFlow is timed in the fastest of its ways.",
         "",
         "| work | tfrkit | TensorFlow | others | ratio | bar | met | limited by |",
         "| --- | ---: | ---: | ---: | ---: | --- | --- | --- |",
@@ -56,8 +56,11 @@ def to_markdown(measured: list[Measured], costs: dict[str, Any] | None, facts: d
 
 def table_row(one: Measured) -> str:
     """Return one line of the table."""
-    others = [f"{NAMES[side]} {speed_text(one, timing)}" for side, timing in one.timings.items()
-              if side not in ("tfrkit", "tensorflow")]
+    others = [
+        f"{NAMES[side]} {speed_text(one, timing)}"
+        for side, timing in one.timings.items()
+        if side not in ("tfrkit", "tensorflow")
+    ]
     cells = [one.row.title]
     cells += [speed_text(one, one.timings[side]) if side in one.timings else "" for side in ("tfrkit", "tensorflow")]
     cells.append("<br>".join(others))
@@ -108,10 +111,10 @@ def sizes_text(sizes: dict[str, int]) -> str:
 def cost_lines(costs: dict[str, Any]) -> list[str]:
     """Return memory and disk figures."""
     lines = [
-        "Peak memory of a process that passes over a file once. Linux counts pages of a mapped file as memory of the process,",
-        "although it can take them back at any time; \"own\" leaves them out.",
+        "Peak memory of a process that passes over a file once. Linux counts pages of a mapped file as memory of the",
+        "process, although it can take them back at any time; own memory leaves them out.",
         "",
-        "| pass | file | after import | peak | own |",
+        "| pass | file | after import | peak | own memory |",
         "| --- | ---: | ---: | ---: | ---: |",
     ]
     for one in costs["memory"]:

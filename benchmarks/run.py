@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import cost
-import data
 import machine
 import report
 from bars import ROWS, Row
@@ -50,8 +48,14 @@ def main() -> None:
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else options.cache) as folder:
         for threads in sorted({row.threads for row in rows}):
-            measured += run_rows([row for row in rows if row.threads == threads], sides, root, Path(folder), facts,
-                                 rounds=2 if options.quick else options.rounds)
+            measured += run_rows(
+                [row for row in rows if row.threads == threads],
+                sides,
+                root,
+                Path(folder),
+                facts,
+                rounds=2 if options.quick else options.rounds,
+            )
     costs = None if options.only or "tfrkit" not in sides else cost.measure(root)
     if costs:
         print(json.dumps(costs), flush=True)
@@ -80,8 +84,9 @@ def run_rows(
     workers = {side: Worker(side, threads=threads, root=root, out=out) for side in sides if side in wanted}
     measured = []
     for row in rows:
-        present = [workers[side] for side in ("tfrkit", *row.beside)
-                   if side in workers and row.work in workers[side].ways]
+        present = [
+            workers[side] for side in ("tfrkit", *row.beside) if side in workers and row.work in workers[side].ways
+        ]
         if not present:
             continue
         sizes = check_equal(present, row.work, workers.get("tensorflow"))
@@ -112,8 +117,9 @@ def check_equal(workers: list[Worker], work: str, reader: Worker | None) -> dict
     first = next(iter(digests), None)
     for side, digest in digests.items():
         if digest != digests[first]:
-            differing = sorted(name for name in digest.keys() | digests[first].keys()
-                               if digest.get(name) != digests[first].get(name))
+            differing = sorted(
+                name for name in digest.keys() | digests[first].keys() if digest.get(name) != digests[first].get(name)
+            )
             raise SystemExit(f"{work}: {side} and {first} read different values in {differing}")
     return sizes
 
@@ -122,11 +128,20 @@ def json_row(row: Row, timing: Timing, nbytes: int, facts: dict[str, Any]) -> di
     """Return one measurement as a flat JSON object."""
     records = timing.records
     return {
-        "name": row.name, "side": timing.side, "way": timing.way, "threads": row.threads, "bytes": nbytes,
-        "records": records, "seconds": round(timing.best, 6), "median_seconds": round(timing.median, 6),
+        "name": row.name,
+        "side": timing.side,
+        "way": timing.way,
+        "threads": row.threads,
+        "bytes": nbytes,
+        "records": records,
+        "seconds": round(timing.best, 6),
+        "median_seconds": round(timing.median, 6),
         "cpu_seconds": round(min(timing.cpu_seconds), 6),
-        "rounds": len(timing.seconds), "MB/s": round(nbytes / timing.best / 1e6, 1),
-        "records/s": round(timing.rate), "machine": facts["machine"], "versions": facts["versions"],
+        "rounds": len(timing.seconds),
+        "MB/s": round(nbytes / timing.best / 1e6, 1),
+        "records/s": round(timing.rate),
+        "machine": facts["machine"],
+        "versions": facts["versions"],
     }
 
 

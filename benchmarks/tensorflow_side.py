@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import data
-import numpy as np
 import tensorflow as tf
 from work import BATCH, IMAGE_BATCH, Digest, Work, digest_strings, drain
 
@@ -99,7 +98,9 @@ def record_ways(path: str, count: int) -> dict[str, Callable[[], int]]:
     # A compressed scan may leave its records in tensors; the plain one is asked for Python bytes.
     as_bytes = not compression_of(path)
     for name, buffer in BUFFERS.items():
-        ways[f"TFRecordDataset.batch, {name}"] = partial(by_batches, open_records(path, buffer=buffer).batch(batch), as_bytes)
+        ways[f"TFRecordDataset.batch, {name}"] = partial(
+            by_batches, open_records(path, buffer=buffer).batch(batch), as_bytes
+        )
     return ways
 
 
@@ -137,9 +138,7 @@ def token_specs() -> dict[str, Any]:
     }
 
 
-def parse_ways(
-    path: str, specs: dict[str, Any], batch: int, count: int, threads: int
-) -> dict[str, Callable[[], int]]:
+def parse_ways(path: str, specs: dict[str, Any], batch: int, count: int, threads: int) -> dict[str, Callable[[], int]]:
     """Return the ways to parse a file of Examples batch by batch."""
 
     def by_map(spec: dict[str, Any], buffer: int | None, parallel: int | None, size: int) -> tf.data.Dataset:
@@ -221,9 +220,7 @@ def sequence_specs() -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         "position": tf.io.FixedLenSequenceFeature([4], tf.float32),
         "word": tf.io.FixedLenSequenceFeature([], tf.string),
     }
-    ragged = {
-        name: tf.io.RaggedFeature(feature.dtype, row_splits_dtype=tf.int64) for name, feature in fixed.items()
-    }
+    ragged = {name: tf.io.RaggedFeature(feature.dtype, row_splits_dtype=tf.int64) for name, feature in fixed.items()}
     return context, {"FixedLenSequenceFeature": fixed, "RaggedFeature": ragged}
 
 
@@ -234,7 +231,8 @@ def sequence_ways(path: str, count: int, threads: int) -> dict[str, Callable[[],
     def by_map(spec: dict[str, Any], buffer: int | None, parallel: int | None, size: int) -> tf.data.Dataset:
         records = open_records(path, buffer=buffer).batch(size)
         parsed = records.map(
-            lambda batch: tf.io.parse_sequence_example(batch, context, spec), num_parallel_calls=parallel)
+            lambda batch: tf.io.parse_sequence_example(batch, context, spec), num_parallel_calls=parallel
+        )
         return parsed.prefetch(2) if parallel else parsed
 
     ways: dict[str, Callable[[], int]] = {}
@@ -293,5 +291,3 @@ def write_gzip(root: Path, path: Path) -> int:
         for payload in _kept["payloads"]:
             writer.write(payload)
     return len(_kept["payloads"])
-
-

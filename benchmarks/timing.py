@@ -48,15 +48,29 @@ class Worker:
         self.side = side
         self.threads = threads
         self._process = subprocess.Popen(
-            [sys.executable, str(HERE / "worker.py"), "--side", side, "--threads", str(threads), "--root", str(root),
-             "--out", str(out)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+            [
+                sys.executable,
+                str(HERE / "worker.py"),
+                "--side",
+                side,
+                "--threads",
+                str(threads),
+                "--root",
+                str(root),
+                "--out",
+                str(out),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
         )
         self.ways: dict[str, list[str]] = self.ask({"do": "list"})["works"]
 
     def ask(self, command: dict[str, Any]) -> dict[str, Any]:
         """Send a command and wait for its answer."""
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(command) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()

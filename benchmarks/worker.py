@@ -41,7 +41,7 @@ def main() -> None:
     for line in sys.stdin:
         try:
             answer = obey(json.loads(line), works, module)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the parent tells the user and ends the run
             answer = {"error": f"{type(error).__name__}: {error}"}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()

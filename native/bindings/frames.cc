@@ -138,6 +138,33 @@ nb::tuple ReadFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t 
   return nb::make_tuple(records, run.next, ToPython(run.fault, run.resume));
 }
 
+// The same as views into `data`, which stays alive with them: no byte is copied.
+nb::tuple ViewFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames, uint64_t max_nbytes,
+                       std::string_view verify) {
+  const Buffer buffer(data);
+  const ByteView span = buffer.until(stop);
+  CheckStart(span, start);
+  const Verify mode = ToVerify(verify);
+  std::vector<ByteView> payloads;
+  BatchRun run;
+  {
+    nb::gil_scoped_release release;
+    run = FeedFrames(span, start, max_frames, max_nbytes, mode, [&](ByteView payload) {
+      payloads.push_back(payload);
+      return Fault{};
+    });
+  }
+  const nb::object whole = nb::steal(PyMemoryView_FromObject(data.ptr()));
+  if (!whole.is_valid()) nb::raise_python_error();
+  nb::list views;
+  for (const ByteView payload : payloads) {
+    const Py_ssize_t first = payload.empty() ? 0 : payload.data() - span.data();
+    const nb::object range = nb::steal(PySlice_New(nb::int_(first).ptr(), nb::int_(first + payload.size()).ptr(), nullptr));
+    views.append(nb::steal(PyObject_GetItem(whole.ptr(), range.ptr())));
+  }
+  return nb::make_tuple(views, run.next, ToPython(run.fault, run.resume));
+}
+
 nb::tuple ReadFramesAtPy(nb::handle data, const Offsets& offsets, std::string_view verify) {
   const Buffer buffer(data);
   const ByteView span = buffer.bytes();
@@ -229,6 +256,10 @@ void BindFrames(nb::module_& m) {
   m.def("read_frames", &ReadFramesPy, nb::arg("data"), nb::arg("start"), nb::arg("stop"), nb::arg("max_frames"),
         nb::arg("max_nbytes"), nb::arg("verify"), "Records of a run of frames: (list of bytes, next, Fault or None).",
            nb::sig("def read_frames(data: object, start: int, stop: int, max_frames: int, max_nbytes: int, verify: str) -> tuple[list[bytes], int, Fault | None]"));
+  m.def("view_frames", &ViewFramesPy, nb::arg("data"), nb::arg("start"), nb::arg("stop"), nb::arg("max_frames"),
+        nb::arg("max_nbytes"), nb::arg("verify"), "Views of a run of records: (list of memoryview, next, Fault or None).",
+        nb::sig("def view_frames(data: object, start: int, stop: int, max_frames: int, max_nbytes: int, verify: str) "
+                "-> tuple[list[memoryview], int, Fault | None]"));
   m.def("read_frames_at", &ReadFramesAtPy, nb::arg("data"), nb::arg("offsets"), nb::arg("verify"),
         "Records of the frames at `offsets`: (list of bytes, Fault or None).",
            nb::sig("def read_frames_at(data: object, offsets: numpy.typing.NDArray[numpy.uint64], verify: str) -> tuple[list[bytes], Fault | None]"));

@@ -54,6 +54,9 @@ def find_next_frame(data: object, start: int, stop: int, is_final: bool) -> tupl
 def read_frames(data: object, start: int, stop: int, max_frames: int, max_nbytes: int, verify: str) -> tuple[list[bytes], int, Fault | None]:
     """Records of a run of frames: (list of bytes, next, Fault or None)."""
 
+def view_frames(data: object, start: int, stop: int, max_frames: int, max_nbytes: int, verify: str) -> tuple[list[memoryview], int, Fault | None]:
+    """Views of a run of records: (list of memoryview, next, Fault or None)."""
+
 def read_frames_at(data: object, offsets: numpy.typing.NDArray[numpy.uint64], verify: str) -> tuple[list[bytes], Fault | None]:
     """Records of the frames at `offsets`: (list of bytes, Fault or None)."""
 

@@ -23,6 +23,7 @@ from tfrkit._core import (
     read_frames,
     read_frames_at,
     read_strict_tensor,
+    view_frames,
 )
 
 __all__ = [
@@ -46,4 +47,5 @@ __all__ = [
     "read_frames",
     "read_frames_at",
     "read_strict_tensor",
+    "view_frames",
 ]

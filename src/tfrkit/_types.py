@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 Record = bytes
 """Payload bytes of one frame."""
@@ -19,6 +18,6 @@ Verify = Literal["all", "lengths", "none"]
 OnError = Literal["raise", "skip"]
 """What a reader does at damage."""
 
-Int64Array = npt.NDArray[np.int64]
-UInt64Array = npt.NDArray[np.uint64]
-UInt8Array = npt.NDArray[np.uint8]
+Int64Array = np.ndarray[Any, np.dtype[np.int64]]
+UInt64Array = np.ndarray[Any, np.dtype[np.uint64]]
+UInt8Array = np.ndarray[Any, np.dtype[np.uint8]]

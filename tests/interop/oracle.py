@@ -1,7 +1,7 @@
 """TensorFlow and protobuf as the oracle: random messages, and one plain form for what every side reads.
 
-The plain form of a feature is ``(kind, values)`` with kind "int64", "float", "bytes" or None (no list is set), floats as
-the bits of their float32, so that -0.0, infinities and NaN compare. The plain form of a row is a dict of these; of a
+The plain form of a feature is ``(kind, values)`` with kind "int64", "float", "bytes" or None (no list is set), floats
+as the bits of their float32, so that -0.0, infinities and NaN compare. The plain form of a row is a dict of these; of a
 SequenceExample, a pair of a row and a dict of lists of features.
 """
 

@@ -15,7 +15,7 @@ from tfrkit._types import Record
 from tfrkit.container.faults import fault_to_error
 from tfrkit.container.index import ShardIndex
 from tfrkit.container.locate import load_frames, scan_frames_once
-from tfrkit.container.records import Policy, read_records
+from tfrkit.container.records import Policy, read_records, view_records
 from tfrkit.container.seekable import SeekableInflate
 from tfrkit.container.shards import Shard
 from tfrkit.errors import StorageError
@@ -97,7 +97,19 @@ class Records(Sequence[Record]):
         policy = self._policy.for_one_pass()
         return chain.from_iterable(chain.from_iterable(read_records(shard, policy) for shard in self._shards))
 
+    def views(self) -> Iterator[memoryview]:
+        """The records in file order, without a copy: read-only views, valid as long as they are kept.
+
+        A view is of the mapped file itself: do not shorten the file while views of it live.
+        """
+        policy = self._policy.for_one_pass()
+        return chain.from_iterable(chain.from_iterable(view_records(shard, policy) for shard in self._shards))
+
     def __len__(self) -> int:
+        for shard in self._shards:
+            if shard.nbytes is None:
+                # A TypeError, which list() takes for "cannot be told" and then iterates.
+                raise TypeError(f"the records of a pipe can be counted only by reading it - at {shard.name}")
         return self._find_starts()[-1]
 
     @overload

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from tfrkit import _native
 from tfrkit.codec.decode import Batch, Decoder
@@ -14,6 +14,9 @@ from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import TfrkitError
 from tfrkit.storage.base import ByteSource
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 SizedBatch = tuple[Batch, int]
 """A batch and its number of rows, which a batch of no features does not tell."""
@@ -113,6 +116,8 @@ def _cut_batches(shards: Sequence[Shard], policy: Policy, batch_size: int) -> It
 def _read_threaded(
     shards: Sequence[Shard], decoder: Decoder, policy: Policy, batch_size: int, threads: int
 ) -> Iterator[SizedBatch]:
+    from concurrent.futures import ThreadPoolExecutor  # only threaded readers pay for it
+
     builders: queue.SimpleQueue[_native.ColumnBuilder] = queue.SimpleQueue()
     for _ in range(threads + 1):
         builders.put(decoder.new_builder())

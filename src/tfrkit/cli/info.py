@@ -43,6 +43,8 @@ def print_text(result: dict[str, Any]) -> None:
     """A summary, the files where there are several, the features."""
     files, features = result["files"], result["features"]
     print_line(summarize(result))
+    for note in result["notes"]:
+        print_line(f"note: {note}")
     if len(files) > 1:
         print_line("")
         print_table(FILE_COLUMNS, map(to_file_cells, files[:MAX_FILES]), right=("bytes", "records"))

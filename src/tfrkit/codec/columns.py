@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from tfrkit._types import Int64Array, UInt8Array
 
@@ -39,9 +38,11 @@ class BytesColumn(Sequence[bytes]):
     @classmethod
     def from_values(cls, values: Iterable[bytes | str]) -> BytesColumn:
         """Join bytes (or str, as UTF-8) into one buffer."""
-        encoded = [v.encode() if isinstance(v, str) else v for v in values]
+        encoded: Sequence[Any] = values if isinstance(values, (list, tuple)) else list(values)
+        if set(map(type, encoded)) - {bytes}:
+            encoded = [v.encode() if isinstance(v, str) else v for v in encoded]
         offsets = np.zeros(len(encoded) + 1, np.int64)
-        np.cumsum([len(v) for v in encoded], out=offsets[1:])
+        np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), out=offsets[1:])
         return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
 
     def __len__(self) -> int:
@@ -83,7 +84,7 @@ class BytesColumn(Sequence[bytes]):
         """Size of each value in bytes."""
         return np.diff(self.offsets)
 
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: Any | None = None, copy: bool | None = None) -> np.ndarray[Any, np.dtype[Any]]:
         array = np.empty(len(self), object)
         array[:] = list(self)
         return array if dtype is None else array.astype(dtype)
@@ -112,7 +113,7 @@ class Ragged(Sequence[Any]):
         self.presence = presence
 
     @classmethod
-    def from_rows(cls, rows: Iterable[Any], dtype: npt.DTypeLike = np.int64) -> Ragged:
+    def from_rows(cls, rows: Iterable[Any], dtype: Any = np.int64) -> Ragged:
         """Join rows of numbers."""
         arrays = [np.asarray(row, dtype) for row in rows]
         splits = np.zeros(len(arrays) + 1, np.int64)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tfrkit import _native
 from tfrkit._types import Row
@@ -136,12 +135,12 @@ def _decode_arrays(name: str, spec: Spec, values: BytesColumn, splits: Any, pres
 
     Where some rows have none, a Ragged of no or one array a row.
     """
-    decode_one: Callable[[bytes], npt.NDArray[Any]] = decode_tensor
+    decode_one: Callable[[bytes], np.ndarray[Any, np.dtype[Any]]] = decode_tensor
     if spec.encoding != "tensor_proto":
         decode_one = _raw_decoder(name, spec)
     number = 0
 
-    def decode(value: bytes) -> npt.NDArray[Any]:
+    def decode(value: bytes) -> np.ndarray[Any, np.dtype[Any]]:
         nonlocal number
         try:
             array = decode_one(value)
@@ -161,7 +160,7 @@ def _decode_arrays(name: str, spec: Spec, values: BytesColumn, splits: Any, pres
     return Ragged([decode(value) for value in values], splits, presence)
 
 
-def _stack_raw(name: str, spec: Spec, values: BytesColumn) -> npt.NDArray[Any]:
+def _stack_raw(name: str, spec: Spec, values: BytesColumn) -> np.ndarray[Any, np.dtype[Any]]:
     dtype = np.dtype(spec.dtype)
     nbytes = dtype.itemsize * math.prod(size or 0 for size in spec.shape)
     wrong = np.flatnonzero(values.lengths != nbytes)
@@ -180,7 +179,7 @@ def _inner_dtype(spec: Spec) -> np.dtype[Any]:
     return tensor_dtype(DTYPE_NUMBERS[spec.dtype or ""]) or np.dtype(object)
 
 
-def _stack(name: str, spec: Spec, arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+def _stack(name: str, spec: Spec, arrays: list[np.ndarray[Any, np.dtype[Any]]]) -> np.ndarray[Any, np.dtype[Any]]:
     if not arrays:
         shape: Any = (0, *spec.shape)
         return np.empty(shape, _inner_dtype(spec))
@@ -194,12 +193,12 @@ def _stack(name: str, spec: Spec, arrays: list[npt.NDArray[Any]]) -> npt.NDArray
     return np.stack(arrays)
 
 
-def _raw_decoder(name: str, spec: Spec) -> Callable[[bytes], npt.NDArray[Any]]:
+def _raw_decoder(name: str, spec: Spec) -> Callable[[bytes], np.ndarray[Any, np.dtype[Any]]]:
     dtype = np.dtype(spec.dtype)
     unknown = spec.shape.count(None)
     shape = tuple(-1 if size is None else size for size in spec.shape)
 
-    def decode(value: bytes) -> npt.NDArray[Any]:
+    def decode(value: bytes) -> np.ndarray[Any, np.dtype[Any]]:
         if spec.encoding == "zlib":
             limit = max(1 << 20, len(value) * 1032)
             value = zlib.decompressobj().decompress(value, limit)
@@ -235,7 +234,11 @@ _MISSING: Any = object()
 def _row_values(column: Column, spec: Spec) -> list[Any]:
     """One value a row; _MISSING where the key is absent."""
     if isinstance(column, np.ndarray):
-        return column.tolist() if column.ndim == 1 and column.dtype != object else list(column)
+        # The dtype of a serialized scalar is part of its value, so it stays an array, of rank 0.
+        is_plain = column.ndim == 1 and column.dtype != object
+        if spec.encoding != "list" and column.ndim == 1:
+            return [np.asarray(value, column.dtype) for value in column]
+        return column.tolist() if is_plain else list(column)
     if not isinstance(column, Ragged):
         return list(column)
     values = list(_plain_rows(column, spec))

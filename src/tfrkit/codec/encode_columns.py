@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tfrkit.codec.coerce import Coercer, Floats
 from tfrkit.codec.columns import ABSENT, PRESENT, UNSET, BytesColumn, Ragged
@@ -113,8 +112,13 @@ def _encode_column(name: str, column: Any, coercer: Coercer, floats: Floats, exp
         return _bytes_source(name, column, 1, None, presence)
     if isinstance(column, Ragged):
         return _encode_ragged(name, column, coercer)
-    if isinstance(column, (list, tuple)) and column and all(isinstance(v, (bytes, str)) for v in column):
-        return _bytes_source(name, BytesColumn.from_values(coercer.to_bytes(name, v) for v in column), 1, None, None)
+    if isinstance(column, (list, tuple)) and column:
+        types = set(map(type, column))
+        if types == {bytes}:
+            return _bytes_source(name, BytesColumn.from_values(column), 1, None, None)
+        if types <= {bytes, str}:
+            values = [coercer.to_bytes(name, value) for value in column]
+            return _bytes_source(name, BytesColumn.from_values(values), 1, None, None)
     if isinstance(column, np.ndarray):
         dense = _encode_dense(name, column, coercer, floats)
         if dense is not None:
@@ -122,7 +126,9 @@ def _encode_column(name: str, column: Any, coercer: Coercer, floats: Floats, exp
     return _encode_values(name, column, coercer, expected)
 
 
-def _encode_dense(name: str, column: npt.NDArray[Any], coercer: Coercer, floats: Floats) -> _Source | None:
+def _encode_dense(
+    name: str, column: np.ndarray[Any, np.dtype[Any]], coercer: Coercer, floats: Floats
+) -> _Source | None:
     """A plain array; None for what must be looked at value by value."""
     kind = column.dtype.kind
     if kind not in "iubfc":
@@ -145,7 +151,7 @@ def _encode_dense(name: str, column: npt.NDArray[Any], coercer: Coercer, floats:
     return _bytes_source(name, _encode_tensors(number, column), 1, None, None)
 
 
-def _encode_tensors(number: int, column: npt.NDArray[Any]) -> BytesColumn:
+def _encode_tensors(number: int, column: np.ndarray[Any, np.dtype[Any]]) -> BytesColumn:
     """Every row as a serialized tensor; they differ only in their content, so the rest is copied in once."""
     content = np.ascontiguousarray(column, column.dtype.newbyteorder("<"))
     num_rows = len(column)
@@ -214,6 +220,6 @@ def _bytes_source(name: str, column: BytesColumn, length: int, splits: Any, pres
     return "bytes", data, offsets, length, splits, presence
 
 
-def _check_monotonic(name: str, what: str, positions: npt.NDArray[np.int64], size: int) -> None:
+def _check_monotonic(name: str, what: str, positions: np.ndarray[Any, np.dtype[np.int64]], size: int) -> None:
     if len(positions) == 0 or positions[0] < 0 or positions[-1] > size or (np.diff(positions) < 0).any():
         raise ShapeError(f"feature {show_name(name)} expected {what} that rise from 0 to at most {size}")

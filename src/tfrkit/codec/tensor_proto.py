@@ -18,7 +18,6 @@ import struct
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tfrkit import _native
 from tfrkit.errors import CodecError
@@ -69,7 +68,7 @@ def tensor_dtype(number: int) -> np.dtype[Any] | None:
         return None
 
 
-def encode_tensor(array: npt.ArrayLike) -> bytes:
+def encode_tensor(array: Any) -> bytes:
     """Serialize an array as `tf.io.serialize_tensor` does.
 
     Example:
@@ -93,7 +92,7 @@ def encode_tensor_head(number: int, shape: tuple[int, ...]) -> bytes:
     return b"\x08" + encode_varint(number) + _length_delimited(0x12, dims)
 
 
-def _encode_strings(value: npt.NDArray[Any]) -> bytes:
+def _encode_strings(value: np.ndarray[Any, np.dtype[Any]]) -> bytes:
     pieces = [encode_tensor_head(7, value.shape)]
     for item in value.reshape(-1).tolist():
         if isinstance(item, str):
@@ -104,7 +103,7 @@ def _encode_strings(value: npt.NDArray[Any]) -> bytes:
     return b"".join(pieces)
 
 
-def decode_tensor(data: bytes) -> npt.NDArray[Any]:
+def decode_tensor(data: bytes) -> np.ndarray[Any, np.dtype[Any]]:
     """Give back the array of a serialized tensor.
 
     Strings come as an object array of bytes. Raises `CodecError` for anything else than a TensorProto.
@@ -118,7 +117,7 @@ def decode_tensor(data: bytes) -> npt.NDArray[Any]:
     return _decode_any(data)
 
 
-def _decode_any(data: bytes) -> npt.NDArray[Any]:
+def _decode_any(data: bytes) -> np.ndarray[Any, np.dtype[Any]]:
     number = 0
     shape: tuple[int, ...] = ()
     content: bytes | None = None
@@ -149,7 +148,7 @@ def _decode_any(data: bytes) -> npt.NDArray[Any]:
 
 def _decode_values(
     values: list[tuple[int, int, bytes | int]], number: int, dtype: np.dtype[Any], shape: tuple[int, ...], count: int
-) -> npt.NDArray[Any]:
+) -> np.ndarray[Any, np.dtype[Any]]:
     wanted = _VALUE_FIELDS.get(number, -1)
     floats = _FLOAT_FIELDS.get(wanted)
     numbers: list[Any] = []
@@ -192,7 +191,9 @@ def _decode_values(
     return array.view("<f2").reshape(shape) if number == 19 else array.reshape(shape)
 
 
-def _decode_strings(values: list[tuple[int, int, bytes | int]], shape: tuple[int, ...], count: int) -> npt.NDArray[Any]:
+def _decode_strings(
+    values: list[tuple[int, int, bytes | int]], shape: tuple[int, ...], count: int
+) -> np.ndarray[Any, np.dtype[Any]]:
     strings = [value for field, _, value in values if field == 8 and isinstance(value, bytes)]
     if count > max(len(strings), _MAX_REPEATED_NBYTES >> 6):
         raise CodecError(f"tensor of shape {shape} repeats one string {count} times")

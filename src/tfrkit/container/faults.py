@@ -28,7 +28,10 @@ def describe_fault(fault: Fault, columns: Sequence[str] = ()) -> str:
         case "length_checksum":
             return f"length checksum mismatch, stored {fault.stored:#010x}, computed {fault.computed:#010x}"
         case "truncated_payload":
-            left = max(0, fault.computed - 4)
+            if fault.computed >= fault.stored:
+                left = fault.computed - fault.stored
+                return f"shard ends inside a frame, expected a payload checksum of 4 bytes, got {left}"
+            left = max(0, fault.computed - 4)  # the last 4 bytes of a whole frame are its checksum
             return f"shard ends inside a frame, expected {fault.stored} bytes of payload, got {left}"
         case "payload_checksum":
             return f"payload checksum mismatch, stored {fault.stored:#010x}, computed {fault.computed:#010x}"

@@ -35,10 +35,9 @@ import struct
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from tfrkit import _native
 from tfrkit.container.compression import COMPRESSIONS, Compression
@@ -47,7 +46,7 @@ from tfrkit.storage.base import ByteReader
 from tfrkit.storage.local import LocalWriter, explain_os_error
 
 RecordKind = Literal["unknown", "example", "sequence_example", "raw", "mixed"]
-Offsets = npt.NDArray[np.uint64]
+Offsets = np.ndarray[Any, np.dtype[np.uint64]]
 
 _MAGIC: Final = b"TFRKIDX\n"
 _VERSION: Final = 1

@@ -24,7 +24,9 @@ from tfrkit.storage.base import ByteReader, ByteSource
 # Python around a call does not show.
 _INFLATE_NBYTES = 1 << 20
 # How much is turned into bytes objects at a time: it is touched twice and should still be in the cache then.
-_READ_NBYTES = 1 << 17
+_READ_NBYTES = 1 << 16
+# Views are touched once, so only the Python around each call counts.
+_VIEW_NBYTES = 1 << 21
 # How much of a mapped file is kept mapped in at a time.
 _WINDOW_NBYTES = 16 << 20
 # Deflate makes at most 1032 bytes of one; a header that claims more than that of the whole shard is damage.
@@ -271,12 +273,26 @@ class FrameStream:
 
 def read_records(shard: Shard, policy: Policy) -> Iterator[list[Record]]:
     """Yield the records of a shard in file order, many at a time."""
+    return _read_lists(shard, policy, _native.read_frames, _READ_NBYTES)
+
+
+def view_records(shard: Shard, policy: Policy) -> Iterator[list[memoryview]]:
+    """The same without a copy: read-only views of the mapped file, or of what was inflated.
+
+    A view of a file is as good as the file: one that is shortened while views of it live ends the process.
+    """
+    return _read_lists(shard, policy, _native.view_frames, _VIEW_NBYTES)
+
+
+def _read_lists(
+    shard: Shard, policy: Policy, read: Callable[..., tuple[list[Any], int, Any]], max_nbytes: int
+) -> Iterator[list[Any]]:
     stream = FrameStream(shard, policy)
-    taken: list[Record] = []
+    taken: list[Any] = []
 
     def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
         nonlocal taken
-        taken, next_start, fault = _native.read_frames(data, start, stop, 4096, _READ_NBYTES, policy.verify)
+        taken, next_start, fault = read(data, start, stop, 4096, max_nbytes, policy.verify)
         return len(taken), next_start, fault
 
     while stream.step(consume):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterable
@@ -10,13 +11,14 @@ from tfrkit import _native
 from tfrkit.container.compression import (
     FRAME_HEADER_NBYTES,
     Compression,
+    InflateReader,
     detect_compression,
     holds_other_data,
     inflate_head,
     is_frame_header,
 )
 from tfrkit.container.identify import describe_foreign, suggest_remedy
-from tfrkit.errors import NotATFRecordError, StorageError
+from tfrkit.errors import CompressionError, NotATFRecordError, StorageError
 from tfrkit.storage.base import ByteReader
 from tfrkit.storage.resolve import Address, expand_address, open_reader, walk_folder
 
@@ -26,6 +28,8 @@ _HEAD_NBYTES = 4096
 _SEARCH_NBYTES = 4 << 20
 
 _SHARD_NAME = re.compile(r"tfrecord|\.tfr\b|\.record|-\d{5}-of-\d{5}", re.IGNORECASE)
+
+_NUMBERED = re.compile(r"(.*)-(\d{5})-of-(\d{5})(.*)", re.DOTALL)
 
 
 class _PeekedPipe:
@@ -133,7 +137,28 @@ class Shard:
         foreign = describe_foreign(inflate_head(head, self.compression), None)
         if foreign is not None:
             raise NotATFRecordError(f"expected a TFRecord, got a {self.compression} of {foreign}", shard=self.name)
-        # Not a known format: the first frame may be damaged, or this may be anything. Reading tells.
+        if self.nbytes is None:
+            return
+        # Either the first frame is damaged, or this is no TFRecord at all, and a bomb may take hours to search.
+        inflated = self._inflate_start(_SEARCH_NBYTES)
+        found, _ = _native.find_next_frame(inflated, 0, len(inflated), True)
+        if not found:
+            raise NotATFRecordError(
+                f"expected a TFRecord, found no frame in the first {len(inflated)} bytes of what this "
+                f"{self.compression} file holds",
+                shard=self.name,
+            )
+
+    def _inflate_start(self, nbytes: int) -> bytes:
+        stream = InflateReader(self.reader, self.compression)
+        pieces: list[bytes] = []
+        left = nbytes
+        with contextlib.suppress(CompressionError):
+            while left > 0 and (piece := stream.read(left)):
+                pieces.append(piece)
+                left -= len(piece)
+        stream.close()
+        return b"".join(pieces)
 
 
 def _peek(reader: ByteReader) -> tuple[ByteReader, bytes]:
@@ -177,3 +202,18 @@ def find_shards(address: Address | Iterable[Address]) -> list[str]:
             raise StorageError("found no TFRecord in this folder", shard=path, hint=f"list what is there: ls {path}")
         shards += inside
     return shards
+
+
+def note_missing_shards(paths: Iterable[str]) -> list[str]:
+    """One clause for each set of shards named -00000-of-00012 of which not all are there: `3 of 12 shards - at …`."""
+    sets: dict[tuple[str, int], set[int]] = {}
+    for path in paths:
+        match = _NUMBERED.fullmatch(path)
+        if match:
+            head, number, total, tail = match.groups()
+            sets.setdefault((f"{head}-*-of-{total}{tail}", int(total)), set()).add(int(number))
+    return [
+        f"{len(numbers)} of {total} shards - at {name}"
+        for (name, total), numbers in sets.items()
+        if len(numbers) < total
+    ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from tfrkit.batches.survey import Surveyed, kind_of_shapes
 from tfrkit.container.records import Policy
-from tfrkit.container.shards import Shard, find_shards
+from tfrkit.container.shards import Shard, find_shards, note_missing_shards
 from tfrkit.storage.resolve import Address
 
 
@@ -36,19 +36,25 @@ class Description:
         return sum(file.records for file in self.files)
 
     @property
+    def notes(self) -> list[str]:
+        """What a reader should know: sets of shards of which some are not there."""
+        return note_missing_shards(file.path for file in self.files)
+
+    @property
     def compression(self) -> str:
         """That of all files, or "mixed"."""
         found = {file.compression for file in self.files}
         return found.pop() if len(found) == 1 else "mixed"
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: records, kind, compression, files, features."""
+        """The public form: records, kind, compression, files, features, notes."""
         return {
             "records": self.records,
             "kind": self.kind,
             "compression": self.compression,
             "files": [dict(vars(file)) for file in self.files],
             "features": self.features,
+            "notes": self.notes,
         }
 
 

@@ -334,12 +334,13 @@ def main() -> None:
     (HERE / "cases.json").write_text(json.dumps({"cases": cases, "tables": tables}, indent=0, ensure_ascii=True) + "\n")
     (HERE / "PROVENANCE.md").write_text(
         "# Where these files come from\n\n"
-        f"Written by `make_golden.py` with TensorFlow {tf.__version__} (`tf.train.Example`, `tf.train.SequenceExample`,\n"
-        "`tf.io.serialize_tensor`, `tf.io.TFRecordWriter`). No other program touched them. Protobuf may order the keys\n"
-        "of a map differently each time, so making them again gives equal values but not always equal bytes.\n\n"
+        f"Written by `make_golden.py` with TensorFlow {tf.__version__} (`tf.train.Example`,\n"
+        "`tf.train.SequenceExample`, `tf.io.serialize_tensor`, `tf.io.TFRecordWriter`). No other program touched\n"
+        "them. Protobuf may order the keys of a map differently each time, so making them again gives equal values\n"
+        "but not always equal bytes.\n\n"
         "`cases.json` lists every file with its compression and its table; `tables` holds the values: bytes as hex,\n"
-        "floats as the hex of their IEEE-754 bits (big endian), int64 as decimal strings, `kind: null` for a Feature in\n"
-        "which no list is set. `tensors` gives dtype, shape and elements of every serialized tensor.\n\n"
+        "floats as the hex of their IEEE-754 bits (big endian), int64 as decimal strings, `kind: null` for a Feature\n"
+        "in which no list is set. `tensors` gives dtype, shape and elements of every serialized tensor.\n\n"
         "| file | bytes | sha256 |\n| --- | ---: | --- |\n" + "\n".join(provenance) + "\n"
     )
 
