@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -54,12 +55,12 @@ def main() -> None:
                 root,
                 Path(folder),
                 facts,
-                rounds=2 if options.quick else options.rounds,
+                rounds=1 if options.quick else options.rounds,
             )
     costs = None if options.only or "tfrkit" not in sides else cost.measure(root)
     if costs:
         print(json.dumps(costs), flush=True)
-    table = report.to_markdown(measured, costs, facts, command=" ".join(["python", *sys.argv]))
+    table = report.to_markdown(measured, costs, facts, command="make bench")
     if options.quick or options.only or options.without:
         print(table, file=sys.stderr)
     else:
@@ -68,8 +69,6 @@ def main() -> None:
 
 def make_data_in_child(root: Path, *, quick: bool) -> None:
     """Make the data in a process of its own, so that this one never loads TensorFlow."""
-    import subprocess
-
     size = "QUICK" if quick else "FULL"
     code = f"import data, pathlib, sys; data.make_data(pathlib.Path(sys.argv[1]), data.{size})"
     subprocess.run([sys.executable, "-c", code, str(root)], check=True, cwd=Path(__file__).parent, stdout=sys.stderr)

@@ -92,8 +92,8 @@ class Worker:
         self._process.wait()
 
 
-def pick_way(worker: Worker, work: str) -> str:
-    """Return the fastest way of a side, each tried twice: the first time fills caches and traces functions.
+def pick_way(worker: Worker, work: str, *, tries: int) -> str:
+    """Return the fastest way of a side, each tried a few times: the first one fills caches and traces functions.
 
     Ways are compared by CPU time where there is one core: it says the same as the clock and minds other work less.
     """
@@ -102,13 +102,13 @@ def pick_way(worker: Worker, work: str) -> str:
         worker.time(work, ways[0])
         return ways[0]
     measure = "cpu_seconds" if worker.threads == 1 else "seconds"
-    tried = {way: min(worker.time(work, way)[measure] for _ in range(2)) for way in ways}
+    tried = {way: min(worker.time(work, way)[measure] for _ in range(tries)) for way in ways}
     return min(tried, key=lambda way: tried[way])
 
 
 def time_in_turns(workers: list[Worker], work: str, *, rounds: int, patience: float) -> dict[str, Timing]:
     """Time every side in turns until ``rounds`` are done or ``patience`` seconds are spent (two rounds at least)."""
-    timings = {worker.side: Timing(worker.side, pick_way(worker, work), 0) for worker in workers}
+    timings = {worker.side: Timing(worker.side, pick_way(worker, work, tries=min(rounds, 2)), 0) for worker in workers}
     spent = 0.0
     for round_number in range(rounds):
         if round_number >= 2 and spent > patience:

@@ -62,10 +62,11 @@ double Time(int rounds, Work work) {
 }
 
 void Print(const char* name, size_t num_records, size_t nbytes, double seconds) {
-  std::printf("{\"name\": \"%s\", \"records\": %zu, \"bytes\": %zu, \"seconds\": %.6f, \"records_per_s\": %.0f, "
-              "\"MB_per_s\": %.0f}\n",
-              name, num_records, nbytes, seconds, static_cast<double>(num_records) / seconds,
-              static_cast<double>(nbytes) / seconds / 1e6);
+  std::printf(
+      "{\"name\": \"%s\", \"records\": %zu, \"bytes\": %zu, \"seconds\": %.6f, \"records_per_s\": %.0f, "
+      "\"MB_per_s\": %.0f}\n",
+      name, num_records, nbytes, seconds, static_cast<double>(num_records) / seconds,
+      static_cast<double>(nbytes) / seconds / 1e6);
 }
 
 Kind KindOf(const FeatureStats& stats) {
@@ -86,7 +87,8 @@ void Fail(const Fault& fault) {
   std::exit(3);
 }
 
-void TimeWriter(const std::vector<ColumnSpec>& specs, const std::vector<Column>& columns, size_t num_rows, int rounds) {
+void TimeWriter(const std::vector<ColumnSpec>& specs, const std::vector<Column>& columns, size_t num_rows,
+                int rounds) {
   std::vector<ColumnSource> sources;
   for (size_t i = 0; i < specs.size(); ++i) {
     ColumnSource source;
@@ -138,11 +140,11 @@ int main(int argc, char** argv) {
 
   std::vector<ColumnSpec> specs;
   for (const FeatureStats& stats : features) {
-    const bool is_fixed = stats.present == shard.records.size() && stats.num_unset == 0 &&
-                          stats.min_length == stats.max_length;
+    const bool is_fixed =
+        stats.present == shard.records.size() && stats.num_unset == 0 && stats.min_length == stats.max_length;
     if (IsWanted(projection, stats.name)) {
-      specs.push_back({stats.name, KindOf(stats), stats.is_list,
-                       is_fixed ? static_cast<int64_t>(stats.max_length) : -1});
+      specs.push_back(
+          {stats.name, KindOf(stats), stats.is_list, is_fixed ? static_cast<int64_t>(stats.max_length) : -1});
     }
   }
   constexpr size_t kBatch = 1024;

@@ -66,7 +66,8 @@ Counts WalkFrames(const uint8_t* data, uint64_t size, const Crc32cVariant& varia
   return counts;
 }
 
-Counts CheckPayloads(const uint8_t* data, const std::vector<uint64_t>& offsets, const Crc32cVariant& variant) {
+Counts CheckPayloads(const uint8_t* data, const std::vector<uint64_t>& offsets,
+                     const Crc32cVariant& variant) {
   const auto extend = variant.extend;
   Counts counts;
   for (const uint64_t offset : offsets) {
@@ -114,7 +115,8 @@ class MappedFile {
 int main(int argc, char** argv) {
   const std::string mode = argc > 2 ? argv[2] : "all";
   const int repeats = argc > 3 ? std::atoi(argv[3]) : 5;
-  if (argc < 2 || repeats < 1 || (mode != "all" && mode != "lengths" && mode != "none" && mode != "payloads")) {
+  if (argc < 2 || repeats < 1 ||
+      (mode != "all" && mode != "lengths" && mode != "none" && mode != "payloads")) {
     std::fprintf(stderr, "usage: frame_loop FILE [all|lengths|none|payloads] [repeats]\n");
     return 2;
   }
@@ -154,6 +156,7 @@ int main(int argc, char** argv) {
   close(descriptor);
   std::printf("{\"name\": \"frame_loop\", \"mode\": \"%s\", \"crc32c\": \"%s\", \"records\": %" PRIu64
               ", \"bytes\": %" PRIu64 ", \"seconds\": %.6f, \"good\": %s}\n",
-              mode.c_str(), variant.name, counts.num_records, counts.nbytes, best, counts.is_good ? "true" : "false");
+              mode.c_str(), variant.name, counts.num_records, counts.nbytes, best,
+              counts.is_good ? "true" : "false");
   return counts.is_good ? 0 : 1;
 }

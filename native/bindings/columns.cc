@@ -30,12 +30,18 @@ RecordKind ToRecordKind(std::string_view name) {
 
 const char* ShapeName(RecordShape shape) {
   switch (shape) {
-    case RecordShape::kEmpty: return "empty";
-    case RecordShape::kExample: return "example";
-    case RecordShape::kSequenceExample: return "sequence_example";
-    case RecordShape::kLooseExample: return "loose_example";
-    case RecordShape::kLooseSequence: return "loose_sequence";
-    case RecordShape::kOther: return "other";
+    case RecordShape::kEmpty:
+      return "empty";
+    case RecordShape::kExample:
+      return "example";
+    case RecordShape::kSequenceExample:
+      return "sequence_example";
+    case RecordShape::kLooseExample:
+      return "loose_example";
+    case RecordShape::kLooseSequence:
+      return "loose_sequence";
+    case RecordShape::kOther:
+      return "other";
   }
   return "other";
 }
@@ -55,7 +61,8 @@ class Columns {
     return nb::make_tuple(run.num_frames, run.next, ToPython(run.fault, run.resume));
   }
 
-  nb::tuple AppendFrames(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_rows, std::string_view verify) {
+  nb::tuple AppendFrames(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_rows,
+                         std::string_view verify) {
     const Buffer buffer(data);
     const ByteView span = buffer.until(stop);
     CheckStart(span, start);
@@ -85,13 +92,18 @@ class Columns {
       Column& column = columns[i];
       nb::object values;
       switch (kinds_[i]) {
-        case Kind::kInt64: values = nb::cast(ToArray(std::move(column.ints))); break;
-        case Kind::kFloat: values = nb::cast(ToArray(std::move(column.floats))); break;
+        case Kind::kInt64:
+          values = nb::cast(ToArray(std::move(column.ints)));
+          break;
+        case Kind::kFloat:
+          values = nb::cast(ToArray(std::move(column.floats)));
+          break;
         default:
           values = nb::make_tuple(ToArray(std::move(column.bytes)), ToArray(std::move(column.byte_offsets)));
       }
-      result.append(nb::make_tuple(values, Optional(std::move(column.splits)), Optional(std::move(column.list_splits)),
-                                   Optional(std::move(column.presence)), Optional(std::move(column.frame_presence))));
+      result.append(
+          nb::make_tuple(values, Optional(std::move(column.splits)), Optional(std::move(column.list_splits)),
+                         Optional(std::move(column.presence)), Optional(std::move(column.frame_presence))));
     }
     return result;
   }
@@ -167,8 +179,8 @@ struct Surveyor {
   uint64_t counts[6] = {};
 };
 
-nb::tuple SurveyFrames(Surveyor& surveyor, nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames,
-                       std::string_view verify) {
+nb::tuple SurveyFrames(Surveyor& surveyor, nb::handle data, uint64_t start, uint64_t stop,
+                       uint64_t max_frames, std::string_view verify) {
   const Buffer buffer(data);
   const ByteView span = buffer.until(stop);
   CheckStart(span, start);
@@ -176,7 +188,8 @@ nb::tuple SurveyFrames(Surveyor& surveyor, nb::handle data, uint64_t start, uint
   BatchRun run;
   {
     nb::gil_scoped_release release;
-    run = FeedFrames(span, start, max_frames, UINT64_MAX, mode, [&](ByteView payload) { return surveyor.Add(payload); });
+    run = FeedFrames(span, start, max_frames, UINT64_MAX, mode,
+                     [&](ByteView payload) { return surveyor.Add(payload); });
   }
   return nb::make_tuple(run.num_frames, run.next, ToPython(run.fault, run.resume));
 }
@@ -188,7 +201,8 @@ nb::dict ShapeCounts(const Surveyor& surveyor) {
 }
 
 // The ordinals, within a run, of records that are neither Example nor SequenceExample.
-nb::tuple FindOthers(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames, std::string_view verify) {
+nb::tuple FindOthers(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames,
+                     std::string_view verify) {
   const Buffer buffer(data);
   const ByteView span = buffer.until(stop);
   CheckStart(span, start);
@@ -226,51 +240,70 @@ nb::object ReadStrictTensorPy(nb::handle data) {
 void BindColumns(nb::module_& m) {
   nb::class_<Columns>(m, "ColumnBuilder", "Records in, columns out. One thread at a time.")
       .def(nb::init<std::string_view, nb::sequence>(), nb::arg("kind"), nb::arg("specs"),
-           nb::sig("def __init__(self, kind: str, specs: typing.Sequence[tuple[bytes, str, bool, int]]) -> None"),
+           nb::sig(
+               "def __init__(self, kind: str, specs: typing.Sequence[tuple[bytes, str, bool, int]]) -> None"),
            "`specs` holds (name bytes, kind, is_list, length or -1) for each column.")
       .def("append_frames", &Columns::AppendFrames, nb::arg("data"), nb::arg("start"), nb::arg("stop"),
            nb::arg("max_rows"), nb::arg("verify"), "Add a run of frames: (num_rows, next, Fault or None).",
-           nb::sig("def append_frames(self, data: object, start: int, stop: int, max_rows: int, verify: str) -> tuple[int, int, Fault | None]"))
-      .def("append_frames_at", &Columns::AppendFramesAt, nb::arg("data"), nb::arg("offsets"), nb::arg("verify"),
-           "Add the frames at `offsets`: (num_rows, next, Fault or None).",
-           nb::sig("def append_frames_at(self, data: object, offsets: numpy.typing.NDArray[numpy.uint64], verify: str) -> tuple[int, int, Fault | None]"))
+           nb::sig("def append_frames(self, data: object, start: int, stop: int, max_rows: int, verify: str) "
+                   "-> tuple[int, int, Fault | None]"))
+      .def("append_frames_at", &Columns::AppendFramesAt, nb::arg("data"), nb::arg("offsets"),
+           nb::arg("verify"), "Add the frames at `offsets`: (num_rows, next, Fault or None).",
+           nb::sig("def append_frames_at(self, data: object, offsets: numpy.typing.NDArray[numpy.uint64], "
+                   "verify: str) -> tuple[int, int, Fault | None]"))
       .def("append_record", &Columns::AppendRecord, nb::arg("record"), "Add one record: its Fault, or None.",
            nb::sig("def append_record(self, record: object) -> Fault | None"))
-      .def("finish", &Columns::Finish, "Hand over (values, splits, list_splits, presence, frame_presence) for each column.",
-           nb::sig("def finish(self) -> list[tuple[typing.Any, typing.Any, typing.Any, typing.Any, typing.Any]]"))
+      .def("finish", &Columns::Finish,
+           "Hand over (values, splits, list_splits, presence, frame_presence) for each column.",
+           nb::sig(
+               "def finish(self) -> list[tuple[typing.Any, typing.Any, typing.Any, typing.Any, typing.Any]]"))
       .def_prop_ro("num_rows", &Columns::num_rows);
 
   nb::class_<Surveyor>(m, "Survey", "Gathers what a schema is inferred from. One thread at a time.")
-      .def("__init__", [](Surveyor* self, std::string_view kind) { new (self) Surveyor(ToRecordKind(kind)); },
-           nb::arg("kind"))
-      .def("add_frames", &SurveyFrames, nb::arg("data"), nb::arg("start"), nb::arg("stop"), nb::arg("max_frames"),
-           nb::arg("verify"), "Add a run of frames: (num_frames, next, Fault or None).",
-           nb::sig("def add_frames(self, data: object, start: int, stop: int, max_frames: int, verify: str) -> tuple[int, int, Fault | None]"))
-      .def("add_record", [](Surveyor& surveyor, nb::handle record) {
-        const Buffer buffer(record);
-        return ToPython(surveyor.Add(buffer.bytes()), 0);
-      }, nb::arg("record"), "Add one record: its Fault, or None.",
-           nb::sig("def add_record(self, record: object) -> Fault | None"))
-      .def("features", [](const Surveyor& surveyor) {
-        nb::list features;
-        for (const FeatureStats& stats : surveyor.survey.Features()) features.append(StatsToDict(stats));
-        return features;
-      }, "One dict of figures a feature.",
-           nb::sig("def features(self) -> list[dict[str, typing.Any]]"))
-      .def_prop_ro("shapes", &ShapeCounts, nb::sig("def shapes(self) -> dict[str, int]"), "How many records look like what.")
+      .def(
+          "__init__", [](Surveyor* self, std::string_view kind) { new (self) Surveyor(ToRecordKind(kind)); },
+          nb::arg("kind"))
+      .def("add_frames", &SurveyFrames, nb::arg("data"), nb::arg("start"), nb::arg("stop"),
+           nb::arg("max_frames"), nb::arg("verify"),
+           "Add a run of frames: (num_frames, next, Fault or None).",
+           nb::sig("def add_frames(self, data: object, start: int, stop: int, max_frames: int, verify: str) "
+                   "-> tuple[int, int, Fault | None]"))
+      .def(
+          "add_record",
+          [](Surveyor& surveyor, nb::handle record) {
+            const Buffer buffer(record);
+            return ToPython(surveyor.Add(buffer.bytes()), 0);
+          },
+          nb::arg("record"), "Add one record: its Fault, or None.",
+          nb::sig("def add_record(self, record: object) -> Fault | None"))
+      .def(
+          "features",
+          [](const Surveyor& surveyor) {
+            nb::list features;
+            for (const FeatureStats& stats : surveyor.survey.Features()) features.append(StatsToDict(stats));
+            return features;
+          },
+          "One dict of figures a feature.", nb::sig("def features(self) -> list[dict[str, typing.Any]]"))
+      .def_prop_ro("shapes", &ShapeCounts, nb::sig("def shapes(self) -> dict[str, int]"),
+                   "How many records look like what.")
       .def_prop_ro("num_records", [](const Surveyor& surveyor) { return surveyor.survey.num_records(); });
 
-  m.def("classify_record", [](nb::handle record) {
-    const Buffer buffer(record);
-    return ShapeName(ClassifyRecord(buffer.bytes()));
-  }, nb::arg("record"), "What a record looks like, judged strictly.");
+  m.def(
+      "classify_record",
+      [](nb::handle record) {
+        const Buffer buffer(record);
+        return ShapeName(ClassifyRecord(buffer.bytes()));
+      },
+      nb::arg("record"), "What a record looks like, judged strictly.");
   m.def("find_others", &FindOthers, nb::arg("data"), nb::arg("start"), nb::arg("stop"), nb::arg("max_frames"),
         nb::arg("verify"),
         "Records of a run that are no Examples: (num_frames, [(ordinal, offset)], next, Fault or None).",
-           nb::sig("def find_others(data: object, start: int, stop: int, max_frames: int, verify: str) -> tuple[int, list[tuple[int, int]], int, Fault | None]"));
-  m.def("read_strict_tensor", &ReadStrictTensorPy, nb::arg("data"),
-        "(dtype, shape, start, nbytes of the content) if this is a serialized tensor beyond doubt, else None.",
-           nb::sig("def read_strict_tensor(data: object) -> tuple[int, tuple[int, ...], int, int] | None"));
+        nb::sig("def find_others(data: object, start: int, stop: int, max_frames: int, verify: str) -> "
+                "tuple[int, list[tuple[int, int]], int, Fault | None]"));
+  m.def(
+      "read_strict_tensor", &ReadStrictTensorPy, nb::arg("data"),
+      "(dtype, shape, start, nbytes of the content) if this is a serialized tensor beyond doubt, else None.",
+      nb::sig("def read_strict_tensor(data: object) -> tuple[int, tuple[int, ...], int, int] | None"));
 }
 
 }  // namespace tfrkit

@@ -39,7 +39,8 @@ class FrameTable {
     const ByteView span = buffer_.bytes();
     struct stat info;
     // Touching a mapped page behind the end of its file would kill the process.
-    if (descriptor_ >= 0 && (fstat(descriptor_, &info) != 0 || static_cast<uint64_t>(info.st_size) < span.size())) {
+    if (descriptor_ >= 0 &&
+        (fstat(descriptor_, &info) != 0 || static_cast<uint64_t>(info.st_size) < span.size())) {
       return nb::none();
     }
     const uint64_t offset = offsets_.data()[number];

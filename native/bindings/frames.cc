@@ -20,15 +20,24 @@ namespace {
 
 const char* FaultName(FaultKind kind) {
   switch (kind) {
-    case FaultKind::kNone: return "none";
-    case FaultKind::kTruncatedHeader: return "truncated_header";
-    case FaultKind::kLengthChecksum: return "length_checksum";
-    case FaultKind::kTruncatedPayload: return "truncated_payload";
-    case FaultKind::kPayloadChecksum: return "payload_checksum";
-    case FaultKind::kWire: return "wire";
-    case FaultKind::kFeatureKind: return "feature_kind";
-    case FaultKind::kLength: return "length";
-    case FaultKind::kMissing: return "missing";
+    case FaultKind::kNone:
+      return "none";
+    case FaultKind::kTruncatedHeader:
+      return "truncated_header";
+    case FaultKind::kLengthChecksum:
+      return "length_checksum";
+    case FaultKind::kTruncatedPayload:
+      return "truncated_payload";
+    case FaultKind::kPayloadChecksum:
+      return "payload_checksum";
+    case FaultKind::kWire:
+      return "wire";
+    case FaultKind::kFeatureKind:
+      return "feature_kind";
+    case FaultKind::kLength:
+      return "length";
+    case FaultKind::kMissing:
+      return "missing";
   }
   return "unknown";
 }
@@ -58,7 +67,8 @@ std::vector<std::string> VariantNames() {
   return names;
 }
 
-nb::tuple CheckFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames, std::string_view verify) {
+nb::tuple CheckFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames,
+                        std::string_view verify) {
   const Buffer buffer(data);
   const ByteView span = buffer.until(stop);
   CheckStart(span, start);
@@ -73,7 +83,8 @@ nb::tuple CheckFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t
 
 // A stretch of frames is indexed a piece at a time, so that the array grows with what is found and
 // not with what was asked for.
-nb::tuple IndexFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames, std::string_view verify) {
+nb::tuple IndexFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames,
+                        std::string_view verify) {
   constexpr uint64_t kPiece = 1 << 16;
   const Buffer buffer(data);
   const ByteView span = buffer.until(stop);
@@ -115,8 +126,8 @@ nb::tuple FindNextFramePy(nb::handle data, uint64_t start, uint64_t stop, bool i
 nb::bytes ToBytes(ByteView payload) { return nb::bytes(payload.data(), payload.size()); }
 
 // Checks a stretch without the interpreter lock, then makes its bytes objects while it is in cache.
-nb::tuple ReadFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames, uint64_t max_nbytes,
-                       std::string_view verify) {
+nb::tuple ReadFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames,
+                       uint64_t max_nbytes, std::string_view verify) {
   const Buffer buffer(data);
   const ByteView span = buffer.until(stop);
   CheckStart(span, start);
@@ -139,8 +150,8 @@ nb::tuple ReadFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t 
 }
 
 // The same as views into `data`, which stays alive with them: no byte is copied.
-nb::tuple ViewFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames, uint64_t max_nbytes,
-                       std::string_view verify) {
+nb::tuple ViewFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames,
+                       uint64_t max_nbytes, std::string_view verify) {
   const Buffer buffer(data);
   const ByteView span = buffer.until(stop);
   CheckStart(span, start);
@@ -159,7 +170,8 @@ nb::tuple ViewFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t 
   nb::list views;
   for (const ByteView payload : payloads) {
     const Py_ssize_t first = payload.empty() ? 0 : payload.data() - span.data();
-    const nb::object range = nb::steal(PySlice_New(nb::int_(first).ptr(), nb::int_(first + payload.size()).ptr(), nullptr));
+    const nb::object range =
+        nb::steal(PySlice_New(nb::int_(first).ptr(), nb::int_(first + payload.size()).ptr(), nullptr));
     views.append(nb::steal(PyObject_GetItem(whole.ptr(), range.ptr())));
   }
   return nb::make_tuple(views, run.next, ToPython(run.fault, run.resume));
@@ -206,12 +218,14 @@ nb::bytes FrameRecordsPy(nb::sequence records) {
 }
 
 Array<uint64_t> PermuteRange(const Permutation& permutation, uint64_t start, uint64_t stop) {
-  if (start > stop || stop > permutation.size()) throw nb::index_error("positions lie outside the permutation");
+  if (start > stop || stop > permutation.size())
+    throw nb::index_error("positions lie outside the permutation");
   PoolVector<uint64_t> items;
   if (!items.Resize(stop - start)) throw std::bad_alloc();
   {
     nb::gil_scoped_release release;
-    for (uint64_t position = start; position < stop; ++position) items[position - start] = permutation.At(position);
+    for (uint64_t position = start; position < stop; ++position)
+      items[position - start] = permutation.At(position);
   }
   return ToArray(std::move(items));
 }
@@ -235,49 +249,65 @@ void BindFrames(nb::module_& m) {
       .def_prop_ro("stored", [](const PyFault& f) { return f.fault.stored; })
       .def_prop_ro("computed", [](const PyFault& f) { return f.fault.computed; })
       .def_prop_ro("column", [](const PyFault& f) { return f.fault.column; })
-      .def_prop_ro("resume", [](const PyFault& f) { return f.resume; },
-                   "End of the faulty frame where its length can be believed, else 0.");
+      .def_prop_ro(
+          "resume", [](const PyFault& f) { return f.resume; },
+          "End of the faulty frame where its length can be believed, else 0.");
 
   m.def("crc32c", &Crc, nb::arg("data"), nb::arg("crc") = 0, "CRC-32C of a buffer, continuing `crc`.");
-  m.def("masked_crc32c", [](nb::handle data) { return MaskCrc(Crc(data, 0)); }, nb::arg("data"),
-        "CRC-32C of a buffer as a frame stores it.");
+  m.def(
+      "masked_crc32c", [](nb::handle data) { return MaskCrc(Crc(data, 0)); }, nb::arg("data"),
+      "CRC-32C of a buffer as a frame stores it.");
   m.def("crc32c_variants", &VariantNames, "Variants this machine runs, slowest first.");
   m.def("crc32c_with", &CrcWith, nb::arg("variant"), nb::arg("data"), "CRC-32C by a named variant.");
 
-  m.def("check_frames", &CheckFramesPy, nb::arg("data"), nb::arg("start"), nb::arg("stop"), nb::arg("max_frames"),
-        nb::arg("verify"), "Step over frames: (num_frames, next, Fault or None).",
-           nb::sig("def check_frames(data: object, start: int, stop: int, max_frames: int, verify: str) -> tuple[int, int, Fault | None]"));
-  m.def("index_frames", &IndexFramesPy, nb::arg("data"), nb::arg("start"), nb::arg("stop"), nb::arg("max_frames"),
-        nb::arg("verify"), "Offsets of frames: (offsets, next, Fault or None).",
-           nb::sig("def index_frames(data: object, start: int, stop: int, max_frames: int, verify: str) -> tuple[numpy.typing.NDArray[numpy.uint64], int, Fault | None]"));
-  m.def("find_next_frame", &FindNextFramePy, nb::arg("data"), nb::arg("start"), nb::arg("stop"), nb::arg("is_final"),
-        "The first frame from `start` whose two checksums hold: (found, offset).",
-           nb::sig("def find_next_frame(data: object, start: int, stop: int, is_final: bool) -> tuple[bool, int]"));
-  m.def("read_frames", &ReadFramesPy, nb::arg("data"), nb::arg("start"), nb::arg("stop"), nb::arg("max_frames"),
-        nb::arg("max_nbytes"), nb::arg("verify"), "Records of a run of frames: (list of bytes, next, Fault or None).",
-           nb::sig("def read_frames(data: object, start: int, stop: int, max_frames: int, max_nbytes: int, verify: str) -> tuple[list[bytes], int, Fault | None]"));
-  m.def("view_frames", &ViewFramesPy, nb::arg("data"), nb::arg("start"), nb::arg("stop"), nb::arg("max_frames"),
-        nb::arg("max_nbytes"), nb::arg("verify"), "Views of a run of records: (list of memoryview, next, Fault or None).",
-        nb::sig("def view_frames(data: object, start: int, stop: int, max_frames: int, max_nbytes: int, verify: str) "
+  m.def("check_frames", &CheckFramesPy, nb::arg("data"), nb::arg("start"), nb::arg("stop"),
+        nb::arg("max_frames"), nb::arg("verify"), "Step over frames: (num_frames, next, Fault or None).",
+        nb::sig("def check_frames(data: object, start: int, stop: int, max_frames: int, verify: str) -> "
+                "tuple[int, int, Fault | None]"));
+  m.def("index_frames", &IndexFramesPy, nb::arg("data"), nb::arg("start"), nb::arg("stop"),
+        nb::arg("max_frames"), nb::arg("verify"), "Offsets of frames: (offsets, next, Fault or None).",
+        nb::sig("def index_frames(data: object, start: int, stop: int, max_frames: int, verify: str) -> "
+                "tuple[numpy.typing.NDArray[numpy.uint64], int, Fault | None]"));
+  m.def("find_next_frame", &FindNextFramePy, nb::arg("data"), nb::arg("start"), nb::arg("stop"),
+        nb::arg("is_final"), "The first frame from `start` whose two checksums hold: (found, offset).",
+        nb::sig(
+            "def find_next_frame(data: object, start: int, stop: int, is_final: bool) -> tuple[bool, int]"));
+  m.def("read_frames", &ReadFramesPy, nb::arg("data"), nb::arg("start"), nb::arg("stop"),
+        nb::arg("max_frames"), nb::arg("max_nbytes"), nb::arg("verify"),
+        "Records of a run of frames: (list of bytes, next, Fault or None).",
+        nb::sig("def read_frames(data: object, start: int, stop: int, max_frames: int, max_nbytes: int, "
+                "verify: str) -> tuple[list[bytes], int, Fault | None]"));
+  m.def("view_frames", &ViewFramesPy, nb::arg("data"), nb::arg("start"), nb::arg("stop"),
+        nb::arg("max_frames"), nb::arg("max_nbytes"), nb::arg("verify"),
+        "Views of a run of records: (list of memoryview, next, Fault or None).",
+        nb::sig("def view_frames(data: object, start: int, stop: int, max_frames: int, max_nbytes: int, "
+                "verify: str) "
                 "-> tuple[list[memoryview], int, Fault | None]"));
   m.def("read_frames_at", &ReadFramesAtPy, nb::arg("data"), nb::arg("offsets"), nb::arg("verify"),
         "Records of the frames at `offsets`: (list of bytes, Fault or None).",
-           nb::sig("def read_frames_at(data: object, offsets: numpy.typing.NDArray[numpy.uint64], verify: str) -> tuple[list[bytes], Fault | None]"));
+        nb::sig("def read_frames_at(data: object, offsets: numpy.typing.NDArray[numpy.uint64], verify: str) "
+                "-> tuple[list[bytes], Fault | None]"));
   m.def("read_frame_at", &ReadFrameAtPy, nb::arg("data"), nb::arg("offset"), nb::arg("verify"),
         "The record of the frame at `offset`, or its Fault.",
-           nb::sig("def read_frame_at(data: object, offset: int, verify: str) -> bytes | Fault"));
+        nb::sig("def read_frame_at(data: object, offset: int, verify: str) -> bytes | Fault"));
   m.def("frame_records", &FrameRecordsPy, nb::arg("records"), "Records as frames, one after the other.",
-           nb::sig("def frame_records(records: typing.Sequence[bytes | bytearray | memoryview]) -> bytes"));
+        nb::sig("def frame_records(records: typing.Sequence[bytes | bytearray | memoryview]) -> bytes"));
 
   nb::class_<Permutation>(m, "Permutation", "A keyed order of [0, size), computed, never stored.")
-      .def("__init__", [](Permutation* self, uint64_t size, uint64_t key) {
-        if (size == 0) throw nb::value_error("a permutation needs at least one item");
-        new (self) Permutation(size, key);
-      }, nb::arg("size"), nb::arg("key"))
-      .def("at", [](const Permutation& p, uint64_t i) { return p.At(Checked(p, i)); }, nb::arg("position"))
+      .def(
+          "__init__",
+          [](Permutation* self, uint64_t size, uint64_t key) {
+            if (size == 0) throw nb::value_error("a permutation needs at least one item");
+            new (self) Permutation(size, key);
+          },
+          nb::arg("size"), nb::arg("key"))
+      .def(
+          "at", [](const Permutation& p, uint64_t i) { return p.At(Checked(p, i)); }, nb::arg("position"))
       .def("at_range", &PermuteRange, nb::arg("start"), nb::arg("stop"),
            nb::sig("def at_range(self, start: int, stop: int) -> numpy.typing.NDArray[numpy.uint64]"))
-      .def("position_of", [](const Permutation& p, uint64_t i) { return p.PositionOf(Checked(p, i)); }, nb::arg("item"))
+      .def(
+          "position_of", [](const Permutation& p, uint64_t i) { return p.PositionOf(Checked(p, i)); },
+          nb::arg("item"))
       .def_prop_ro("size", &Permutation::size);
 }
 

@@ -26,10 +26,14 @@ namespace {
 
 const char* KindName(Kind kind) {
   switch (kind) {
-    case Kind::kBytes: return "bytes";
-    case Kind::kFloat: return "float";
-    case Kind::kInt64: return "int64";
-    default: return "unset";
+    case Kind::kBytes:
+      return "bytes";
+    case Kind::kFloat:
+      return "float";
+    case Kind::kInt64:
+      return "int64";
+    default:
+      return "unset";
   }
 }
 
@@ -81,17 +85,25 @@ class ValueArena {
   FeatureValue Resolve(const Range& range) const {
     FeatureValue value{range.kind, {}, {}, {}};
     switch (range.kind) {
-      case Kind::kInt64: value.ints = {ints_.data() + range.start, range.count}; break;
-      case Kind::kFloat: value.floats = {floats_.data() + range.start, range.count}; break;
-      case Kind::kBytes: value.bytes = {views_.data() + range.start, range.count}; break;
-      default: break;
+      case Kind::kInt64:
+        value.ints = {ints_.data() + range.start, range.count};
+        break;
+      case Kind::kFloat:
+        value.floats = {floats_.data() + range.start, range.count};
+        break;
+      case Kind::kBytes:
+        value.bytes = {views_.data() + range.start, range.count};
+        break;
+      default:
+        break;
     }
     return value;
   }
 
   // Takes a Python value if it is plain; after false nothing refers to what was pushed.
   bool TakePlain(PyObject* value, Kind expected, Floats floats, Range* range) {
-    if (PyList_CheckExact(value) || PyTuple_CheckExact(value)) return TakeList(value, expected, floats, range);
+    if (PyList_CheckExact(value) || PyTuple_CheckExact(value))
+      return TakeList(value, expected, floats, range);
     *range = Begin(ItemKind(value));
     return range->kind != Kind::kUnset && PushItem(value, range, floats);
   }
@@ -113,18 +125,22 @@ class ValueArena {
     if (range.kind == Kind::kInt64) {
       range.count = bytes.size() / sizeof(int64_t);
       ints_.resize(range.start + range.count);
-      if (range.count != 0) std::memcpy(ints_.data() + range.start, bytes.data(), range.count * sizeof(int64_t));
+      if (range.count != 0)
+        std::memcpy(ints_.data() + range.start, bytes.data(), range.count * sizeof(int64_t));
     } else {
       range.count = bytes.size() / sizeof(float);
       floats_.resize(range.start + range.count);
-      if (range.count != 0) std::memcpy(floats_.data() + range.start, bytes.data(), range.count * sizeof(float));
+      if (range.count != 0)
+        std::memcpy(floats_.data() + range.start, bytes.data(), range.count * sizeof(float));
     }
     return range;
   }
 
  private:
   Range Begin(Kind kind) const {
-    const size_t start = kind == Kind::kInt64 ? ints_.size() : kind == Kind::kFloat ? floats_.size() : views_.size();
+    const size_t start = kind == Kind::kInt64   ? ints_.size()
+                         : kind == Kind::kFloat ? floats_.size()
+                                                : views_.size();
     return {kind, start, 0};
   }
 
@@ -166,11 +182,13 @@ class ValueArena {
         const double value = PyFloat_AsDouble(item);
         if (std::abs(value) > std::numeric_limits<float>::max() && !std::isinf(value)) return false;
         const float stored = static_cast<float>(value);
-        if (floats == Floats::kExact && static_cast<double>(stored) != value && !std::isnan(value)) return false;
+        if (floats == Floats::kExact && static_cast<double>(stored) != value && !std::isnan(value))
+          return false;
         floats_.push_back(stored);
         break;
       }
-      default: return PushBytes(item, range);
+      default:
+        return PushBytes(item, range);
     }
     ++range->count;
     return true;
@@ -211,7 +229,8 @@ struct Slot {
 
 class RowEncoder {
  public:
-  RowEncoder(std::string_view floats, nb::callable coerce) : floats_(ParseFloats(floats)), coerce_(std::move(coerce)) {}
+  RowEncoder(std::string_view floats, nb::callable coerce)
+      : floats_(ParseFloats(floats)), coerce_(std::move(coerce)) {}
 
   // Appends one row as a framed Example and tells how many bytes wait to be taken.
   size_t Write(nb::dict row) {
@@ -280,7 +299,8 @@ class RowEncoder {
   // Forgets the records after the first `num_records`, of which `num_pending` bytes still wait.
   // REQUIRES: nothing was taken since.
   void Rollback(uint64_t num_records, size_t num_pending) {
-    if (num_records > num_records_ || num_pending > pending_.size()) throw nb::value_error("nothing to roll back to");
+    if (num_records > num_records_ || num_pending > pending_.size())
+      throw nb::value_error("nothing to roll back to");
     pending_.Truncate(num_pending);
     num_records_ = num_records;
   }
@@ -317,7 +337,8 @@ class RowEncoder {
       keys.push_back(nb::borrow(key));
       order_.push_back(static_cast<uint32_t>(order_.size()));
     }
-    std::sort(order_.begin(), order_.end(), [this](uint32_t a, uint32_t b) { return slots_[a]->name < slots_[b]->name; });
+    std::sort(order_.begin(), order_.end(),
+              [this](uint32_t a, uint32_t b) { return slots_[a]->name < slots_[b]->name; });
     keys_ = std::move(keys);  // last: a row with a bad name leaves no layout behind
   }
 
@@ -363,7 +384,8 @@ class RowEncoder {
       const auto pair = nb::cast<nb::tuple>(item);
       Slot& slot = SlotOf(&known_lists_, EncodeName(pair[0]));
       auto& [_, frames] = list_ranges.emplace_back(&slot, std::vector<ValueArena::Range>{});
-      for (nb::handle frame : nb::cast<nb::sequence>(pair[1])) frames.push_back(TakeValue(slot, pair[0].ptr(), frame.ptr()));
+      for (nb::handle frame : nb::cast<nb::sequence>(pair[1]))
+        frames.push_back(TakeValue(slot, pair[0].ptr(), frame.ptr()));
     }
     features_.clear();
     for (const auto& [slot, range] : context_ranges) features_.push_back({slot->name, arena_.Resolve(range)});
@@ -422,18 +444,22 @@ class RowEncoder {
 void BindRows(nb::module_& m) {
   nb::class_<RowEncoder>(m, "RowEncoder", "Rows in, frames out. One thread at a time.")
       .def(nb::init<std::string_view, nb::callable>(), nb::arg("floats"), nb::arg("coerce"),
-           nb::sig("def __init__(self, floats: str, coerce: typing.Callable[[str, typing.Any, str | None], tuple[str, typing.Any]]) -> None"),
+           nb::sig("def __init__(self, floats: str, coerce: typing.Callable[[str, typing.Any, str | None], "
+                   "tuple[str, typing.Any]]) -> None"),
            "`coerce(name, value, expected kind or None)` answers (kind, buffer or list of bytes) or raises.")
       .def("write", &RowEncoder::Write, nb::arg("row"), "Append a row; how many bytes wait to be taken.",
            nb::sig("def write(self, row: dict[str, typing.Any]) -> int"))
       .def("write_sequence", &RowEncoder::WriteSequence, nb::arg("context"), nb::arg("lists"),
            "Append a SequenceExample; how many bytes wait to be taken.",
-           nb::sig("def write_sequence(self, context: typing.Sequence[tuple[str, typing.Any]], lists: typing.Sequence[tuple[str, typing.Any]]) -> int"))
+           nb::sig("def write_sequence(self, context: typing.Sequence[tuple[str, typing.Any]], lists: "
+                   "typing.Sequence[tuple[str, typing.Any]]) -> int"))
       .def("write_columns", &RowEncoder::WriteColumns, nb::arg("columns"), nb::arg("num_rows"),
            "Append many rows; how many bytes wait to be taken.",
-           nb::sig("def write_columns(self, columns: typing.Sequence[tuple[bytes, str, typing.Any, typing.Any, int, typing.Any, typing.Any]], num_rows: int) -> int"))
+           nb::sig("def write_columns(self, columns: typing.Sequence[tuple[bytes, str, typing.Any, "
+                   "typing.Any, int, typing.Any, typing.Any]], num_rows: int) -> int"))
       .def("write_record", &RowEncoder::WriteRecord, nb::arg("record"), "Append a record as it is.")
-      .def("kind_of", &RowEncoder::KindOf, nb::arg("name"), nb::arg("kind") = nb::none(), nb::arg("is_list") = false,
+      .def("kind_of", &RowEncoder::KindOf, nb::arg("name"), nb::arg("kind") = nb::none(),
+           nb::arg("is_list") = false,
            "The kind a feature has had so far, or None; sets it where there was none.")
       .def("take", &RowEncoder::Take, "The frames made so far, which are then forgotten here.",
            nb::sig("def take(self) -> numpy.typing.NDArray[numpy.uint8]"))

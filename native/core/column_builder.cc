@@ -82,8 +82,8 @@ struct ColumnBuilder::Impl {
       const size_t pattern_size = node->pattern_size;
       const uint8_t* value;  // where the value's length is
       const uint8_t* entry_end;
-      if (p[0] == kFieldOneTag && size > pattern_size && size < 0x80 && size <= left - 2 && node->Matches(p + 2) &&
-          p[2 + pattern_size] == size - pattern_size - 1) [[likely]] {
+      if (p[0] == kFieldOneTag && size > pattern_size && size < 0x80 && size <= left - 2 &&
+          node->Matches(p + 2) && p[2 + pattern_size] == size - pattern_size - 1) [[likely]] {
         value = p + 2 + pattern_size;
         entry_end = p + 2 + size;
       } else if (!ReadEntryHead(p, end, keys, previous, &node, &value, &entry_end)) {
@@ -144,7 +144,8 @@ struct ColumnBuilder::Impl {
   }
 
   bool FillAbsent() {
-    if (num_seen == stores.size()) [[likely]] return true;
+    if (num_seen == stores.size()) [[likely]]
+      return true;
     for (ColumnStore& store : stores) {
       if (store.serial != serial && !store.AppendAbsent(num_rows)) return false;
     }
@@ -175,7 +176,8 @@ struct ColumnBuilder::Impl {
   }
 
   bool GrowRows() {
-    const size_t rows = row_capacity == 0 ? (row_hint < kFirstRows ? kFirstRows : row_hint) : row_capacity * 2;
+    const size_t rows =
+        row_capacity == 0 ? (row_hint < kFirstRows ? kFirstRows : row_hint) : row_capacity * 2;
     for (ColumnStore& store : stores) {
       if (!store.ReserveRows(rows)) return false;
     }

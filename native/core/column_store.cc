@@ -21,7 +21,8 @@ ColumnStore::ColumnStore(const ColumnSpec& spec)
     : kind_(spec.kind),
       is_list_(spec.is_list),
       list_tag_(TagByte(static_cast<uint32_t>(spec.kind), WireType::kDelimited)),
-      short_header_(4u | static_cast<uint32_t>(list_tag_) << 8 | 2u << 16 | static_cast<uint32_t>(kFieldOneTag) << 24),
+      short_header_(4u | static_cast<uint32_t>(list_tag_) << 8 | 2u << 16 |
+                    static_cast<uint32_t>(kFieldOneTag) << 24),
       length_(spec.length) {}
 
 bool ColumnStore::ReserveRows(size_t rows) {
@@ -216,7 +217,8 @@ Fault ColumnStore::Check(const ExampleReader& reader, const MergedEntry* entry) 
 }
 
 bool ColumnStore::AppendMergedFeature(const ExampleReader& reader, const MergedFeature& feature) {
-  if (feature.num_values > SIZE_MAX / 32 || !ReserveValues(static_cast<size_t>(feature.num_values))) return false;
+  if (feature.num_values > SIZE_MAX / 32 || !ReserveValues(static_cast<size_t>(feature.num_values)))
+    return false;
   const size_t count = static_cast<size_t>(feature.num_values);
   if (kind_ == Kind::kInt64) {
     reader.CopyInts(feature, ints_ + num_values_);
@@ -294,7 +296,8 @@ Column ColumnStore::Finish(size_t num_rows) {
   if (length_ < 0) done.splits.Truncate((is_list_ ? num_frames_ : num_rows) + 1);
   FinishPresence(num_rows, &done.presence);
   FinishPresence(num_frames_, &done.frame_presence);
-  num_values_ = value_capacity_ = data_size_ = data_capacity_ = num_frames_ = frame_capacity_ = row_capacity_ = 0;
+  num_values_ = value_capacity_ = data_size_ = data_capacity_ = num_frames_ = frame_capacity_ =
+      row_capacity_ = 0;
   ints_ = offsets_ = splits_ = list_splits_ = nullptr;
   floats_ = nullptr;
   data_ = nullptr;

@@ -32,7 +32,8 @@ class ColumnStore {
   // The same for a FeatureList.
   [[nodiscard]] bool AppendFrames(const uint8_t* p, const uint8_t* end, size_t row);
   // The same, quickest for one value. `p` is where the Feature's length is, `end` where the record ends.
-  [[nodiscard]] bool AppendShort(const uint8_t* p, const uint8_t* feature_end, const uint8_t* end, size_t row);
+  [[nodiscard]] bool AppendShort(const uint8_t* p, const uint8_t* feature_end, const uint8_t* end,
+                                 size_t row);
   // Appends a row without values. Not for a feature of fixed length, which must be there.
   [[nodiscard]] bool AppendAbsent(size_t row) {
     return (is_list_ || !is_fixed()) && AppendNothing(row, Presence::kAbsent);
@@ -81,9 +82,7 @@ class ColumnStore {
   bool EndFrame();
 
   // Room for `count` more values (for bytes: offsets), or `size` more bytes.
-  bool ReserveValues(size_t count) {
-    return count <= value_capacity_ - num_values_ || GrowValues(count);
-  }
+  bool ReserveValues(size_t count) { return count <= value_capacity_ - num_values_ || GrowValues(count); }
   bool ReserveBytes(size_t size) { return size <= data_capacity_ - data_size_ || GrowBytes(size); }
   bool GrowValues(size_t count);
   bool GrowBytes(size_t size);
@@ -91,10 +90,10 @@ class ColumnStore {
 
   Kind kind_;
   bool is_list_;
-  uint8_t list_tag_;        // of the wanted kind in a Feature
-  uint32_t short_header_;   // length, tag, length and tag of a Feature with one value of no bytes
+  uint8_t list_tag_;       // of the wanted kind in a Feature
+  uint32_t short_header_;  // length, tag, length and tag of a Feature with one value of no bytes
   int64_t length_;
-  size_t num_values_ = 0;   // with those of the row in progress
+  size_t num_values_ = 0;  // with those of the row in progress
   size_t value_capacity_ = 0;
   int64_t* ints_ = nullptr;
   float* floats_ = nullptr;
@@ -155,7 +154,8 @@ inline bool ColumnStore::AppendOnlyValue(const uint8_t* p, const uint8_t* featur
          p[4] == size && AppendOne(p + 5, size, end);
 }
 
-inline bool ColumnStore::AppendShort(const uint8_t* p, const uint8_t* feature_end, const uint8_t* end, size_t row) {
+inline bool ColumnStore::AppendShort(const uint8_t* p, const uint8_t* feature_end, const uint8_t* end,
+                                     size_t row) {
   if (length_ <= 1 && AppendOnlyValue(p, feature_end, end)) [[likely]] {
     if (length_ == 1) return true;
     EndRow(row);

@@ -34,7 +34,9 @@ constexpr uint32_t PowerOfX(uint64_t n) {
 }
 
 // crc(a + b) == AppendZeros(crc(a), size of b) ^ crc(b). REQUIRES: num_zeros < 2^61.
-constexpr uint32_t AppendZeros(uint32_t crc, uint64_t num_zeros) { return Multiply(crc, PowerOfX(8 * num_zeros)); }
+constexpr uint32_t AppendZeros(uint32_t crc, uint64_t num_zeros) {
+  return Multiply(crc, PowerOfX(8 * num_zeros));
+}
 
 // The factor that moves 64 bits forward by n bits in a carry-less multiplication of reflected
 // operands, whose product is one bit to the right of where it should be.
@@ -50,7 +52,8 @@ struct ZerosTable {
   std::array<std::array<uint32_t, 256>, 4> bytes;
 
   constexpr uint32_t Apply(uint32_t crc) const {
-    return bytes[0][crc & 0xff] ^ bytes[1][(crc >> 8) & 0xff] ^ bytes[2][(crc >> 16) & 0xff] ^ bytes[3][crc >> 24];
+    return bytes[0][crc & 0xff] ^ bytes[1][(crc >> 8) & 0xff] ^ bytes[2][(crc >> 16) & 0xff] ^
+           bytes[3][crc >> 24];
   }
 };
 

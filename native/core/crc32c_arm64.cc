@@ -75,7 +75,9 @@ TFRKIT_CRC uint32_t ExtendCrc(uint32_t crc, const uint8_t* data, size_t size) {
   return ~ExtendSerial(state, data, size);
 }
 
-TFRKIT_PMULL TFRKIT_INLINE uint64x2_t Load128(const uint8_t* data) { return vreinterpretq_u64_u8(vld1q_u8(data)); }
+TFRKIT_PMULL TFRKIT_INLINE uint64x2_t Load128(const uint8_t* data) {
+  return vreinterpretq_u64_u8(vld1q_u8(data));
+}
 
 TFRKIT_PMULL TFRKIT_INLINE uint64x2_t Multiply(uint64_t a, uint64_t b) {
   return vreinterpretq_u64_p128(vmull_p64(static_cast<poly64_t>(a), static_cast<poly64_t>(b)));

@@ -39,8 +39,8 @@ TFRKIT_SSE42 TFRKIT_INLINE uint32_t Step64(uint32_t state, uint64_t word) {
 // a word with the state mixed in, and what of the state reaches beyond them is shifted past.
 TFRKIT_SSE42 TFRKIT_INLINE uint32_t FinishOverlapped(uint32_t state, const uint8_t* stop, size_t size) {
   const uint64_t last8 = LoadLE64(stop - 8);
-  const unsigned unused = static_cast<unsigned>(7 - size) * 8;     // one byte short, so that it is
-  const uint64_t mask = (~uint64_t{0} << unused) << 8;             // never a shift by 64
+  const unsigned unused = static_cast<unsigned>(7 - size) * 8;  // one byte short, so that it is
+  const uint64_t mask = (~uint64_t{0} << unused) << 8;          // never a shift by 64
   const uint64_t mixed = ((static_cast<uint64_t>(state) << unused) << 8) ^ (last8 & mask);
   return Step64(0, mixed) ^ static_cast<uint32_t>(static_cast<uint64_t>(state) >> (size * 8));
 }
@@ -85,7 +85,8 @@ inline constexpr ZerosTable kLongZeros = MakeZerosTable(kLongStream);
 inline constexpr ZerosTable kShortZeros = MakeZerosTable(kShortStream);
 
 template <size_t kStream>
-TFRKIT_SSE42 TFRKIT_INLINE uint32_t ThreeStreams(uint32_t state, const uint8_t* data, const ZerosTable& zeros) {
+TFRKIT_SSE42 TFRKIT_INLINE uint32_t ThreeStreams(uint32_t state, const uint8_t* data,
+                                                 const ZerosTable& zeros) {
   uint32_t second = 0, third = 0;
   for (size_t i = 0; i < kStream; i += 8) {
     state = Step64(state, LoadLE64(data + i));
@@ -124,7 +125,9 @@ constexpr std::array<JoinFactors, kMaxStreamWords + 1> MakeJoinFactors() {
 }
 inline constexpr auto kJoinFactors = MakeJoinFactors();
 
-TFRKIT_PCLMUL TFRKIT_INLINE __m128i Move64(uint64_t value) { return _mm_cvtsi64_si128(static_cast<int64_t>(value)); }
+TFRKIT_PCLMUL TFRKIT_INLINE __m128i Move64(uint64_t value) {
+  return _mm_cvtsi64_si128(static_cast<int64_t>(value));
+}
 
 // REQUIRES: 1 <= num_words <= kMaxStreamWords; 24 * num_words bytes are there.
 TFRKIT_PCLMUL TFRKIT_INLINE uint32_t JoinedStreams(uint32_t state, const uint8_t* data, size_t num_words) {
@@ -235,7 +238,8 @@ TFRKIT_VPCLMUL256 TFRKIT_INLINE uint32_t FoldBlocks256(uint32_t state, const uin
 
 inline constexpr size_t kFold256From = 640;
 
-TFRKIT_VPCLMUL256 __attribute__((noinline)) uint32_t ExtendFolded256(uint32_t state, const uint8_t* data, size_t size) {
+TFRKIT_VPCLMUL256 __attribute__((noinline)) uint32_t ExtendFolded256(uint32_t state, const uint8_t* data,
+                                                                     size_t size) {
   state = FoldBlocks256(state, &data, &size);
   return ~ExtendSerial(state, data, size);
 }
@@ -289,15 +293,16 @@ TFRKIT_VPCLMUL512 TFRKIT_INLINE uint32_t FoldBlocks512(uint32_t state, const uin
   for (; left >= 64; p += 64, left -= 64) d = Fold512(d, one, Load512(p));
   *data = p;
   *size = left;
-  const __m256i half = Fold256(_mm512_castsi512_si256(d), Factors256(kLow256, kHigh256),
-                               _mm512_extracti64x4_epi64(d, 1));
-  return Reduce128(
-      Fold128(_mm256_castsi256_si128(half), Factors128(kLow128, kHigh128), _mm256_extracti128_si256(half, 1)));
+  const __m256i half =
+      Fold256(_mm512_castsi512_si256(d), Factors256(kLow256, kHigh256), _mm512_extracti64x4_epi64(d, 1));
+  return Reduce128(Fold128(_mm256_castsi256_si128(half), Factors128(kLow128, kHigh128),
+                           _mm256_extracti128_si256(half, 1)));
 }
 
 inline constexpr size_t kFold512From = 512;
 
-TFRKIT_VPCLMUL512 __attribute__((noinline)) uint32_t ExtendFolded512(uint32_t state, const uint8_t* data, size_t size) {
+TFRKIT_VPCLMUL512 __attribute__((noinline)) uint32_t ExtendFolded512(uint32_t state, const uint8_t* data,
+                                                                     size_t size) {
   state = FoldBlocks512(state, &data, &size);
   return ~ExtendSerial(state, data, size);
 }

@@ -32,8 +32,8 @@ struct MergedFeature {
 
 // What a record holds for one name.
 struct MergedEntry {
-  uint64_t serial = 0;  // of the record it belongs to; an older one means absent
-  MergedFeature feature;  // Example and context
+  uint64_t serial = 0;                     // of the record it belongs to; an older one means absent
+  MergedFeature feature;                   // Example and context
   size_t first_frame = 0, num_frames = 0;  // feature lists
   uint64_t offset = 0;
 };
@@ -41,7 +41,7 @@ struct MergedEntry {
 // Where names are looked up. Names without a slot are stepped over unread.
 struct SlotFinder {
   KeyTable keys;
-  bool adds_names = false;     // give every new name the next slot
+  bool adds_names = false;  // give every new name the next slot
   uint32_t num_slots = 0;
   uint32_t max_slots = kNoSlot;  // with adds_names: more than this is kNoMemory
 };
@@ -111,7 +111,8 @@ class ExampleReader {
 // True when a message is field 1 with a length of one byte, and nothing else: one bytes value, or a short
 // packed list.
 inline bool IsOneShortField(ByteView message) {
-  return message.size() >= 2 && message[0] == kFieldOneTag && message[1] < 0x80 && message[1] == message.size() - 2;
+  return message.size() >= 2 && message[0] == kFieldOneTag && message[1] < 0x80 &&
+         message[1] == message.size() - 2;
 }
 
 }  // namespace tfrkit

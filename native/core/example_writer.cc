@@ -44,9 +44,11 @@ bool AppendSequenceExample(std::span<const NamedFeature> context, std::span<cons
                            PoolVector<uint8_t>* out) {
   const size_t context_size = FeaturesSize(context);
   size_t lists_size = 0;
-  for (const NamedFeatureList& list : lists) lists_size += DelimitedSize(EntrySize(list.name, FramesSize(list)));
+  for (const NamedFeatureList& list : lists)
+    lists_size += DelimitedSize(EntrySize(list.name, FramesSize(list)));
   const size_t start = out->size();
-  if (!out->Reserve(start + DelimitedSize(context_size) + DelimitedSize(lists_size) + kMaxVarintSize)) return false;
+  if (!out->Reserve(start + DelimitedSize(context_size) + DelimitedSize(lists_size) + kMaxVarintSize))
+    return false;
   uint8_t* const first = out->data() + start;
   uint8_t* p = first;
   if (!context.empty()) p = WriteFeatures(WriteHead(p, kFieldOneTag, context_size), context);

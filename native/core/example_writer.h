@@ -44,13 +44,13 @@ struct NamedFeatureList {
 // One feature of many rows, to be written.
 struct ColumnSource {
   std::string_view name;
-  Kind kind = Kind::kInt64;        // not kUnset
-  const int64_t* ints = nullptr;   // values of all rows, by kind
+  Kind kind = Kind::kInt64;       // not kUnset
+  const int64_t* ints = nullptr;  // values of all rows, by kind
   const float* floats = nullptr;
   const uint8_t* bytes = nullptr;  // kBytes: value v is bytes[byte_offsets[v], byte_offsets[v + 1])
   const int64_t* byte_offsets = nullptr;
-  int64_t length = 1;              // values per row, when splits is nullptr
-  const int64_t* splits = nullptr; // row r has values [splits[r], splits[r + 1])
+  int64_t length = 1;                 // values per row, when splits is nullptr
+  const int64_t* splits = nullptr;    // row r has values [splits[r], splits[r + 1])
   const uint8_t* presence = nullptr;  // one Presence per row; nullptr: all present
 };
 

@@ -14,10 +14,10 @@ enum class FaultKind : uint8_t {
   kTruncatedPayload,  // stored: length the header claims, computed: bytes left after the header
   kPayloadChecksum,   // stored, computed: masked checksums of the payload
   // Records. `offset` is counted from the first byte of the record.
-  kWire,              // not a well-formed protobuf message of the expected type
-  kFeatureKind,       // stored: Kind found, computed: Kind wanted, column: which
-  kLength,            // stored: number of values found, computed: number wanted, column: which
-  kMissing,           // a required column is absent, or has no kind set; column: which
+  kWire,         // not a well-formed protobuf message of the expected type
+  kFeatureKind,  // stored: Kind found, computed: Kind wanted, column: which
+  kLength,       // stored: number of values found, computed: number wanted, column: which
+  kMissing,      // a required column is absent, or has no kind set; column: which
 };
 
 struct Fault {

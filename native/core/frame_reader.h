@@ -17,8 +17,8 @@ enum class Verify : uint8_t {
 };
 
 struct Frame {
-  ByteView payload;   // a view into the span
-  uint64_t end = 0;   // where the next frame starts
+  ByteView payload;  // a view into the span
+  uint64_t end = 0;  // where the next frame starts
 };
 
 // Reads the frame that starts at `offset`.

@@ -21,7 +21,7 @@ struct ColumnHead {
   uint8_t bytes[kCopySize];  // an entry up to the tag of its value
   uint32_t value_header;     // length, tag, length and tag of a Feature with one value of no bytes
   uint8_t value_offset;
-  int16_t max_size;          // of a value with which every length stays one byte; -1: never
+  int16_t max_size;  // of a value with which every length stays one byte; -1: never
 };
 
 // Writes rows of columns as framed Examples.
@@ -89,7 +89,8 @@ class RowWriter {
   }
 
   bool Reserve(size_t size) {
-    if (size <= static_cast<size_t>(limit_ - p_)) [[likely]] return true;
+    if (size <= static_cast<size_t>(limit_ - p_)) [[likely]]
+      return true;
     const size_t used = static_cast<size_t>(p_ - out_->data());
     if (!out_->Resize(used) || !out_->Reserve(used + size)) return false;
     SetCursor();

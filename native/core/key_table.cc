@@ -88,7 +88,8 @@ void KeyTable::Grow() {
   std::vector<KeyNode*> bigger(buckets_.size() * 2, nullptr);
   const size_t mask = bigger.size() - 1;
   for (KeyNode& node : nodes_) {
-    const ByteView name(static_cast<const uint8_t*>(static_cast<const void*>(node.name.data())), node.name.size());
+    const ByteView name(static_cast<const uint8_t*>(static_cast<const void*>(node.name.data())),
+                        node.name.size());
     size_t i = Hash(name) & mask;
     while (bigger[i] != nullptr) i = (i + 1) & mask;
     bigger[i] = &node;

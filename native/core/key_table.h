@@ -64,7 +64,8 @@ class KeyTable {
 
 inline bool KeyNode::Matches(const uint8_t* p) const {
   const size_t size = pattern_size;
-  if (size > kInlinePattern) [[unlikely]] return std::memcmp(p, long_pattern.data(), size) == 0;
+  if (size > kInlinePattern) [[unlikely]]
+    return std::memcmp(p, long_pattern.data(), size) == 0;
   // Two loads from each end cover 8 to 16 bytes, four cover 16 to 32: no loop, nothing past the end.
   if (size >= 16) {
     const uint8_t* const p_tail = p + size - 16;

@@ -11,9 +11,9 @@ namespace tfrkit {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr size_t kMinPooled = size_t{64} << 10;   // below, malloc is as good
+constexpr size_t kMinPooled = size_t{64} << 10;  // below, malloc is as good
 constexpr size_t kMaxKept = size_t{256} << 20;
-constexpr size_t kStepsPerDoubling = 4;           // at most a quarter of a block is unused
+constexpr size_t kStepsPerDoubling = 4;                     // at most a quarter of a block is unused
 constexpr size_t kNumClasses = 12 * kStepsPerDoubling + 1;  // 64 KiB << 12 is kMaxKept
 
 // A kept block holds the link to the next of its class in its own first bytes.
@@ -49,7 +49,8 @@ constexpr size_t ClassFor(size_t size) {
   const size_t step = (kMinPooled / kStepsPerDoubling) << doublings;
   return doublings * kStepsPerDoubling + (size + step - 1) / step - kStepsPerDoubling;
 }
-static_assert(ClassFor(kMinPooled) == 0 && ClassFor(kMinPooled + 1) == 1 && ClassFor(kMaxKept) == kNumClasses - 1);
+static_assert(ClassFor(kMinPooled) == 0 && ClassFor(kMinPooled + 1) == 1 &&
+              ClassFor(kMaxKept) == kNumClasses - 1);
 
 PoolBlock AllocateBlock(size_t capacity) {
   void* data = std::aligned_alloc(kAlignment, capacity);

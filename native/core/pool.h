@@ -21,7 +21,7 @@ struct PoolBlock {
 };
 PoolBlock AcquireBlock(size_t min_capacity);  // data is nullptr when memory is exhausted
 void ReleaseBlock(PoolBlock block);
-void ClearPool();                             // gives everything kept back to the system
+void ClearPool();  // gives everything kept back to the system
 size_t PooledBytes();
 
 // Like std::vector for trivial types, but does not clear what it grows.

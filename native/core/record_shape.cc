@@ -8,9 +8,9 @@ namespace {
 
 // What a message looked like. Unlike the readers, this one notices what protobuf lets pass.
 struct Look {
-  bool is_valid = true;        // well-formed, and every known name is UTF-8
-  bool is_loose = false;       // unknown fields, or a field again that writers produce once
-  uint64_t num_complete = 0;   // map entries with one key and one value
+  bool is_valid = true;       // well-formed, and every known name is UTF-8
+  bool is_loose = false;      // unknown fields, or a field again that writers produce once
+  uint64_t num_complete = 0;  // map entries with one key and one value
 
   void Merge(const Look& part) {
     is_valid = is_valid && part.is_valid;

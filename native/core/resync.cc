@@ -28,7 +28,7 @@ class PartChecksums {
   }
 
  private:
-  static constexpr uint64_t kStep = 4096;    // bytes between stored prefixes
+  static constexpr uint64_t kStep = 4096;  // bytes between stored prefixes
   static constexpr uint64_t kDirect = 16384;
 
   // False while checking directly is still cheap overall, or when memory is exhausted.

@@ -10,8 +10,8 @@ namespace tfrkit {
 
 struct ResyncResult {
   bool found = false;
-  uint64_t offset = 0;   // found: start of a frame whose two checksums hold
-                         // not found: first offset that a longer span could still turn into a frame
+  uint64_t offset = 0;  // found: start of a frame whose two checksums hold
+                        // not found: first offset that a longer span could still turn into a frame
 };
 
 // Searches [offset, span.size()) for the first frame whose length and payload checksums both hold.

@@ -101,7 +101,8 @@ struct Survey::Impl {
       const uint32_t slot = reader.list_slots()[i];
       Entry& entry = EntryAt(slot, &list_entries);
       const MergedEntry& list = *reader.List(slot);
-      Widen<uint64_t>(entry.stats.present++ == 0, list.num_frames, &entry.stats.min_frames, &entry.stats.max_frames);
+      Widen<uint64_t>(entry.stats.present++ == 0, list.num_frames, &entry.stats.min_frames,
+                      &entry.stats.max_frames);
       for (size_t j = 0; j < list.num_frames; ++j) AddFeature(reader.Frame(list.first_frame + j), &entry);
     }
     ++num_records;
@@ -169,7 +170,8 @@ struct Survey::Impl {
     }
   }
 
-  static void CopyStats(const KeyTable& keys, const Entries& entries, bool is_list, std::vector<FeatureStats>* out) {
+  static void CopyStats(const KeyTable& keys, const Entries& entries, bool is_list,
+                        std::vector<FeatureStats>* out) {
     const size_t first = out->size();
     for (const KeyNode& node : keys.nodes()) {
       // A record may have given up its name and then turned out to be malformed.

@@ -22,8 +22,8 @@ constexpr uint64_t kString = 7;   // DT_STRING
 // Bytes of one element in tensor_content by tensorflow.DataType; 0: a type that tf.io.serialize_tensor
 // refuses (quantized, 4 and 8 bit), or that has no content.
 constexpr uint8_t kElementSizes[] = {
-    0, 4, 8, 4, 1, 2, 1, 0,   // invalid, float, double, int32, uint8, int16, int8, string
-    8, 8, 1, 0, 0, 0, 2, 0,   // complex64, int64, bool, qint8, quint8, qint32, bfloat16, qint16
+    0, 4, 8,  4, 1, 2, 1, 0,  // invalid, float, double, int32, uint8, int16, int8, string
+    8, 8, 1,  0, 0, 0, 2, 0,  // complex64, int64, bool, qint8, quint8, qint32, bfloat16, qint16
     0, 2, 16, 2, 0, 0, 4, 8,  // quint16, uint16, complex128, half, resource, variant, uint32, uint64
 };
 

@@ -9,9 +9,9 @@
 namespace tfrkit {
 
 struct TensorHead {
-  int32_t dtype = 0;           // tensorflow.DataType
+  int32_t dtype = 0;  // tensorflow.DataType
   std::vector<int64_t> shape;
-  ByteView content;            // tensor_content; empty for strings
+  ByteView content;  // tensor_content; empty for strings
 };
 
 // True when `bytes` is exactly what tf.io.serialize_tensor and our writer produce: dtype (a known

@@ -20,7 +20,9 @@ size_t SequenceSize(const uint8_t* p, size_t left) {
   return left >= 4 && IsContinuation(p[3]) ? 4 : 0;
 }
 
-bool IsPlain(uint8_t byte) { return byte >= 0x20 ? byte != 0x7f : byte == '\t' || byte == '\n' || byte == '\r'; }
+bool IsPlain(uint8_t byte) {
+  return byte >= 0x20 ? byte != 0x7f : byte == '\t' || byte == '\n' || byte == '\r';
+}
 
 // Eight bytes that are all 0x20 to 0x7e.
 bool IsPlainWord(uint64_t word) {

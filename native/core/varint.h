@@ -10,7 +10,7 @@
 namespace tfrkit {
 
 inline constexpr size_t kMaxVarintSize = 10;  // ceil(64 / 7)
-inline constexpr size_t kMaxLengthSize = 5;   // tags and lengths are 32 bits to protobuf, padded ones included
+inline constexpr size_t kMaxLengthSize = 5;  // tags and lengths are 32 bits to protobuf, padded ones included
 inline constexpr uint64_t kContinuationBits = 0x8080808080808080u;
 
 // Reads one varint of at most `max_size` bytes from [p, end). Returns the byte after it, or nullptr
@@ -103,7 +103,8 @@ inline uint8_t* WriteVarint(uint8_t* p, uint64_t value) {
 
 // The same without a branch for the size, which cannot be predicted from one token to the next.
 inline uint8_t* WriteAnyVarint(uint8_t* p, uint64_t value) {
-  if (value >> 56 != 0) [[unlikely]] return WriteVarint(p, value);
+  if (value >> 56 != 0) [[unlikely]]
+    return WriteVarint(p, value);
   const size_t size = VarintSize(value);
   const uint64_t continued = kContinuationBits & ((uint64_t{1} << (8 * (size - 1))) - 1);
   StoreLE64(p, SpreadVarint(value) | continued);

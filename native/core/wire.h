@@ -39,8 +39,8 @@ inline constexpr int kMaxGroupDepth = 100;  // protobuf's own limit
 struct Field {
   uint32_t number;
   WireType type;
-  uint64_t value;        // kVarint, kFixed64, kFixed32
-  const uint8_t* data;   // kDelimited; for a group, its content with the end tag
+  uint64_t value;       // kVarint, kFixed64, kFixed32
+  const uint8_t* data;  // kDelimited; for a group, its content with the end tag
   size_t size;
 
   ByteView bytes() const { return ByteView(data, size); }
@@ -56,8 +56,8 @@ struct Field {
 // Reads the field at `p`, a group with everything in it. Returns the byte after it, or nullptr when the
 // bytes are not a field: number 0, wire type 6 or 7, an end tag without a group, or past the end.
 [[nodiscard]] inline const uint8_t* ReadField(const uint8_t* p, const uint8_t* end, Field* field) {
-  if (end - p >= 2 && (p[0] & 0x87) == static_cast<uint8_t>(WireType::kDelimited) && p[0] > 7 && p[1] < 0x80 &&
-      p[1] <= end - p - 2) [[likely]] {
+  if (end - p >= 2 && (p[0] & 0x87) == static_cast<uint8_t>(WireType::kDelimited) && p[0] > 7 &&
+      p[1] < 0x80 && p[1] <= end - p - 2) [[likely]] {
     field->number = p[0] >> 3;
     field->type = WireType::kDelimited;
     field->data = p + 2;

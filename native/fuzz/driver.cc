@@ -4,4 +4,6 @@
 
 #include "fuzz/fuzz_target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) { return tfrkit::fuzz::FuzzOne({data, size}); }
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  return tfrkit::fuzz::FuzzOne({data, size});
+}

@@ -19,7 +19,8 @@ namespace tfrkit::fuzz {
 namespace {
 
 bool IsInside(ByteView part, ByteView whole) {
-  return part.empty() || (part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size());
+  return part.empty() ||
+         (part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size());
 }
 
 void CheckTensor(ByteView bytes) {
@@ -40,7 +41,8 @@ void CheckSplits(const PoolVector<T>& splits, uint64_t num_rows, uint64_t num_va
   Require(splits.size() == num_rows + 1, "one split more than rows");
   Require(splits[0] == 0, "splits start at zero");
   for (size_t i = 1; i < splits.size(); ++i) Require(splits[i - 1] <= splits[i], "splits do not fall");
-  Require(static_cast<uint64_t>(splits[splits.size() - 1]) == num_values, "splits end at the number of values");
+  Require(static_cast<uint64_t>(splits[splits.size() - 1]) == num_values,
+          "splits end at the number of values");
 }
 
 uint64_t CountValues(const Column& column, Kind kind) {
@@ -53,7 +55,8 @@ uint64_t CountValues(const Column& column, Kind kind) {
 void CheckColumn(const Column& column, const ColumnSpec& spec, uint64_t num_rows) {
   const uint64_t num_values = CountValues(column, spec.kind);
   Require(column.presence.empty() || column.presence.size() == num_rows, "presence is all rows or none");
-  for (size_t i = 0; i < column.presence.size(); ++i) Require(column.presence[i] <= 2, "presence is one of three");
+  for (size_t i = 0; i < column.presence.size(); ++i)
+    Require(column.presence[i] <= 2, "presence is one of three");
   uint64_t num_lists = num_rows;
   if (spec.is_list) {
     num_lists = static_cast<uint64_t>(column.list_splits[column.list_splits.size() - 1]);
@@ -62,7 +65,8 @@ void CheckColumn(const Column& column, const ColumnSpec& spec, uint64_t num_rows
   if (spec.length < 0) {
     CheckSplits(column.splits, num_lists, num_values);
   } else {
-    Require(num_values == num_lists * static_cast<uint64_t>(spec.length), "a fixed length holds for every row");
+    Require(num_values == num_lists * static_cast<uint64_t>(spec.length),
+            "a fixed length holds for every row");
   }
 }
 
@@ -97,7 +101,8 @@ std::vector<ColumnSpec> MakeSpecs(const std::vector<FeatureStats>& features, boo
 }
 
 // What was read, written and read again is the same.
-void CheckRoundTrip(const std::vector<Column>& columns, const std::vector<ColumnSpec>& specs, uint64_t num_rows) {
+void CheckRoundTrip(const std::vector<Column>& columns, const std::vector<ColumnSpec>& specs,
+                    uint64_t num_rows) {
   std::vector<ColumnSource> sources;
   for (size_t i = 0; i < specs.size(); ++i) {
     const Column& column = columns[i];
@@ -119,13 +124,15 @@ void CheckRoundTrip(const std::vector<Column>& columns, const std::vector<Column
   uint64_t offset = 0;
   for (uint64_t row = 0; row < num_rows; ++row) {
     Frame frame;
-    Require(!ReadFrame({framed.data(), framed.size()}, offset, Verify::kAll, &frame), "a written row is framed");
+    Require(!ReadFrame({framed.data(), framed.size()}, offset, Verify::kAll, &frame),
+            "a written row is framed");
     Require(!again.Append(frame.payload), "a written row reads");
     offset = frame.end;
   }
   Require(offset == framed.size(), "nothing follows the last row");
   const std::vector<Column> columns_again = again.Finish();
-  for (size_t i = 0; i < specs.size(); ++i) Require(IsSame(columns[i], columns_again[i]), "a written row reads the same");
+  for (size_t i = 0; i < specs.size(); ++i)
+    Require(IsSame(columns[i], columns_again[i]), "a written row reads the same");
 }
 
 void CheckColumns(RecordKind kind, const std::vector<ColumnSpec>& specs, const std::vector<ByteView>& records,
@@ -166,9 +173,11 @@ int FuzzOne(ByteView input) {
     if (!survey.Add(view)) {
       good.push_back(view);
     } else {
-      Require(kind == RecordKind::kSequenceExample || (shape != RecordShape::kExample && shape != RecordShape::kLooseExample),
+      Require(kind == RecordKind::kSequenceExample ||
+                  (shape != RecordShape::kExample && shape != RecordShape::kLooseExample),
               "what is classified as an Example reads as one");
-      Require(kind == RecordKind::kExample || (shape != RecordShape::kSequenceExample && shape != RecordShape::kLooseSequence),
+      Require(kind == RecordKind::kExample ||
+                  (shape != RecordShape::kSequenceExample && shape != RecordShape::kLooseSequence),
               "what is classified as a SequenceExample reads as one");
     }
   }
@@ -181,7 +190,8 @@ int FuzzOne(ByteView input) {
     CheckColumns(kind, MakeSpecs(features, true), good, false);
   }
   // Columns the records know nothing of, and of the wrong kind and length.
-  std::vector<ColumnSpec> strange = {{"a", Kind::kInt64, false, -1}, {"b", Kind::kFloat, false, 1}, {"c", Kind::kBytes, false, 2}};
+  std::vector<ColumnSpec> strange = {
+      {"a", Kind::kInt64, false, -1}, {"b", Kind::kFloat, false, 1}, {"c", Kind::kBytes, false, 2}};
   if (kind == RecordKind::kSequenceExample) strange.push_back({"a", Kind::kFloat, true, -1});
   CheckColumns(kind, strange, {{first.data(), first.size()}, {second.data(), second.size()}}, false);
   return 0;

@@ -59,7 +59,8 @@ void CheckResync(ByteView span) {
   const uint64_t stop = final_result.found ? final_result.offset : span.size();
   for (uint64_t offset = 0; offset < stop; ++offset) {
     Frame frame;
-    Require(static_cast<bool>(ReadFrame(span, offset, Verify::kAll, &frame)), "no earlier frame is passed over");
+    Require(static_cast<bool>(ReadFrame(span, offset, Verify::kAll, &frame)),
+            "no earlier frame is passed over");
   }
   // In pieces, as a reader with a window does it: the same frame.
   ResyncResult piecewise = FindNextFrame(span.first(span.size() / 2), 0, false);

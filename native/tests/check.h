@@ -49,7 +49,10 @@ std::string Show(const T& value) {
     if (value > 9) out << " (0x" << std::hex << +value << ")";
   } else if constexpr (requires { out << value; }) {
     out << value;
-  } else if constexpr (requires { value.begin(); value.end(); }) {
+  } else if constexpr (requires {
+                         value.begin();
+                         value.end();
+                       }) {
     out << "[";
     size_t index = 0;
     for (const auto& element : value) {
@@ -80,7 +83,8 @@ bool IsEqual(const A& a, const B& b) {
 template <class A, class B>
 bool CheckEqual(const A& a, const B& b, const char* a_text, const char* b_text, const char* file, int line) {
   if (IsEqual(a, b)) return true;
-  RecordFailure(file, line, std::string(a_text) + " == " + b_text + "\n    left  " + Show(a) + "\n    right " + Show(b));
+  RecordFailure(file, line,
+                std::string(a_text) + " == " + b_text + "\n    left  " + Show(a) + "\n    right " + Show(b));
   return false;
 }
 
@@ -121,8 +125,8 @@ class Random {
 
 }  // namespace tfrkit::test
 
-#define TEST(suite, name)                                                                            \
-  static void suite##_##name();                                                                      \
+#define TEST(suite, name)                                                                                 \
+  static void suite##_##name();                                                                           \
   static const ::tfrkit::test::Registration registration_##suite##_##name(#suite, #name, suite##_##name); \
   static void suite##_##name()
 
@@ -131,10 +135,10 @@ class Random {
 
 #define CHECK_EQ(a, b) ::tfrkit::test::CheckEqual((a), (b), #a, #b, __FILE__, __LINE__)
 
-#define REQUIRE(condition)                                            \
-  do {                                                                \
-    if (!(condition)) {                                               \
-      ::tfrkit::test::RecordFailure(__FILE__, __LINE__, #condition);  \
-      return;                                                         \
-    }                                                                 \
+#define REQUIRE(condition)                                           \
+  do {                                                               \
+    if (!(condition)) {                                              \
+      ::tfrkit::test::RecordFailure(__FILE__, __LINE__, #condition); \
+      return;                                                        \
+    }                                                                \
   } while (false)

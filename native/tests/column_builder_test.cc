@@ -54,13 +54,14 @@ Ints ReadIntsOf(const Bytes& record) {
 }  // namespace
 
 TEST(ColumnBuilder, ScalarsOfEachKindFillFixedColumns) {
-  ColumnBuilder builder(RecordKind::kExample, {{"f", Kind::kFloat, false, 1},
-                                               {"i", Kind::kInt64, false, 1},
-                                               {"b", Kind::kBytes, false, 1}});
+  ColumnBuilder builder(
+      RecordKind::kExample,
+      {{"f", Kind::kFloat, false, 1}, {"i", Kind::kInt64, false, 1}, {"b", Kind::kBytes, false, 1}});
   for (int row = 0; row < 3; ++row) {
     const uint8_t digit = static_cast<uint8_t>(row);
-    const Bytes record = Example({Entry("b", Delimited(0x0a, Delimited(0x0a, Bytes(digit, 'x')))),
-                                  Entry("f", Hex("12 06 0a 04 00 00 80 3f")), Entry("i", IntFeature({digit}))});
+    const Bytes record =
+        Example({Entry("b", Delimited(0x0a, Delimited(0x0a, Bytes(digit, 'x')))),
+                 Entry("f", Hex("12 06 0a 04 00 00 80 3f")), Entry("i", IntFeature({digit}))});
     CHECK(!builder.Append(ExactCopy(record)));
   }
   CHECK_EQ(builder.num_rows(), 3);
@@ -78,9 +79,9 @@ TEST(ColumnBuilder, ScalarsOfEachKindFillFixedColumns) {
 }
 
 TEST(ColumnBuilder, NoRowsGiveFirstOffsetsOnly) {
-  ColumnBuilder builder(RecordKind::kSequenceExample, {{"i", Kind::kInt64, false, -1},
-                                                       {"b", Kind::kBytes, false, 1},
-                                                       {"l", Kind::kFloat, true, -1}});
+  ColumnBuilder builder(
+      RecordKind::kSequenceExample,
+      {{"i", Kind::kInt64, false, -1}, {"b", Kind::kBytes, false, 1}, {"l", Kind::kFloat, true, -1}});
   for (int round = 0; round < 2; ++round) {
     const std::vector<Column> columns = builder.Finish();
     CHECK_EQ(Values(columns[0].splits), Ints{0});
@@ -95,17 +96,23 @@ TEST(ColumnBuilder, IntegerExtremesSurvive) {
   const struct {
     int64_t value;
     const char* packed;
-  } cases[] = {{0, "00"}, {127, "7f"}, {128, "80 01"}, {-1, "ff ff ff ff ff ff ff ff ff 01"},
-               {INT64_MAX, "ff ff ff ff ff ff ff ff 7f"}, {INT64_MIN, "80 80 80 80 80 80 80 80 80 01"},
+  } cases[] = {{0, "00"},
+               {127, "7f"},
+               {128, "80 01"},
+               {-1, "ff ff ff ff ff ff ff ff ff 01"},
+               {INT64_MAX, "ff ff ff ff ff ff ff ff 7f"},
+               {INT64_MIN, "80 80 80 80 80 80 80 80 80 01"},
                {int64_t{1} << 55, "80 80 80 80 80 80 80 40"}};
   for (const auto& item : cases) {
     CHECK_EQ(ReadIntsOf(ExactCopy(Example({Entry("a", IntFeature(Hex(item.packed)))}))), Ints{item.value});
-    CHECK_EQ(ReadInts(ExactCopy(Example({Entry("a", IntFeature(Hex(item.packed)))})), 1).values, Ints{item.value});
+    CHECK_EQ(ReadInts(ExactCopy(Example({Entry("a", IntFeature(Hex(item.packed)))})), 1).values,
+             Ints{item.value});
   }
 }
 
 TEST(ColumnBuilder, AbsentUnsetAndEmptyAreToldApart) {
-  ColumnBuilder builder(RecordKind::kExample, {{"a", Kind::kInt64, false, -1}, {"b", Kind::kBytes, false, -1}});
+  ColumnBuilder builder(RecordKind::kExample,
+                        {{"a", Kind::kInt64, false, -1}, {"b", Kind::kBytes, false, -1}});
   const Bytes five = Entry("a", IntFeature(Hex("05")));
   const Bytes text = Entry("b", Hex("0a 03 0a 01 'x'"));
   CHECK(!builder.Append(Example({five, text})));
@@ -134,13 +141,16 @@ TEST(ColumnBuilder, UnpackedAndMixedValuesAreConcatenated) {
 }
 
 TEST(ColumnBuilder, PackedRunsAreConcatenated) {
-  CHECK_EQ(ReadIntsOf(Example({Entry("a", Delimited(0x1a, Hex("0a 01 01 0a 00 0a 02 02 03")))})), (Ints{1, 2, 3}));
+  CHECK_EQ(ReadIntsOf(Example({Entry("a", Delimited(0x1a, Hex("0a 01 01 0a 00 0a 02 02 03")))})),
+           (Ints{1, 2, 3}));
 }
 
 TEST(ColumnBuilder, LastEntryOfAKeyWinsWhole) {
-  CHECK_EQ(ReadIntsOf(Example({Entry("a", IntFeature(Hex("01 02"))), Entry("a", IntFeature(Hex("03")))})), Ints{3});
+  CHECK_EQ(ReadIntsOf(Example({Entry("a", IntFeature(Hex("01 02"))), Entry("a", IntFeature(Hex("03")))})),
+           Ints{3});
   // Also over another kind, which alone would be a fault.
-  CHECK_EQ(ReadIntsOf(Example({Entry("a", Hex("0a 03 0a 01 'x'")), Entry("a", IntFeature(Hex("03")))})), Ints{3});
+  CHECK_EQ(ReadIntsOf(Example({Entry("a", Hex("0a 03 0a 01 'x'")), Entry("a", IntFeature(Hex("03")))})),
+           Ints{3});
   CHECK_EQ(ReadInts(Example({Entry("a", IntFeature(Hex("01"))), Entry("a", {})})).presence, Bytes{1});
 }
 
@@ -155,8 +165,10 @@ TEST(ColumnBuilder, RepeatedValueOfAnEntryMerges) {
 
 TEST(ColumnBuilder, LastKeyOfAnEntryCounts) {
   const Bytes value = Delimited(0x12, IntFeature(Hex("07")));
-  CHECK_EQ(ReadIntsOf(Example({Delimited(0x0a, Join({Hex("0a 01 'z'"), value, Hex("0a 01 'a'")}))})), Ints{7});
-  CHECK_EQ(ReadInts(Example({Delimited(0x0a, Join({Hex("0a 01 'a'"), value, Hex("0a 01 'z'")}))})).presence, Bytes{0});
+  CHECK_EQ(ReadIntsOf(Example({Delimited(0x0a, Join({Hex("0a 01 'z'"), value, Hex("0a 01 'a'")}))})),
+           Ints{7});
+  CHECK_EQ(ReadInts(Example({Delimited(0x0a, Join({Hex("0a 01 'a'"), value, Hex("0a 01 'z'")}))})).presence,
+           Bytes{0});
   // The same after "z" has been learnt as a name nobody asks for.
   ColumnBuilder builder(RecordKind::kExample, {{"a", Kind::kInt64, false, -1}});
   CHECK(!builder.Append(Example({Entry("z", IntFeature(Hex("01")))})));
@@ -189,8 +201,8 @@ TEST(ColumnBuilder, LaterMemberOfTheOneofReplaces) {
 }
 
 TEST(ColumnBuilder, UnknownFieldsAreSkippedAtEveryLevel) {
-  for (const char* hex : {"20 96 01", "21 01 02 03 04 05 06 07 08", "22 02 'zz'", "23 08 01 24", "25 01 02 03 04",
-                          "f8 ff ff ff 0f 01"}) {
+  for (const char* hex : {"20 96 01", "21 01 02 03 04 05 06 07 08", "22 02 'zz'", "23 08 01 24",
+                          "25 01 02 03 04", "f8 ff ff ff 0f 01"}) {
     const Bytes unknown = Hex(hex);
     const Bytes list = Join({unknown, Hex("0a 01 05"), unknown});
     const Bytes feature = Join({unknown, Delimited(0x1a, list), unknown});
@@ -209,14 +221,20 @@ TEST(ColumnBuilder, KnownFieldsOfAnotherWireTypeAreSkipped) {
 
 TEST(ColumnBuilder, PaddedLengthsAreRead) {
   // Every tag and length of {"a": [5]} with a byte more than it needs.
-  CHECK_EQ(ReadIntsOf(Hex("8a 00 96 00  8a 00 92 00  8a 00 81 00 'a'  92 00 89 00  9a 00 85 00  8a 00 81 00 05")),
-           Ints{5});
+  CHECK_EQ(
+      ReadIntsOf(Hex("8a 00 96 00  8a 00 92 00  8a 00 81 00 'a'  92 00 89 00  9a 00 85 00  8a 00 81 00 05")),
+      Ints{5});
 }
 
 TEST(ColumnBuilder, WireFaultsAreReported) {
   const Bytes good = Entry("a", IntFeature(Hex("05")));
   const std::vector<Bytes> records = {
-      Hex("0a"), Hex("0a 05 0a"), Hex("00 00"), Hex("0e 00"), Hex("0c"), Hex("0b"),
+      Hex("0a"),
+      Hex("0a 05 0a"),
+      Hex("00 00"),
+      Hex("0e 00"),
+      Hex("0c"),
+      Hex("0b"),
       Example({good, Hex("0a 7f")}),
       Example({good, Hex("07")}),
       Example({Entry("a", Hex("1a 7f"))}),
@@ -261,9 +279,8 @@ TEST(ColumnBuilder, MissingFixedColumnIsReported) {
 }
 
 TEST(ColumnBuilder, FaultLeavesTheColumnsAsTheyWere) {
-  const std::vector<ColumnSpec> specs = {{"a", Kind::kInt64, false, -1},
-                                         {"b", Kind::kBytes, false, -1},
-                                         {"c", Kind::kFloat, false, 1}};
+  const std::vector<ColumnSpec> specs = {
+      {"a", Kind::kInt64, false, -1}, {"b", Kind::kBytes, false, -1}, {"c", Kind::kFloat, false, 1}};
   const Bytes a = Entry("a", IntFeature(Hex("01 02"))), b = Entry("b", Hex("0a 06 0a 01 'x' 0a 01 'y'"));
   const Bytes c = Entry("c", Hex("12 06 0a 04 00 00 80 3f"));
   ColumnBuilder builder(RecordKind::kExample, specs);
@@ -326,12 +343,14 @@ TEST(ColumnBuilder, NamesOfEverySizeAreMatched) {
 // Frames of a SequenceExample.
 
 TEST(ColumnBuilder, SequenceExampleFillsContextAndLists) {
-  ColumnBuilder builder(RecordKind::kSequenceExample, {{"n", Kind::kInt64, false, 1},
-                                                       {"n", Kind::kInt64, true, 1},
-                                                       {"v", Kind::kBytes, true, -1}});
+  ColumnBuilder builder(
+      RecordKind::kSequenceExample,
+      {{"n", Kind::kInt64, false, 1}, {"n", Kind::kInt64, true, 1}, {"v", Kind::kBytes, true, -1}});
   const Bytes context = Example({Entry("n", IntFeature(Hex("09")))});
-  const Bytes ints = Entry("n", Join({Delimited(0x0a, IntFeature(Hex("01"))), Delimited(0x0a, IntFeature(Hex("02")))}));
-  const Bytes texts = Entry("v", Join({Hex("0a 08 0a 06 0a 01 'x' 0a 01 'y'"), Hex("0a 00"), Hex("0a 02 0a 00")}));
+  const Bytes ints =
+      Entry("n", Join({Delimited(0x0a, IntFeature(Hex("01"))), Delimited(0x0a, IntFeature(Hex("02")))}));
+  const Bytes texts =
+      Entry("v", Join({Hex("0a 08 0a 06 0a 01 'x' 0a 01 'y'"), Hex("0a 00"), Hex("0a 02 0a 00")}));
   CHECK(!builder.Append(ExactCopy(Join({context, Delimited(0x12, Join({ints, texts}))}))));
   CHECK(!builder.Append(ExactCopy(Join({context, Delimited(0x12, Join({Entry("v", {}), Entry("n", {})}))}))));
   CHECK(!builder.Append(ExactCopy(Join({Delimited(0x12, Join({ints})), context}))));  // lists first
@@ -359,7 +378,8 @@ TEST(ColumnBuilder, FrameFaultsAreReported) {
 }
 
 TEST(ColumnBuilder, AbsentListIsARowOfNoFrames) {
-  ColumnBuilder builder(RecordKind::kSequenceExample, {{"n", Kind::kInt64, true, 1}, {"v", Kind::kInt64, true, -1}});
+  ColumnBuilder builder(RecordKind::kSequenceExample,
+                        {{"n", Kind::kInt64, true, 1}, {"v", Kind::kInt64, true, -1}});
   CHECK(!builder.Append({}));
   CHECK(!builder.Append(Hex("12 00 18 01")));  // and for the general reader
   CHECK(!builder.Append(Delimited(0x12, Entry("n", {}))));
@@ -388,9 +408,10 @@ TEST(ColumnBuilder, RepeatedListsMergeAndReplaceAsProtobufDoes) {
 // The quick reader and the general one give the same columns.
 TEST(ColumnBuilder, QuickAndGeneralReadersAgree) {
   Random random(11);
-  const std::vector<ColumnSpec> specs = {{"bytes", Kind::kBytes, false, -1},  {"float", Kind::kFloat, false, -1},
-                                         {"int", Kind::kInt64, false, -1},    {"one", Kind::kInt64, false, 1},
-                                         {"three", Kind::kFloat, false, 3},   {"word", Kind::kBytes, false, 1}};
+  const std::vector<ColumnSpec> specs = {
+      {"bytes", Kind::kBytes, false, -1}, {"float", Kind::kFloat, false, -1},
+      {"int", Kind::kInt64, false, -1},   {"one", Kind::kInt64, false, 1},
+      {"three", Kind::kFloat, false, 3},  {"word", Kind::kBytes, false, 1}};
   ColumnBuilder quick(RecordKind::kExample, specs), general(RecordKind::kExample, specs);
   for (int row = 0; row < 2000; ++row) {
     const std::vector<uint8_t> pool = random.Bytes(400);
@@ -403,7 +424,8 @@ TEST(ColumnBuilder, QuickAndGeneralReadersAgree) {
     const float three[] = {1, 2, 3};
     const ByteView word[] = {ByteView(pool.data(), random.Below(150))};
     std::vector<NamedFeature> features;
-    const auto add = [&](std::string_view name, Kind kind, std::span<const int64_t> i, std::span<const float> f,
+    const auto add = [&](std::string_view name, Kind kind, std::span<const int64_t> i,
+                         std::span<const float> f,
                          std::span<const ByteView> b) { features.push_back({name, {kind, i, f, b}}); };
     if (random.Below(5) != 0) add("bytes", Kind::kBytes, {}, {}, texts);
     if (random.Below(5) != 0) add("float", Kind::kFloat, {}, floats, {});
@@ -429,11 +451,11 @@ TEST(ColumnBuilder, QuickAndGeneralReadersAgree) {
 }
 
 TEST(ColumnBuilder, EveryCutAndEveryFlipIsSafe) {
-  const Bytes record = Example({Entry("a", IntFeature(Hex("05 80 01"))), Entry("b", Hex("0a 06 0a 01 'x' 0a 01 'y'")),
-                                Entry("c", Hex("12 06 0a 04 00 00 80 3f"))});
-  const std::vector<ColumnSpec> specs = {{"a", Kind::kInt64, false, -1},
-                                         {"b", Kind::kBytes, false, -1},
-                                         {"c", Kind::kFloat, false, -1}};
+  const Bytes record =
+      Example({Entry("a", IntFeature(Hex("05 80 01"))), Entry("b", Hex("0a 06 0a 01 'x' 0a 01 'y'")),
+               Entry("c", Hex("12 06 0a 04 00 00 80 3f"))});
+  const std::vector<ColumnSpec> specs = {
+      {"a", Kind::kInt64, false, -1}, {"b", Kind::kBytes, false, -1}, {"c", Kind::kFloat, false, -1}};
   ColumnBuilder builder(RecordKind::kExample, specs);
   for (size_t size = 1; size < record.size(); ++size) {
     CHECK_EQ(builder.Append(ExactCopy({record.data(), size})).kind, FaultKind::kWire);

@@ -32,7 +32,8 @@ std::vector<Crc32cVariant> SupportedVariants() {
 void CheckCrc(const Crc32cVariant& variant, ByteView bytes, uint32_t expected, const std::string& what) {
   const uint32_t found = variant.extend(0, bytes.data(), bytes.size());
   if (found != expected) {
-    RecordFailure(__FILE__, __LINE__, std::string(variant.name) + ", " + what + ": " + Show(found) + " is not " + Show(expected));
+    RecordFailure(__FILE__, __LINE__,
+                  std::string(variant.name) + ", " + what + ": " + Show(found) + " is not " + Show(expected));
   }
 }
 
@@ -68,7 +69,8 @@ TEST(Crc32c, EverySizeAndAlignmentAgreesWithTheDefinition) {
     for (size_t size = 0; size <= kMaxSize; ++size) {
       const ByteView part(bytes.data() + alignment, size);
       for (const Crc32cVariant& variant : variants) {
-        CheckCrc(variant, part, expected, "size " + std::to_string(size) + " alignment " + std::to_string(alignment));
+        CheckCrc(variant, part, expected,
+                 "size " + std::to_string(size) + " alignment " + std::to_string(alignment));
       }
       expected = ReferenceExtend(expected, {bytes.data() + alignment + size, 1});
     }
@@ -77,7 +79,8 @@ TEST(Crc32c, EverySizeAndAlignmentAgreesWithTheDefinition) {
 
 TEST(Crc32c, LargeSizesAgreeWithPortable) {
   const std::vector<uint8_t> bytes = Random(2).Bytes(300'000);
-  for (const size_t size : {4095u, 4096u, 6143u, 6144u, 6145u, 65535u, 65537u, 100'000u, 262'144u, 299'999u}) {
+  for (const size_t size :
+       {4095u, 4096u, 6143u, 6144u, 6145u, 65535u, 65537u, 100'000u, 262'144u, 299'999u}) {
     const uint32_t expected = SupportedVariants()[0].extend(0, bytes.data(), size);
     for (const Crc32cVariant& variant : SupportedVariants()) {
       CheckCrc(variant, {bytes.data(), size}, expected, "size " + std::to_string(size));

@@ -16,11 +16,11 @@ struct Finders {
 TEST(ExampleReader, FeaturesAreMergedByName) {
   Finders finders;
   ExampleReader reader(RecordKind::kExample, &finders.features, nullptr);
-  const std::vector<uint8_t> record = Hex(
-      "0a 1f"
-      "0a 0a 0a 01 'a' 12 05 1a 03 0a 01 05"
-      "0a 05 0a 01 'b' 12 00"
-      "0a 0a 0a 01 'a' 12 05 1a 03 0a 01 07");
+  const std::vector<uint8_t> record =
+      Hex("0a 1f"
+          "0a 0a 0a 01 'a' 12 05 1a 03 0a 01 05"
+          "0a 05 0a 01 'b' 12 00"
+          "0a 0a 0a 01 'a' 12 05 1a 03 0a 01 07");
   CHECK(!reader.Read(record));
   REQUIRE(reader.feature_slots().size() == 2);
   const MergedEntry* const a = reader.Feature(0);

@@ -28,10 +28,11 @@ TEST(ExampleWriter, EachKindIsWrittenCanonically) {
   const ByteView texts[] = {x, {}};
   const NamedFeature features[] = {
       {"b", {Kind::kBytes, {}, {}, texts}}, {"f", {Kind::kFloat, {}, floats, {}}}, {"i", IntValue(ints)}};
-  CHECK_EQ(WriteExample(features), Hex("0a 35"
-                                       "0a 0c 0a 01 'b' 12 07 0a 05 0a 01 'x' 0a 00"
-                                       "0a 0d 0a 01 'f' 12 08 12 06 0a 04 00 00 80 3f"
-                                       "0a 16 0a 01 'i' 12 11 1a 0f 0a 0d 01 ac 02 ff ff ff ff ff ff ff ff ff 01"));
+  CHECK_EQ(WriteExample(features),
+           Hex("0a 35"
+               "0a 0c 0a 01 'b' 12 07 0a 05 0a 01 'x' 0a 00"
+               "0a 0d 0a 01 'f' 12 08 12 06 0a 04 00 00 80 3f"
+               "0a 16 0a 01 'i' 12 11 1a 0f 0a 0d 01 ac 02 ff ff ff ff ff ff ff ff ff 01"));
 }
 
 TEST(ExampleWriter, EmptyListsAndUnsetAreWritten) {
@@ -56,14 +57,16 @@ TEST(ExampleWriter, LengthsAreMinimalAtEveryBoundary) {
     const ByteView texts[] = {text};
     const NamedFeature features[] = {{"b", {Kind::kBytes, {}, {}, texts}}};
     const Bytes wanted = Delimited(
-        0x0a, Delimited(0x0a, Join({Hex("0a 01 'b'"), Delimited(0x12, Delimited(0x0a, Delimited(0x0a, text)))})));
+        0x0a,
+        Delimited(0x0a, Join({Hex("0a 01 'b'"), Delimited(0x12, Delimited(0x0a, Delimited(0x0a, text)))})));
     CHECK_EQ(WriteExample(features), wanted);
 
     const std::vector<int64_t> ints(size, 1);
     const NamedFeature numbers[] = {{"b", IntValue(ints)}};
     const Bytes list = size == 0 ? Bytes{} : Delimited(0x0a, Bytes(size, 1));
-    CHECK_EQ(WriteExample(numbers), Delimited(0x0a, Delimited(0x0a, Join({Hex("0a 01 'b'"),
-                                                                           Delimited(0x12, Delimited(0x1a, list))}))));
+    CHECK_EQ(
+        WriteExample(numbers),
+        Delimited(0x0a, Delimited(0x0a, Join({Hex("0a 01 'b'"), Delimited(0x12, Delimited(0x1a, list))}))));
   }
 }
 
@@ -77,9 +80,10 @@ TEST(ExampleWriter, SequenceExampleAlwaysHasLists) {
   const FeatureValue frames[] = {IntValue(five), {}};
   const NamedFeatureList lists[] = {{"e", {}}, {"l", frames}};
   CHECK(AppendSequenceExample(context, lists, &out));
-  CHECK_EQ(Bytes(out.data(), out.data() + out.size()), Hex("0a 0c 0a 0a 0a 01 'c' 12 05 1a 03 0a 01 05"
-                                                           "12 17 0a 05 0a 01 'e' 12 00"
-                                                           "0a 0e 0a 01 'l' 12 09 0a 05 1a 03 0a 01 05 0a 00"));
+  CHECK_EQ(Bytes(out.data(), out.data() + out.size()),
+           Hex("0a 0c 0a 0a 0a 01 'c' 12 05 1a 03 0a 01 05"
+               "12 17 0a 05 0a 01 'e' 12 00"
+               "0a 0e 0a 01 'l' 12 09 0a 05 1a 03 0a 01 05 0a 00"));
 }
 
 // Rows of columns are what the same rows give one at a time.
@@ -87,7 +91,8 @@ TEST(ExampleWriter, FramedColumnsEqualSingleRows) {
   Random random(3);
   for (const size_t name_size : {1, 26, 27, 28, 60, 119, 120, 121, 140}) {
     constexpr size_t kRows = 40;
-    const std::string name_a(name_size, 'a'), name_b(name_size, 'b'), name_c(name_size, 'c'), name_d(name_size, 'd');
+    const std::string name_a(name_size, 'a'), name_b(name_size, 'b'), name_c(name_size, 'c'),
+        name_d(name_size, 'd');
     std::vector<int64_t> ints, many, splits{0};
     std::vector<float> floats;
     Bytes data, presence;
@@ -107,7 +112,8 @@ TEST(ExampleWriter, FramedColumnsEqualSingleRows) {
     columns[0] = {name_a, Kind::kInt64, ints.data(), nullptr, nullptr, nullptr, 1, nullptr, nullptr};
     columns[1] = {name_b, Kind::kFloat, nullptr, floats.data(), nullptr, nullptr, 1, nullptr, nullptr};
     columns[2] = {name_c, Kind::kBytes, nullptr, nullptr, data.data(), offsets.data(), 1, nullptr, nullptr};
-    columns[3] = {name_d, Kind::kInt64, many.data(), nullptr, nullptr, nullptr, 1, splits.data(), presence.data()};
+    columns[3] = {name_d, Kind::kInt64,  many.data(),    nullptr, nullptr, nullptr,
+                  1,      splits.data(), presence.data()};
     PoolVector<uint8_t> out;
     REQUIRE(AppendFramedExamples(columns, 3, kRows, &out));
     Bytes wanted;

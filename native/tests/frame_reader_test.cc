@@ -12,7 +12,8 @@ constexpr uint64_t kNoLimit = UINT64_MAX;
 constexpr Verify kModes[] = {Verify::kNone, Verify::kLengths, Verify::kAll};
 
 // Both runs must agree; `offsets` has a guard after the room that IndexFrames may use.
-FrameRun RunBoth(ByteView span, uint64_t offset, uint64_t max_frames, Verify verify, std::vector<uint64_t>* offsets) {
+FrameRun RunBoth(ByteView span, uint64_t offset, uint64_t max_frames, Verify verify,
+                 std::vector<uint64_t>* offsets) {
   const FrameRun run = CheckFrames(span, offset, max_frames, verify);
   offsets->assign(run.num_frames + 1, 0xabcdu);
   const FrameRun indexed = IndexFrames(span, offset, run.num_frames, verify, offsets->data());
@@ -31,8 +32,9 @@ void CheckFault(const Fault& fault, FaultKind kind, uint64_t offset, uint64_t st
 }
 
 TEST(FrameReader, WorkedBytesOfTheFormatNoteAreRead) {
-  const std::vector<uint8_t> bytes = {0x03, 0, 0, 0, 0, 0, 0, 0, 0xb0, 0x99, 0x49, 0x0e, 0x61, 0x62, 0x63, 0x6e, 0x57, 0xf1, 0x21,
-                                      0x00, 0, 0, 0, 0, 0, 0, 0, 0x29, 0x03, 0x98, 0x07, 0xd8, 0xea, 0x82, 0xa2};
+  const std::vector<uint8_t> bytes = {0x03, 0,    0,    0,    0,    0,    0,    0,    0xb0, 0x99, 0x49, 0x0e,
+                                      0x61, 0x62, 0x63, 0x6e, 0x57, 0xf1, 0x21, 0x00, 0,    0,    0,    0,
+                                      0,    0,    0,    0x29, 0x03, 0x98, 0x07, 0xd8, 0xea, 0x82, 0xa2};
   CHECK_EQ(bytes, SlowFrames({"abc", ""}));
   Frame frame;
   CHECK(!ReadFrame(bytes, 0, Verify::kAll, &frame));
@@ -101,13 +103,14 @@ TEST(FrameReader, EveryTruncationIsReported) {
 }
 
 TEST(FrameReader, LengthsThatCannotFitAreReported) {
-  for (const uint64_t length : {uint64_t{4}, uint64_t{1} << 31, uint64_t{1} << 32, uint64_t{1} << 63, UINT64_MAX,
-                                UINT64_MAX - 3, UINT64_MAX - 15, UINT64_MAX - 16}) {
+  for (const uint64_t length : {uint64_t{4}, uint64_t{1} << 31, uint64_t{1} << 32, uint64_t{1} << 63,
+                                UINT64_MAX, UINT64_MAX - 3, UINT64_MAX - 15, UINT64_MAX - 16}) {
     std::vector<uint8_t> bytes;
     AppendSlowHeader(length, &bytes);
     bytes.insert(bytes.end(), {1, 2, 3, 4, 5, 6, 7});
     for (const Verify verify : kModes) {
-      CheckFault(CheckFrames(ExactCopy(bytes), 0, kNoLimit, verify).fault, FaultKind::kTruncatedPayload, 0, length, 7);
+      CheckFault(CheckFrames(ExactCopy(bytes), 0, kNoLimit, verify).fault, FaultKind::kTruncatedPayload, 0,
+                 length, 7);
     }
   }
 }

@@ -8,7 +8,9 @@
 
 namespace tfrkit::test {
 
-inline uint8_t HexDigit(char digit) { return static_cast<uint8_t>(digit <= '9' ? digit - '0' : digit - 'a' + 10); }
+inline uint8_t HexDigit(char digit) {
+  return static_cast<uint8_t>(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+}
 
 // Pairs of lower-case digits, spaces, and text in single quotes.
 inline std::vector<uint8_t> Hex(std::string_view text) {

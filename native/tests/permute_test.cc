@@ -31,7 +31,8 @@ double ChiSquareDeviation(const std::vector<uint64_t>& counts, double expected) 
 
 void CheckUniform(const std::vector<uint64_t>& counts, double expected, const std::string& what) {
   const double deviation = ChiSquareDeviation(counts, expected);
-  if (std::abs(deviation) > 5) RecordFailure(__FILE__, __LINE__, what + ": " + std::to_string(deviation) + " sigma");
+  if (std::abs(deviation) > 5)
+    RecordFailure(__FILE__, __LINE__, what + ": " + std::to_string(deviation) + " sigma");
 }
 
 void CheckBijection(uint64_t size, uint64_t key) {
@@ -40,7 +41,8 @@ void CheckBijection(uint64_t size, uint64_t key) {
   for (uint64_t position = 0; position < size; ++position) {
     const uint64_t item = permutation.At(position);
     if (item >= size || is_taken[item] || permutation.PositionOf(item) != position) {
-      RecordFailure(__FILE__, __LINE__, "size " + Show(size) + " key " + Show(key) + " position " + Show(position));
+      RecordFailure(__FILE__, __LINE__,
+                    "size " + Show(size) + " key " + Show(key) + " position " + Show(position));
       return;
     }
     is_taken[item] = true;
@@ -50,12 +52,14 @@ void CheckBijection(uint64_t size, uint64_t key) {
 TEST(Permutation, EverySmallSizeIsABijection) {
   Random random(1);
   for (uint64_t size = 1; size <= 600; ++size) {
-    for (const uint64_t key : {uint64_t{0}, uint64_t{1}, UINT64_MAX, random.Next(), random.Next()}) CheckBijection(size, key);
+    for (const uint64_t key : {uint64_t{0}, uint64_t{1}, UINT64_MAX, random.Next(), random.Next()})
+      CheckBijection(size, key);
   }
 }
 
 TEST(Permutation, LargerSizesAreBijections) {
-  for (const uint64_t size : {1023u, 1024u, 1025u, 4095u, 4096u, 4097u, 65535u, 65536u, 65537u, 99'856u, 100'000u, 1'000'003u}) {
+  for (const uint64_t size :
+       {1023u, 1024u, 1025u, 4095u, 4096u, 4097u, 65535u, 65536u, 65537u, 99'856u, 100'000u, 1'000'003u}) {
     CheckBijection(size, size * 31);
   }
 }
@@ -75,7 +79,8 @@ TEST(Permutation, HugeSizesInvertAndStayInRange) {
     }
   }
   const Permutation widest(UINT64_MAX, 3);
-  for (const uint64_t position : {uint64_t{0}, UINT64_MAX - 1}) CHECK_EQ(widest.PositionOf(widest.At(position)), position);
+  for (const uint64_t position : {uint64_t{0}, UINT64_MAX - 1})
+    CHECK_EQ(widest.PositionOf(widest.At(position)), position);
 }
 
 // Every order of five items must come up equally often.
@@ -113,7 +118,8 @@ TEST(Permutation, ItemsAndPairsAreUniformOverKeys) {
     CheckUniform(last, expected, "last of " + std::to_string(size));
     CHECK_EQ(distance[0], 0u);
     distance.erase(distance.begin());
-    CheckUniform(distance, static_cast<double>(kNumKeys) / static_cast<double>(size - 1), "step of " + std::to_string(size));
+    CheckUniform(distance, static_cast<double>(kNumKeys) / static_cast<double>(size - 1),
+                 "step of " + std::to_string(size));
   }
 }
 
@@ -123,15 +129,19 @@ TEST(Permutation, NeighboursShowNoStructure) {
     for (const uint64_t key : {0u, 1u, 2u}) {
       const auto items = Items(size, key, 0, size);
       constexpr size_t kNumBins = 50;
-      for (const uint64_t gap : {uint64_t{1}, uint64_t{2}, static_cast<uint64_t>(std::ceil(std::sqrt(size)))}) {
+      for (const uint64_t gap :
+           {uint64_t{1}, uint64_t{2}, static_cast<uint64_t>(std::ceil(std::sqrt(size)))}) {
         std::vector<uint64_t> steps(kNumBins);
-        for (uint64_t i = 0; i + gap < size; ++i) ++steps[(items[i + gap] + size - items[i]) % size * kNumBins / size];
-        CheckUniform(steps, static_cast<double>(size - gap) / kNumBins,
-                     "size " + std::to_string(size) + " key " + std::to_string(key) + " gap " + std::to_string(gap));
+        for (uint64_t i = 0; i + gap < size; ++i)
+          ++steps[(items[i + gap] + size - items[i]) % size * kNumBins / size];
+        CheckUniform(
+            steps, static_cast<double>(size - gap) / kNumBins,
+            "size " + std::to_string(size) + " key " + std::to_string(key) + " gap " + std::to_string(gap));
       }
       std::vector<uint64_t> landing(kNumBins);
       for (uint64_t i = 0; i < size / 10; ++i) ++landing[items[i] * kNumBins / size];
-      CheckUniform(landing, static_cast<double>(size / 10) / kNumBins, "landing, size " + std::to_string(size));
+      CheckUniform(landing, static_cast<double>(size / 10) / kNumBins,
+                   "landing, size " + std::to_string(size));
     }
   }
 }
@@ -187,13 +197,24 @@ TEST(Permutation, OrdersArePinned) {
   CHECK_EQ(Items(10u, 0u, 0, 10), (std::vector<uint64_t>{5u, 4u, 6u, 1u, 3u, 7u, 0u, 2u, 9u, 8u}));
   CHECK_EQ(Items(10u, 1u, 0, 10), (std::vector<uint64_t>{9u, 7u, 6u, 1u, 5u, 0u, 8u, 3u, 4u, 2u}));
   CHECK_EQ(Items(10u, 7u, 0, 10), (std::vector<uint64_t>{9u, 7u, 2u, 3u, 0u, 8u, 4u, 1u, 5u, 6u}));
-  CHECK_EQ(Items(256u, 42u, 0, 10), (std::vector<uint64_t>{108u, 199u, 83u, 218u, 149u, 5u, 137u, 132u, 157u, 24u}));
-  CHECK_EQ(Items(257u, 42u, 0, 10), (std::vector<uint64_t>{120u, 9u, 8u, 0u, 239u, 17u, 125u, 86u, 213u, 69u}));
-  CHECK_EQ(Items(1000u, 0u, 0, 10), (std::vector<uint64_t>{371u, 76u, 163u, 324u, 422u, 114u, 383u, 929u, 728u, 138u}));
-  CHECK_EQ(Items(1000u, 1u, 0, 10), (std::vector<uint64_t>{18u, 161u, 267u, 687u, 725u, 946u, 783u, 76u, 448u, 381u}));
-  CHECK_EQ(Items(1000000u, 7u, 0, 10), (std::vector<uint64_t>{101923u, 219185u, 146582u, 712295u, 463914u, 385932u, 911885u, 302800u, 436424u, 575557u}));
-  CHECK_EQ(Items(1099511627776u, 123456789u, 0, 10), (std::vector<uint64_t>{651286407759u, 174105603901u, 654090241307u, 60001480131u, 903289339431u, 67053427029u, 670149636343u, 661016822537u, 3605062378u, 913910558020u}));
-  CHECK_EQ(Items(9223372036854775808u, 18446744073709551615u, 0, 10), (std::vector<uint64_t>{1893240315121952234u, 7507834834287136924u, 7776365144133100793u, 4701742391933451189u, 8826852256585607621u, 3839317669792331380u, 1222927006071587035u, 7511308103945634948u, 7423877124860847265u, 4800615284645216603u}));
+  CHECK_EQ(Items(256u, 42u, 0, 10),
+           (std::vector<uint64_t>{108u, 199u, 83u, 218u, 149u, 5u, 137u, 132u, 157u, 24u}));
+  CHECK_EQ(Items(257u, 42u, 0, 10),
+           (std::vector<uint64_t>{120u, 9u, 8u, 0u, 239u, 17u, 125u, 86u, 213u, 69u}));
+  CHECK_EQ(Items(1000u, 0u, 0, 10),
+           (std::vector<uint64_t>{371u, 76u, 163u, 324u, 422u, 114u, 383u, 929u, 728u, 138u}));
+  CHECK_EQ(Items(1000u, 1u, 0, 10),
+           (std::vector<uint64_t>{18u, 161u, 267u, 687u, 725u, 946u, 783u, 76u, 448u, 381u}));
+  CHECK_EQ(Items(1000000u, 7u, 0, 10), (std::vector<uint64_t>{101923u, 219185u, 146582u, 712295u, 463914u,
+                                                              385932u, 911885u, 302800u, 436424u, 575557u}));
+  CHECK_EQ(Items(1099511627776u, 123456789u, 0, 10),
+           (std::vector<uint64_t>{651286407759u, 174105603901u, 654090241307u, 60001480131u, 903289339431u,
+                                  67053427029u, 670149636343u, 661016822537u, 3605062378u, 913910558020u}));
+  CHECK_EQ(Items(9223372036854775808u, 18446744073709551615u, 0, 10),
+           (std::vector<uint64_t>{1893240315121952234u, 7507834834287136924u, 7776365144133100793u,
+                                  4701742391933451189u, 8826852256585607621u, 3839317669792331380u,
+                                  1222927006071587035u, 7511308103945634948u, 7423877124860847265u,
+                                  4800615284645216603u}));
 }
 
 }  // namespace

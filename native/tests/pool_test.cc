@@ -14,8 +14,9 @@ constexpr size_t kMaxKept = 256 * kMiB;
 bool IsAligned(const PoolBlock& block) { return reinterpret_cast<uintptr_t>(block.data) % 64 == 0; }
 
 TEST(Pool, BlocksAreAlignedAndLargeEnough) {
-  for (const size_t size : {size_t{0}, size_t{1}, size_t{63}, size_t{64}, size_t{65}, 64 * kKiB - 1, 64 * kKiB,
-                            64 * kKiB + 1, 80 * kKiB, 80 * kKiB + 1, kMiB - 1, kMiB, kMiB + 1, 3 * kMiB + 7}) {
+  for (const size_t size :
+       {size_t{0}, size_t{1}, size_t{63}, size_t{64}, size_t{65}, 64 * kKiB - 1, 64 * kKiB, 64 * kKiB + 1,
+        80 * kKiB, 80 * kKiB + 1, kMiB - 1, kMiB, kMiB + 1, 3 * kMiB + 7}) {
     ClearPool();
     const PoolBlock block = AcquireBlock(size);
     REQUIRE(block.data != nullptr);
@@ -83,7 +84,8 @@ TEST(Pool, LimitHoldsAndTheOldestSizeGoesFirst) {
 }
 
 TEST(Pool, ImpossibleSizeGivesNoBlock) {
-  for (const size_t size : {SIZE_MAX, SIZE_MAX - 63, SIZE_MAX - 64, SIZE_MAX / 2}) CHECK(AcquireBlock(size).data == nullptr);
+  for (const size_t size : {SIZE_MAX, SIZE_MAX - 63, SIZE_MAX - 64, SIZE_MAX / 2})
+    CHECK(AcquireBlock(size).data == nullptr);
   ReleaseBlock({});
 }
 

@@ -26,7 +26,8 @@ const Bytes kFive = Hex("1a 03 0a 01 05");
 
 TEST(Survey, EachKindIsCounted) {
   Survey survey(RecordKind::kExample);
-  CHECK(!survey.Add(Example({Entry("i", Hex("1a 04 0a 02 05 09")), Entry("f", Hex("12 06 0a 04 00 00 80 3f"))})));
+  CHECK(!survey.Add(
+      Example({Entry("i", Hex("1a 04 0a 02 05 09")), Entry("f", Hex("12 06 0a 04 00 00 80 3f"))})));
   CHECK(!survey.Add(Example({Entry("i", Hex("1a 0c 0a 0a ff ff ff ff ff ff ff ff ff 01")),
                              Entry("f", Hex("12 0a 0a 08 00 00 c0 7f 00 00 00 40"))})));
   CHECK(!survey.Add(Example({Entry("i", Hex("1a 00")), Entry("f", {})})));
@@ -149,12 +150,13 @@ TEST(RecordShape, OtherMessagesAreNotMistaken) {
   CHECK_EQ(ShapeOf(Copy(View("plain text"))), RecordShape::kOther);
   // tensorflow.Event: wall_time, then file_version.
   CHECK_EQ(ShapeOf(Hex("09 00 00 00 00 00 00 f0 3f 1a 0d 'brain.Event:2'")), RecordShape::kOther);
-  // ExampleListWithContext: a list of Examples, then one as context. Every entry would be a key without a value.
+  // ExampleListWithContext: a list of Examples, then one as context. Every entry would be a key without a
+  // value.
   const Bytes example = Example({Entry("a", kFive)});
   CHECK_EQ(ShapeOf(Join({Delimited(0x0a, example), Delimited(0x0a, example), Delimited(0x12, example)})),
            RecordShape::kOther);
   CHECK_EQ(ShapeOf(Delimited(0x0a, example)), RecordShape::kOther);
-  CHECK_EQ(ShapeOf(Hex("18 01")), RecordShape::kOther);           // nothing but unknown
+  CHECK_EQ(ShapeOf(Hex("18 01")), RecordShape::kOther);  // nothing but unknown
   CHECK_EQ(ShapeOf(Example({Entry("a", Hex("00"))})), RecordShape::kOther);
   CHECK_EQ(ShapeOf(Example({Entry("\xff", kFive)})), RecordShape::kOther);  // protobuf refuses such a name
   CHECK_EQ(ShapeOf(Hex("0a 05 'ab'")), RecordShape::kOther);

@@ -66,19 +66,22 @@ TEST(TensorProto, EveryElementSizeIsKnown) {
 
 TEST(TensorProto, AnythingElseIsRefused) {
   for (const char* hex : {
-           "", "08", "08 01", "12 00",
-           "08 01 22 04 00 00 80 3f",                             // no shape
-           "12 00 08 01 22 04 00 00 80 3f",                       // another order
-           "08 01 12 00 22 03 00 00 80",                          // another size
-           "08 01 12 00 22 04 00 00 80 3f 00",                    // something after
-           "08 01 12 00 22 04 00 00 80 3f 18 01",                 // another field
-           "08 81 00 12 00 22 04 00 00 80 3f",                    // a padded dtype
-           "08 01 12 80 00 22 04 00 00 80 3f",                    // a padded length
-           "08 01 12 02 18 01 22 04 00 00 80 3f",                 // unknown_rank
-           "08 01 12 07 12 05 08 01 12 01 'n' 22 04 00 00 80 3f", // a named dimension
-           "08 01 12 04 12 02 08 00",                             // a size of 0 is not written
-           "08 01 12 0d 12 0b 08 ff ff ff ff ff ff ff ff ff 01",  // a size of -1
-           "08 01 12 00 2d 00 00 80 3f",                          // float_val
+           "",
+           "08",
+           "08 01",
+           "12 00",
+           "08 01 22 04 00 00 80 3f",                              // no shape
+           "12 00 08 01 22 04 00 00 80 3f",                        // another order
+           "08 01 12 00 22 03 00 00 80",                           // another size
+           "08 01 12 00 22 04 00 00 80 3f 00",                     // something after
+           "08 01 12 00 22 04 00 00 80 3f 18 01",                  // another field
+           "08 81 00 12 00 22 04 00 00 80 3f",                     // a padded dtype
+           "08 01 12 80 00 22 04 00 00 80 3f",                     // a padded length
+           "08 01 12 02 18 01 22 04 00 00 80 3f",                  // unknown_rank
+           "08 01 12 07 12 05 08 01 12 01 'n' 22 04 00 00 80 3f",  // a named dimension
+           "08 01 12 04 12 02 08 00",                              // a size of 0 is not written
+           "08 01 12 0d 12 0b 08 ff ff ff ff ff ff ff ff ff 01",   // a size of -1
+           "08 01 12 00 2d 00 00 80 3f",                           // float_val
        }) {
     CHECK(!IsTensor(hex));
   }
@@ -87,7 +90,7 @@ TEST(TensorProto, AnythingElseIsRefused) {
 TEST(TensorProto, OverflowingShapeIsRefused) {
   // 2^32 x 2^32 elements would count as none.
   CHECK(!IsTensor("08 04 12 10 12 06 08 80 80 80 80 10 12 06 08 80 80 80 80 10"));
-  CHECK(!IsTensor("08 02 12 0c 12 0a 08 80 80 80 80 80 80 80 80 20"));  // 2^61 x 8 bytes
+  CHECK(!IsTensor("08 02 12 0c 12 0a 08 80 80 80 80 80 80 80 80 20"));                   // 2^61 x 8 bytes
   CHECK(IsTensor("08 04 12 12 12 06 08 80 80 80 80 10 12 06 08 80 80 80 80 10 12 00"));  // and then x 0
 }
 

@@ -165,8 +165,8 @@ TEST(Wire, WireTypesSixAndSevenAreRefused) {
 }
 
 TEST(Wire, ContentPastTheEndIsRefused) {
-  for (const char* hex : {"", "0a", "0a 01", "0a 02 'a'", "0a ff ff ff ff 07", "0a ff ff ff ff 0f 'a'", "08", "08 80",
-                          "09 01 02 03 04 05 06 07", "0d 01 02 03", "80"}) {
+  for (const char* hex : {"", "0a", "0a 01", "0a 02 'a'", "0a ff ff ff ff 07", "0a ff ff ff ff 0f 'a'", "08",
+                          "08 80", "09 01 02 03 04 05 06 07", "0d 01 02 03", "80"}) {
     CHECK_EQ(FieldSize(hex), 0);
   }
 }
@@ -189,12 +189,14 @@ TEST(Wire, GroupsNestToTheLimitAndNoDeeper) {
 }
 
 TEST(Utf8, WellFormedAndMalformedSequencesAreToldApart) {
-  for (const char* hex : {"", "'plain'", "7f", "00", "c2 80", "df bf", "e0 a0 80", "ed 9f bf", "ee 80 80", "ef bf bf",
-                          "f0 90 80 80", "f4 8f bf bf", "'long enough for a word ' c3 a9 ' and more'"}) {
+  for (const char* hex :
+       {"", "'plain'", "7f", "00", "c2 80", "df bf", "e0 a0 80", "ed 9f bf", "ee 80 80", "ef bf bf",
+        "f0 90 80 80", "f4 8f bf bf", "'long enough for a word ' c3 a9 ' and more'"}) {
     CHECK(IsUtf8(Hex(hex)));
   }
-  for (const char* hex : {"80", "bf", "c0 80", "c1 bf", "c2", "c2 41", "e0 9f bf", "ed a0 80", "e2 82", "f0 8f bf bf",
-                          "f4 90 80 80", "f5 80 80 80", "ff", "'eight by' ff", "'1234567' e2 82"}) {
+  for (const char* hex :
+       {"80", "bf", "c0 80", "c1 bf", "c2", "c2 41", "e0 9f bf", "ed a0 80", "e2 82", "f0 8f bf bf",
+        "f4 90 80 80", "f5 80 80 80", "ff", "'eight by' ff", "'1234567' e2 82"}) {
     CHECK(!IsUtf8(Hex(hex)));
   }
 }

@@ -74,7 +74,6 @@ def test_import_adds_less_than_a_tenth_of_a_second_to_numpy() -> None:
     assert whole - numpy < 0.1
 
 
-
 def test_import_reads_and_writes_nothing_of_the_user(tmp_path: Path) -> None:
     run_python(f"import os; os.environ['XDG_CACHE_HOME'] = {str(tmp_path)!r}; import tfrkit")
     assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,7 @@ from tfrkit.testing.reference import write_frames
 
 def test_info_json_has_the_documented_keys(tfr, shards: Path) -> None:
     result = tfr("info", "data", "--format", "json").json
-    assert list(result) == ["records", "kind", "compression", "files", "features"]
+    assert list(result) == ["records", "kind", "compression", "files", "features", "notes"]
     assert [list(file) for file in result["files"]] == [["path", "bytes", "compression", "records", "kind"]] * 3
     keys = {"name", "type", "present", "min_length", "max_length", "meaning"}
     assert all(keys <= set(feature) for feature in result["features"])

@@ -34,10 +34,10 @@ class ShardAccess:
         self._index = index
         self._verify = policy.verify
         span = shard.reader.span() if shard.compression == "none" else None
-        self._table: _native.FrameTable | None = None
+        self.table: _native.FrameTable | None = None  # None for a compressed shard
         self._inflate: SeekableInflate | None = None
         if span is not None:
-            self._table = _native.FrameTable(span, index.offsets, policy.verify, shard.reader.descriptor())
+            self.table = _native.FrameTable(span, index.offsets, policy.verify, shard.reader.descriptor())
             shard.reader.park()  # the table keeps what it needs
         else:
             # A scan that stepped over damage did not see the end of the stream where it is.
@@ -53,7 +53,7 @@ class ShardAccess:
 
     def read(self, record: int) -> Record:
         """The payload of one record, checked."""
-        payload = self._table.read(record) if self._table is not None else self._read_inflated(record)
+        payload = self.table.read(record) if self.table is not None else self._read_inflated(record)
         if isinstance(payload, bytes):
             return payload
         if payload is None:
@@ -91,7 +91,7 @@ class Records(Sequence[Record]):
         self._starts: list[int] | None = None
         self._scanned: dict[int, ShardIndex] = {}
         self._open: OrderedDict[int, ShardAccess] = OrderedDict()
-        self._only: ShardAccess | None = None  # of a dataset of one shard, found without a lock
+        self._only_table: _native.FrameTable | None = None  # of a dataset of one mapped shard
 
     def __iter__(self) -> Iterator[Record]:
         policy = self._policy.for_one_pass()
@@ -117,13 +117,18 @@ class Records(Sequence[Record]):
     @overload
     def __getitem__(self, index: slice) -> list[Record]: ...
     def __getitem__(self, index: int | slice) -> Record | list[Record]:
+        table = self._only_table
+        if table is not None and type(index) is int:
+            # One call into the core and no more: a small record costs less than the Python around it.
+            try:
+                payload = table.read(index)
+            except (IndexError, TypeError):
+                payload = None  # no such number; told below, with how many there are
+            if type(payload) is bytes:
+                return payload
         if isinstance(index, slice):
             return self.pick(range(*index.indices(len(self))))
-        number = index if type(index) is int else _to_number(index)
-        only = self._only
-        if only is not None and 0 <= number < len(self):
-            return only.read(number)
-        access, record = self._locate(number)
+        access, record = self._locate(_to_number(index))
         return access.read(record)
 
     def pick(self, numbers: Iterable[int]) -> list[Record]:
@@ -177,7 +182,7 @@ class Records(Sequence[Record]):
                 index = self._scanned[number] = scan_frames_once(shard, self._policy.for_one_pass())
             access = self._open[number] = ShardAccess(shard, index, self._policy)
             if len(self._shards) == 1:
-                self._only = access
+                self._only_table = access.table
             if len(self._open) > _MAX_OPEN_SHARDS:
                 # Whoever still reads from it keeps it until then.
                 self._open.popitem(last=False)[1].park()

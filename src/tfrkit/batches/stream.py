@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import mmap
 import queue
+import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -18,8 +20,17 @@ from tfrkit.storage.base import ByteSource
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+# How much a thread takes at a time: about what its cache holds.
+_JOB_NBYTES = 1 << 20
+# A map keeps a descriptor open until it is decoded. A batch may go over hundreds of shards if they are small, so
+# of those the bytes are copied.
+_COPIED_NBYTES = 1 << 20
+
 SizedBatch = tuple[Batch, int]
 """A batch and its number of rows, which a batch of no features does not tell."""
+
+_Numbered = tuple[int, "SizedBatch | TfrkitError"]
+"""A batch with its place in the order, or what came instead of it."""
 
 
 def read_batches(
@@ -99,7 +110,10 @@ def _cut_batches(shards: Sequence[Shard], policy: Policy, batch_size: int) -> It
         verify = "none" if policy.verify == "none" else "lengths"
         num_frames, next_start, fault = _native.check_frames(data, start, stop, missing, verify)
         if num_frames:
-            batch.append(_Stretch(shard, data, start, next_start, num_frames, stream.record, stream.offset))
+            part = _Stretch(shard, data, start, next_start, num_frames, stream.record, stream.offset)
+            if isinstance(data, mmap.mmap) and len(data) <= _COPIED_NBYTES:
+                part.data, part.start, part.stop = data[start:next_start], 0, next_start - start
+            batch.append(part)
         return num_frames, next_start, fault
 
     for shard in shards:
@@ -146,28 +160,55 @@ def _read_threaded(
         finally:
             builders.put(builder)
 
-    ahead = 2 * threads
-    pending: deque[Future[SizedBatch]] = deque()
+    cut = _cut_batches(shards, policy, batch_size)
+    cutting = threading.Lock()
+    num_cut = 0
+
+    def cut_and_decode() -> list[_Numbered]:
+        """The next few batches, numbered; none at the end.
+
+        Whoever walks the headers of a batch decodes it, while they are in the cache. Small batches are taken
+        several at a time, because handing one over costs as much as decoding a hundred rows.
+        """
+        nonlocal num_cut
+        taken: list[tuple[int, list[_Stretch]]] = []
+        results: list[_Numbered] = []
+        nbytes = 0
+        with cutting:
+            try:
+                while nbytes < _JOB_NBYTES and (stretches := next(cut, None)) is not None:
+                    nbytes += sum(part.stop - part.start for part in stretches)
+                    taken.append((num_cut, stretches))
+                    num_cut += 1
+            except TfrkitError as error:
+                results.append((num_cut, error))
+                num_cut += 1
+        for number, stretches in taken:
+            try:
+                results.append((number, decode(stretches)))
+            except TfrkitError as error:
+                results.append((number, error))
+        return results
+
+    pending: deque[Future[list[_Numbered]]] = deque()
+    done: dict[int, SizedBatch | TfrkitError] = {}
     executor = ThreadPoolExecutor(threads, thread_name_prefix="tfrkit-batch")
     try:
-        cut = _cut_batches(shards, policy, batch_size)
-        damage: TfrkitError | None = None
-        while True:
-            try:
-                stretches = next(cut, None)
-            except TfrkitError as error:
-                # What was cut before it is sound as far as anyone knows, and comes first.
-                damage = error
-                break
-            if stretches is None:
-                break
-            pending.append(executor.submit(decode, stretches))
-            if len(pending) > ahead:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
-        if damage is not None:
-            raise damage
+        pending.extend(executor.submit(cut_and_decode) for _ in range(2 * threads))
+        wanted = 0
+        while pending or wanted in done:
+            if wanted not in done:
+                results = pending.popleft().result()
+                if results:
+                    done.update(results)
+                    pending.append(executor.submit(cut_and_decode))
+                continue
+            # Batches come in order, so what was read before damage comes before it.
+            batch = done.pop(wanted)
+            if isinstance(batch, TfrkitError):
+                raise batch
+            yield batch
+            wanted += 1
     finally:
         # Also when the consumer stops early: nothing may run on behind its back.
         for future in pending:

@@ -23,6 +23,7 @@ from tfrkit.storage.base import ByteSource
 _SAMPLE_RECORDS = 4096
 _SMALL_NBYTES = 32 << 20
 _PLACES = 16
+_PLACE_NBYTES = 4 << 20
 
 
 def kind_of_shapes(shapes: Mapping[str, int]) -> RecordKind:
@@ -103,9 +104,13 @@ def _add_places(surveyed: Surveyed, shard: Shard, num_records: int) -> None:
     for place in range(_PLACES):
         start = size * place // _PLACES
         found, offset = _native.find_next_frame(span, start, size, True)
-        if found:
-            surveyed.survey.add_frames(span, offset, size, max(1, num_records // _PLACES), "all")
-    shard.reader.release(0, size)
+        if not found:
+            continue
+        stop = min(size, offset + _PLACE_NBYTES)
+        num_frames, last, _ = surveyed.survey.add_frames(span, offset, stop, max(1, num_records // _PLACES), "all")
+        if num_frames == 0:  # a record larger than a place
+            _, last, _ = surveyed.survey.add_frames(span, offset, size, 1, "all")
+        shard.reader.release(start, last)
 
 
 def _refine_by_tfds(inferred: Schema, shards: Sequence[Shard]) -> Schema:

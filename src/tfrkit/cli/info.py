@@ -16,7 +16,7 @@ HELP = """Say what a dataset holds: records, kind, compression, features.
 Reads every record, checks it, and keeps counts; an index makes no difference.
 
 JSON: records, kind (example, sequence_example, raw or mixed), compression, files (path, bytes, compression,
-records, kind), features (name, type, present, min_length, max_length, meaning). JSON lines and CSV: features.
+records, kind), features (name, type, present, min_length, max_length, meaning), notes. JSON lines and CSV: features.
 """
 
 COLUMNS = ("name", "type", "present", "min_length", "max_length", "meaning")

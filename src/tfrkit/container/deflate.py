@@ -15,8 +15,8 @@ from tfrkit.container.codecs import COMPRESSIONS, Compression, import_zstd
 Level = Literal["default", "fast", "small"] | int
 
 _NAMED_LEVELS: Final[dict[str, dict[str, int]]] = {
-    "gzip": {"default": 6, "fast": 1, "small": 9},
-    "zlib": {"default": 6, "fast": 1, "small": 9},
+    "gzip": {"default": 5, "fast": 1, "small": 9},
+    "zlib": {"default": 5, "fast": 1, "small": 9},
     "xz": {"default": 6, "fast": 1, "small": 9},
     "zstd": {"default": 3, "fast": 1, "small": 19},
 }
@@ -33,7 +33,7 @@ class Deflater:
     """A compressed stream in the making: what `write` and `finish` return, joined, is the file.
 
     Equal input in equal pieces gives equal bytes: no time, no name. Levels: "default" (gzip and zlib:
-    zlib-ng 6, xz 6, zstd 3), "fast" (ISA-L 1, xz 1, zstd 1), "small" (9, 9, 19), or the codec's own number.
+    zlib-ng 5, xz 6, zstd 3), "fast" (ISA-L 1, xz 1, zstd 1), "small" (9, 9, 19), or the codec's own number.
     Not safe to share between threads.
 
     Example:

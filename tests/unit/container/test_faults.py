@@ -40,7 +40,11 @@ def to_error(fault: _native.Fault, *columns: str) -> TfrkitError:
     ("data", "kind", "message"),
     [
         (truncate(FRAME, 11), TruncatedShardError, "shard ends inside a frame, expected a header of 12 bytes, got 11"),
-        (truncate(FRAME, 17), TruncatedShardError, "shard ends inside a frame, expected a payload checksum of 4 bytes, got 2"),
+        (
+            truncate(FRAME, 17),
+            TruncatedShardError,
+            "shard ends inside a frame, expected a payload checksum of 4 bytes, got 2",
+        ),
         (truncate(FRAME, 13), TruncatedShardError, "shard ends inside a frame, expected 3 bytes of payload, got 0"),
         (flip(FRAME, 0), CorruptRecordError, "length checksum mismatch, stored 0x[0-9a-f]{8}, computed 0x[0-9a-f]{8}"),
         (flip(FRAME, 13), CorruptRecordError, "payload checksum mismatch, stored 0x21f1576e, computed 0x[0-9a-f]{8}"),
