@@ -12,7 +12,7 @@ import numpy as np
 from tfrkit._types import OnError, Row, Verify
 from tfrkit.batches.access import Records
 from tfrkit.batches.rows import RowReader
-from tfrkit.batches.survey import find_schema
+from tfrkit.batches.survey import find_schema, sample_schema
 from tfrkit.container.records import Finding, Policy
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import SchemaError, WireError
@@ -191,7 +191,7 @@ class Dataset:
         """Hold a schema that somebody gave against the records, before the first of them fails to decode."""
         if any(shard.nbytes is None for shard in self._shards) or not len(self.schema):
             return
-        found = find_schema(self._shards, self._policy)
+        found = sample_schema(self._shards, self._policy)
         mismatches = find_mismatches(self.schema, found) if len(found) else []
         if mismatches:
             raise SchemaError(

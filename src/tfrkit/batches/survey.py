@@ -23,6 +23,9 @@ from tfrkit.storage.base import ByteSource
 _SAMPLE_RECORDS = 4096
 _SMALL_NBYTES = 32 << 20
 _PLACES = 16
+# What a schema that somebody gives is held against before reading starts.
+_SAMPLED_SHARDS = 4
+_SAMPLED_RECORDS = 64
 _PLACE_NBYTES = 4 << 20
 
 
@@ -93,6 +96,15 @@ def find_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
             surveyed.add_shard(shard, lenient, max_records=_SAMPLE_RECORDS if is_small else per_shard)
     inferred = surveyed.infer().schema
     return _refine_by_tfds(inferred, shards)
+
+
+def sample_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
+    """The schema of the first records of the first shards: enough to tell a wrong name or kind from a right one."""
+    lenient = Policy(policy.verify, "skip")
+    surveyed = Surveyed()
+    for shard in shards[:_SAMPLED_SHARDS]:
+        surveyed.add_shard(shard, lenient, max_records=_SAMPLED_RECORDS)
+    return surveyed.infer().schema
 
 
 def _add_places(surveyed: Surveyed, shard: Shard, num_records: int) -> None:
