@@ -323,7 +323,7 @@ def test_damage_is_not_looked_for_where_that_is_not_asked(store: Any) -> None:
 # --- files --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", ["batch(2)", "batch(2, threads=2)", "__iter__()", "records().__iter__()"])
+@pytest.mark.parametrize("how", ["batch(2)", "__iter__()", "records().__iter__()"])
 @pytest.mark.parametrize("nbytes", [0, 1000])
 def test_file_that_shrinks_while_it_is_read_does_not_kill_the_process(tmp_path: Path, how: str, nbytes: int) -> None:
     path = tmp_path / "s.tfrecord"
