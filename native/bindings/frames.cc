@@ -125,22 +125,25 @@ nb::tuple FindNextFramePy(nb::handle data, uint64_t start, uint64_t stop, bool i
 
 nb::bytes ToBytes(ByteView payload) { return nb::bytes(payload.data(), payload.size()); }
 
-// Checks a stretch without the interpreter lock, then makes its bytes objects while it is in cache.
+// Checks a stretch without the interpreter lock and tells where its payloads lie.
+BatchRun GatherFrames(ByteView span, uint64_t start, uint64_t max_frames, uint64_t max_nbytes,
+                      std::string_view verify, std::vector<ByteView>* payloads) {
+  CheckStart(span, start);
+  const Verify mode = ToVerify(verify);
+  nb::gil_scoped_release release;
+  return FeedFrames(span, start, max_frames, max_nbytes, mode, [&](ByteView payload) {
+    payloads->push_back(payload);
+    return Fault{};
+  });
+}
+
+// Makes the bytes objects of a stretch while it is still in the cache.
 nb::tuple ReadFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames,
                        uint64_t max_nbytes, std::string_view verify) {
   const Buffer buffer(data);
   const ByteView span = buffer.until(stop);
-  CheckStart(span, start);
-  const Verify mode = ToVerify(verify);
   std::vector<ByteView> payloads;
-  BatchRun run;
-  {
-    nb::gil_scoped_release release;
-    run = FeedFrames(span, start, max_frames, max_nbytes, mode, [&](ByteView payload) {
-      payloads.push_back(payload);
-      return Fault{};
-    });
-  }
+  const BatchRun run = GatherFrames(span, start, max_frames, max_nbytes, verify, &payloads);
   nb::object records = nb::steal(PyList_New(static_cast<Py_ssize_t>(payloads.size())));
   if (!records.is_valid()) nb::raise_python_error();
   for (size_t i = 0; i < payloads.size(); ++i) {
@@ -154,17 +157,8 @@ nb::tuple ViewFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t 
                        uint64_t max_nbytes, std::string_view verify) {
   const Buffer buffer(data);
   const ByteView span = buffer.until(stop);
-  CheckStart(span, start);
-  const Verify mode = ToVerify(verify);
   std::vector<ByteView> payloads;
-  BatchRun run;
-  {
-    nb::gil_scoped_release release;
-    run = FeedFrames(span, start, max_frames, max_nbytes, mode, [&](ByteView payload) {
-      payloads.push_back(payload);
-      return Fault{};
-    });
-  }
+  const BatchRun run = GatherFrames(span, start, max_frames, max_nbytes, verify, &payloads);
   const nb::object whole = nb::steal(PyMemoryView_FromObject(data.ptr()));
   if (!whole.is_valid()) nb::raise_python_error();
   nb::list views;

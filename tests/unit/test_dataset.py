@@ -422,3 +422,15 @@ def test_dataset_dropped_without_close_warns_of_nothing(tmp_path: Path) -> None:
         [sys.executable, "-W", "error", "-c", textwrap.dedent(code), str(path)], capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_views_are_the_records_without_a_copy(tmp_path: Path, compression: Any) -> None:
+    path = tmp_path / "v.tfrecord"
+    with tfrkit.Writer(path, compression=compression) as writer:
+        for record in (b"abc", b"", b"\0" * 3_000_000, b"d"):
+            writer.write_record(record)
+    records = tfrkit.open(path).records()
+    views = list(records.views())
+    assert [bytes(view) for view in views] == [record for record in records]  # noqa: C416  list() asks for the length
+    assert all(isinstance(view, memoryview) and view.readonly for view in views)
