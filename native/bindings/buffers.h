@@ -18,10 +18,15 @@ namespace tfrkit {
 
 namespace nb = nanobind;
 
-// Any C-contiguous buffer: bytes, bytearray, memoryview, mmap, NumPy array.
+class FileMap;
+FileMap* AsFileMap(nb::handle object);  // nullptr for anything else
+void RequireWhole(FileMap* map);
+
+// Any C-contiguous buffer: bytes, bytearray, memoryview, FileMap, NumPy array.
 class Buffer {
  public:
-  explicit Buffer(nb::handle object) {
+  explicit Buffer(nb::handle object) : map_(AsFileMap(object)) {
+    if (map_ != nullptr) RequireWhole(map_);
     if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) nb::raise_python_error();
   }
   ~Buffer() { PyBuffer_Release(&view_); }
@@ -30,10 +35,14 @@ class Buffer {
 
   ByteView bytes() const { return {static_cast<const uint8_t*>(view_.buf), static_cast<size_t>(view_.len)}; }
 
+  // The mapped file behind it, which calls that read it must guard; nullptr for memory.
+  FileMap* map() const { return map_; }
+
   // The first `stop` bytes, so that positions in the result are positions in the buffer.
   ByteView until(uint64_t stop) const { return bytes().first(std::min<uint64_t>(stop, bytes().size())); }
 
  private:
+  FileMap* map_;
   Py_buffer view_{};
 };
 
@@ -70,10 +79,15 @@ struct PyFault {
 nb::object ToPython(const Fault& fault, uint64_t resume);
 
 using Offsets = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Numbers = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
+void BindFileMap(nb::module_& m);
 void BindFrames(nb::module_& m);
 void BindFrameTable(nb::module_& m);
+void BindPicker(nb::module_& m);
+void BindImages(nb::module_& m);
 void BindColumns(nb::module_& m);
+void BindMessages(nb::module_& m);
 void BindRows(nb::module_& m);
 
 }  // namespace tfrkit

@@ -6,8 +6,11 @@
 #include <vector>
 
 #include "bindings/buffers.h"
+#include "bindings/file_map.h"
+#include "bindings/frame_table.h"
 #include "core/column_builder.h"
 #include "core/frame_batch.h"
+#include "core/frame_picks.h"
 #include "core/survey.h"
 #include "core/tensor_proto.h"
 
@@ -51,30 +54,47 @@ class Columns {
  public:
   Columns(std::string_view kind, nb::sequence specs) : builder_(ToRecordKind(kind), ParseSpecs(specs)) {}
 
-  template <class Feed>
-  nb::tuple Run(Feed&& feed) {
-    BatchRun run;
-    {
-      nb::gil_scoped_release release;
-      run = feed([this](ByteView payload) { return builder_.Append(payload); });
-    }
-    return nb::make_tuple(run.num_frames, run.next, ToPython(run.fault, run.resume));
-  }
-
   nb::tuple AppendFrames(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_rows,
                          std::string_view verify) {
     const Buffer buffer(data);
     const ByteView span = buffer.until(stop);
     CheckStart(span, start);
     const Verify mode = ToVerify(verify);
-    return Run([&](auto&& sink) { return FeedFrames(span, start, max_rows, UINT64_MAX, mode, sink); });
+    MappedCall call(buffer);
+    BatchRun run;
+    {
+      nb::gil_scoped_release release;
+      run = FeedFrames(span, start, max_rows, UINT64_MAX, mode,
+                       [this](ByteView payload) { return builder_.Append(payload); });
+    }
+    EndCall(&call, run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
+    return nb::make_tuple(run.num_frames, run.next, ToPython(run.fault, run.resume));
   }
 
-  nb::tuple AppendFramesAt(nb::handle data, const Offsets& offsets, std::string_view verify) {
-    const Buffer buffer(data);
-    const ByteView span = buffer.bytes();
+  nb::tuple AppendPicks(nb::sequence tables, const Numbers& shards, const Offsets& records,
+                        std::string_view verify) {
+    if (shards.size() != records.size()) throw nb::value_error("as many shards as records are needed");
+    const std::span<const uint32_t> shard_numbers{shards.data(), shards.size()};
+    const std::span<const uint64_t> record_numbers{records.data(), records.size()};
     const Verify mode = ToVerify(verify);
-    return Run([&](auto&& sink) { return FeedFramesAt(span, {offsets.data(), offsets.size()}, mode, sink); });
+    PickedTables picked(tables);
+    if (!ArePicksInside(picked.sources(), shard_numbers, record_numbers))
+      throw nb::index_error("record number out of range");
+    PickRun run;
+    std::vector<uint32_t> odd;
+    {
+      nb::gil_scoped_release release;
+      const MapGuard guard(picked.ranges());
+      run = FeedPicks(picked.sources(), shard_numbers, record_numbers, mode,
+                      [&](ByteView payload, size_t pick) {
+                        const Fault fault = builder_.Append(payload);
+                        if (MayBeCutOff(payload, mode)) odd.push_back(shard_numbers[pick]);
+                        return fault;
+                      });
+    }
+    if (run.fault) odd.push_back(shard_numbers[run.num_frames]);
+    EmptyIfRaised([&] { picked.Finish(odd); });
+    return nb::make_tuple(run.num_frames, ToPython(run.fault, 0));
   }
 
   nb::object AppendRecord(nb::handle record) {
@@ -109,6 +129,21 @@ class Columns {
   }
 
  private:
+  // Rows that were made of lost pages must not stay behind.
+  template <class Check>
+  void EmptyIfRaised(Check&& check) {
+    try {
+      check();
+    } catch (...) {
+      builder_.Finish();
+      throw;
+    }
+  }
+
+  void EndCall(MappedCall* call, uint64_t stop, bool has_fault) {
+    EmptyIfRaised([&] { call->Finish(stop, has_fault); });
+  }
+
   template <class T>
   static nb::object Optional(PoolVector<T>&& values) {
     if (values.empty()) return nb::none();
@@ -185,12 +220,14 @@ nb::tuple SurveyFrames(Surveyor& surveyor, nb::handle data, uint64_t start, uint
   const ByteView span = buffer.until(stop);
   CheckStart(span, start);
   const Verify mode = ToVerify(verify);
+  MappedCall call(buffer);
   BatchRun run;
   {
     nb::gil_scoped_release release;
     run = FeedFrames(span, start, max_frames, UINT64_MAX, mode,
                      [&](ByteView payload) { return surveyor.Add(payload); });
   }
+  call.Finish(run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
   return nb::make_tuple(run.num_frames, run.next, ToPython(run.fault, run.resume));
 }
 
@@ -209,6 +246,7 @@ nb::tuple FindOthers(nb::handle data, uint64_t start, uint64_t stop, uint64_t ma
   const Verify mode = ToVerify(verify);
   std::vector<std::pair<uint64_t, uint64_t>> others;
   uint64_t ordinal = 0;
+  MappedCall call(buffer);
   BatchRun run;
   {
     nb::gil_scoped_release release;
@@ -220,6 +258,7 @@ nb::tuple FindOthers(nb::handle data, uint64_t start, uint64_t stop, uint64_t ma
       return Fault{};
     });
   }
+  call.Finish(run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
   nb::list found;
   for (const auto& [record, offset] : others) found.append(nb::make_tuple(record, offset));
   return nb::make_tuple(run.num_frames, found, run.next, ToPython(run.fault, run.resume));
@@ -247,10 +286,13 @@ void BindColumns(nb::module_& m) {
            nb::arg("max_rows"), nb::arg("verify"), "Add a run of frames: (num_rows, next, Fault or None).",
            nb::sig("def append_frames(self, data: object, start: int, stop: int, max_rows: int, verify: str) "
                    "-> tuple[int, int, Fault | None]"))
-      .def("append_frames_at", &Columns::AppendFramesAt, nb::arg("data"), nb::arg("offsets"),
-           nb::arg("verify"), "Add the frames at `offsets`: (num_rows, next, Fault or None).",
-           nb::sig("def append_frames_at(self, data: object, offsets: numpy.typing.NDArray[numpy.uint64], "
-                   "verify: str) -> tuple[int, int, Fault | None]"))
+      .def("append_picks", &Columns::AppendPicks, nb::arg("tables"), nb::arg("shards"), nb::arg("records"),
+           nb::arg("verify"),
+           "Add record `records[i]` of `tables[shards[i]]` for each i, in that order: (num_rows, Fault or "
+           "None).",
+           nb::sig("def append_picks(self, tables: typing.Sequence[FrameTable], shards: "
+                   "numpy.typing.NDArray[numpy.uint32], records: numpy.typing.NDArray[numpy.uint64], verify: "
+                   "str) -> tuple[int, Fault | None]"))
       .def("append_record", &Columns::AppendRecord, nb::arg("record"), "Add one record: its Fault, or None.",
            nb::sig("def append_record(self, record: object) -> Fault | None"))
       .def("finish", &Columns::Finish,

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "bindings/buffers.h"
+#include "bindings/file_map.h"
 #include "core/crc32c.h"
 #include "core/frame_batch.h"
+#include "core/frame_picks.h"
 #include "core/frame_reader.h"
 #include "core/frame_writer.h"
 #include "core/permute.h"
@@ -73,12 +75,14 @@ nb::tuple CheckFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t
   const ByteView span = buffer.until(stop);
   CheckStart(span, start);
   const Verify mode = ToVerify(verify);
+  MappedCall call(buffer);
   FrameRun run;
   {
     nb::gil_scoped_release release;
     run = CheckFrames(span, start, max_frames, mode);
   }
-  return nb::make_tuple(run.num_frames, run.next, ToPython(run.fault, 0));
+  call.Finish(run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
+  return nb::make_tuple(run.num_frames, run.next, ToPython(run.fault, run.resume));
 }
 
 // A stretch of frames is indexed a piece at a time, so that the array grows with what is found and
@@ -90,8 +94,9 @@ nb::tuple IndexFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t
   const ByteView span = buffer.until(stop);
   CheckStart(span, start);
   const Verify mode = ToVerify(verify);
+  MappedCall call(buffer);
   PoolVector<uint64_t> offsets;
-  FrameRun run{0, start, {}};
+  FrameRun run{0, start, 0, {}};
   bool out_of_memory = false;
   {
     nb::gil_scoped_release release;
@@ -107,19 +112,22 @@ nb::tuple IndexFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t
       if (run.num_frames < wanted) break;
     }
   }
+  call.Finish(offsets.empty() ? 0 : run.next, static_cast<bool>(run.fault));
   if (out_of_memory) throw std::bad_alloc();
-  return nb::make_tuple(ToArray(std::move(offsets)), run.next, ToPython(run.fault, 0));
+  return nb::make_tuple(ToArray(std::move(offsets)), run.next, ToPython(run.fault, run.resume));
 }
 
 nb::tuple FindNextFramePy(nb::handle data, uint64_t start, uint64_t stop, bool is_final) {
   const Buffer buffer(data);
   const ByteView span = buffer.until(stop);
   CheckStart(span, start);
+  MappedCall call(buffer);
   ResyncResult result;
   {
     nb::gil_scoped_release release;
     result = FindNextFrame(span, start, is_final);
   }
+  call.Finish(0, !result.found);
   return nb::make_tuple(result.found, result.offset);
 }
 
@@ -137,11 +145,59 @@ BatchRun GatherFrames(ByteView span, uint64_t start, uint64_t max_frames, uint64
   });
 }
 
+// A search of one buffer, as Python holds it.
+class SearchedBuffer {
+ public:
+  explicit SearchedBuffer(nb::object data)
+      : data_(std::move(data)), buffer_(data_), search_(buffer_.bytes()) {}
+
+  nb::tuple FindNext(uint64_t start, uint64_t stop, bool is_final, uint64_t max_length) {
+    CheckRange(start, stop);
+    MappedCall call(buffer_);
+    ResyncResult result;
+    {
+      nb::gil_scoped_release release;
+      result = search_.FindNext(start, stop, is_final || stop < buffer_.bytes().size(), max_length);
+    }
+    call.Finish(0, !result.found);
+    return nb::make_tuple(result.found, result.offset);
+  }
+
+  nb::tuple CheckFrames(uint64_t start, uint64_t stop, uint64_t max_frames) {
+    CheckRange(start, stop);
+    MappedCall call(buffer_);
+    BatchRun run;
+    {
+      nb::gil_scoped_release release;
+      run = search_.CheckFrames(start, stop, max_frames);
+    }
+    call.Finish(0, static_cast<bool>(run.fault));
+    return nb::make_tuple(run.num_frames, run.next, ToPython(run.fault, run.resume));
+  }
+
+  uint64_t num_checked() const { return search_.num_checked(); }
+
+ private:
+  void CheckRange(uint64_t start, uint64_t stop) const {
+    if (start > stop || stop > buffer_.bytes().size()) throw nb::index_error("range lies outside the buffer");
+  }
+
+  nb::object data_;  // keeps a map, which the buffer only points to
+  Buffer buffer_;
+  FrameSearch search_;
+};
+
+bool HasFault(const BatchRun& run) { return static_cast<bool>(run.fault); }
+
+// Where the last frame of a run ends, for MappedCall::Finish.
+uint64_t StopOf(const BatchRun& run) { return run.num_frames == 0 ? 0 : run.next; }
+
 // Makes the bytes objects of a stretch while it is still in the cache.
 nb::tuple ReadFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames,
                        uint64_t max_nbytes, std::string_view verify) {
   const Buffer buffer(data);
   const ByteView span = buffer.until(stop);
+  MappedCall call(buffer);
   std::vector<ByteView> payloads;
   const BatchRun run = GatherFrames(span, start, max_frames, max_nbytes, verify, &payloads);
   nb::object records = nb::steal(PyList_New(static_cast<Py_ssize_t>(payloads.size())));
@@ -149,6 +205,7 @@ nb::tuple ReadFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t 
   for (size_t i = 0; i < payloads.size(); ++i) {
     PyList_SetItem(records.ptr(), static_cast<Py_ssize_t>(i), ToBytes(payloads[i]).release().ptr());
   }
+  call.Finish(StopOf(run), HasFault(run));
   return nb::make_tuple(records, run.next, ToPython(run.fault, run.resume));
 }
 
@@ -157,8 +214,10 @@ nb::tuple ViewFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t 
                        uint64_t max_nbytes, std::string_view verify) {
   const Buffer buffer(data);
   const ByteView span = buffer.until(stop);
+  MappedCall call(buffer);
   std::vector<ByteView> payloads;
   const BatchRun run = GatherFrames(span, start, max_frames, max_nbytes, verify, &payloads);
+  call.Finish(StopOf(run), HasFault(run));
   const nb::object whole = nb::steal(PyMemoryView_FromObject(data.ptr()));
   if (!whole.is_valid()) nb::raise_python_error();
   nb::list views;
@@ -175,8 +234,10 @@ nb::tuple ReadFramesAtPy(nb::handle data, const Offsets& offsets, std::string_vi
   const Buffer buffer(data);
   const ByteView span = buffer.bytes();
   const Verify mode = ToVerify(verify);
+  MappedCall call(buffer);
   std::vector<ByteView> payloads;
   BatchRun run;
+  bool is_odd = false;
   {
     nb::gil_scoped_release release;
     run = FeedFramesAt(span, {offsets.data(), offsets.size()}, mode, [&](ByteView payload) {
@@ -185,7 +246,11 @@ nb::tuple ReadFramesAtPy(nb::handle data, const Offsets& offsets, std::string_vi
     });
   }
   nb::list records;
-  for (const ByteView payload : payloads) records.append(ToBytes(payload));
+  for (const ByteView payload : payloads) {
+    records.append(ToBytes(payload));
+    is_odd |= MayBeCutOff(payload, mode);
+  }
+  call.Finish(0, is_odd || HasFault(run));
   return nb::make_tuple(records, ToPython(run.fault, run.resume));
 }
 
@@ -195,11 +260,17 @@ nb::object ReadFrameAtPy(nb::handle data, uint64_t offset, std::string_view veri
   const Buffer buffer(data);
   const ByteView span = buffer.bytes();
   const Verify mode = ToVerify(verify);
+  MappedCall call(buffer);
   Frame frame;
   Fault fault{FaultKind::kTruncatedHeader, -1, offset, kHeaderSize, 0};
   if (offset <= span.size()) fault = ReadFrame(span, offset, mode, &frame);
-  if (fault) return ToPython(fault, 0);
-  return ToBytes(frame.payload);
+  if (fault) {
+    call.Finish(0, true);
+    return ToPython(fault, 0);
+  }
+  nb::bytes record = ToBytes(frame.payload);
+  call.Finish(frame.end, false);
+  return record;
 }
 
 nb::bytes FrameRecordsPy(nb::sequence records) {
@@ -221,6 +292,22 @@ Array<uint64_t> PermuteRange(const Permutation& permutation, uint64_t start, uin
     for (uint64_t position = start; position < stop; ++position)
       items[position - start] = permutation.At(position);
   }
+  return ToArray(std::move(items));
+}
+
+Array<uint64_t> PermuteMany(const Permutation& permutation, const Offsets& positions) {
+  const std::span<const uint64_t> wanted{positions.data(), positions.size()};
+  PoolVector<uint64_t> items;
+  if (!items.Resize(wanted.size())) throw std::bad_alloc();
+  bool is_inside = true;
+  {
+    nb::gil_scoped_release release;
+    for (size_t i = 0; i < wanted.size() && is_inside; ++i) {
+      is_inside = wanted[i] < permutation.size();
+      if (is_inside) items[i] = permutation.At(wanted[i]);
+    }
+  }
+  if (!is_inside) throw nb::index_error("positions lie outside the permutation");
   return ToArray(std::move(items));
 }
 
@@ -287,6 +374,23 @@ void BindFrames(nb::module_& m) {
   m.def("frame_records", &FrameRecordsPy, nb::arg("records"), "Records as frames, one after the other.",
         nb::sig("def frame_records(records: typing.Sequence[bytes | bytearray | memoryview]) -> bytes"));
 
+  nb::class_<SearchedBuffer>(
+      m, "FrameSearch",
+      "Looks for frames in one buffer, in linear time over all calls. One thread at a time.")
+      .def(nb::init<nb::object>(), nb::arg("data"))
+      .def("find_next", &SearchedBuffer::FindNext, nb::arg("start"), nb::arg("stop"), nb::arg("is_final"),
+           nb::arg("max_length"),
+           "The first frame that starts in [start, stop) and whose two checksums hold: (found, offset).",
+           nb::sig(
+               "def find_next(self, start: int, stop: int, is_final: bool, max_length: int) -> tuple[bool, "
+               "int]"))
+      .def(
+          "check_frames", &SearchedBuffer::CheckFrames, nb::arg("start"), nb::arg("stop"),
+          nb::arg("max_frames"), "Step over sound frames: (num_frames, next, Fault or None).",
+          nb::sig("def check_frames(self, start: int, stop: int, max_frames: int) -> tuple[int, int, Fault | "
+                  "None]"))
+      .def_prop_ro("num_checked", &SearchedBuffer::num_checked, "Bytes that went through a checksum so far.");
+
   nb::class_<Permutation>(m, "Permutation", "A keyed order of [0, size), computed, never stored.")
       .def(
           "__init__",
@@ -299,6 +403,9 @@ void BindFrames(nb::module_& m) {
           "at", [](const Permutation& p, uint64_t i) { return p.At(Checked(p, i)); }, nb::arg("position"))
       .def("at_range", &PermuteRange, nb::arg("start"), nb::arg("stop"),
            nb::sig("def at_range(self, start: int, stop: int) -> numpy.typing.NDArray[numpy.uint64]"))
+      .def("at_many", &PermuteMany, nb::arg("positions"),
+           nb::sig("def at_many(self, positions: numpy.typing.NDArray[numpy.uint64]) -> "
+                   "numpy.typing.NDArray[numpy.uint64]"))
       .def(
           "position_of", [](const Permutation& p, uint64_t i) { return p.PositionOf(Checked(p, i)); },
           nb::arg("item"))

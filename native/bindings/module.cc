@@ -1,11 +1,17 @@
 // tfrkit._core: the native core as Python sees it. Functions convert arguments, let go of the
 // interpreter lock, call the core and wrap the result; decisions are made on either side, not here.
+#include "bindings/arrow.h"
 #include "bindings/buffers.h"
 
 NB_MODULE(_core, m) {
   nanobind::set_leak_warnings(false);
+  tfrkit::BindFileMap(m);
   tfrkit::BindFrames(m);
   tfrkit::BindFrameTable(m);
+  tfrkit::BindPicker(m);
+  tfrkit::BindImages(m);
   tfrkit::BindColumns(m);
+  tfrkit::BindMessages(m);
   tfrkit::BindRows(m);
+  tfrkit::BindArrow(m);
 }

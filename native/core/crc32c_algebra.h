@@ -33,9 +33,20 @@ constexpr uint32_t PowerOfX(uint64_t n) {
   return power;
 }
 
+// x^8, x^16, x^32, ...: what appending 1, 2, 4, ... zero bytes multiplies by.
+inline constexpr auto kZerosPowers = [] {
+  std::array<uint32_t, 61> powers = {};
+  powers[0] = PowerOfX(8);
+  for (size_t i = 1; i < powers.size(); ++i) powers[i] = Multiply(powers[i - 1], powers[i - 1]);
+  return powers;
+}();
+
 // crc(a + b) == AppendZeros(crc(a), size of b) ^ crc(b). REQUIRES: num_zeros < 2^61.
 constexpr uint32_t AppendZeros(uint32_t crc, uint64_t num_zeros) {
-  return Multiply(crc, PowerOfX(8 * num_zeros));
+  for (size_t i = 0; num_zeros != 0; ++i, num_zeros >>= 1) {
+    if ((num_zeros & 1) != 0) crc = Multiply(crc, kZerosPowers[i]);
+  }
+  return crc;
 }
 
 // The factor that moves 64 bits forward by n bits in a carry-less multiplication of reflected

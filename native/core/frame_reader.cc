@@ -11,8 +11,10 @@ FrameRun Run(ByteView span, uint64_t offset, uint64_t max_frames, uint64_t* offs
   while (run.num_frames < max_frames && run.next != span.size()) {
     Frame frame;
     run.fault = ReadFrame(span, run.next, kVerify, &frame);
-    if (run.fault) [[unlikely]]
+    if (run.fault) [[unlikely]] {
+      if (run.fault.kind == FaultKind::kPayloadChecksum) run.resume = frame.end;
       break;
+    }
     if constexpr (kIndex) offsets[run.num_frames] = run.next;
     ++run.num_frames;
     run.next = frame.end;

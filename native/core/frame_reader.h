@@ -53,6 +53,7 @@ struct Frame {
 struct FrameRun {
   uint64_t num_frames = 0;  // whole, valid frames from the start
   uint64_t next = 0;        // offset after the last of them
+  uint64_t resume = 0;      // end of the faulty frame where its length can be believed, else 0
   Fault fault;              // why the run stopped, if not by a limit or at the end of the span
 };
 

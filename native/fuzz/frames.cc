@@ -2,6 +2,7 @@
 //
 // Random mutation does not get past a checksum. So the first byte says how many of the frames that
 // follow get their checksums put right before the bytes are read.
+#include <algorithm>
 #include <vector>
 
 #include "core/frame_reader.h"
@@ -62,6 +63,20 @@ void CheckResync(ByteView span) {
     Require(static_cast<bool>(ReadFrame(span, offset, Verify::kAll, &frame)),
             "no earlier frame is passed over");
   }
+  // In windows of a span that is all there: the same frame.
+  FrameSearch search(span);
+  ResyncResult windowed;
+  while (!windowed.found && windowed.offset < span.size()) {
+    const uint64_t window_stop = std::min<uint64_t>(windowed.offset + 7, span.size());
+    windowed = search.FindNext(windowed.offset, window_stop, true);
+  }
+  Require(windowed.found == final_result.found && windowed.offset == final_result.offset,
+          "a search in windows finds the same frame");
+  const FrameRun checked = CheckFrames(span, 0, UINT64_MAX, Verify::kAll);
+  const BatchRun searched = search.CheckFrames(0, span.size(), UINT64_MAX);
+  Require(checked.num_frames == searched.num_frames && checked.next == searched.next &&
+              checked.resume == searched.resume && checked.fault.kind == searched.fault.kind,
+          "a search checks frames as reading does");
   // In pieces, as a reader with a window does it: the same frame.
   ResyncResult piecewise = FindNextFrame(span.first(span.size() / 2), 0, false);
   if (!piecewise.found) piecewise = FindNextFrame(span, piecewise.offset, true);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <string_view>
 #include <vector>
@@ -29,9 +30,10 @@ inline void AppendSlowHeader(uint64_t length, std::vector<uint8_t>* out) {
 
 inline void AppendSlowFrame(ByteView payload, std::vector<uint8_t>* out) {
   AppendSlowHeader(payload.size(), out);
-  out->insert(out->end(), payload.begin(), payload.end());
-  out->resize(out->size() + 4);
-  StoreLE32(out->data() + out->size() - 4, SlowMaskedCrc(payload));
+  const size_t start = out->size();
+  out->resize(start + payload.size() + 4);
+  if (!payload.empty()) std::memcpy(out->data() + start, payload.data(), payload.size());
+  StoreLE32(out->data() + start + payload.size(), SlowMaskedCrc(payload));
 }
 
 inline std::vector<uint8_t> SlowFrames(std::initializer_list<std::string_view> payloads) {

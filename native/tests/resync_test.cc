@@ -1,6 +1,8 @@
 #include "core/resync.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "core/frame_reader.h"
 #include "tests/check.h"
@@ -120,6 +122,90 @@ TEST(Resync, LargeFrameAfterHostileHeadersIsFoundByPrefixes) {
     bytes.shrink_to_fit();
     CheckResult(FindNextFrame(bytes, 0, true), true, num_headers * 12);
   }
+}
+
+// Headers that claim all that follows, each before a sound frame.
+std::vector<uint8_t> ClaimsBetweenFrames(size_t num_units) {
+  const size_t size = num_units * (12 + 17) + 1;
+  std::vector<uint8_t> bytes;
+  bytes.reserve(size);
+  while (bytes.size() + 1 < size) {
+    AppendSlowHeader(size - bytes.size() - 12 - 4, &bytes);
+    AppendSlowFrame(View("x"), &bytes);
+  }
+  bytes.push_back(0xfe);
+  return bytes;
+}
+
+// Reads what is sound, as a reader does that steps over damage: how many frames, and how many bytes went
+// through a checksum for it.
+std::pair<uint64_t, uint64_t> Salvage(ByteView bytes) {
+  FrameSearch search(bytes);
+  uint64_t num_frames = 0;
+  uint64_t offset = 0;
+  while (offset < bytes.size()) {
+    const BatchRun run = search.CheckFrames(offset, bytes.size(), UINT64_MAX);
+    num_frames += run.num_frames;
+    if (!run.fault) break;
+    offset = search.FindNext(run.next + 1, bytes.size(), true).offset;
+  }
+  return {num_frames, search.num_checked()};
+}
+
+TEST(FrameSearch, WorkOverAllCallsGrowsWithTheSpanOnly) {
+  for (const uint64_t num_units : {100, 2'000, 32'000}) {
+    const auto bytes = ClaimsBetweenFrames(num_units);
+    const auto [num_frames, num_checked] = Salvage(bytes);
+    CHECK_EQ(num_frames, num_units);
+    // Directly twice the span and once for the prefixes; then a claim costs what is left of two steps of
+    // 1024 bytes, when it is stepped on, and a part of at most two steps where that is less.
+    CHECK(num_checked < 3 * bytes.size() + num_units * 2 * 1024);
+  }
+}
+
+TEST(FrameSearch, SearchInWindowsFindsWhatTheWholeDoes) {
+  Random random(3);
+  for (int round = 0; round < 200; ++round) {
+    auto bytes = SlowFrames({"abc", std::string(random.Below(60), 'x'), "", "defg"});
+    for (int i = 0; i < 3; ++i) bytes[random.Below(bytes.size())] ^= 1u << random.Below(8);
+    FrameSearch search(bytes);
+    for (uint64_t start = 0; start <= bytes.size(); start += 5) {
+      const ResyncResult whole = FindNextFrame(bytes, start, true);
+      ResyncResult windowed{false, start};
+      while (!windowed.found && windowed.offset < bytes.size()) {
+        const uint64_t stop = std::min<uint64_t>(windowed.offset + 7, bytes.size());
+        windowed = search.FindNext(windowed.offset, stop, true);
+      }
+      CheckResult(windowed, whole.found, whole.offset);
+    }
+  }
+}
+
+TEST(FrameSearch, CheckedFramesAreThoseThatReadingChecks) {
+  Random random(4);
+  for (int round = 0; round < 500; ++round) {
+    auto bytes = SlowFrames({"abc", std::string(random.Below(60), 'x'), "", "defg"});
+    if (random.Below(4) != 0) bytes[random.Below(bytes.size())] ^= 1u << random.Below(8);
+    bytes.resize(bytes.size() - random.Below(3));
+    bytes.shrink_to_fit();
+    FrameSearch search(bytes);
+    const FrameRun expected = CheckFrames(bytes, 0, UINT64_MAX, Verify::kAll);
+    const BatchRun run = search.CheckFrames(0, bytes.size(), UINT64_MAX);
+    CHECK_EQ(run.num_frames, expected.num_frames);
+    CHECK_EQ(run.next, expected.next);
+    CHECK_EQ(run.fault.kind, expected.fault.kind);
+    CHECK_EQ(run.fault.stored, expected.fault.stored);
+    CHECK_EQ(run.fault.computed, expected.fault.computed);
+    CHECK_EQ(run.resume != 0, run.fault.kind == FaultKind::kPayloadChecksum);
+  }
+}
+
+TEST(FrameSearch, CandidateLongerThanAllowedIsPassedOver) {
+  const auto bytes = SlowFrames({std::string(100, 'x'), "abc"});
+  FrameSearch search(bytes);
+  CheckResult(search.FindNext(0, bytes.size(), true, 100), true, 0);
+  CheckResult(search.FindNext(0, bytes.size(), true, 99), true, 116);
+  CheckResult(search.FindNext(0, bytes.size(), false, 2), false, bytes.size() - 11);
 }
 
 }  // namespace

@@ -1,10 +1,27 @@
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy
 import numpy.typing
-from numpy.typing import NDArray
 
+
+class FileMap:
+    """A mapped file, read-only. Any thread."""
+
+    def __init__(self, descriptor: int, size: int, check: Callable[[bool], None]) -> None:
+        """
+        The first `size` bytes. `check(is_torn)` raises if the file became shorter, and always if it is torn.
+        """
+
+    def release(self, start: int, stop: int) -> None:
+        """Hint that [start, stop) is not needed for now."""
+
+    def __getitem__(self, range: slice) -> bytes:
+        """A copy of some bytes."""
+
+    def __len__(self) -> int: ...
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class Fault:
     """What is wrong with a frame or a record, and where."""
@@ -66,6 +83,25 @@ def read_frame_at(data: object, offset: int, verify: str) -> bytes | Fault:
 def frame_records(records: Sequence[bytes | bytearray | memoryview]) -> bytes:
     """Records as frames, one after the other."""
 
+class FrameSearch:
+    """
+    Looks for frames in one buffer, in linear time over all calls. One thread at a time.
+    """
+
+    def __init__(self, data: object) -> None: ...
+
+    def find_next(self, start: int, stop: int, is_final: bool, max_length: int) -> tuple[bool, int]:
+        """
+        The first frame that starts in [start, stop) and whose two checksums hold: (found, offset).
+        """
+
+    def check_frames(self, start: int, stop: int, max_frames: int) -> tuple[int, int, Fault | None]:
+        """Step over sound frames: (num_frames, next, Fault or None)."""
+
+    @property
+    def num_checked(self) -> int:
+        """Bytes that went through a checksum so far."""
+
 class Permutation:
     """A keyed order of [0, size), computed, never stored."""
 
@@ -75,6 +111,8 @@ class Permutation:
 
     def at_range(self, start: int, stop: int) -> numpy.typing.NDArray[numpy.uint64]: ...
 
+    def at_many(self, positions: numpy.typing.NDArray[numpy.uint64]) -> numpy.typing.NDArray[numpy.uint64]: ...
+
     def position_of(self, item: int) -> int: ...
 
     @property
@@ -83,12 +121,59 @@ class Permutation:
 class FrameTable:
     """Records by number out of one span. Any thread."""
 
-    def __init__(self, data: object, offsets: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], verify: str, descriptor: int) -> None: ...
+    def __init__(self, data: object, offsets: numpy.typing.NDArray[numpy.uint64], verify: str) -> None: ...
 
-    def read(self, number: int) -> bytes | Fault | None:
-        """The record, its Fault, or None if the file shrank."""
+    def read(self, number: int) -> bytes | Fault:
+        """The record, or its Fault."""
 
     def __len__(self) -> int: ...
+
+class RecordPicker:
+    """Records by number; asks `_get` for the rest."""
+
+    def __getitem__(self, key, /):
+        """Return self[key]."""
+
+    def set_starts(self, starts: Sequence[int]) -> None:
+        """
+        Say which record of all is the first of each shard, and how many there are.
+        """
+
+    def set_table(self, shard: int, table: FrameTable | None) -> None:
+        """
+        Read the records of a shard from this table from now on, or ask for them.
+        """
+
+def resize_image(source: object, target: object, height: int, width: int, top: int, left: int, nearest: bool, antialias: bool) -> None:
+    """
+    Fill target, uint8 (height, width, channels), with a window of the source resized to height x width.
+    """
+
+def resize_bicubic(source: object, target: object) -> None:
+    """
+    Fill target, uint8 (height, width, 1 or 3), with the source resized as Pillow does it, bit for bit.
+    """
+
+def undo_png_filters(filtered: object, pixels: object) -> bool:
+    """
+    Fill pixels, uint8 (height, width, channels), with the rows of an inflated PNG; False where they are damaged.
+    """
+
+def allocate_bytes(nbytes: int) -> numpy.typing.NDArray[numpy.uint8]:
+    """An array of unspecified bytes, from memory that is reused."""
+
+def is_sound_jpeg(data: object) -> bool:
+    """
+    Whether a baseline JPEG has every block, told from its codes; False where that cannot be told.
+    """
+
+def read_jpeg_header(data: object) -> tuple[int, int, int, int, bool, int] | None:
+    """
+    (height, width, components, bits, is progressive, Exif orientation), or None.
+    """
+
+def walk_jpeg_scans(data: object) -> tuple[int, bool]:
+    """(number of scans, whether the end of the image is there)."""
 
 class ColumnBuilder:
     """Records in, columns out. One thread at a time."""
@@ -101,8 +186,10 @@ class ColumnBuilder:
     def append_frames(self, data: object, start: int, stop: int, max_rows: int, verify: str) -> tuple[int, int, Fault | None]:
         """Add a run of frames: (num_rows, next, Fault or None)."""
 
-    def append_frames_at(self, data: object, offsets: numpy.typing.NDArray[numpy.uint64], verify: str) -> tuple[int, int, Fault | None]:
-        """Add the frames at `offsets`: (num_rows, next, Fault or None)."""
+    def append_picks(self, tables: Sequence[FrameTable], shards: numpy.typing.NDArray[numpy.uint32], records: numpy.typing.NDArray[numpy.uint64], verify: str) -> tuple[int, Fault | None]:
+        """
+        Add record `records[i]` of `tables[shards[i]]` for each i, in that order: (num_rows, Fault or None).
+        """
 
     def append_record(self, record: object) -> Fault | None:
         """Add one record: its Fault, or None."""
@@ -149,6 +236,11 @@ def read_strict_tensor(data: object) -> tuple[int, tuple[int, ...], int, int] | 
     (dtype, shape, start, nbytes of the content) if this is a serialized tensor beyond doubt, else None.
     """
 
+def read_message(kind: str, record: object) -> tuple[list[tuple[bytes, str | None, list[Any]]] | None, list[tuple[bytes, list[tuple[str | None, list[Any]]]]] | None] | Fault:
+    """
+    (features, feature lists) of a record as [(name, kind or None, values)] and [(name, [(kind or None, values)])], None for a part that is not there; or its Fault.
+    """
+
 class RowEncoder:
     """Rows in, frames out. One thread at a time."""
 
@@ -186,3 +278,16 @@ class RowEncoder:
 
     @property
     def num_records(self) -> int: ...
+
+def make_arrow_schema(field: tuple[Any, ...]) -> object:
+    """
+    A capsule with the ArrowSchema of (format, name, metadata, nullable, children).
+    """
+
+def make_arrow_stream(field: tuple[Any, ...], batches: Iterator[tuple[Any, ...]]) -> object:
+    """
+    A capsule with an ArrowArrayStream over (length, number of nulls, buffers, children) of each batch.
+    """
+
+def find_invalid_utf8(data: object, offsets: numpy.typing.NDArray[numpy.int64]) -> int:
+    """The number of the first value that is not UTF-8, or -1."""

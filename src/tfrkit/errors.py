@@ -24,6 +24,8 @@ in the shard, after inflating; for a CompressionError, of the file as it is stor
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class TfrkitError(Exception):
     """Base of every error tfrkit raises on purpose."""
@@ -118,7 +120,12 @@ class ShapeError(SchemaError):
 
 
 class SourceError(TfrkitError):
-    """A sample that cannot become a row."""
+    """A sample that cannot become a row.
+
+    Where a build names several at once, `problems` has one entry each, with `key` and `reason`.
+    """
+
+    problems: tuple[Any, ...] = ()
 
 
 class QueryError(TfrkitError):

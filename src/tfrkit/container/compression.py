@@ -135,18 +135,17 @@ class StoredFeed:
 
     def __init__(self, reader: ByteReader, *, start: int = 0) -> None:
         self._reader = reader
-        span = reader.span()
-        self._span = memoryview(span) if span is not None else None
+        # Sliced into copies: what inflates them does not know that a mapped file can be cut off.
+        self._span = reader.span()
         self._left = b""
         self._released = start
         self.offset = start
         self.can_rewind = reader.size is not None
 
-    def take(self, nbytes: int) -> bytes | memoryview:
-        piece: bytes | memoryview
+    def take(self, nbytes: int) -> bytes:
         if self._span is not None:
             self._reader.check_unchanged()
-            piece = self._span[self.offset : self.offset + nbytes]
+            piece = bytes(self._span[self.offset : self.offset + nbytes])
             if self.offset - self._released >= _RELEASE_NBYTES:
                 self._reader.release(self._released, self.offset)
                 self._released = self.offset
@@ -169,9 +168,7 @@ class StoredFeed:
         self._released = min(self._released, offset)
 
     def close(self) -> None:
-        if self._span is not None:
-            self._span.release()
-            self._span = None
+        self._span = None
 
 
 class InflateReader:

@@ -29,12 +29,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import mmap
 import os
 import struct
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -167,7 +167,9 @@ def read_index(path: str, *, shard: ByteReader) -> ShardIndex:
     try:
         with open(path, "rb", buffering=0) as file:
             size = os.fstat(file.fileno()).st_size
-            data: bytes | mmap.mmap = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+            data: bytes | _native.FileMap = b""
+            if size:
+                data = _native.FileMap(file.fileno(), size, partial(_report_torn, path, shard.name))
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:  # ValueError: a folder or a device cannot be mapped
@@ -175,7 +177,14 @@ def read_index(path: str, *, shard: ByteReader) -> ShardIndex:
     return _parse_index(data, path, shard)
 
 
-def _parse_index(data: bytes | mmap.mmap, path: str, shard: ByteReader) -> ShardIndex:
+def _report_torn(path: str, shard_name: str, is_torn: bool) -> None:
+    if is_torn:
+        raise StaleIndexError(
+            "index was cut off while it was read", shard=path, hint=f"rebuild: tfr index {shard_name}"
+        )
+
+
+def _parse_index(data: bytes | _native.FileMap, path: str, shard: ByteReader) -> ShardIndex:
     def stale(what: str) -> StaleIndexError:
         return StaleIndexError(what, shard=path, hint=f"rebuild: tfr index {shard.name}")
 
@@ -207,7 +216,7 @@ def _parse_index(data: bytes | mmap.mmap, path: str, shard: ByteReader) -> Shard
     view = memoryview(data)
     _check_crc(view[_HEADER_NBYTES:checkpoints_start], offsets_crc, "offsets", stale)
     _check_crc(view[checkpoints_start:], checkpoints_crc, "checkpoints", stale)
-    offsets = np.frombuffer(data, dtype="<u8", count=num_records, offset=_HEADER_NBYTES)
+    offsets = np.frombuffer(view, dtype="<u8", count=num_records, offset=_HEADER_NBYTES)
     reason = _find_disorder(offsets, inflated_size)
     if reason is not None:
         raise stale(f"index offsets do not fit a shard, {reason}")

@@ -35,6 +35,9 @@ _MAX_DEFLATE_RATIO = 1032
 # message is larger than this.
 _MAX_STREAMED_NBYTES = 1 << 31
 
+# Frames that are told from claims at a time.
+_CHECKED_AT_ONCE = 4096
+
 _HEADER_NBYTES = 8 + 4
 _TRUNCATED = ("truncated_header", "truncated_payload")
 
@@ -128,7 +131,8 @@ class _InflateWindows:
         kept = memoryview(self.data)[self.start : self.stop]
         pieces: list[bytes | memoryview] = [kept] if len(kept) else []
         have = len(kept)
-        target = max(wanted, have + 1)
+        # What is kept is copied, so a window that holds much must grow by much.
+        target = max(wanted, have + 1 + have // 4)
         while have < target and not self.is_final:
             try:
                 piece = self._stream.read(min(max(_INFLATE_NBYTES, target - have), 4 * _INFLATE_NBYTES))
@@ -156,6 +160,8 @@ class FrameStream:
         self._policy = policy
         self._columns = columns
         self._is_torn_reported = False
+        self._search: tuple[ByteSource, _native.FrameSearch] | None = None
+        self._wasted_nbytes = 0  # went through a checksum that did not hold
         self.record = 0
         shard.start_reading()
         span = shard.reader.span() if shard.compression == "none" else None
@@ -181,7 +187,8 @@ class FrameStream:
         """
         windows = self._windows
         if isinstance(windows, _SpanWindows):
-            # Between two steps anything may have happened to the file; touching a page behind its end is fatal.
+            # Between two steps anything may have happened to the file. The core survives that; who is handed views of
+            # it does not.
             self._shard.reader.check_unchanged()
         while True:
             if windows.start == windows.stop:
@@ -191,7 +198,12 @@ class FrameStream:
                     return 0
                 windows.grow(1)
                 continue
-            num_frames, next_start, fault = consume(windows.data, windows.start, windows.stop)
+            stop, fault = self._find_sound_stop() if self._is_hostile() else (windows.stop, None)
+            num_frames = 0
+            if fault is None:
+                num_frames, next_start, fault = consume(windows.data, windows.start, stop)
+                if fault is not None and fault.kind == "payload_checksum":
+                    self._wasted_nbytes += fault.resume - next_start
             if num_frames:
                 windows.start = next_start
                 self.record += num_frames
@@ -199,18 +211,45 @@ class FrameStream:
             if fault is None:
                 raise RuntimeError("a consumer took no frame and named no fault")
             if fault.kind in _TRUNCATED and not windows.is_final and self._is_plausible(fault):
-                windows.grow(fault.stored + 16)
+                self._grow(fault.stored + 16)
             else:
                 self._step_over(fault)
 
     def _is_plausible(self, fault: _native.Fault) -> bool:
         """May a stream hold as many bytes as this header claims? Asked before memory is spent on it."""
-        if isinstance(self._windows, _SpanWindows) or fault.kind != "truncated_payload":
-            return True
-        limit = _MAX_STREAMED_NBYTES
+        return fault.kind != "truncated_payload" or fault.stored <= self._max_length()
+
+    def _max_length(self) -> int:
+        if isinstance(self._windows, _SpanWindows):
+            return 1 << 62
         if self._shard.compression in ("gzip", "zlib") and self._shard.nbytes is not None:
-            limit = min(limit, self._shard.nbytes * _MAX_DEFLATE_RATIO)
-        return fault.stored <= limit
+            return min(_MAX_STREAMED_NBYTES, self._shard.nbytes * _MAX_DEFLATE_RATIO)
+        return _MAX_STREAMED_NBYTES
+
+    def _is_hostile(self) -> bool:
+        """Did more bytes than there are so far go through checksums in vain?
+
+        A header may claim all that follows, and stand between any two sound frames: checking what each of them
+        claims would take forever. From then on frames are told from claims by arithmetic, before they are read.
+        """
+        return self._wasted_nbytes > self._windows.base + len(self._windows.data)
+
+    def _grow(self, wanted: int) -> None:
+        if isinstance(self._windows, _InflateWindows):
+            self._search = None  # it keeps the bytes of the window that is left
+        self._windows.grow(wanted)
+
+    def _get_search(self) -> _native.FrameSearch:
+        data = self._windows.data
+        if self._search is None or self._search[0] is not data:
+            self._search = data, _native.FrameSearch(data)
+        return self._search[1]
+
+    def _find_sound_stop(self) -> tuple[int, _native.Fault | None]:
+        """Where the sound frames from here end; with a fault if there are none."""
+        windows = self._windows
+        num_frames, stop, fault = self._get_search().check_frames(windows.start, windows.stop, _CHECKED_AT_ONCE)
+        return stop, fault if num_frames == 0 else None
 
     def _report_tear(self) -> None:
         tear = getattr(self._windows, "tear", None)
@@ -253,22 +292,20 @@ class FrameStream:
                 windows.start = after
                 return
             if windows.stop - after >= _HEADER_NBYTES:
-                header = bytes(memoryview(windows.data)[after : after + _HEADER_NBYTES])
+                header = bytes(windows.data[after : after + _HEADER_NBYTES])
                 if _native.masked_crc32c(header[:8]) == int.from_bytes(header[8:], "little"):
                     windows.start = after
                     return
         windows.start += 1
+        # All of a span is there, so a candidate may end behind the window; of a stream, more has to be inflated.
+        is_whole = isinstance(windows, _SpanWindows)
         while True:
-            found, position = _native.find_next_frame(windows.data, windows.start, windows.stop, windows.is_final)
-            windows.start = position
-            if found:
+            found, windows.start = self._get_search().find_next(
+                windows.start, windows.stop, is_whole or windows.is_final, self._max_length()
+            )
+            if found or windows.is_final:
                 return
-            if windows.is_final:
-                windows.start = windows.stop
-                return
-            if windows.stop - windows.start > _MAX_STREAMED_NBYTES:
-                windows.start += 1  # what looks like a header here claims more than a record may hold
-            windows.grow(windows.stop - windows.start + _INFLATE_NBYTES)
+            self._grow(windows.stop - windows.start + _INFLATE_NBYTES)
 
 
 def read_records(shard: Shard, policy: Policy) -> Iterator[list[Record]]:

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from tfrkit import _native
+from tfrkit._types import Record
 from tfrkit.container.compression import Compression, Deflater, Level
 from tfrkit.storage.base import ByteWriter
+
+
+def frame_records(records: Sequence[Record]) -> bytes:
+    """Records as frames, one after the other."""
+    return _native.frame_records(records)
 
 
 class ShardWriter:

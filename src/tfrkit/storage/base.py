@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import mmap
 from typing import Protocol
 
+from tfrkit import _native
+
 # Anything the native core reads without a copy.
-ByteSource = bytes | bytearray | memoryview | mmap.mmap
+ByteSource = bytes | bytearray | memoryview | _native.FileMap
 
 
 class ByteReader(Protocol):

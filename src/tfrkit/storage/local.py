@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import io
-import mmap
 import os
 import secrets
 import stat
 import sys
 import threading
-from typing import BinaryIO
+from functools import partial
+from typing import BinaryIO, NamedTuple
 
+from tfrkit import _native
 from tfrkit.errors import StorageError
 from tfrkit.storage.base import ByteSource
-
-_PAGE = mmap.ALLOCATIONGRANULARITY
+from tfrkit.storage.forking import renew_lock_after_fork
 
 
 def explain_os_error(error: OSError, name: str) -> StorageError:
@@ -23,12 +23,47 @@ def explain_os_error(error: OSError, name: str) -> StorageError:
     return StorageError(f"cannot open, {reason}", shard=name)
 
 
+class _Identity(NamedTuple):
+    """What tells a file from another, and from itself after a change."""
+
+    device: int
+    inode: int
+    size: int
+    changed_ns: int
+
+    @classmethod
+    def of(cls, info: os.stat_result) -> _Identity:
+        return cls(info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)
+
+
+def _check_size(name: str, identity: _Identity, info: os.stat_result) -> None:
+    """Raise if a file that was opened is shorter by now."""
+    # Another file of this name is no loss: the one that was opened stays whole for those who have it mapped.
+    if (info.st_dev, info.st_ino) == identity[:2] and info.st_size < identity.size:
+        raise StorageError(
+            f"the file became shorter while it was read, {identity.size} bytes at first, {info.st_size} now",
+            shard=name,
+        )
+
+
+def _check_map(name: str, identity: _Identity, is_torn: bool) -> None:
+    """Raise if a mapped file is shorter by now; called by the core when something that it read is odd."""
+    try:
+        info = os.stat(name)
+    except OSError:
+        pass  # removed: it stays whole
+    else:
+        _check_size(name, identity, info)
+    if is_torn:
+        raise StorageError("the file cannot be read any more, a part of it was lost while it was read", shard=name)
+
+
 class LocalReader:
     """A regular file, mapped: reading it costs no copy and no system call. A named pipe is read as it comes.
 
     The file is open only while it is in use, so that a dataset may have more shards than a process may have open
-    files: `park` closes it until the next use. A mapped file that another program shortens would kill the process
-    on access, so readers call `check_unchanged` before each stretch they touch.
+    files: `park` closes it until the next use. A file that another program cuts off while the core reads its map is
+    a `StorageError`; Python code that touches a view of it then is killed by the system.
     """
 
     def __init__(self, path: str) -> None:
@@ -36,8 +71,9 @@ class LocalReader:
         self.size: int | None = None
         self._lock = threading.Lock()
         self._file: BinaryIO | None = None
-        self._map: mmap.mmap | None = None
-        self._identity: tuple[int, int, int, int] | None = None
+        self._map: _native.FileMap | None = None
+        self._identity: _Identity | None = None
+        renew_lock_after_fork(self)
         self._open()
 
     def _open(self) -> BinaryIO:
@@ -49,14 +85,14 @@ class LocalReader:
         except OSError as error:
             raise explain_os_error(error, self.name) from None
         info = os.fstat(file.fileno())
-        identity = (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)
+        identity = _Identity.of(info)
         if self._identity is None:
             self._identity = identity
             self.size = info.st_size if stat.S_ISREG(info.st_mode) else None
         elif identity != self._identity:
             file.close()
             raise StorageError(
-                f"the file changed since it was opened, {self._identity[2]} bytes at first, {info.st_size} now",
+                f"the file changed since it was opened, {self._identity.size} bytes at first, {info.st_size} now",
                 shard=self.name,
             )
         self._file = file
@@ -69,8 +105,12 @@ class LocalReader:
             return b""
         with self._lock:
             if self._map is None:
+                file = self._open()
+                assert self._identity is not None
                 try:
-                    self._map = mmap.mmap(self._open().fileno(), self.size, access=mmap.ACCESS_READ)
+                    self._map = _native.FileMap(
+                        file.fileno(), self.size, partial(_check_map, self.name, self._identity)
+                    )
                 except (OSError, ValueError) as error:  # ValueError: it became shorter just now
                     raise StorageError(f"cannot map, {str(error).lower()}", shard=self.name) from None
             return self._map
@@ -100,25 +140,20 @@ class LocalReader:
         return self._open().read(nbytes) or b""
 
     def check_unchanged(self) -> None:
-        if self.size is None:
+        if self.size is None or self._identity is None:
             return
         # Under the lock: a descriptor that is closed meanwhile may come back as that of another file.
         with self._lock:
             try:
                 info = os.stat(self.name) if self._file is None else os.fstat(self._file.fileno())
-                size = info.st_size
             except FileNotFoundError:
-                size = self.size  # a file that was removed stays whole for those who have it mapped
-        if size < self.size:
-            raise StorageError(
-                f"the file became shorter while it was read, {self.size} bytes at first, {size} now", shard=self.name
-            )
+                return  # a file that was removed stays whole for those who have it mapped
+        _check_size(self.name, self._identity, info)
 
     def release(self, start: int, stop: int) -> None:
-        first = -(-start // _PAGE) * _PAGE
-        last = stop // _PAGE * _PAGE
-        if self._map is not None and last > first:
-            self._map.madvise(mmap.MADV_DONTNEED, first, last - first)
+        mapped = self._map
+        if mapped is not None:
+            mapped.release(start, stop)
 
     def park(self) -> None:
         # A pipe cannot be opened a second time. A map goes with the last view of it.
@@ -127,10 +162,11 @@ class LocalReader:
 
     def close(self) -> None:
         with self._lock:
+            # Let go first, then close: a process forked in between must not find a closed file.
             self._map = None
-            if self._file is not None:
-                self._file.close()
-                self._file = None
+            file, self._file = self._file, None
+            if file is not None:
+                file.close()
 
     def __del__(self) -> None:
         if getattr(self, "_file", None) is not None:
@@ -174,6 +210,8 @@ class StdinReader:
 class LocalWriter:
     """A file that appears whole: written under a hidden temporary name, synced, then renamed."""
 
+    _process: int | None = None
+
     def __init__(self, path: str) -> None:
         self.name = path
         # Through a link the file it names is replaced, not the link.
@@ -192,6 +230,7 @@ class LocalWriter:
             reason = (error.strerror or str(error)).lower()
             raise StorageError(f"cannot write, {reason}", shard=path) from None
         self._file: io.FileIO | None = io.FileIO(descriptor, "wb")
+        self._process = os.getpid()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._file is None:
@@ -220,6 +259,8 @@ class LocalWriter:
             return
         self._file.close()
         self._file = None
+        if self._process not in (None, os.getpid()):
+            return  # a child made by fork drops its copy of the writer; the file is its parent's
         try:
             os.unlink(self._temporary)
         except FileNotFoundError:

@@ -213,6 +213,38 @@ def test_finding_has_its_public_form() -> None:
     assert finding.to_json() == {"shard": "s", "record": 1, "offset": 2, "cause": "why"}
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_claims_between_sound_frames_cost_work_that_grows_with_the_bytes(
+    pack: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each sound frame stands behind a header that claims nearly all that follows: checking each claim from its
+    # first byte would be 3000 x 1 MB, twice.
+    searches: list[_native.FrameSearch] = []
+
+    def make_search(data: Any) -> _native.FrameSearch:
+        searches.append(original(data))
+        return searches[-1]
+
+    original = _native.FrameSearch
+    monkeypatch.setattr(_native, "FrameSearch", make_search)
+    frame = write_frames([b"x"])
+    units, padding = 3000, 1 << 20
+    size = units * (12 + len(frame)) + padding
+    headers = [
+        make_frame(b"", length=size - start - 12 - 8)[:12] for start in range(0, size - padding, 12 + len(frame))
+    ]
+    data = b"".join(header + frame for header in headers) + b"\xfe" * padding
+    policy = Policy("all", "skip")
+    stream = FrameStream(open_shard(pack(data)), policy)
+    num_read = 0
+    while num_frames := stream.step(lambda data, start, stop: _native.check_frames(data, start, stop, 99, "all")):
+        num_read += num_frames
+    assert num_read == units
+    assert len(policy.findings) == units + 1
+    num_checked = stream._wasted_nbytes + sum(search.num_checked for search in searches)
+    assert num_checked < 8 * len(data) + units * 2 * 2048
+
+
 # --- files that change, and pipes ---------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tfrkit import _native
 from tfrkit.errors import StorageError
 from tfrkit.storage.base import ByteReader, ByteWriter
 from tfrkit.storage.local import LocalReader, LocalWriter, StdinReader
@@ -79,6 +80,102 @@ def test_reader_shrunk_file_fails_check(tmp_path: Path) -> None:
         pytest.raises(StorageError, match=rf"became shorter while it was read, {len(CONTENT)} bytes at first, 10 now"),
     ):
         reader.check_unchanged()
+
+
+def test_reader_file_replaced_by_a_shorter_one_stays_whole(tmp_path: Path) -> None:
+    path = tmp_path / "shard"
+    path.write_bytes(CONTENT)
+    with contextlib.closing(LocalReader(str(path))) as reader:
+        span = reader.span()
+        assert isinstance(span, _native.FileMap)
+        (tmp_path / "new").write_bytes(b"other")
+        os.replace(tmp_path / "new", path)
+        reader.park()
+        reader.check_unchanged()
+        assert span[:] == CONTENT
+
+
+def test_reader_removed_file_stays_whole(tmp_path: Path) -> None:
+    path = tmp_path / "shard"
+    path.write_bytes(CONTENT)
+    with contextlib.closing(LocalReader(str(path))) as reader:
+        span = reader.span()
+        assert isinstance(span, _native.FileMap)
+        path.unlink()
+        reader.park()
+        reader.check_unchanged()
+        assert span[:] == CONTENT
+
+
+@pytest.mark.parametrize("nbytes", [0, 10, 4096, 5000, len(CONTENT) - 1])
+def test_map_of_cut_off_file_raises_and_gives_no_zeros(tmp_path: Path, nbytes: int) -> None:
+    path = tmp_path / "shard"
+    path.write_bytes(CONTENT)
+    with contextlib.closing(LocalReader(str(path))) as reader:
+        span = reader.span()
+        assert isinstance(span, _native.FileMap)
+        os.truncate(path, nbytes)
+        if nbytes >= 10:
+            assert span[:10] == CONTENT[:10]
+        for _ in range(2):
+            with pytest.raises(StorageError, match=rf"became shorter while it was read, .*, {nbytes} now - at .*shard"):
+                span[:]
+
+
+def test_map_torn_once_is_not_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "shard"
+    path.write_bytes(CONTENT)
+    with contextlib.closing(LocalReader(str(path))) as reader:
+        span = reader.span()
+        assert isinstance(span, _native.FileMap)
+        os.truncate(path, 0)
+        with pytest.raises(StorageError, match="became shorter"):
+            span[:]
+        path.write_bytes(CONTENT)
+        with pytest.raises(StorageError, match="cannot be read any more, a part of it was lost"):
+            span[:10]
+        with pytest.raises(BufferError, match="was cut off"):
+            memoryview(span)
+        with pytest.raises(StorageError, match="cannot be read any more"):
+            _native.check_frames(span, 0, len(span), 1, "all")
+
+
+def test_map_slices_are_copies(tmp_path: Path) -> None:
+    path = tmp_path / "shard"
+    path.write_bytes(CONTENT)
+    with contextlib.closing(LocalReader(str(path))) as reader:
+        span = reader.span()
+        assert isinstance(span, _native.FileMap)
+        assert len(span) == len(CONTENT)
+        for piece in (slice(None), slice(3, 9), slice(-4, None), slice(9, 3), slice(5, 1 << 40)):
+            assert span[piece] == CONTENT[piece]
+        with pytest.raises(ValueError, match="step 1"):
+            span[::2]
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            span[0]  # type: ignore[index]
+        view = memoryview(span)
+        assert view.readonly and view.nbytes == len(CONTENT)
+
+
+def test_map_holds_no_descriptor(tmp_path: Path) -> None:
+    path = tmp_path / "shard"
+    path.write_bytes(CONTENT)
+    before = len(os.listdir("/proc/self/fd"))
+    with contextlib.closing(LocalReader(str(path))) as reader:
+        span = reader.span()
+        assert isinstance(span, _native.FileMap)
+        reader.park()
+        assert len(os.listdir("/proc/self/fd")) == before
+        assert span[:4] == CONTENT[:4]
+
+
+def test_map_longer_than_its_file_raises(tmp_path: Path) -> None:
+    path = tmp_path / "shard"
+    path.write_bytes(CONTENT)
+    with path.open("rb") as file:
+        for size in (len(CONTENT) + 1, 0):
+            with pytest.raises(ValueError, match="shorter than what is to be mapped"):
+                _native.FileMap(file.fileno(), size, lambda is_torn: None)
 
 
 def test_reader_pipe_has_no_size_and_reads_in_order(tmp_path: Path) -> None:

@@ -1,0 +1,126 @@
+#include "bindings/file_map.h"
+
+#include <fcntl.h>
+#include <nanobind/nanobind.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace tfrkit {
+
+namespace {
+
+PyTypeObject* g_file_map_type = nullptr;
+
+[[noreturn]] void RaiseOsError() {
+  PyErr_SetFromErrno(PyExc_OSError);
+  nb::raise_python_error();
+}
+
+ByteView MapFile(int descriptor, uint64_t size) {
+  struct stat info;
+  if (fstat(descriptor, &info) != 0) RaiseOsError();
+  if (size == 0 || static_cast<uint64_t>(info.st_size) < size)
+    throw nb::value_error("the file is shorter than what is to be mapped");
+  InstallMapGuard();
+  void* const data = mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0);
+  if (data == MAP_FAILED) RaiseOsError();
+  return {static_cast<const uint8_t*>(data), size};
+}
+
+int GetBuffer(PyObject* self, Py_buffer* view, int flags) {
+  FileMap* const map = nb::inst_ptr<FileMap>(self);
+  if (map->range()->is_torn()) {
+    PyErr_SetString(PyExc_BufferError, "the mapped file was cut off");
+    return -1;
+  }
+  const ByteView bytes = map->bytes();
+  return PyBuffer_FillInfo(view, self, const_cast<uint8_t*>(bytes.data()),
+                           static_cast<Py_ssize_t>(bytes.size()), /*readonly=*/1, flags);
+}
+
+PyType_Slot g_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(GetBuffer)}, {0, nullptr}};
+
+}  // namespace
+
+FileMap* AsFileMap(nb::handle object) {
+  return Py_TYPE(object.ptr()) == g_file_map_type ? nb::inst_ptr<FileMap>(object) : nullptr;
+}
+
+void RequireWhole(FileMap* map) { map->RequireWhole(); }
+
+FileMap::FileMap(int descriptor, uint64_t size, nb::callable check)
+    : descriptor_(-1),
+      bytes_(MapFile(descriptor, size)),
+      range_(const_cast<uint8_t*>(bytes_.data()), bytes_.size()),
+      check_(std::move(check)) {
+  if (!kMapsAreGuarded) descriptor_ = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+}
+
+FileMap::~FileMap() {
+  munmap(const_cast<uint8_t*>(bytes_.data()), bytes_.size());
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+void FileMap::Raise() {
+  range_.Seal();
+  check_(true);
+  throw nb::buffer_error("the mapped file was cut off");
+}
+
+void FileMap::Release(uint64_t start, uint64_t stop) {
+  const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t first = (start + page - 1) / page * page;
+  const uint64_t last = std::min<uint64_t>(stop, bytes_.size()) / page * page;
+  if (last <= first) return;
+  nb::gil_scoped_release release;
+  madvise(const_cast<uint8_t*>(bytes_.data()) + first, last - first, MADV_DONTNEED);
+}
+
+nb::bytes FileMap::Slice(nb::slice range) {
+  const auto [start, stop, step, count] = range.compute(bytes_.size());
+  if (step != 1) throw nb::value_error("a mapped file has slices of step 1 only");
+  RequireWhole();
+  nb::bytes copy;
+  {
+    const MapGuard guard(&range_);
+    copy = nb::bytes(bytes_.data() + start, count);
+  }
+  if (range_.is_torn()) Raise();
+  // See MappedCall::Finish.
+  if (count != 0 && copy.c_str()[count - 1] == 0) Check();
+  return copy;
+}
+
+bool FileMap::IsShorter() const {
+  struct stat info;
+  return fstat(descriptor_, &info) != 0 || static_cast<uint64_t>(info.st_size) < bytes_.size();
+}
+
+void BindFileMap(nb::module_& m) {
+  auto type =
+      nb::class_<FileMap>(m, "FileMap", nb::type_slots(g_slots), nb::is_final(),
+                          "A mapped file, read-only. Any thread.")
+          .def(nb::init<int, uint64_t, nb::callable>(), nb::arg("descriptor"), nb::arg("size"),
+               nb::arg("check"),
+               nb::sig("def __init__(self, descriptor: int, size: int, check: "
+                       "typing.Callable[[bool], None]) -> None"),
+               "The first `size` bytes. `check(is_torn)` raises if the file became shorter, and always "
+               "if it is torn.")
+          .def("release", &FileMap::Release, nb::arg("start"), nb::arg("stop"),
+               "Hint that [start, stop) is not needed for now.")
+          .def("__getitem__", &FileMap::Slice, nb::arg("range"), "A copy of some bytes.",
+               nb::sig("def __getitem__(self, range: slice) -> bytes"))
+          .def("__len__", [](const FileMap& map) { return map.bytes().size(); });
+#if PY_VERSION_HEX < 0x030C0000
+  // From 3.12 on the interpreter adds this by itself; type checkers want to see it.
+  type.def(
+      "__buffer__", [](nb::handle self, int) { return nb::steal(PyMemoryView_FromObject(self.ptr())); },
+      nb::arg("flags"), nb::sig("def __buffer__(self, flags: int, /) -> memoryview"));
+#endif
+  g_file_map_type = reinterpret_cast<PyTypeObject*>(type.ptr());
+}
+
+}  // namespace tfrkit

@@ -1,0 +1,280 @@
+#include "core/bicubic.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define TFRKIT_HAS_AVX2 1
+#define TFRKIT_AVX2 __attribute__((target("avx2")))
+#endif
+
+namespace tfrkit {
+
+namespace {
+
+// A sum of 255 times weights that add up to one, with the overshoot of the cubic, fits 32 bits with two to
+// spare.
+constexpr int kWeightBits = 32 - 8 - 2;
+constexpr int32_t kHalf = 1 << (kWeightBits - 1);
+constexpr double kSupport = 2.0;
+constexpr size_t kLanes = 4;
+
+// Which source positions make each target position, and with what weights.
+struct Taps {
+  size_t max_taps = 0;
+  std::vector<uint32_t> starts;
+  std::vector<uint32_t> counts;
+  std::vector<int32_t> weights;  // max_taps for each position; zero behind the first `counts`
+};
+
+double Cubic(double x) {
+  constexpr double a = -0.5;
+  x = std::fabs(x);
+  if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
+  if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * a;
+  return 0.0;
+}
+
+Taps MakeTaps(size_t num_source, size_t num_target) {
+  Taps taps;
+  const double scale = static_cast<double>(num_source) / static_cast<double>(num_target);
+  const double filter_scale = std::max(scale, 1.0);
+  const double support = kSupport * filter_scale;
+  taps.max_taps = static_cast<size_t>(std::ceil(support)) * 2 + 1;
+  taps.starts.resize(num_target);
+  taps.counts.resize(num_target);
+  taps.weights.assign(num_target * taps.max_taps, 0);
+  std::vector<double> exact(taps.max_taps);
+  for (size_t position = 0; position < num_target; ++position) {
+    const double center = (static_cast<double>(position) + 0.5) * scale;
+    const auto first = static_cast<int64_t>(std::max(0.0, std::trunc(center - support + 0.5)));
+    const auto stop =
+        std::min(static_cast<int64_t>(num_source), static_cast<int64_t>(std::trunc(center + support + 0.5)));
+    const auto count = static_cast<size_t>(stop - first);
+    double sum = 0.0;
+    for (size_t tap = 0; tap < count; ++tap) {
+      const auto place = static_cast<double>(static_cast<int64_t>(tap) + first);
+      exact[tap] = Cubic((place - center + 0.5) / filter_scale);
+      sum += exact[tap];
+    }
+    taps.starts[position] = static_cast<uint32_t>(first);
+    taps.counts[position] = static_cast<uint32_t>(count);
+    for (size_t tap = 0; tap < count; ++tap) {
+      const double weight = (sum != 0.0 ? exact[tap] / sum : exact[tap]) * (1 << kWeightBits);
+      taps.weights[position * taps.max_taps + tap] =
+          static_cast<int32_t>(weight < 0 ? weight - 0.5 : weight + 0.5);
+    }
+  }
+  return taps;
+}
+
+uint8_t Clip(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255)); }
+
+// One row to another width; channel c of position x goes to out[c * count + x]: planes are what the rows and
+// the gray are fastest made of. `wide` holds kLanes numbers a pixel, channels first, and taps.max_taps pixels
+// more than the row has: every position takes as many, those it has none of with weight zero, because a count
+// that changes from one to the next is a branch nobody predicts.
+using BlendColumns = void (*)(const int32_t* wide, const Taps& taps, size_t channels, size_t count,
+                              uint8_t* out);
+
+// `count` bytes of one row of the target from `num_taps` rows that lie `stride` apart.
+using BlendRows = void (*)(const uint8_t* rows, size_t stride, const int32_t* weights, size_t num_taps,
+                           size_t count, uint8_t* out);
+
+void BlendColumnsPortable(const int32_t* wide, const Taps& taps, size_t channels, size_t count,
+                          uint8_t* out) {
+  const int32_t* weights = taps.weights.data();
+  for (size_t position = 0; position < count; ++position, weights += taps.max_taps) {
+    const int32_t* from = wide + kLanes * taps.starts[position];
+    for (size_t lane = 0; lane < channels; ++lane) {
+      int32_t sum = kHalf;
+      for (size_t tap = 0; tap < taps.max_taps; ++tap) sum += from[kLanes * tap + lane] * weights[tap];
+      out[lane * count + position] = Clip(sum);
+    }
+  }
+}
+
+void BlendRowsPortable(const uint8_t* rows, size_t stride, const int32_t* weights, size_t num_taps,
+                       size_t count, uint8_t* out) {
+  for (size_t i = 0; i < count; ++i) {
+    int32_t sum = kHalf;
+    for (size_t tap = 0; tap < num_taps; ++tap) sum += rows[tap * stride + i] * weights[tap];
+    out[i] = Clip(sum);
+  }
+}
+
+#ifdef TFRKIT_HAS_AVX2
+
+TFRKIT_AVX2 void BlendColumnsAvx2(const int32_t* wide, const Taps& taps, size_t channels, size_t count,
+                                  uint8_t* out) {
+  const size_t max_taps = taps.max_taps;
+  const uint32_t* starts = taps.starts.data();
+  const int32_t* weights = taps.weights.data();
+  for (size_t position = 0; position < count; ++position, weights += max_taps) {
+    const int32_t* from = wide + kLanes * starts[position];
+    __m128i sums = _mm_set1_epi32(kHalf);
+    for (size_t tap = 0; tap < max_taps; ++tap) {
+      const __m128i pixel = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + kLanes * tap));
+      sums = _mm_add_epi32(sums, _mm_mullo_epi32(pixel, _mm_set1_epi32(weights[tap])));
+    }
+    // Packing saturates, which is the clipping.
+    __m128i levels = _mm_srai_epi32(sums, kWeightBits);
+    levels = _mm_packus_epi32(levels, levels);
+    levels = _mm_packus_epi16(levels, levels);
+    auto packed = static_cast<uint32_t>(_mm_cvtsi128_si32(levels));
+    for (size_t lane = 0; lane < channels; ++lane, packed >>= 8) {
+      out[lane * count + position] = static_cast<uint8_t>(packed);
+    }
+  }
+}
+
+TFRKIT_AVX2 void BlendRowsAvx2(const uint8_t* rows, size_t stride, const int32_t* weights, size_t num_taps,
+                               size_t count, uint8_t* out) {
+  size_t start = 0;
+  for (; start + 32 <= count; start += 32) {
+    __m256i sums[4];
+    for (auto& sum : sums) sum = _mm256_set1_epi32(kHalf);
+    const uint8_t* row = rows + start;
+    for (size_t tap = 0; tap < num_taps; ++tap, row += stride) {
+      const __m256i weight = _mm256_set1_epi32(weights[tap]);
+      for (size_t eight = 0; eight < 4; ++eight) {
+        const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(row + 8 * eight));
+        sums[eight] = _mm256_add_epi32(sums[eight], _mm256_mullo_epi32(_mm256_cvtepu8_epi32(bytes), weight));
+      }
+    }
+    for (auto& sum : sums) sum = _mm256_srai_epi32(sum, kWeightBits);
+    // Packs work within halves of 16 bytes; the permutation puts the groups of four back in order.
+    const __m256i low = _mm256_packus_epi32(sums[0], sums[1]);
+    const __m256i high = _mm256_packus_epi32(sums[2], sums[3]);
+    const __m256i mixed = _mm256_packus_epi16(low, high);
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + start), _mm256_permutevar8x32_epi32(mixed, order));
+  }
+  BlendRowsPortable(rows + start, stride, weights, num_taps, count - start, out + start);
+}
+
+#endif  // TFRKIT_HAS_AVX2
+
+using Merge = void (*)(const uint8_t* planes, size_t count, uint8_t* out);
+
+inline __attribute__((always_inline)) void ToGray(const uint8_t* __restrict planes, size_t count,
+                                                  uint8_t* __restrict out) {
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t sum =
+        planes[i] * 19595u + planes[count + i] * 38470u + planes[2 * count + i] * 7471u + 0x8000u;
+    out[i] = static_cast<uint8_t>(sum >> 16);
+  }
+}
+
+void ToGrayPortable(const uint8_t* planes, size_t count, uint8_t* out) { ToGray(planes, count, out); }
+
+#ifdef TFRKIT_HAS_AVX2
+TFRKIT_AVX2 void ToGrayAvx2(const uint8_t* planes, size_t count, uint8_t* out) { ToGray(planes, count, out); }
+#endif
+
+// An image that keeps its size: copied, or made gray pixel by pixel.
+void CopyPixels(const ImageView& source, const ImageSpan& target) {
+  for (size_t y = 0; y < source.height; ++y) {
+    const uint8_t* from = source.bytes.data() + y * source.stride;
+    uint8_t* out = target.bytes.data() + y * target.stride;
+    if (source.channels == target.channels) {
+      std::memcpy(out, from, source.width * source.channels);
+      continue;
+    }
+    for (size_t x = 0; x < source.width; ++x, from += 3) {
+      out[x] = static_cast<uint8_t>((from[0] * 19595u + from[1] * 38470u + from[2] * 7471u + 0x8000u) >> 16);
+    }
+  }
+}
+
+void ToPixels(const uint8_t* planes, size_t count, uint8_t* out) {
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t channel = 0; channel < 3; ++channel) out[3 * i + channel] = planes[channel * count + i];
+  }
+}
+
+// Every row of the source with the width of the target, as planes.
+std::vector<uint8_t> ResizeColumns(const ImageView& source, size_t width, BlendColumns blend) {
+  const size_t channels = source.channels;
+  const size_t row_nbytes = width * channels;
+  std::vector<uint8_t> planes(source.height * row_nbytes);
+  if (width == source.width) {
+    for (size_t y = 0; y < source.height; ++y) {
+      const uint8_t* row = source.bytes.data() + y * source.stride;
+      uint8_t* out = planes.data() + y * row_nbytes;
+      for (size_t x = 0; x < width; ++x) {
+        for (size_t channel = 0; channel < channels; ++channel) out[channel * width + x] = *row++;
+      }
+    }
+    return planes;
+  }
+  const Taps taps = MakeTaps(source.width, width);
+  std::vector<int32_t> wide((source.width + taps.max_taps) * kLanes);
+  for (size_t y = 0; y < source.height; ++y) {
+    const uint8_t* row = source.bytes.data() + y * source.stride;
+    for (size_t x = 0; x < source.width; ++x) {
+      for (size_t channel = 0; channel < channels; ++channel) wide[kLanes * x + channel] = *row++;
+    }
+    blend(wide.data(), taps, channels, width, planes.data() + y * row_nbytes);
+  }
+  return planes;
+}
+
+template <class Image>
+bool HoldsTogether(const Image& image) {
+  if (image.height == 0 || image.height > kMaxImageSide) return false;
+  if (image.width == 0 || image.width > kMaxImageSide) return false;
+  if (image.channels != 1 && image.channels != 3) return false;
+  const size_t row = image.width * image.channels;
+  size_t before_last, stop;
+  return image.stride >= row && CheckedMul(image.height - 1, image.stride, &before_last) &&
+         CheckedAdd(before_last, row, &stop) && stop <= image.bytes.size();
+}
+
+}  // namespace
+
+bool ResizeBicubic(const ImageView& source, const ImageSpan& target) {
+  if (!HoldsTogether(source) || !HoldsTogether(target) || target.channels > source.channels) return false;
+  if (source.height == target.height && source.width == target.width) {
+    CopyPixels(source, target);
+    return true;
+  }
+  BlendColumns blend_columns = BlendColumnsPortable;
+  BlendRows blend_rows = BlendRowsPortable;
+  Merge to_gray = ToGrayPortable;
+#ifdef TFRKIT_HAS_AVX2
+  if (__builtin_cpu_supports("avx2")) {
+    blend_columns = BlendColumnsAvx2;
+    blend_rows = BlendRowsAvx2;
+    to_gray = ToGrayAvx2;
+  }
+#endif
+  const Merge merge = target.channels == 3 ? ToPixels : to_gray;
+  const bool is_one_plane = source.channels == 1;
+  const size_t row_nbytes = target.width * source.channels;
+  const std::vector<uint8_t> planes = ResizeColumns(source, target.width, blend_columns);
+  const bool keeps_rows = source.height == target.height;
+  const Taps rows = keeps_rows ? Taps{} : MakeTaps(source.height, target.height);
+  std::vector<uint8_t> blended(row_nbytes);
+  for (size_t y = 0; y < target.height; ++y) {
+    uint8_t* out = target.bytes.data() + y * target.stride;
+    const uint8_t* row = planes.data() + y * row_nbytes;
+    if (!keeps_rows) {
+      uint8_t* place = is_one_plane ? out : blended.data();
+      blend_rows(planes.data() + rows.starts[y] * row_nbytes, row_nbytes,
+                 rows.weights.data() + y * rows.max_taps, rows.counts[y], row_nbytes, place);
+      row = place;
+    }
+    if (!is_one_plane) {
+      merge(row, target.width, out);
+    } else if (keeps_rows) {
+      std::memcpy(out, row, row_nbytes);
+    }
+  }
+  return true;
+}
+
+}  // namespace tfrkit

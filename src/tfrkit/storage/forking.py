@@ -1,0 +1,37 @@
+"""Locks that do not outlive a fork.
+
+A forked process has only the thread that forked. A lock that another one held at that moment would stay closed in it
+for ever: PyTorch forks the workers of one loader while the threads of another read the same files.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from functools import cache
+from typing import Protocol
+
+
+class _LockOwner(Protocol):
+    _lock: threading.Lock
+
+
+_owners: weakref.WeakSet[_LockOwner] = weakref.WeakSet()
+
+
+def renew_lock_after_fork(owner: _LockOwner) -> None:
+    """Give `owner` a new `_lock` in every process that is forked while it lives."""
+    _register()
+    _owners.add(owner)
+
+
+@cache
+def _register() -> None:
+    if hasattr(os, "register_at_fork"):  # not on every system
+        os.register_at_fork(after_in_child=_renew_locks)
+
+
+def _renew_locks() -> None:
+    for owner in list(_owners):
+        owner._lock = threading.Lock()
