@@ -1,0 +1,157 @@
+"""Encoded images to arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit.images.jpeg import JpegHeader, choose_eighths, decode_jpeg, is_jpeg, read_jpeg_header
+from tfrkit.images.options import DEFAULT_MAX_PIXELS, Channels, DecodeOptions, Filter, Fit
+from tfrkit.images.pillow import check_pixels, find_format, load_image, read_orientation, to_pixels
+from tfrkit.images.resize import UPRIGHT, Pixels, place, resize_into, swaps_sides, turn_upright
+
+NUM_CHANNELS = {"rgb": 3, "gray": 1, "rgba": 4}
+_COLOURS = {"rgb": "RGB", "gray": "GRAY", "rgba": "RGBA"}
+
+
+class Scratch:
+    """Memory for an image between decoding and resizing, used again for the next one. For one thread."""
+
+    __slots__ = ("_bytes",)
+
+    def __init__(self) -> None:
+        self._bytes = np.empty(0, np.uint8)
+
+    def take(self, nbytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """At least `nbytes` bytes, valid until the next call."""
+        if len(self._bytes) < nbytes:
+            self._bytes = _native.allocate_bytes(nbytes)
+        return self._bytes
+
+
+def decode_image(
+    data: bytes | bytearray | memoryview,
+    *,
+    size: tuple[int, int] | None = None,
+    channels: Channels = "rgb",
+    fit: Fit = "stretch",
+    filter: Filter = "bilinear",
+    antialias: bool = True,
+    reduced: bool = True,
+    exif: bool = True,
+    fill: int = 0,
+    max_pixels: int = DEFAULT_MAX_PIXELS,
+) -> Pixels:
+    """An image as an array of (height, width, channels).
+
+    Reads JPEG, PNG, WebP, BMP, GIF and TIFF (the first frame, of several). `DecodeOptions` tells what each option
+    means. A file that is cut off or damaged raises `CodecError`; there are no half-gray images. 16-bit colour PNGs
+    come as 8 bits a channel, because Pillow reads them so; 16-bit gray is kept with `channels="keep"`.
+
+    Example:
+        >>> decode_image(jpeg_bytes, size=(224, 224)).shape
+        (224, 224, 3)
+    """
+    options = DecodeOptions(size, channels, fit, filter, antialias, reduced, exif, fill, max_pixels)
+    return decode_with(memoryview(data), options, Scratch())
+
+
+def decode_with(data: memoryview, options: DecodeOptions, scratch: Scratch) -> Pixels:
+    """`decode_image` with options made beforehand. The array owns its memory."""
+    if options.channels != "keep":
+        shape = options.size or measure_image(data, options)
+        if shape is not None:
+            target = np.empty((*shape, NUM_CHANNELS[options.channels]), np.uint8)
+            decode_into(data, options, target, scratch)
+            return target
+    pixels, orientation = _load(data, options, scratch)
+    if options.size is None:
+        return np.array(turn_upright(pixels, orientation), order="C")
+    target = np.empty((*options.size, pixels.shape[2]), pixels.dtype)
+    _fit_into(pixels, target, options, orientation)
+    return target
+
+
+def measure_image(data: memoryview, options: DecodeOptions) -> tuple[int, int] | None:
+    """(height, width) as decoded in its own size, from the header; None where the header does not tell."""
+    if is_jpeg(data):
+        header = read_jpeg_header(data)
+        check_pixels(header.height, header.width, options.max_pixels)
+        is_swapped = options.exif and swaps_sides(header.orientation)
+        return (header.width, header.height) if is_swapped else (header.height, header.width)
+    find_format(data)
+    return None
+
+
+def decode_into(data: memoryview, options: DecodeOptions, target: Pixels, scratch: Scratch) -> None:
+    """Fill `target`, uint8 of (height, width, channels), with an image.
+
+    REQUIRES: the target has the size of the options (of the image, where they name none) and their channels.
+    """
+    if is_jpeg(data):
+        header = read_jpeg_header(data)
+        check_pixels(header.height, header.width, options.max_pixels)
+        if header.num_components in (1, 3):
+            _decode_jpeg_into(data, header, options, target, scratch)
+            return
+    pixels, orientation = _load_with_pillow(data, options)
+    _fit_into(pixels, target, options, orientation)
+
+
+def _decode_jpeg_into(
+    data: memoryview, header: JpegHeader, options: DecodeOptions, target: Pixels, scratch: Scratch
+) -> None:
+    orientation = header.orientation if options.exif else UPRIGHT
+    colours = _COLOURS[options.channels]
+    height, width = header.height, header.width
+    rows, columns, num_channels = target.shape
+    if orientation == UPRIGHT and height == rows and width == columns:
+        decode_jpeg(data, header, colours, target)
+        return
+    eighths = 8
+    if options.reduced and options.antialias and options.size is not None and options.filter == "bilinear":
+        eighths = _choose_eighths(header, options, (rows, columns), orientation)
+        height, width = -(-height * eighths // 8), -(-width * eighths // 8)
+    pixels = decode_jpeg(data, header, colours, scratch.take(height * width * num_channels), eighths)
+    _fit_into(pixels, target, options, orientation)
+
+
+def _choose_eighths(header: JpegHeader, options: DecodeOptions, target: tuple[int, int], orientation: int) -> int:
+    if orientation == UPRIGHT and options.fit == "stretch":
+        return choose_eighths(header.height, header.width, target)
+    is_swapped = swaps_sides(orientation)
+    shown = (header.width, header.height) if is_swapped else (header.height, header.width)
+    whole = place(shown, target, options.fit).whole
+    return choose_eighths(header.height, header.width, whole[::-1] if is_swapped else whole)
+
+
+def _fit_into(pixels: Pixels, target: Pixels, options: DecodeOptions, orientation: int) -> None:
+    resize_into(
+        pixels,
+        target,
+        fit=options.fit,
+        nearest=options.filter == "nearest",
+        antialias=options.antialias,
+        orientation=orientation,
+        fill=options.fill,
+    )
+
+
+def _load(data: memoryview, options: DecodeOptions, scratch: Scratch) -> tuple[Pixels, int]:
+    """Pixels in their own size and as they are stored, with their orientation."""
+    if is_jpeg(data):
+        header = read_jpeg_header(data)
+        check_pixels(header.height, header.width, options.max_pixels)
+        if header.num_components in (1, 3):
+            colours = _COLOURS.get(options.channels, "GRAY" if header.num_components == 1 else "RGB")
+            buffer = scratch.take(header.height * header.width * 4)
+            return decode_jpeg(data, header, colours, buffer), header.orientation if options.exif else UPRIGHT
+    return _load_with_pillow(data, options)
+
+
+def _load_with_pillow(data: memoryview, options: DecodeOptions) -> tuple[Pixels, int]:
+    image = load_image(data, options.max_pixels)
+    orientation = read_orientation(image) if options.exif else UPRIGHT
+    return to_pixels(image, options.channels), orientation

@@ -1,0 +1,291 @@
+"""Images on their way into a record: kept as they are, or made anew as raw pixels, PNG or JPEG.
+
+What becomes of unusual pixels when an image is made anew, in one place:
+
+    palette            its colours
+    16 bits a channel  the upper 8
+    CMYK               RGB
+    alpha              dropped
+    gray               RGB, unless gray is asked for
+    EXIF orientation   applied, unless `exif="ignore"`
+    several frames     the first one
+
+An image that is kept is not touched at all: width and height are those of its pixels as stored, and a turn its EXIF
+asks for is left to the reader.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit.errors import CodecError, SourceError
+from tfrkit.images.decode import Scratch
+from tfrkit.images.jpeg import decode_jpeg, is_jpeg, read_jpeg_header
+from tfrkit.images.options import DEFAULT_MAX_PIXELS
+from tfrkit.images.pillow import check_pixels, find_format, load_image, read_orientation, to_pixels
+from tfrkit.images.png import decode_png, read_png
+from tfrkit.images.resize import UPRIGHT, Pixels, turn_upright
+from tfrkit.images.sniff import ImageInfo, sniff_image
+
+Encode = Literal["auto", "keep", "raw", "png", "jpeg"]
+Check = Literal["decode", "header", "none"]
+Exif = Literal["apply", "ignore"]
+
+# A file of a few kilobytes can claim a thousand times as many pixels as any camera makes.
+MAX_PIXELS = DEFAULT_MAX_PIXELS
+# What decoders give, by the mode of the file.
+_CHANNELS = {"L": 1, "LA": 2, "P": 3, "RGB": 3, "RGBA": 4, "CMYK": 3}
+_GRAY_MODES = frozenset({"1", "L", "LA", "I", "I;16", "I;16B", "I;16L"})
+# Sizes are counted one by one up to this many, then together: facts stay small whatever the folder holds.
+_MAX_SIZES = 16
+
+
+@dataclass(frozen=True)
+class ImageOptions:
+    """What becomes of the images of a source.
+
+    Attributes:
+        resize: Width and height to bring every image to (bicubic, as Pillow does it), or None.
+        gray: One channel instead of three.
+        encode: "keep" stores the file's own bytes; "raw" pixels, rows from the top, channels last; "png"; "jpeg".
+            "auto" keeps images that need no change, stores resized ones raw and those only made gray as PNG.
+        quality: Of JPEGs made here, 1 to 100.
+        check: "decode" looks at every pixel, so that a damaged file is found now and not in training; "header"
+            reads format and size only; "none" is "header" for files whose first bytes say nothing.
+        exif: Whether images made anew are turned as their EXIF data say.
+    """
+
+    resize: tuple[int, int] | None = None
+    gray: bool = False
+    encode: Encode = "auto"
+    quality: int = 95
+    check: Check = "decode"
+    exif: Exif = "apply"
+
+    def __post_init__(self) -> None:
+        for name, value, choices in (
+            ("encode", self.encode, get_args(Encode)),
+            ("check", self.check, get_args(Check)),
+            ("exif", self.exif, get_args(Exif)),
+        ):
+            if value not in choices:
+                raise ValueError(f"{name} expected one of {', '.join(choices)}, got {value!r}")
+        if not 1 <= self.quality <= 100:
+            raise ValueError(f"quality expected from 1 to 100, got {self.quality}")
+        if self.resize is not None:
+            width, height = self.resize
+            if min(width, height) < 1 or width * height > MAX_PIXELS:
+                raise ValueError(f"resize expected a width and a height from 1 up, got {width}x{height}")
+        if self.encode == "keep" and (self.resize or self.gray):
+            raise ValueError("images that are resized or made gray cannot be kept\n  use encode raw, png or jpeg")
+
+    @property
+    def stored_as(self) -> Literal["keep", "raw", "png", "jpeg"]:
+        """What "auto" comes to."""
+        if self.encode != "auto":
+            return self.encode
+        if self.resize:
+            return "raw"
+        return "png" if self.gray else "keep"
+
+    def to_json(self) -> dict[str, Any]:
+        """The options as a JSON value."""
+        return asdict(self)
+
+    def describe(self) -> list[str]:
+        """One sentence for each decision, to be printed."""
+        if self.stored_as == "keep":
+            looked = {"decode": "every one is decoded once", "header": "headers only", "none": "not checked"}
+            return [f"images: encoded bytes kept as they are, {looked[self.check]}"]
+        size = f", resized to {self.resize[0]}x{self.resize[1]} (bicubic)" if self.resize else ""
+        form = {"raw": "raw uint8 pixels", "png": "PNG", "jpeg": f"JPEG of quality {self.quality}"}[self.stored_as]
+        turned = "turned as EXIF says" if self.exif == "apply" else "EXIF orientation ignored"
+        colours = "gray" if self.gray else "RGB"
+        return [f"images: {form}, {colours}{size}; palettes, CMYK and 16 bits become 8-bit, alpha is dropped, {turned}"]
+
+
+class StoredImage(NamedTuple):
+    """An image as it goes into a record; `source_width` and `source_height` are those of the input."""
+
+    data: bytes
+    format: str
+    width: int
+    height: int
+    channels: int
+    source_width: int
+    source_height: int
+
+
+class ImageStore:
+    """Makes stored images by fixed options, and counts what it saw. Picklable; one thread at a time."""
+
+    def __init__(self, options: ImageOptions) -> None:
+        self.options = options
+        self._keeps = options.stored_as == "keep"
+        self._facts: Counter[str] = Counter()
+        self._sizes: set[tuple[int, int]] = set()
+        self._scratch = Scratch()
+
+    def store(self, data: bytes) -> StoredImage:
+        """The image to write; raises `SourceError` for what is no image, is damaged, or is a bomb."""
+        options = self.options
+        try:
+            if self._keeps:
+                info = inspect_image(data)
+                if options.check == "decode":
+                    check_image(data, self._scratch)
+                image, bits = _keep(data, info), info.bits
+            else:
+                image, bits = _make(data, options, self._scratch), 8
+        except CodecError as error:
+            raise SourceError(error.what) from None
+        self._count(image, bits)
+        return image
+
+    def take_facts(self) -> Counter[str]:
+        """How often each kind of image was stored since the last call."""
+        facts, self._facts, self._sizes = self._facts, Counter(), set()
+        return facts
+
+    def _count(self, image: StoredImage, bits: int) -> None:
+        size = (image.height, image.width)
+        if size not in self._sizes and len(self._sizes) < _MAX_SIZES:
+            self._sizes.add(size)
+        shown = f"{size[0]}x{size[1]}" if size in self._sizes else "other"
+        self._facts[f"{image.format} {image.channels} {bits} {shown}"] += 1
+
+    def __getstate__(self) -> dict[str, Any]:
+        fresh = {"_facts": Counter(), "_sizes": set(), "_scratch": Scratch()}
+        return {"options": self.options, "_keeps": self._keeps, **fresh}
+
+
+def inspect_image(data: bytes) -> ImageInfo:
+    """Format, size and mode of an image from its header; raises `CodecError` where it is none or a bomb."""
+    view = memoryview(data)
+    if is_jpeg(view):
+        header = read_jpeg_header(view)
+        mode = {1: "L", 4: "CMYK"}.get(header.num_components, "RGB")
+        info = ImageInfo("JPEG", header.width, header.height, mode, header.bits)
+    else:
+        find_format(view)
+        info = sniff_image(data) or ImageInfo("?")
+        if info.width is None or info.height is None or info.mode is None:
+            image = load_image(view, MAX_PIXELS)
+            info = ImageInfo(info.format, image.width, image.height, image.mode, info.bits)
+    height, width = info.height or 0, info.width or 0
+    if height * width == 0:
+        raise CodecError(f"image has no pixels, {width}x{height}")
+    check_pixels(height, width, MAX_PIXELS)
+    return info
+
+
+def image_spec(options: ImageOptions, facts: Mapping[str, int] | None = None) -> Any:
+    """The parts of a `Spec` for the stored bytes, as keyword arguments: what all images have in common.
+
+    Sizes, channels and formats that differ are left open. `facts` are those of `ImageStore`, None before reading.
+    """
+    seen = [fact.split(" ") for fact in facts or {}]
+    formats = {parts[0] for parts in seen}
+    channels = {int(parts[1]) for parts in seen}
+    bits = {int(parts[2]) for parts in seen}
+    sizes = {parts[3] for parts in seen}
+    height: int | None = None
+    width: int | None = None
+    if options.resize is not None:
+        width, height = options.resize
+    elif len(sizes) == 1 and "other" not in sizes:
+        height, width = map(int, sizes.pop().split("x"))
+    num_channels = 1 if options.gray else 3 if options.stored_as != "keep" or len(channels) != 1 else channels.pop()
+    if options.stored_as == "raw":
+        shape = (height, width, num_channels)
+        return {"kind": "bytes", "shape": shape, "logical": "image", "encoding": "raw", "dtype": "uint8"}
+    image_format = formats.pop() if len(formats) == 1 else None
+    if options.stored_as in ("png", "jpeg"):
+        image_format = options.stored_as
+    spec: dict[str, Any] = {"kind": "bytes", "logical": "image", "decoded_shape": (height, width, num_channels)}
+    if image_format is not None:
+        spec["format"] = image_format
+    if bits == {16} and image_format == "png":
+        spec["dtype"] = "uint16"
+    return spec
+
+
+def check_image(data: bytes, scratch: Scratch) -> None:
+    """Look at every bit of an image; raises `CodecError` where it does not decode.
+
+    Of an ordinary JPEG the codes are read and nothing is made of them: damage shows in what is read, and making pixels
+    is most of the work. Of one where that finds something odd, a small image is decoded, which says what is wrong.
+    """
+    view = memoryview(data)
+    if is_jpeg(view):
+        if _native.is_sound_jpeg(data):
+            return
+        header = read_jpeg_header(view)
+        if header.num_components in (1, 3):
+            decode_jpeg(view, header, "GRAY", scratch.take(-(-header.height // 8) * -(-header.width // 8)), 1)
+            return
+    png = read_png(view, MAX_PIXELS)
+    if png is None:
+        load_image(view, MAX_PIXELS)
+    else:
+        decode_png(png)
+
+
+def _keep(data: bytes, info: ImageInfo) -> StoredImage:
+    width, height = info.width or 0, info.height or 0
+    return StoredImage(data, info.format.lower(), width, height, _CHANNELS.get(info.mode or "", 3), width, height)
+
+
+def _make(data: bytes, options: ImageOptions, scratch: Scratch) -> StoredImage:
+    pixels, orientation = _decode(memoryview(data), options, scratch)
+    if options.exif == "apply" and orientation != UPRIGHT:
+        pixels = np.ascontiguousarray(turn_upright(pixels, orientation))
+    source_height, source_width = pixels.shape[:2]
+    width, height = options.resize or (source_width, source_height)
+    channels = 1 if options.gray else 3
+    if pixels.shape != (height, width, channels):
+        # Resized in colour and then made gray: that is how the scripts do it whose pixels these must equal.
+        resized = np.empty((height, width, channels), np.uint8)
+        _native.resize_bicubic(pixels, resized)
+        pixels = resized
+    stored_as = options.stored_as
+    stored = pixels.tobytes() if stored_as == "raw" else _encode(pixels, stored_as, options.quality)
+    return StoredImage(stored, stored_as, width, height, channels, source_width, source_height)
+
+
+def _decode(data: memoryview, options: ImageOptions, scratch: Scratch) -> tuple[Pixels, int]:
+    """Pixels of three channels, or of one where one is enough, in their own size, and the Exif orientation."""
+    if is_jpeg(data):
+        header = read_jpeg_header(data)
+        if header.num_components in (1, 3):
+            is_gray = options.gray and header.num_components == 1
+            buffer = scratch.take(header.height * header.width * (1 if is_gray else 3))
+            return decode_jpeg(data, header, "GRAY" if is_gray else "RGB", buffer), header.orientation
+    png = read_png(data, MAX_PIXELS)
+    if png is not None:
+        pixels = decode_png(png)
+        needs_colour = pixels.shape[2] == 1 and not options.gray
+        return np.repeat(pixels, 3, axis=2) if needs_colour else pixels, UPRIGHT
+    image = load_image(data, MAX_PIXELS)
+    is_gray = options.gray and image.mode in _GRAY_MODES
+    orientation = read_orientation(image) if options.exif == "apply" else UPRIGHT
+    return np.ascontiguousarray(to_pixels(image, "gray" if is_gray else "rgb")), orientation
+
+
+def _encode(pixels: Pixels, form: str, quality: int) -> bytes:
+    from PIL import Image
+
+    image = Image.fromarray(pixels if pixels.shape[2] == 3 else pixels[:, :, 0])
+    file = io.BytesIO()
+    if form == "png":
+        image.save(file, "PNG")
+    else:
+        image.save(file, "JPEG", quality=quality)
+    return file.getvalue()

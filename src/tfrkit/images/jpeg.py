@@ -1,0 +1,120 @@
+"""JPEG through libjpeg-turbo: full size or halved, straight into a given buffer, without the interpreter lock.
+
+The slow integer DCT and the smooth upsampling of colours are used, which is what every careful decoder uses:
+the pixels are those of tf.io.decode_jpeg(dct_method="INTEGER_ACCURATE"), bit for bit.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any, NamedTuple
+
+from tfrkit import _native
+from tfrkit.errors import CodecError
+from tfrkit.images.resize import Pixels
+
+# Shares of 8 that libjpeg-turbo decodes with vector instructions; 3, 5, 6 and 7 take longer. An eighth of the size is
+# hardly faster than a quarter, and keeps one number of each block only.
+_FAST_EIGHTHS = (2, 4)
+# How much larger than wanted a reduced image must still be. With 2 the result differs by about one level from
+# resizing the whole image; with 1 by two to four, because the decoder blurs less than the resize.
+_SPARE = 2
+# Encoders make about ten. Thousands of scans over a large image are made to keep a decoder busy for minutes.
+_MAX_SCANS = 500
+# Complaints about files that decode to all their pixels. Real photo collections are full of the first two.
+_HARMLESS = re.compile(
+    r"extraneous bytes before marker|unknown JFIF|unknown Adobe|Inconsistent progression|Invalid SOS parameters",
+    re.IGNORECASE,
+)
+_CUT_OFF = "Premature end of JPEG file"
+
+
+class JpegHeader(NamedTuple):
+    """What a JPEG says of itself."""
+
+    height: int
+    width: int
+    num_components: int
+    bits: int
+    is_progressive: bool
+    orientation: int
+
+
+def is_jpeg(data: memoryview) -> bool:
+    """Whether bytes begin as a JPEG does."""
+    return bytes(data[:3]) == b"\xff\xd8\xff"
+
+
+def read_jpeg_header(data: memoryview) -> JpegHeader:
+    """Size, components and orientation; nothing is decoded."""
+    facts = _native.read_jpeg_header(data)
+    if facts is None:
+        raise CodecError(f"JPEG ends inside its header, after {len(data)} bytes")
+    header = JpegHeader._make(facts)
+    if header.bits != 8:
+        raise CodecError(f"JPEG expected 8 bits a sample, got {header.bits}")
+    if not (header.height and header.width):
+        raise CodecError(f"JPEG expected a height and a width in its header, got {header.height}x{header.width}")
+    return header
+
+
+def choose_eighths(height: int, width: int, wanted: tuple[int, int]) -> int:
+    """The smallest share of 8 to decode at that is fast and still gives twice the wanted height and width.
+
+    Example:
+        >>> choose_eighths(3000, 4000, (224, 224)), choose_eighths(375, 500, (224, 224))
+        (2, 8)
+    """
+    if height < 2 * _SPARE * wanted[0] or width < 2 * _SPARE * wanted[1]:
+        return 8
+    for eighths in _FAST_EIGHTHS:
+        if height * eighths >= 8 * _SPARE * wanted[0] and width * eighths >= 8 * _SPARE * wanted[1]:
+            return eighths
+    return 8
+
+
+def decode_jpeg(data: memoryview, header: JpegHeader, colours: str, buffer: Pixels, eighths: int = 8) -> Pixels:
+    """Pixels of shape (height, width, channels), a view of `buffer`, which is any array of enough bytes.
+
+    `colours` is "RGB", "GRAY" or "RGBA". With `eighths` below 8, height and width are that share of the stored
+    ones, rounded up.
+    """
+    if header.is_progressive:
+        num_scans, _ = _native.walk_jpeg_scans(data)
+        if num_scans > _MAX_SCANS:
+            raise CodecError(f"JPEG expected at most {_MAX_SCANS} scans, got {num_scans}")
+    try:
+        return _call_decoder(data, header, colours, buffer, eighths, True)
+    except ValueError as error:
+        complaint = str(error)
+    if _HARMLESS.search(complaint):
+        _, has_end = _native.walk_jpeg_scans(data)
+        complaint = _CUT_OFF
+        if has_end:
+            try:
+                return _call_decoder(data, header, colours, buffer, eighths, False)
+            except ValueError as error:
+                complaint = str(error)
+    what = f"JPEG of {header.width}x{header.height}"
+    if complaint.startswith(_CUT_OFF):
+        raise CodecError(f"{what} is cut off, its {len(data)} bytes end before its last row")
+    raise CodecError(f"{what} does not decode, {complaint[:100]}")
+
+
+def _call_decoder(
+    data: memoryview, header: JpegHeader, colours: str, buffer: Pixels, eighths: int, is_strict: bool
+) -> Pixels:
+    height, width = header.height, header.width
+    if eighths != 8:
+        height, width = -(-height * eighths // 8), -(-width * eighths // 8)
+    pixels: Pixels = _find_decoder()(data, colours, False, False, height, width, 1, buffer, is_strict)
+    return pixels
+
+
+@functools.cache
+def _find_decoder() -> Any:
+    # An import statement, even of what is there already, costs as much as all else between two images.
+    import simplejpeg
+
+    return simplejpeg.decode_jpeg

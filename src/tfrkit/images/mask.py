@@ -1,0 +1,97 @@
+"""Masks: images whose pixels are class numbers, not colours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, get_args
+
+import numpy as np
+
+from tfrkit.errors import CodecError
+from tfrkit.images.options import (
+    DEFAULT_MAX_PIXELS,
+    Fit,
+    check_choice,
+    check_fill_and_limit,
+    check_flag,
+    check_size,
+)
+from tfrkit.images.pillow import find_format, load_image, read_orientation
+from tfrkit.images.resize import UPRIGHT, Pixels, resize_into
+from tfrkit.images.sniff import ImageInfo
+
+if TYPE_CHECKING:
+    from PIL.ImageFile import ImageFile
+
+
+@dataclass(frozen=True)
+class MaskOptions:
+    """How a mask becomes an array; the words mean what they mean for `DecodeOptions`. Never blended, so no filter."""
+
+    size: tuple[int, int] | None = None
+    fit: Fit = "stretch"
+    exif: bool = True
+    fill: int = 0
+    max_pixels: int = DEFAULT_MAX_PIXELS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", check_size(self.size))
+        check_choice("fit", self.fit, get_args(Fit))
+        check_flag("exif", self.exif)
+        check_fill_and_limit(self.fill, self.max_pixels)
+
+
+def decode_mask(
+    data: bytes | bytearray | memoryview,
+    *,
+    size: tuple[int, int] | None = None,
+    fit: Fit = "stretch",
+    exif: bool = True,
+    fill: int = 0,
+    max_pixels: int = DEFAULT_MAX_PIXELS,
+) -> Pixels:
+    """The numbers stored in a mask, as an array of (height, width): palette indices or gray levels.
+
+    uint8; uint16 for 16-bit gray. Numbers below 8 bits come as they are stored: 0 and 1 of a 1-bit mask, not 0 and
+    255. Resizing takes the nearest pixel. Colours are refused: which class a colour stands for is decided where the
+    dataset is built. So is JPEG, which changes numbers.
+    """
+    return decode_mask_with(memoryview(data), MaskOptions(size, fit, exif, fill, max_pixels))
+
+
+def decode_mask_with(data: memoryview, options: MaskOptions) -> Pixels:
+    """`decode_mask` with options made beforehand."""
+    info = find_format(data)
+    if info.format == "JPEG":
+        raise CodecError(
+            "mask expected palette indices or gray levels, got a JPEG, which changes them",
+            hint='take its gray levels as an image: {"type": "image", "channels": "gray"}',
+        )
+    image = load_image(data, options.max_pixels)
+    orientation = read_orientation(image) if options.exif else UPRIGHT
+    numbers = _read_numbers(image, info)[:, :, None]
+    if options.size is None and orientation == UPRIGHT:
+        return numbers[:, :, 0]
+    if options.size is None:
+        height, width = image.height, image.width
+        size = (width, height) if orientation >= 5 else (height, width)
+    else:
+        size = options.size
+    target = np.empty((*size, 1), numbers.dtype)
+    resize_into(numbers, target, fit=options.fit, nearest=True, orientation=orientation, fill=options.fill)
+    return target[:, :, 0]
+
+
+def _read_numbers(image: ImageFile, info: ImageInfo) -> Pixels:
+    if image.mode in ("P", "L", "1"):
+        numbers = np.asarray(image).astype(np.uint8)
+        if image.mode == "L" and info.format == "PNG" and info.bits < 8:
+            # Pillow spreads 2 and 4 bits over 0..255.
+            numbers //= 255 // ((1 << info.bits) - 1)
+        return numbers
+    if image.mode.startswith("I;16") or (image.mode == "I" and info.format == "PNG"):
+        return np.asarray(image).astype(np.uint16)
+    raise CodecError(
+        f"mask expected palette indices or gray levels, got {image.mode}",
+        hint="turn colours into class numbers where the dataset is built",
+    )

@@ -1,0 +1,90 @@
+"""What a user may ask of a decoded image."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Channels = Literal["rgb", "gray", "rgba", "keep"]
+Fit = Literal["stretch", "crop", "pad"]
+Filter = Literal["bilinear", "nearest"]
+
+# As many as Pillow refuses to go beyond: 537 MB of RGB. What needs more is a bomb, or wants max_pixels said.
+DEFAULT_MAX_PIXELS = 178_956_970
+# No format here can hold more in one direction.
+_MAX_SIDE = 1 << 20
+
+
+@dataclass(frozen=True)
+class DecodeOptions:
+    """How an image becomes an array.
+
+    Attributes:
+        size: (height, width) of the result; None leaves the image as large as it is.
+        channels: "rgb" (3 channels), "gray" (1), "rgba" (4), always uint8; or "keep" for what the file has: 1 to 4
+            channels, 16-bit gray as uint16. Palettes become colours, CMYK becomes RGB, alpha is dropped where it is
+            not asked for.
+        fit: "stretch" to the size; "crop" keeps the proportions and cuts off what sticks out on both sides; "pad"
+            keeps them too and fills up with `fill`.
+        filter: "bilinear", or "nearest" for pixels that must not be mixed.
+        antialias: Weigh every source pixel when the image becomes smaller, as tf.image.resize(antialias=True) and
+            Pillow do. False is what tf.image.resize does by default: faster, with jagged edges.
+        reduced: Let the JPEG decoder halve an image, once or twice, before the rest is resized, where that leaves at
+            least twice the height and width asked for. About twice as fast for large photos; pixels differ by about
+            one level on average. Only together with `antialias`.
+        exif: Turn the image the way its Exif orientation says, as viewers do. tf.io.decode_jpeg never does.
+        fill: The level that `fit="pad"` fills with.
+        max_pixels: Height times width above which an image is refused before anything is decoded.
+    """
+
+    size: tuple[int, int] | None = None
+    channels: Channels = "rgb"
+    fit: Fit = "stretch"
+    filter: Filter = "bilinear"
+    antialias: bool = True
+    reduced: bool = True
+    exif: bool = True
+    fill: int = 0
+    max_pixels: int = DEFAULT_MAX_PIXELS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", check_size(self.size))
+        check_choice("channels", self.channels, get_args(Channels))
+        check_choice("fit", self.fit, get_args(Fit))
+        check_choice("filter", self.filter, get_args(Filter))
+        for name in ("antialias", "reduced", "exif"):
+            check_flag(name, getattr(self, name))
+        check_fill_and_limit(self.fill, self.max_pixels)
+
+
+def check_size(size: object) -> tuple[int, int] | None:
+    """(height, width) as integers from 1 up, or None; TypeError or ValueError otherwise."""
+    if size is None:
+        return None
+    if not isinstance(size, (tuple, list)) or len(size) != 2:
+        raise TypeError(f"size expected (height, width), got {size!r:.64}")
+    height, width = operator.index(size[0]), operator.index(size[1])
+    if not (1 <= height <= _MAX_SIDE and 1 <= width <= _MAX_SIDE):
+        raise ValueError(f"size expected a height and a width from 1 up, got {(height, width)}")
+    return height, width
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Raise ValueError unless `value` is one of `choices`."""
+    if value not in choices:
+        raise ValueError(f"{name} expected {', '.join(map(repr, choices))}, got {value!r:.64}")
+
+
+def check_flag(name: str, value: object) -> None:
+    """Raise TypeError unless `value` is True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} expected True or False, got {value!r:.64}")
+
+
+def check_fill_and_limit(fill: int, max_pixels: int) -> None:
+    """Raise ValueError unless both are in range."""
+    if not 0 <= operator.index(fill) <= 255:
+        raise ValueError(f"fill expected 0 to 255, got {fill}")
+    if operator.index(max_pixels) < 1:
+        raise ValueError(f"max_pixels expected at least 1, got {max_pixels}")

@@ -1,0 +1,134 @@
+"""Every format but ordinary JPEG, through Pillow: PNG, WebP, BMP, GIF, TIFF, and JPEG in CMYK.
+
+The format is found from the bytes and its one reader is used; no other reader of Pillow sees the bytes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import struct
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tfrkit.errors import CodecError
+from tfrkit.images.options import Channels
+from tfrkit.images.resize import UPRIGHT, Pixels
+from tfrkit.images.sniff import ImageInfo, sniff_image
+
+if TYPE_CHECKING:
+    from PIL.ImageFile import ImageFile
+
+# Format: module of Pillow, class in it.
+_READERS = {
+    "PNG": ("PngImagePlugin", "PngImageFile"),
+    "WEBP": ("WebPImagePlugin", "WebPImageFile"),
+    "BMP": ("BmpImagePlugin", "BmpImageFile"),
+    "GIF": ("GifImagePlugin", "GifImageFile"),
+    "TIFF": ("TiffImagePlugin", "TiffImageFile"),
+    "JPEG": ("JpegImagePlugin", "JpegImageFile"),
+}
+# Enough for the size of all formats but TIFF and JPEG, which are checked once they are open.
+_HEAD_NBYTES = 64
+_ORIENTATION_TAG = 0x0112
+_WANTED_MODE = {"rgb": "RGB", "gray": "L", "rgba": "RGBA"}
+# What "keep" makes of modes that no one wants to see as they are stored.
+_KEPT_MODE = {"1": "L", "CMYK": "RGB", "YCbCr": "RGB", "LAB": "RGB", "RGBX": "RGB", "PA": "RGBA"}
+_WIDE_MODES = ("I", "F")
+# What Pillow fails with, or warns of, when Exif data are damaged.
+_EXIF_ERRORS = (SyntaxError, ValueError, TypeError, LookupError, OverflowError, OSError, struct.error, Warning)
+
+
+def find_format(data: memoryview) -> ImageInfo:
+    """What the bytes say they are; CodecError for anything that is not decoded."""
+    if len(data) == 0:
+        raise CodecError("expected an image, got 0 bytes")
+    head = bytes(data[:_HEAD_NBYTES])
+    info = sniff_image(head)
+    if info is None:
+        raise CodecError(f"expected an image, got {len(data)} bytes that begin with {head[:16]!r}")
+    if info.format not in _READERS:
+        raise CodecError(f"expected an image of format {', '.join(_READERS)}, got {info.format}")
+    return info
+
+
+def check_pixels(height: int, width: int, max_pixels: int) -> None:
+    """Refuse a size that is over the limit, before memory is taken for it."""
+    if height * width > max_pixels:
+        raise CodecError(
+            f"image expected at most {max_pixels} pixels, got {width}x{height}",
+            hint="if it is what it says, raise the limit: max_pixels",
+        )
+
+
+def load_image(data: memoryview, max_pixels: int) -> ImageFile:
+    """An image with its pixels decoded (the first frame, of several)."""
+    info = find_format(data)
+    check_pixels(info.height or 0, info.width or 0, max_pixels)
+    module, name = _READERS[info.format]
+    reader = getattr(importlib.import_module(f"PIL.{module}"), name)
+    try:
+        image: ImageFile = reader(io.BytesIO(data))
+        check_pixels(image.height, image.width, max_pixels)
+        image.load()
+    except (MemoryError, CodecError):
+        raise
+    except Exception as error:  # noqa: BLE001 - readers of Pillow fail in a dozen ways on damaged bytes
+        raise CodecError(f"{info.format} of {len(data)} bytes does not decode, {_describe(error)}") from None
+    return image
+
+
+def read_orientation(image: ImageFile) -> int:
+    """The Exif orientation, 1..8; upright where the Exif data are damaged. Pillow has turned a TIFF already."""
+    try:
+        orientation = image.getexif().get(_ORIENTATION_TAG, UPRIGHT)
+    except _EXIF_ERRORS:
+        return UPRIGHT
+    return orientation if orientation in range(1, 9) else UPRIGHT
+
+
+def to_pixels(image: ImageFile, channels: Channels) -> Pixels:
+    """(height, width, channels) by the channel policy of `DecodeOptions`."""
+    mode = image.mode
+    if mode.startswith("I;16") or (mode == "I" and image.format == "PNG"):
+        return _convert_wide(np.asarray(image).astype(np.uint16), channels)
+    if mode in _WIDE_MODES:
+        if channels != "keep":
+            raise CodecError(
+                f"image expected 8 or 16 bits a sample, got {'32-bit float' if mode == 'F' else '32-bit integers'}",
+                hint='take the values as they are: channels="keep"',
+            )
+        return np.asarray(image)[:, :, None]
+    wanted = _WANTED_MODE.get(channels) or _choose_kept_mode(image)
+    if wanted in ("RGB", "L"):
+        # A colour of the palette that is marked transparent stays that colour.
+        image.info.pop("transparency", None)
+    try:
+        pixels = np.asarray(image if mode == wanted else image.convert(wanted))
+    except ValueError:
+        raise CodecError(f"image of mode {mode} cannot become {wanted}") from None
+    return pixels if pixels.ndim == 3 else pixels[:, :, None]
+
+
+def _choose_kept_mode(image: ImageFile) -> str:
+    if image.mode == "P":
+        return "RGBA" if "transparency" in image.info else "RGB"
+    return _KEPT_MODE.get(image.mode, image.mode)
+
+
+def _convert_wide(levels: np.ndarray[Any, np.dtype[np.uint16]], channels: Channels) -> Pixels:
+    """16-bit gray: the upper byte where 8 bits are wanted, as TensorFlow and libpng take it."""
+    if channels == "keep":
+        return levels[:, :, None]
+    gray = (levels >> 8).astype(np.uint8)[:, :, None]
+    if channels == "gray":
+        return gray
+    if channels == "rgb":
+        return np.repeat(gray, 3, axis=2)
+    return np.concatenate([np.repeat(gray, 3, axis=2), np.full_like(gray, 255)], axis=2)
+
+
+def _describe(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:100]}" if text else type(error).__name__

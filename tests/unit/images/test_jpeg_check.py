@@ -1,0 +1,108 @@
+"""The quick check of JPEGs: what it calls sound, a strict decoder decodes without a complaint."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tfrkit import _native
+from tfrkit.errors import CodecError
+from tfrkit.images.jpeg import decode_jpeg, read_jpeg_header
+
+
+def picture(width: int, height: int, seed: int = 0) -> Image.Image:
+    rng = np.random.default_rng(seed)
+    smooth = Image.fromarray(rng.integers(0, 256, (3, 4, 3), np.uint8)).resize((width, height))
+    noise = np.asarray(smooth).astype(int) + rng.normal(0, 9, (height, width, 1)).astype(int)
+    return Image.fromarray(noise.clip(0, 255).astype(np.uint8))
+
+
+def encode(image: Image.Image, **options: object) -> bytes:
+    file = io.BytesIO()
+    image.save(file, "JPEG", **options)
+    return file.getvalue()
+
+
+def decodes(data: bytes) -> bool:
+    """Whether our decoder takes it, which is strict but for complaints about headers that cost no pixel."""
+    view = memoryview(data)
+    try:
+        header = read_jpeg_header(view)
+        decode_jpeg(view, header, "RGB", np.empty(header.height * header.width * 3, np.uint8))
+    except CodecError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("size", [(1, 1), (8, 8), (9, 7), (16, 16), (17, 33), (160, 60), (321, 243)])
+@pytest.mark.parametrize("subsampling", [0, 1, 2], ids=["444", "422", "420"])
+@pytest.mark.parametrize("quality", [1, 50, 100])
+def test_baseline_of_any_size_and_sampling_is_sound(size, subsampling, quality):
+    assert _native.is_sound_jpeg(encode(picture(*size), quality=quality, subsampling=subsampling))
+
+
+@pytest.mark.parametrize(
+    "options", [{"optimize": True}, {"restart_marker_blocks": 3}, {"restart_marker_rows": 1}], ids=str
+)
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_own_tables_and_restart_markers_are_sound(options, mode):
+    assert _native.is_sound_jpeg(encode(picture(99, 50).convert(mode), **options))
+
+
+def test_metadata_ahead_and_bytes_behind_are_no_matter():
+    data = encode(picture(20, 20), exif=b"Exif\0\0" + b"x" * 5000, comment=b"hello")
+    assert _native.is_sound_jpeg(data)
+    assert _native.is_sound_jpeg(data + b"\0" * 100)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        encode(picture(20, 20), progressive=True),
+        encode(picture(20, 20).convert("CMYK")),
+        b"",
+        b"\xff\xd8",
+        b"\xff\xd8\xff\xd9",
+        b"\x89PNG\r\n\x1a\n" + b"\0" * 40,
+    ],
+    ids=["progressive", "CMYK", "nothing", "start", "start and end", "PNG"],
+)
+def test_other_kinds_are_not_told_to_be_sound(data):
+    assert not _native.is_sound_jpeg(data)
+
+
+@pytest.mark.parametrize("options", [{}, {"restart_marker_blocks": 2}, {"optimize": True}], ids=str)
+def test_jpeg_cut_off_anywhere_is_not_sound(options):
+    data = encode(picture(40, 30), **options)
+    assert not any(_native.is_sound_jpeg(data[:stop]) for stop in range(len(data)))
+
+
+@pytest.mark.parametrize("options", [{}, {"restart_marker_blocks": 2}, {"optimize": True, "subsampling": 0}], ids=str)
+def test_damage_a_strict_decoder_sees_is_not_sound(options):
+    """Every bit flipped once, behind the header too: whatever is called sound must decode without a complaint."""
+    data = encode(picture(40, 30), quality=60, **options)
+    found = 0
+    for place in range(2, len(data)):
+        for bit in range(8):
+            damaged = bytearray(data)
+            damaged[place] ^= 1 << bit
+            if _native.is_sound_jpeg(bytes(damaged)):
+                assert decodes(bytes(damaged)), f"bit {bit} of byte {place}"
+            else:
+                found += 1
+    assert found > len(data)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_zeros_or_noise_in_the_middle_are_not_sound_unless_they_decode(seed):
+    rng = np.random.default_rng(seed)
+    data = encode(picture(200, 150, seed), quality=90)
+    for _ in range(40):
+        start = int(rng.integers(len(data) // 4, len(data) - 600))
+        for patch in (b"\0" * 512, rng.bytes(512)):
+            damaged = data[:start] + patch + data[start + 512 :]
+            if _native.is_sound_jpeg(damaged):
+                assert decodes(damaged)
