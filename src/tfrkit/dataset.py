@@ -1,105 +1,110 @@
-"""Dataset: the face of the read street."""
+"""Dataset: the face of the read street.
+
+What only some callers need (splits, images) is imported where it is used: `import tfrkit` has to stay quick.
+"""
 
 from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrkit._types import OnError, Row, Verify
+from tfrkit._types import Row, UInt64Array
+from tfrkit.batched import Batches
 from tfrkit.batches.access import Records
-from tfrkit.batches.rows import RowReader
-from tfrkit.batches.survey import find_schema, sample_schema
-from tfrkit.container.records import Finding, Policy
-from tfrkit.container.shards import Shard, find_shards
-from tfrkit.errors import SchemaError, WireError
-from tfrkit.features.schema import Schema, find_mismatches
+from tfrkit.batches.choose import KeyIndex, choose_rows, measure_lengths
+from tfrkit.batches.collate import Pad
+from tfrkit.batches.fetch import Fetcher
+from tfrkit.batches.loop import DEFAULT_AHEAD_NBYTES, Batching, Stage
+from tfrkit.batches.rows import ROWS_AT_ONCE, make_rows, pick_row, read_rows
+from tfrkit.batches.shard_set import ShardSet
+from tfrkit.batches.stages import DecodeFeatures, MapRows
+from tfrkit.container.records import Finding
+from tfrkit.errors import WireError
+from tfrkit.features.schema import Schema
 from tfrkit.features.spec import RecordKind
-from tfrkit.storage.resolve import Address
+from tfrkit.feeding import Feeding
+from tfrkit.orders.order import (
+    Bucketed,
+    Listed,
+    Order,
+    Repeated,
+    Shuffled,
+    Slice,
+    Whole,
+    WindowShuffled,
+    score_mixing,
+)
 
-Batch = dict[str, Any]
-"""Columns by feature name; for SequenceExamples {"context": columns, "feature_lists": columns}."""
+
+class Splits(tuple["Dataset", ...]):
+    """The parts of a dataset, by position or by name, and `notes` on what whole groups or hashes allowed."""
+
+    names: tuple[str, ...]
+    notes: list[str]
+
+    def __new__(cls, parts: Mapping[str, Dataset], notes: Sequence[str]) -> Splits:
+        made = super().__new__(cls, parts.values())
+        made.names = tuple(parts)
+        made.notes = list(notes)
+        return made
+
+    def __getitem__(self, index: Any) -> Any:
+        return super().__getitem__(self.names.index(index) if isinstance(index, str) else index)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Splits, (dict(zip(self.names, self, strict=True)), self.notes)
 
 
-def open_dataset(
-    address: Address | Iterable[Address],
-    *,
-    schema: Schema | Mapping[str, Any] | None = None,
-    features: Sequence[str] | None = None,
-    verify: Verify = "all",
-    on_error: OnError = "raise",
-    max_errors: int | None = None,
-) -> Dataset:
-    """Open TFRecord files: a path, a glob, a folder, or a list of these.
+class Fold(NamedTuple):
+    """One of k ways to hold out a part of a dataset."""
 
-    Compression, kind of record and schema are found from the bytes. Opening looks at the first bytes of each
-    file; reading starts when something is asked for.
+    train: Dataset
+    test: Dataset
 
-    Args:
-        address: Where the files are.
-        schema: What the features are; found from TFDS's features.json beside the data or from the records
-            themselves where it is not given.
-        features: Decode only these.
-        verify: "all" compares both checksums of every frame, "lengths" those of lengths, "none" none.
-        on_error: "raise" at the first damage, or "skip" it and list it in `Dataset.errors`.
-        max_errors: With "skip", more damaged places than this in one pass raise all the same.
 
-    Example:
-        >>> ds = tfrkit.open("digits.tfrecord")
-        >>> ds[0]
-        {'data': 0, 'label': 0}
+@dataclass(frozen=True)
+class Recipe:
+    """What is read from the shards, in which order, and what is done with it."""
+
+    features: tuple[str, ...] | None = None
+    order: Order | None = None  # None: every record in file order
+    stages: tuple[Stage, ...] = ()
+    epoch: int = 0
+    is_endless: bool = False
+
+
+class Dataset(Feeding):
+    """Shards of records, with a schema, an order and steps to take. Immutable; safe to share between threads.
+
+    Every method that changes something gives a new Dataset; nothing is read until rows or batches are asked for.
     """
-    if verify not in ("all", "lengths", "none"):
-        raise ValueError(f"verify expected 'all', 'lengths' or 'none', got {verify!r}")
-    if on_error not in ("raise", "skip"):
-        raise ValueError(f"on_error expected 'raise' or 'skip', got {on_error!r}")
-    if max_errors is not None and (not isinstance(max_errors, int) or max_errors < 0):
-        raise ValueError(f"max_errors expected a number from 0 up, got {max_errors!r}")
-    if isinstance(features, str):
-        raise TypeError(f"features expected a list of names, got the string {features!r}")
-    if schema is not None and not isinstance(schema, Schema):
-        if not isinstance(schema, Mapping):
-            raise TypeError(f"schema expected a Schema or a dict of features, got {type(schema).__name__}")
-        schema = Schema(schema)
-    shards = [Shard.open(path) for path in find_shards(address)]
-    return Dataset(shards, Policy(verify, on_error, max_errors), schema=schema, features=features)
-
-
-class Dataset:
-    """Shards of records, with a schema. Immutable; safe to share between threads."""
 
     def __init__(
-        self,
-        shards: Sequence[Shard],
-        policy: Policy,
-        *,
-        schema: Schema | None = None,
-        features: Sequence[str] | None = None,
+        self, shard_set: ShardSet, *, features: Sequence[str] | None = None, recipe: Recipe | None = None
     ) -> None:
-        self._shards = list(shards)
-        self._policy = policy
-        self._whole_schema = schema
-        self._is_schema_given = schema is not None
-        self._features = None if features is None else list(features)
-        self._reader: RowReader | None = None
-        self._records = Records(self._shards, policy)
+        self._set = shard_set
+        self._recipe = recipe or Recipe(None if features is None else tuple(features))
+        self._fetcher: Fetcher | None = None
+        self._keys: dict[str, KeyIndex] = {}
+
+    # ---- what it is ----------------------------------------------------------------------------------------------
 
     @property
     def files(self) -> list[str]:
         """Paths of the shards, in reading order."""
-        return [shard.name for shard in self._shards]
+        return self._set.files
 
     @property
     def schema(self) -> Schema:
         """What each record holds. Where nobody said, it is inferred from many records, and kept."""
-        if self._whole_schema is None:
-            self._whole_schema = find_schema(self._shards, self._policy)
-        if self._features is None:
-            return self._whole_schema
-        return self._whole_schema.select(self._features)
+        if self._recipe.features is None:
+            return self._set.schema
+        return self._set.schema.select(self._recipe.features)
 
     @property
     def kind(self) -> RecordKind:
@@ -109,66 +114,244 @@ class Dataset:
     @property
     def errors(self) -> list[Finding]:
         """Damage that was skipped so far, each place once."""
-        return list(self._policy.findings.values())
+        return list(self._set.policy.findings.values())
+
+    @property
+    def splits(self) -> dict[str, int]:
+        """Records of each split that the file names, or TFDS's dataset_info.json beside them, speak of."""
+        return {name: order.size for name, order in self._find_splits().items()}
+
+    def __len__(self) -> int:
+        """Number of rows, from the index or a scan of the headers."""
+        if self._recipe.is_endless:
+            raise TypeError("a dataset that repeats without end has no length")
+        return len(self._set.records) if self._recipe.order is None else self._recipe.order.size
+
+    def __repr__(self) -> str:
+        names = ", ".join(os.path.basename(name) for name in self.files[:3])
+        more = f", … {len(self.files)} files" if len(self.files) > 3 else ""
+        order = self._recipe.order
+        if order is None:
+            return f"Dataset({names}{more})"
+        rows = "endless" if self._recipe.is_endless else f"{order.size:,} rows"
+        return f"Dataset({names}{more}: {rows}, mixing {score_mixing(order, self._recipe.epoch):.2f} of 1.00)"
+
+    # ---- which rows, in which order ------------------------------------------------------------------------------
 
     def select(self, features: Sequence[str]) -> Dataset:
         """The same records with only these features decoded."""
         if isinstance(features, str):
             raise TypeError(f"features expected a list of names, got the string {features!r}")
-        chosen = Dataset(self._shards, self._policy, schema=self._whole_schema, features=features)
-        chosen._records = self._records
-        chosen._is_schema_given = self._is_schema_given
+        if self._recipe.stages:
+            raise ValueError("select comes before decode and map: it chooses what is read")
+        chosen = self._derive(features=tuple(features))
         _ = chosen.schema  # a wrong name is told here, not when reading starts
         return chosen
 
+    def split(
+        self,
+        parts: Mapping[str, float | int | None],
+        *,
+        seed: int = 0,
+        stratify: str | None = None,
+        group: str | None = None,
+        hash_by: str | None = None,
+    ) -> Splits:
+        """Cut into disjoint parts that together hold every row: a tuple of Datasets, in the order given.
+
+        A part is a ratio (0.8) or an exact number of rows (500); one may be None, the rest. The same seed gives the
+        same parts. Nothing is written: with other ratios the same file is split another way.
+
+        Args:
+            parts: Name and size of each part.
+            seed: Chooses which rows go where.
+            stratify: A feature whose values every part holds in the same shares.
+            group: A feature whose equal values must stay in one part (a patient, a video).
+            hash_by: A feature that alone decides the part, by its hash: rows added later move no old row. Ratios only,
+                and kept to about.
+
+        What came of it is in the result's `notes`: with `group`, that no group is in two parts, and how near to the
+        asked sizes whole groups come.
+
+        Example:
+            >>> train, test = ds.split({"train": 0.8, "test": 0.2}, seed=0)
+        """
+        from tfrkit.orders.split_by import split_by
+
+        orders, notes = split_by(
+            self._get_order(),
+            parts,
+            self._read_column,
+            seed=seed,
+            stratify=stratify,
+            group=group,
+            hash_by=hash_by,
+        )
+        return Splits({name: self._derive(order=order) for name, order in orders.items()}, notes)
+
+    def folds(
+        self, num_folds: int, *, seed: int = 0, stratify: str | None = None, group: str | None = None
+    ) -> list[Fold]:
+        """The `num_folds` (train, test) pairs of cross-validation; every row is in one test part.
+
+        Example:
+            >>> train, test = ds.folds(5, seed=0)[2]
+        """
+        from tfrkit.orders.split import fold_orders
+
+        labels = None if stratify is None else self._read_column(stratify)
+        groups = None if group is None else self._read_column(group)
+        pairs = fold_orders(self._get_order(), num_folds, seed, labels=labels, groups=groups)
+        return [Fold(self._derive(order=train), self._derive(order=test)) for train, test in pairs]
+
+    def shuffle(self, seed: int = 0, *, epoch: int = 0, window: int | None = None, block: int | None = None) -> Dataset:
+        """The rows in a random order: the same for the same seed and epoch, another for every epoch.
+
+        The whole dataset is mixed, without a buffer and without a list of its rows. For spinning disks and compressed
+        files give a `window`: so many rows are read in blocks of `block` neighbours and mixed with each other, which
+        needs few long reads. How well that mixes is in the Dataset's repr: 1.00 is a perfect shuffle.
+        """
+        seed = operator.index(seed)
+        base = self._get_order()
+        if window is None:
+            if block is not None:
+                raise ValueError("block goes with window: shuffle(seed, window=100_000, block=100)")
+            return self._derive(order=Shuffled(base, seed), epoch=epoch)
+        if operator.index(window) < 1:
+            raise ValueError(f"window expected at least 1, got {window}")
+        if block is None:
+            block = max(1, min(window // 64, 1024))
+        return self._derive(order=WindowShuffled(base, seed, block=block, window=window), epoch=epoch)
+
+    def take(self, count: int) -> Dataset:
+        """The first `count` rows, or all if there are fewer."""
+        return self._cut(0, _require_count(count))
+
+    def skip(self, count: int) -> Dataset:
+        """The rows after the first `count`."""
+        return self._cut(_require_count(count), None)
+
+    def repeat(self, times: int | None = None) -> Dataset:
+        """The rows `times` over, or without end; where they are shuffled, in a new order each time."""
+        base = self._get_order()
+        if times is None:
+            if base.size == 0:
+                raise ValueError("no rows to repeat without end")
+            return self._derive(order=Repeated(base, (1 << 60) // base.size), is_endless=True)
+        if operator.index(times) < 1:
+            raise ValueError(f"times expected at least 1, got {times}")
+        return self._derive(order=Repeated(base, times))
+
+    def filter(
+        self, function: Callable[[Row], bool], *, features: Sequence[str] | None = None, processes: int | None = None
+    ) -> Dataset:
+        """The rows a function says True to. They are all looked at once, now; after that only positions are held.
+
+        With `features` the function sees only these, before any other step, and the rest is not decoded for it.
+        """
+        seen = self if features is None else self._derive(features=tuple(features), stages=())
+        order = self._get_order()
+        positions = choose_rows(order, seen._get_fetcher(), seen._recipe.stages, function, processes)
+        return self._derive(order=Listed(order, positions))
+
+    def map(self, function: Callable[[Row], Row], *, processes: int | None = None) -> Dataset:
+        """Every row as `function` returns it, a dict. Runs on the reading threads, or in `processes`."""
+        return self._derive(stages=(*self._recipe.stages, MapRows(function, processes=processes)))
+
+    def decode(self, **features: Any) -> Dataset:
+        """Encoded features as arrays: images, masks, raw pixels, text.
+
+        Example:
+            >>> ds.decode(image=(224, 224)).batch(64)              # uint8 (64, 224, 224, 3)
+            >>> ds.decode(image={"size": (224, 224), "channels": "gray"}, mask="mask")
+        """
+        from tfrkit.batches.decode import DecodeStage
+
+        stage = DecodeStage(features).bind(self.schema)
+        return self._derive(stages=(*self._recipe.stages, DecodeFeatures(stage)))
+
+    # ---- reading -------------------------------------------------------------------------------------------------
+
     def records(self) -> Records:
-        """Payload bytes of every record, whatever they mean."""
-        return self._records
+        """Payload bytes of every record of the files, whatever they mean."""
+        return self._set.records
 
-    def __len__(self) -> int:
-        """Number of records, from the index or a scan of the headers."""
-        return len(self._records)
+    def by(self, feature: str, key: object) -> Row:
+        """The row whose `feature` has the value `key`. The first call reads that feature of all rows."""
+        index = self._keys.get(feature)
+        if index is None:
+            index = self._keys[feature] = KeyIndex(feature, self._read_column(feature))
+        row: Row = self[index.find(key)]
+        return row
 
-    def __getitem__(self, index: int | slice | Sequence[int] | np.ndarray[Any, Any]) -> Any:
-        """One row by number (negative from the end); a list of rows for a slice or several numbers."""
+    def __getitem__(self, index: int | slice | str | Sequence[int] | np.ndarray[Any, Any]) -> Any:
+        """One row by number (negative from the end); a list of rows for a slice or several numbers.
+
+        A string is a split, as TFDS writes it: ``ds["train[:75%]"]`` is a Dataset.
+        """
+        if isinstance(index, str):
+            return self._pick_split(index)
         if isinstance(index, (int, np.integer)):
             return self._pick_one(int(index))
         if isinstance(index, slice):
-            return self._get_reader().pick(range(*index.indices(len(self))))
+            chosen = range(*index.indices(len(self)))
+            return self._pick_rows(np.arange(chosen.start, chosen.stop, chosen.step, dtype=np.int64))
         numbers = np.asarray(index)
         if numbers.dtype == bool and numbers.shape == (len(self),):
             numbers = np.flatnonzero(numbers)
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
             raise TypeError(f"expected a number, a slice or a list of numbers, got {index!r}")
-        return self._get_reader().pick(numbers.tolist())
+        return self._pick_rows(numbers.astype(np.int64))
 
     def __iter__(self) -> Iterator[Row]:
-        """Rows in file order."""
-        return self._get_reader().rows()
+        """Rows in order."""
+        recipe, fetcher = self._recipe, self._get_fetcher()
+        if recipe.order is None and not recipe.stages:
+            return read_rows(self._set, fetcher)
+        return self._iterate_rows(fetcher)
 
-    def batch(self, size: int, *, drop_last: bool = False, threads: int = 1) -> Iterator[Batch]:
-        """Batches of rows as columns, in file order.
+    def batch(
+        self,
+        size: int,
+        *,
+        drop_last: bool = False,
+        pad: Pad | float | None = None,
+        bucket: str | None = None,
+        threads: int | None = None,
+        ahead_nbytes: int = DEFAULT_AHEAD_NBYTES,
+    ) -> Batches:
+        """Batches of rows as columns. Each pass over them is the next epoch.
 
         A column is a NumPy array where every record has the same number of values, `Ragged` where that varies,
-        `BytesColumn` for one bytes value a row. `threads` decode at the same time; the order stays.
+        `BytesColumn` for one bytes value a row.
+
+        Args:
+            size: Rows of a batch; over several ranks, of all their parts together.
+            drop_last: Leave out a last batch of fewer rows.
+            pad: Fill ragged features up to the longest row of the batch: a value for all, or {feature: value} or
+                {feature: (value, length)}. How long each row was comes as "feature/length".
+            bucket: A feature: rows with like numbers of its values come in one batch, so that little is filled up.
+            threads: How many read and decode ahead; by default one for each core. The order stays.
+            ahead_nbytes: How much may be read ahead.
         """
-        size, threads = operator.index(size), operator.index(threads)
-        if size < 1:
-            raise ValueError(f"size expected at least 1, got {size}")
-        if threads < 1:
-            raise ValueError(f"threads expected at least 1, got {threads}")
-        return self._get_reader().batches(size, drop_last=drop_last, threads=threads)
+        batching = Batching(size, drop_last, pad, threads, ahead_nbytes)
+        order = self._recipe.order
+        if bucket is not None:
+            _ = self._set.schema[bucket]  # a wrong name is told with the nearest one
+            lengths = measure_lengths(self._set, bucket)
+            order = Bucketed(self._get_order(), lengths, batch_size=size, seed=0)
+        return Batches(
+            self._set,
+            batching,
+            features=self._recipe.features,
+            order=order,
+            stages=self._recipe.stages,
+            epoch=self._recipe.epoch,
+        )
 
     def close(self) -> None:
         """Let go of open files and maps. They are opened again when something is read."""
-        for shard in self._shards:
-            shard.close()
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Another process opens the same files again; what was skipped here stays here."""
-        policy = self._policy
-        options = (self._whole_schema, self._features, policy.verify, policy.on_error, policy.max_errors)
-        return _reopen, (self.files, *options)
+        self._set.close()
 
     def __enter__(self) -> Dataset:
         return self
@@ -176,43 +359,85 @@ class Dataset:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __repr__(self) -> str:
-        names = ", ".join(os.path.basename(name) for name in self.files[:3])
-        more = f", … {len(self.files)} files" if len(self.files) > 3 else ""
-        return f"Dataset({names}{more})"
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_fetcher": None, "_keys": {}}
+
+    # ---- how -----------------------------------------------------------------------------------------------------
+
+    def _derive(self, **changes: Any) -> Dataset:
+        return Dataset(self._set, recipe=replace(self._recipe, **changes))
+
+    def _get_order(self) -> Order:
+        return Whole(len(self._set.records)) if self._recipe.order is None else self._recipe.order
+
+    def _get_fetcher(self) -> Fetcher:
+        if self._fetcher is None:
+            decoder = self._set.new_decoder(self._recipe.features)
+            self._fetcher = Fetcher(self._set.records, decoder, self._set.policy)
+        return self._fetcher
+
+    def _batch(self, size: int) -> Batches:
+        return self.batch(size)
+
+    def _get_steps(self) -> Sequence[Stage]:
+        return self._recipe.stages
+
+    def _cut(self, start: int, stop: int | None) -> Dataset:
+        base = self._get_order()
+        start, stop, _ = slice(start, stop).indices(base.size)
+        return self._derive(order=Slice(base, start, stop), is_endless=self._recipe.is_endless and stop == base.size)
+
+    def _read_column(self, name: str) -> np.ndarray[Any, Any]:
+        """One value a row of a feature, in the order of the rows."""
+        column = self._set.read_column(name)
+        order = self._recipe.order
+        return column if order is None else column[order.at(np.arange(order.size, dtype=np.uint64))]
+
+    def _find_splits(self) -> dict[str, Order]:
+        from tfrkit.batches.named_splits import find_split_orders
+
+        return find_split_orders(self._set)
+
+    def _pick_split(self, text: str) -> Dataset:
+        from tfrkit.batches.named_splits import slice_splits
+
+        if self._recipe.order is not None:
+            raise TypeError(f"splits are of whole files, got {text!r} for a dataset that was cut or shuffled")
+        return self._derive(order=slice_splits(self._set, text))
 
     def _pick_one(self, number: int) -> Row:
-        rows = self._get_reader().pick([number])
+        size = len(self)
+        if not -size <= number < size:
+            raise IndexError(f"record {number} of {size}")
+        wanted = number + size if number < 0 else number
+        if self._recipe.order is None and not self._recipe.stages:
+            rows = pick_row(self._set, self._get_fetcher(), wanted)
+        else:
+            rows = self._pick_rows(np.array([wanted]))
         if not rows:
             raise WireError("record was skipped, it does not decode", record=number, hint="list them: ds.errors")
         return rows[0]
 
-    def _check_schema(self) -> None:
-        """Hold a schema that somebody gave against the records, before the first of them fails to decode."""
-        if any(shard.nbytes is None for shard in self._shards) or not len(self.schema):
-            return
-        found = sample_schema(self._shards, self._policy)
-        mismatches = find_mismatches(self.schema, found) if len(found) else []
-        if mismatches:
-            raise SchemaError(
-                "; ".join(mismatches), shard=self.files[0], hint=f"see what is there: tfr info {self.files[0]}"
-            )
+    def _pick_rows(self, numbers: np.ndarray[Any, np.dtype[np.int64]]) -> list[Row]:
+        size = len(self)
+        wrong = numbers[(numbers < -size) | (numbers >= size)]
+        if len(wrong):
+            raise IndexError(f"record {wrong[0]} of {size}")
+        positions = np.where(numbers < 0, numbers + size, numbers).astype(np.uint64)
+        return self._make_rows(positions, self._get_fetcher())
 
-    def _get_reader(self) -> RowReader:
-        if self._reader is None:
-            if self._is_schema_given:
-                self._check_schema()
-            self._reader = RowReader(self._shards, self._records, self.schema, self._policy)
-        return self._reader
+    def _make_rows(self, positions: UInt64Array, fetcher: Fetcher) -> list[Row]:
+        numbers = self._get_order().at(positions, self._recipe.epoch)
+        return make_rows(numbers, fetcher, self._recipe.stages)
+
+    def _iterate_rows(self, fetcher: Fetcher) -> Iterator[Row]:
+        size = self._get_order().size
+        for start in range(0, size, ROWS_AT_ONCE):
+            positions = np.arange(start, min(size, start + ROWS_AT_ONCE), dtype=np.uint64)
+            yield from self._make_rows(positions, fetcher)
 
 
-def _reopen(
-    files: list[str],
-    schema: Schema | None,
-    features: list[str] | None,
-    verify: Verify,
-    on_error: OnError,
-    max_errors: int | None,
-) -> Dataset:
-    shards = [Shard.open(path) for path in files]
-    return Dataset(shards, Policy(verify, on_error, max_errors), schema=schema, features=features)
+def _require_count(count: int) -> int:
+    if operator.index(count) < 0:
+        raise ValueError(f"expected a number of rows from 0 up, got {count}")
+    return count

@@ -103,7 +103,7 @@ def test_row_that_is_not_there_raises(store: Any, index: Any) -> None:
         store(FRAMES)[index]
 
 
-@pytest.mark.parametrize("index", [1.0, "label", None, [[1]], [0.5], [True, False], object()])
+@pytest.mark.parametrize("index", [1.0, None, [[1]], [0.5], [True, False], object()])
 def test_index_of_another_type_raises(store: Any, index: Any) -> None:
     with pytest.raises(TypeError, match="expected a number, a slice or a list of numbers, got "):
         store(FRAMES)[index]
@@ -187,7 +187,7 @@ def test_feature_of_two_kinds_is_told_and_can_be_left_out(store: Any) -> None:
 
 def test_only_chosen_features_are_decoded(store: Any) -> None:
     ds = store(FRAMES, features=["label", "ids"])
-    assert list(ds.schema) == list(ds[1]) == list(next(ds.batch(2))) == ["label", "ids"]
+    assert list(ds.schema) == list(ds[1]) == list(next(iter(ds.batch(2)))) == ["label", "ids"]
     assert list(ds.select(["image"])[1]) == ["image"]
     assert store(FRAMES, features=[])[0] == {}
     assert len(list(store(FRAMES, features=[]).batch(10))) == 3
@@ -216,7 +216,7 @@ def test_name_given_as_a_string_is_told(store: Any) -> None:
 def test_given_schema_is_used(store: Any) -> None:
     ds = store(FRAMES, schema=Schema({"label": Spec("int64", dtype="uint8"), "ids": ("int64", (None,))}))
     assert list(ds[4]) == ["label", "ids"]
-    assert next(ds.batch(3))["label"].dtype == np.uint8
+    assert next(iter(ds.batch(3)))["label"].dtype == np.uint8
 
 
 @pytest.mark.parametrize(
@@ -416,7 +416,7 @@ def test_dataset_dropped_without_close_warns_of_nothing(tmp_path: Path) -> None:
         import sys, tfrkit
         assert len(list(tfrkit.open(sys.argv[1]))) == 30
         assert tfrkit.open(sys.argv[1])[3]["label"] == 3
-        next(tfrkit.open(sys.argv[1]).batch(2))
+        next(iter(tfrkit.open(sys.argv[1]).batch(2)))
     """
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(code), str(path)], capture_output=True, text=True

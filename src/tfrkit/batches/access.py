@@ -7,23 +7,30 @@ import operator
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, chain
-from typing import overload
+from itertools import accumulate, chain, pairwise
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
 
 from tfrkit import _native
-from tfrkit._types import Record
+from tfrkit._types import Record, UInt64Array
+from tfrkit.container.compression import InflateReader
 from tfrkit.container.faults import fault_to_error
 from tfrkit.container.index import ShardIndex
 from tfrkit.container.locate import load_frames, scan_frames_once
 from tfrkit.container.records import Policy, read_records, view_records
 from tfrkit.container.seekable import SeekableInflate
 from tfrkit.container.shards import Shard
-from tfrkit.errors import StorageError
+from tfrkit.errors import CompressionError
+from tfrkit.storage.forking import renew_lock_after_fork
 
 _HEADER_NBYTES = 8 + 4
 _FRAME_OVERHEAD = 16
-# An open shard costs three descriptors (its map, its index, one to watch its size); 1024 is all a process may have.
-_MAX_OPEN_SHARDS = 64
+# An open shard costs two maps (of itself, of its index) and no descriptor; 65,530 maps are all a process may have.
+_MAX_OPEN_SHARDS = 4096
+# Compressed shards that are read in batches out of order are kept inflated while they fit into this, all together:
+# inflating from a checkpoint for every record is a hundred times slower.
+_HELD_NBYTES = 256 << 20
 
 
 class ShardAccess:
@@ -34,10 +41,11 @@ class ShardAccess:
         self._index = index
         self._verify = policy.verify
         span = shard.reader.span() if shard.compression == "none" else None
-        self.table: _native.FrameTable | None = None  # None for a compressed shard
+        self.table: _native.FrameTable | None = None  # None for a compressed shard that is not held in memory
+        self.is_held = False
         self._inflate: SeekableInflate | None = None
         if span is not None:
-            self.table = _native.FrameTable(span, index.offsets, policy.verify, shard.reader.descriptor())
+            self.table = _native.FrameTable(span, index.offsets, policy.verify)
             shard.reader.park()  # the table keeps what it needs
         else:
             # A scan that stepped over damage did not see the end of the stream where it is.
@@ -56,10 +64,26 @@ class ShardAccess:
         payload = self.table.read(record) if self.table is not None else self._read_inflated(record)
         if isinstance(payload, bytes):
             return payload
-        if payload is None:
-            self._shard.reader.check_unchanged()
-            raise StorageError("the file cannot be read any more", shard=self.name)
         raise fault_to_error(payload, shard=self.name, record=record, offset=self.offset_of(record))
+
+    @property
+    def inflated_size(self) -> int:
+        return self._index.inflated_size
+
+    def hold(self) -> bool:
+        """Keep a compressed shard inflated in memory; False where it does not inflate to its end."""
+        reader = InflateReader(self._shard.reader, self._shard.compression)
+        pieces = []
+        try:
+            while piece := reader.read(1 << 20):
+                pieces.append(piece)
+        except CompressionError:
+            return False  # records before the damage are found one by one
+        finally:
+            self._shard.reader.park()
+        self.table = _native.FrameTable(b"".join(pieces), self._index.offsets, self._verify)
+        self.is_held = True
+        return True
 
     def park(self) -> None:
         """Let go of the file; a table has its own map of it."""
@@ -77,7 +101,7 @@ class ShardAccess:
         return _native.read_frame_at(frame, 0, self._verify)
 
 
-class Records(Sequence[Record]):
+class Records(_native.RecordPicker, Sequence[Record]):
     """Payload bytes of a dataset: iterate over them in file order, or pick them by number.
 
     Iterating reads each shard once from front to back and keeps no index. `len` and picking find the frames
@@ -88,10 +112,11 @@ class Records(Sequence[Record]):
         self._shards = shards
         self._policy = policy
         self._lock = threading.Lock()
+        renew_lock_after_fork(self)
         self._starts: list[int] | None = None
         self._scanned: dict[int, ShardIndex] = {}
         self._open: OrderedDict[int, ShardAccess] = OrderedDict()
-        self._only_table: _native.FrameTable | None = None  # of a dataset of one mapped shard
+        self._unheld_nbytes = _HELD_NBYTES
 
     def __iter__(self) -> Iterator[Record]:
         policy = self._policy.for_one_pass()
@@ -112,20 +137,17 @@ class Records(Sequence[Record]):
                 raise TypeError(f"the records of a pipe can be counted only by reading it - at {shard.name}")
         return self._find_starts()[-1]
 
-    @overload
-    def __getitem__(self, index: int) -> Record: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Record]: ...
-    def __getitem__(self, index: int | slice) -> Record | list[Record]:
-        table = self._only_table
-        if table is not None and type(index) is int:
-            # One call into the core and no more: a small record costs less than the Python around it.
-            try:
-                payload = table.read(index)
-            except (IndexError, TypeError):
-                payload = None  # no such number; told below, with how many there are
-            if type(payload) is bytes:
-                return payload
+    if TYPE_CHECKING:
+        # The core finds a number in a shard that is open, and asks `_get` for anything else: a small record
+        # costs less than the Python around it.
+        @overload
+        def __getitem__(self, index: int) -> Record: ...
+        @overload
+        def __getitem__(self, index: slice) -> list[Record]: ...
+        def __getitem__(self, index: int | slice) -> Record | list[Record]:
+            raise NotImplementedError
+
+    def _get(self, index: int | slice) -> Record | list[Record]:
         if isinstance(index, slice):
             return self.pick(range(*index.indices(len(self))))
         access, record = self._locate(_to_number(index))
@@ -151,7 +173,30 @@ class Records(Sequence[Record]):
         if not 0 <= wanted < starts[-1]:
             raise IndexError(f"record {number} of {starts[-1]}")
         shard = bisect.bisect_right(starts, wanted) - 1
-        return self._open_shard(shard), wanted - starts[shard]
+        return self.open_shard(shard), wanted - starts[shard]
+
+    @property
+    def is_pipe(self) -> bool:
+        """Can they be read only once, from front to back?"""
+        return any(shard.nbytes is None for shard in self._shards)
+
+    @property
+    def has_unheld(self) -> bool:
+        """Is there a compressed shard that does not fit into what is kept inflated?"""
+        if all(shard.compression == "none" for shard in self._shards):
+            return False
+        accesses = (self.hold_shard(number) for number in range(len(self._shards)))
+        return any(access.table is None for access in accesses)
+
+    def count_by_shard(self) -> list[int]:
+        """Number of records of each shard."""
+        return [stop - start for start, stop in pairwise(self._find_starts())]
+
+    def locate_many(self, numbers: UInt64Array) -> tuple[UInt64Array, UInt64Array]:
+        """(shard, record in it) of each of some records."""
+        starts = np.array(self._find_starts(), np.uint64)
+        shards = np.searchsorted(starts, numbers, side="right") - 1
+        return shards.astype(np.uint64), numbers - starts[shards]
 
     def _find_starts(self) -> list[int]:
         """Number of the first record of each shard, and of all."""
@@ -166,10 +211,12 @@ class Records(Sequence[Record]):
                     if index is None:
                         index = self._scanned[number] = scan_frames_once(shard, policy)
                     counts.append(index.num_records)
-                self._starts = [0, *accumulate(counts)]
+                starts = [0, *accumulate(counts)]
+                self.set_starts(starts)
+                self._starts = starts
             return self._starts
 
-    def _open_shard(self, number: int) -> ShardAccess:
+    def open_shard(self, number: int) -> ShardAccess:
         with self._lock:
             access = self._open.get(number)
             if access is not None:
@@ -181,12 +228,24 @@ class Records(Sequence[Record]):
                 # The index was there when records were counted; whoever removed it did not change the shard.
                 index = self._scanned[number] = scan_frames_once(shard, self._policy.for_one_pass())
             access = self._open[number] = ShardAccess(shard, index, self._policy)
-            if len(self._shards) == 1:
-                self._only_table = access.table
+            self.set_table(number, access.table)
             if len(self._open) > _MAX_OPEN_SHARDS:
                 # Whoever still reads from it keeps it until then.
-                self._open.popitem(last=False)[1].park()
+                oldest, dropped = self._open.popitem(last=False)
+                self.set_table(oldest, None)
+                if dropped.is_held:
+                    self._unheld_nbytes += dropped.inflated_size
+                dropped.park()
             return access
+
+    def hold_shard(self, number: int) -> ShardAccess:
+        """Access to a shard that will be picked from a lot: a compressed one is kept inflated if there is room."""
+        access = self.open_shard(number)
+        if access.table is None and access.inflated_size <= self._unheld_nbytes:
+            with self._lock:
+                if access.table is None and access.inflated_size <= self._unheld_nbytes and access.hold():
+                    self._unheld_nbytes -= access.inflated_size
+        return access
 
 
 def _to_number(index: object) -> int:

@@ -1,60 +1,57 @@
-"""Rows and batches of one schema, out of shards."""
+"""Rows of one schema: all in file order, or some by number."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from tfrkit._types import Row
-from tfrkit.batches.access import Records
+import numpy as np
+
+from tfrkit._types import Row, UInt64Array
+from tfrkit.batches.fetch import Fetched, Fetcher
+from tfrkit.batches.loop import Stage
+from tfrkit.batches.shard_set import ShardSet
 from tfrkit.batches.stream import read_batches
-from tfrkit.codec.decode import Batch, Decoder
-from tfrkit.container.records import Finding, Policy
-from tfrkit.container.shards import Shard
+from tfrkit.container.records import Finding
 from tfrkit.errors import CodecError, ContainerError, SchemaError
-from tfrkit.features.schema import Schema
 
 # Rows are decoded some at a time: enough to hide the cost of a call, few enough to stay small with images.
-_ROWS_AT_ONCE = 64
+ROWS_AT_ONCE = 64
 
 
-class RowReader:
-    """Decodes the records of some shards. Safe to share between threads."""
+def read_rows(shard_set: ShardSet, fetcher: Fetcher) -> Iterator[Row]:
+    """All rows in file order; those before damage come before it is raised."""
+    batches = read_batches(
+        shard_set.shards,
+        fetcher.decoder,
+        shard_set.policy.for_one_pass(),
+        batch_size=ROWS_AT_ONCE,
+        drop_last=False,
+        threads=1,
+        partial=True,
+    )
+    for batch, num_rows in batches:
+        yield from fetcher.decoder.rows(batch, num_rows)
 
-    def __init__(self, shards: Sequence[Shard], records: Records, schema: Schema, policy: Policy) -> None:
-        self._shards = shards
-        self._records = records
-        self._policy = policy
-        self._decoder = Decoder(schema)
 
-    def rows(self) -> Iterator[Row]:
-        """All rows in file order."""
-        for batch, num_rows in self._read(_ROWS_AT_ONCE, drop_last=False, threads=1, partial=True):
-            yield from self._decoder.rows(batch, num_rows)
+def pick_row(shard_set: ShardSet, fetcher: Fetcher, number: int) -> list[Row]:
+    """One row in a list, or none where it is damaged and that is skipped: the way with the least around it."""
+    decoder = fetcher.decoder
+    builder = decoder.new_builder()
+    try:
+        shard_set.records.decode_into(builder, number, decoder.column_names)
+    except (ContainerError, CodecError, SchemaError) as error:
+        finding = Finding(error.shard or "?", error.record or 0, error.offset or 0, error.what)
+        shard_set.policy.for_one_pass().take(finding, error)
+        return []
+    return decoder.rows(decoder.take_batch(builder), 1)
 
-    def batches(self, size: int, *, drop_last: bool, threads: int) -> Iterator[Batch]:
-        """All batches in file order."""
-        for batch, _ in self._read(size, drop_last=drop_last, threads=threads):
-            yield batch
 
-    def pick(self, numbers: Iterable[int]) -> list[Row]:
-        """Rows by number, in the order asked for. With `on_error="skip"` those that do not decode are left out."""
-        builder = self._decoder.new_builder()
-        policy = self._policy.for_one_pass()
-        for number in numbers:
-            try:
-                self._records.decode_into(builder, number, self._decoder.column_names)
-            except (ContainerError, CodecError, SchemaError) as error:
-                policy.take(Finding(error.shard or "?", error.record or 0, error.offset or 0, error.what), error)
-        num_rows = builder.num_rows
-        return self._decoder.rows(self._decoder.take_batch(builder), num_rows)
-
-    def _read(self, size: int, *, drop_last: bool, threads: int, partial: bool = False) -> Iterator[tuple[Batch, int]]:
-        return read_batches(
-            self._shards,
-            self._decoder,
-            self._policy.for_one_pass(),
-            batch_size=size,
-            drop_last=drop_last,
-            threads=threads,
-            partial=partial,
-        )
+def make_rows(numbers: UInt64Array, fetcher: Fetcher, stages: Sequence[Stage]) -> list[Row]:
+    """Rows by record number, in the order asked for. Those that are skipped as damaged are left out."""
+    rows: list[Row] = []
+    for start in range(0, len(numbers), ROWS_AT_ONCE):
+        fetched: Fetched = fetcher.fetch(np.ascontiguousarray(numbers[start : start + ROWS_AT_ONCE]))
+        for stage in stages:
+            fetched = stage(fetched, fetcher)
+        rows += fetcher.rows_of(fetched)
+    return rows

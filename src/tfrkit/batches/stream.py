@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import queue
 import threading
 from collections import deque
@@ -111,7 +110,7 @@ def _cut_batches(shards: Sequence[Shard], policy: Policy, batch_size: int) -> It
         num_frames, next_start, fault = _native.check_frames(data, start, stop, missing, verify)
         if num_frames:
             part = _Stretch(shard, data, start, next_start, num_frames, stream.record, stream.offset)
-            if isinstance(data, mmap.mmap) and len(data) <= _COPIED_NBYTES:
+            if isinstance(data, _native.FileMap) and len(data) <= _COPIED_NBYTES:
                 part.data, part.start, part.stop = data[start:next_start], 0, next_start - start
             batch.append(part)
         return num_frames, next_start, fault

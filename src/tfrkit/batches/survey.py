@@ -131,11 +131,11 @@ def _refine_by_tfds(inferred: Schema, shards: Sequence[Shard]) -> Schema:
     if len(folders) != 1 or inferred.kind != "example":
         return inferred
     folder = folders.pop()
-    content = _read_json(os.path.join(folder, "features.json"))
+    content = read_json(os.path.join(folder, "features.json"))
     if content is None:
         return inferred
     try:
-        said = from_tfds(content, read_text=lambda name: _read_text(os.path.join(folder, name))).schema
+        said = from_tfds(content, read_text=lambda name: read_text(os.path.join(folder, name))).schema
     except TfrkitError:
         return inferred
     specs = {}
@@ -146,7 +146,8 @@ def _refine_by_tfds(inferred: Schema, shards: Sequence[Shard]) -> Schema:
     return Schema(specs)
 
 
-def _read_text(path: str) -> str | None:
+def read_text(path: str) -> str | None:
+    """The text of a file beside the data; None if there is none that can be read."""
     try:
         with open(path, encoding="utf-8") as file:
             return file.read(16 << 20)
@@ -154,8 +155,9 @@ def _read_text(path: str) -> str | None:
         return None
 
 
-def _read_json(path: str) -> object | None:
-    text = _read_text(path)
+def read_json(path: str) -> object | None:
+    """The content of a JSON file beside the data; None if there is none that can be read."""
+    text = read_text(path)
     if text is None:
         return None
     try:

@@ -64,8 +64,8 @@ class Decoder:
         return {"context": columns, "feature_lists": lists}
 
     def rows(self, batch: Batch, num_rows: int) -> list[Row]:
-        """The rows of a batch, with plain Python scalars."""
-        if not self._is_sequence:
+        """The rows of a batch, with plain Python scalars; also of one whose columns a later step made or changed."""
+        if not self._is_sequence or batch.keys() != {"context", "feature_lists"}:
             return _rows_of(batch, self._schema.features, num_rows)
         contexts = _rows_of(batch["context"], self._schema.features, num_rows)
         lists = _rows_of(batch["feature_lists"], self._schema.feature_lists, num_rows)
@@ -220,7 +220,7 @@ def _rows_of(columns: Mapping[str, Column], specs: Mapping[str, Spec], num_rows:
     names = list(columns)
     if not names:
         return [{} for _ in range(num_rows)]
-    values = [_row_values(columns[name], specs[name]) for name in names]
+    values = [_row_values(columns[name], specs.get(name, _PLAIN)) for name in names]
     has_absent = any(value is _MISSING for column in values for value in column)
     rows = [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
     if has_absent:
@@ -229,6 +229,7 @@ def _rows_of(columns: Mapping[str, Column], specs: Mapping[str, Spec], num_rows:
 
 
 _MISSING: Any = object()
+_PLAIN = Spec("int64", (None,))  # of a column that the schema does not know: nothing is optional, arrays are arrays
 
 
 def _row_values(column: Column, spec: Spec) -> list[Any]:

@@ -1,51 +1,99 @@
-"""A schema in Arrow's terms, as text or, given the pyarrow module, as a `pyarrow.Schema`.
+"""A schema in Arrow's terms: what `feeds.arrow` exports, as text, or, given the pyarrow module, as a `pyarrow.Schema`.
 
 int64 lists are int64, float lists are float, bytes are large_binary and text large_string; a size that varies gives
 a large_list, a fixed one a fixed_size_list; serialized and raw arrays have the type of what is inside them. Frames of
 a SequenceExample are a large_list of what one frame is. A feature that no record ever sets is null.
+
+A SequenceExample is two struct columns, context and feature_lists, as its rows and batches are: the same name may stand
+in both, and a flat table would have to rename one of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
+from tfrkit.errors import SchemaError
 from tfrkit.features.schema import Schema, show_name
+from tfrkit.features.schema_json import to_json
 from tfrkit.features.spec import Spec
 
-# Names as Arrow prints them, and the pyarrow functions that make them.
-_ARROW_NAMES = {
-    "float16": "halffloat",
-    "float32": "float",
-    "float64": "double",
-    "bool": "bool",
-    "string": "large_binary",
+# The key of a field's metadata; its value is what `schema_json` says of the feature.
+METADATA_KEY = "tfrkit.feature"
+
+# What Arrow calls it, the pyarrow function that makes it, and its letter in the C data interface.
+_PLAIN_TYPES = {
+    "null": ("null", "n"),
+    "bool": ("bool_", "b"),
+    "halffloat": ("float16", "e"),
+    "float": ("float32", "f"),
+    "double": ("float64", "g"),
+    "large_binary": ("large_binary", "Z"),
+    "large_string": ("large_string", "U"),
+    "int8": ("int8", "c"),
+    "uint8": ("uint8", "C"),
+    "int16": ("int16", "s"),
+    "uint16": ("uint16", "S"),
+    "int32": ("int32", "i"),
+    "uint32": ("uint32", "I"),
+    "int64": ("int64", "l"),
+    "uint64": ("uint64", "L"),
 }
-_ARROW_NAMES |= {f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
-_FACTORIES = {"halffloat": "float16", "float": "float32", "double": "float64", "bool": "bool_"}
+# Dtypes that Arrow calls otherwise than NumPy does.
+_ARROW_NAMES = {"float16": "halffloat", "float32": "float", "float64": "double", "string": "large_binary"}
+_DTYPES = {name: dtype for dtype, name in _ARROW_NAMES.items() if dtype != "string"}
+_SPEAKING_TYPES = ("scalar", "bytes", "text", "tensor")
 
 
 @dataclass(frozen=True)
 class ArrowType:
-    """A type: a plain one by name, or a list of another, of fixed `size` or not."""
+    """A type: a plain one by name, a list of another, of fixed `size` or not, or a struct of `fields`."""
 
     name: str
     item: ArrowType | None = None
     size: int | None = None
+    fields: tuple[ArrowField, ...] = ()
 
     def __str__(self) -> str:
+        if self.name == "struct":
+            return f"struct<{', '.join(map(str, self.fields))}>"
         if self.item is None:
             return self.name
         if self.size is None:
             return f"{self.name}<item: {self.item}>"
         return f"{self.name}<item: {self.item}>[{self.size}]"
 
+    @property
+    def format(self) -> str:
+        """The format string of the C data interface; children follow as fields of their own."""
+        if self.name == "struct":
+            return "+s"
+        if self.item is None:
+            return _PLAIN_TYPES[self.name][1]
+        return "+L" if self.size is None else f"+w:{self.size}"
+
+    @cached_property
+    def dtype(self) -> str | None:
+        """NumPy's name of a plain type of numbers; None for any other."""
+        if self.name in ("null", "large_binary", "large_string") or self.name not in _PLAIN_TYPES:
+            return None
+        return _DTYPES.get(self.name, self.name)
+
+    @cached_property
+    def depth(self) -> int:
+        """How many lists there are around the element."""
+        return 0 if self.item is None else 1 + self.item.depth
+
     def build(self, pyarrow: ModuleType) -> Any:
         """The same as a `pyarrow.DataType`."""
+        if self.name == "struct":
+            return pyarrow.struct([inner.build(pyarrow) for inner in self.fields])
         if self.item is None:
-            return getattr(pyarrow, _FACTORIES.get(self.name, self.name))()
+            return getattr(pyarrow, _PLAIN_TYPES[self.name][0])()
         if self.size is None:
             return pyarrow.large_list(self.item.build(pyarrow))
         return pyarrow.list_(self.item.build(pyarrow), self.size)
@@ -53,31 +101,44 @@ class ArrowType:
 
 @dataclass(frozen=True)
 class ArrowField:
-    """A named column; one that is not nullable has a value in every record."""
+    """A named column; one that is not nullable has a value in every record.
+
+    `name` is the feature's, with NULs and bytes that are not UTF-8 escaped: Arrow takes neither. `metadata` is there
+    where the type does not tell all that is known of the feature.
+    """
 
     name: str
     type: ArrowType
     nullable: bool
+    feature: str = ""
+    spec: Spec | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __str__(self) -> str:
-        return f"{show_name(self.name, quotes=False)}: {self.type}{'' if self.nullable else ' not null'}"
+        shown = show_name(self.feature if self.spec is not None else self.name, quotes=False)
+        return f"{shown}: {self.type}{'' if self.nullable else ' not null'}"
+
+    def build(self, pyarrow: ModuleType) -> Any:
+        """The same as a `pyarrow.Field`."""
+        return pyarrow.field(self.name, self.type.build(pyarrow), self.nullable, dict(self.metadata) or None)
 
 
 def to_arrow_fields(schema: Schema) -> list[ArrowField]:
-    """The columns of the schema, features first.
+    """The columns of the schema; for SequenceExamples the structs context and feature_lists, unless they are empty.
 
-    A feature list that shares its name with a context feature is called ``feature_lists/<name>``. Raises
-    `SchemaError` for a feature whose kind differs from record to record: no column can hold it.
+    Raises `SchemaError` for a feature whose kind differs from record to record: no column can hold it.
     """
-    fields = []
-    for name in schema.features:
-        spec = schema.require_one_kind(name)
-        fields.append(ArrowField(name, find_type(spec), spec.optional))
-    for name, spec in schema.feature_lists.items():
-        schema.select([name]).require_one_kind(name)
-        column = f"feature_lists/{name}" if name in schema.features else name
-        fields.append(ArrowField(column, find_type(spec), spec.optional))
-    return fields
+    described = to_json(schema)
+    features = _to_fields(schema.features, described["features"])
+    if schema.kind != "sequence_example":
+        return features
+    lists = _to_fields(schema.feature_lists, described["feature_lists"])
+    structs = {"context": features, "feature_lists": lists}
+    return [
+        ArrowField(name, ArrowType("struct", fields=tuple(fields)), nullable=False)
+        for name, fields in structs.items()
+        if fields
+    ]
 
 
 def print_arrow_schema(schema: Schema) -> str:
@@ -86,39 +147,84 @@ def print_arrow_schema(schema: Schema) -> str:
     Example:
         >>> print(print_arrow_schema(Schema({"label": "int64", "tokens": ("int64", (None,))})))
         label: int64 not null
-        tokens: large_list<item: int64> not null
+        tokens: large_list<item: int64>
     """
-    return "\n".join(str(field) for field in to_arrow_fields(schema))
+    return "\n".join(map(str, to_arrow_fields(schema)))
 
 
 def build_arrow_schema(schema: Schema, pyarrow: ModuleType) -> Any:
     """The same as a `pyarrow.Schema`; the caller brings the module."""
-    fields = [pyarrow.field(field.name, field.type.build(pyarrow), field.nullable) for field in to_arrow_fields(schema)]
-    return pyarrow.schema(fields)
+    return pyarrow.schema([field.build(pyarrow) for field in to_arrow_fields(schema)])
 
 
 def find_type(spec: Spec) -> ArrowType:
     """The Arrow type of one feature."""
     if spec.seen == ():
-        return ArrowType("null")
+        null = ArrowType("null")
+        return ArrowType("large_list", null) if spec.is_list else null
     element = _find_element(spec)
-    # A tensor of an element type that Arrow lacks stays as the bytes it is stored in.
-    shape = spec.shape if spec.encoding == "list" or element.name != "large_binary" or spec.dtype == "string" else ()
-    for size in reversed(list(_outer_sizes(spec, shape))):
+    for size in reversed(list(_outer_sizes(spec, element))):
         element = ArrowType("large_list", element) if size is None else ArrowType("fixed_size_list", element, size)
     return element
 
 
-def _outer_sizes(spec: Spec, shape: tuple[int | None, ...]) -> Iterator[int | None]:
+def is_kept_as_bytes(spec: Spec) -> bool:
+    """Whether this is an array of an element type that Arrow lacks, which stays the bytes it is stored in."""
+    return spec.encoding != "list" and spec.dtype != "string" and _find_element(spec).name == "large_binary"
+
+
+def _to_fields(specs: Mapping[str, Spec], described: list[dict[str, Any]]) -> list[ArrowField]:
+    fields: list[ArrowField] = []
+    taken: dict[str, str] = {}
+    for (name, spec), row in zip(specs.items(), described, strict=True):
+        Schema({name: spec}).require_one_kind(name)
+        arrow_name = _escape_name(name)
+        if taken.setdefault(arrow_name, name) != name:
+            raise SchemaError(f"features {show_name(taken[arrow_name])} and {show_name(name)} have one name in Arrow")
+        metadata = {}
+        if arrow_name != name or not _is_told_by_type(spec):
+            metadata[METADATA_KEY] = json.dumps(row)
+        fields.append(ArrowField(arrow_name, find_type(spec), may_be_missing(spec), name, spec, metadata))
+    return fields
+
+
+def may_be_missing(spec: Spec) -> bool:
+    """Only a fixed number of values is held against every record; whatever varies may also be absent."""
+    return spec.is_list or spec.fixed_length < 0 or spec.seen == ()
+
+
+def _escape_name(name: str) -> str:
+    """Names are UTF-8 that a NUL ends."""
+    if "\0" not in name and name.isprintable():
+        return name
+    return "".join(c if c != "\0" and not "\ud800" <= c <= "\udfff" else repr(c)[1:-1] for c in name)
+
+
+def _is_told_by_type(spec: Spec) -> bool:
+    others = (spec.dtype, spec.num_classes, spec.ignore, spec.format, spec.decoded_shape, spec.seen)
+    is_plain = spec.encoding == "list" and spec.logical in _SPEAKING_TYPES and all(value is None for value in others)
+    return is_plain and None not in spec.shape[1:]
+
+
+def _outer_sizes(spec: Spec, element: ArrowType) -> Iterator[int | None]:
     if spec.is_list:
         yield None
-    yield from shape
+    if is_kept_as_bytes(spec):
+        return
+    # Values lie flat where more than one size varies (in a list: any but the first): nothing tells how to fold them.
+    num_unknown = spec.shape.count(None)
+    is_flat = {"list": None in spec.shape[1:], "tensor_proto": False}.get(spec.encoding, num_unknown > 1)
+    yield from (None,) if is_flat else spec.shape
 
 
 def _find_element(spec: Spec) -> ArrowType:
     if spec.encoding != "list":
-        return ArrowType(_ARROW_NAMES.get(spec.dtype or "", "large_binary"))
+        return ArrowType(_name_dtype(spec.dtype, "large_binary"))
     if spec.kind == "bytes":
         return ArrowType("large_string" if spec.logical == "text" else "large_binary")
-    plain = "int64" if spec.kind == "int64" else "float"
-    return ArrowType(_ARROW_NAMES.get(spec.dtype or "", plain))
+    return ArrowType(_name_dtype(spec.dtype, "int64" if spec.kind == "int64" else "float"))
+
+
+def _name_dtype(dtype: str | None, otherwise: str) -> str:
+    name = _ARROW_NAMES.get(dtype or "", dtype or "")
+    return name if name in _PLAIN_TYPES else otherwise

@@ -11,6 +11,7 @@ import pytest
 
 from tfrkit.batches import access
 from tfrkit.batches.access import Records
+from tfrkit.batches.check import check_records
 from tfrkit.container.locate import save_index
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
@@ -32,9 +33,13 @@ def in_memory(*shards: bytes, policy: Policy | None = None) -> Records:
 
 
 def pack(records: list[bytes], compression: Any) -> bytes:
+    return pack_frames(write_frames(records), compression)
+
+
+def pack_frames(frames: bytes, compression: Any) -> bytes:
     target = MemoryWriter()
     writer = ShardWriter(target, compression=compression)
-    writer.write(write_frames(records))
+    writer.write(frames)
     writer.commit()
     assert target.data is not None
     return target.data
@@ -130,6 +135,16 @@ def test_skipped_damage_has_no_number() -> None:
     records = in_memory(data, policy=policy)
     assert records[:] == list(records) == RECORDS[:9] + RECORDS[10:]
     assert len(policy.findings) == 2
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_frames_inside_a_damaged_record_are_no_records_however_they_are_read(compression: str) -> None:
+    # The length of the outer frame holds and a frame follows it: only that one record is lost.
+    outer = flip(write_frames([b"before" + FRAMES]), 14)
+    data = pack_frames(FRAMES + outer + FRAMES, compression)
+    records = in_memory(data, policy=Policy("all", "skip"))
+    assert list(records) == records[:] == RECORDS + RECORDS
+    assert check_records(Shard(MemoryReader(data, name="s")), Policy("all", "skip"), parse=False) == 120
 
 
 @pytest.mark.parametrize("parts", [((0, 60, "none"),), ((0, 60, "gzip"),), MIXED])

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tfrkit.batches import rows as rows_module
-from tfrkit.batches.access import Records
-from tfrkit.batches.rows import RowReader
+from tfrkit.batches.fetch import Fetcher
+from tfrkit.batches.rows import make_rows, pick_row, read_rows
+from tfrkit.batches.shard_set import ShardSet
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import WireError
@@ -22,14 +24,17 @@ FEATURES[20] = None
 SCHEMA = Schema({"x": Spec("int64", optional=True)})
 
 
-def make_reader(*shards: bytes, policy: Policy | None = None, schema: Schema = SCHEMA) -> RowReader:
-    opened = [Shard(MemoryReader(data)) for data in shards]
-    policy = policy or Policy()
-    return RowReader(opened, Records(opened, policy), schema, policy)
+def open_set(*shards: bytes, policy: Policy | None = None) -> tuple[ShardSet, Fetcher]:
+    opened = ShardSet([Shard(MemoryReader(data)) for data in shards], policy or Policy(), SCHEMA)
+    return opened, Fetcher(opened.records, opened.new_decoder(None), opened.policy)
 
 
 def make_shard(features: list[Any]) -> bytes:
     return write_frames([encode_example({} if isinstance(f, str) else {b"x": f}) for f in features])
+
+
+def pick(fetcher: Fetcher, numbers: Any) -> list[dict[str, Any]]:
+    return make_rows(np.array(numbers, np.uint64), fetcher, ())
 
 
 def wanted() -> list[dict[str, Any]]:
@@ -40,31 +45,32 @@ def wanted() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 64, 1000])
-def test_rows_picked_and_batches_agree(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    monkeypatch.setattr(rows_module, "_ROWS_AT_ONCE", at_once)
-    reader = make_reader(make_shard(FEATURES[:33]), make_shard(FEATURES[33:]))
-    assert list(reader.rows()) == wanted()
-    assert reader.pick(range(100)) == wanted()
-    assert reader.pick([99, 0, 10, -1]) == [{"x": 99}, {"x": 0}, {}, {"x": 99}]
-    batches = list(reader.batches(30, drop_last=False, threads=1))
-    assert [len(batch["x"]) for batch in batches] == [30, 30, 30, 10]
-    assert batches[0]["x"].presence.tolist() == [2] * 10 + [0] + [2] * 9 + [1] + [2] * 9
+def test_rows_read_and_picked_agree(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    monkeypatch.setattr(rows_module, "ROWS_AT_ONCE", at_once)
+    opened, fetcher = open_set(make_shard(FEATURES[:33]), make_shard(FEATURES[33:]))
+    assert list(read_rows(opened, fetcher)) == wanted()
+    assert pick(fetcher, range(100)) == wanted()
+    assert pick(fetcher, [99, 0, 10]) == [{"x": 99}, {"x": 0}, {}]
+    assert pick_row(opened, fetcher, 50) == [{"x": 50}]
 
 
 def test_nothing_picked_is_an_empty_list() -> None:
-    assert make_reader(make_shard(FEATURES)).pick([]) == []
+    assert pick(open_set(make_shard(FEATURES))[1], []) == []
 
 
 def test_picking_a_record_that_does_not_decode_raises_with_its_place() -> None:
-    reader = make_reader(make_shard(FEATURES[:5]) + make_frame(b"\xff") + make_shard(FEATURES[5:9]))
-    with pytest.raises(WireError, match=f"<memory>, record 5, byte {len(make_shard(FEATURES[:5]))}"):
-        reader.pick([5])
-    assert reader.pick([6]) == [{"x": 5}]
+    opened, fetcher = open_set(make_shard(FEATURES[:5]) + make_frame(b"\xff") + make_shard(FEATURES[5:9]))
+    for read in (lambda: pick_row(opened, fetcher, 5), lambda: pick(fetcher, [1, 5])):
+        with pytest.raises(WireError, match=f"<memory>, record 5, byte {len(make_shard(FEATURES[:5]))}"):
+            read()
+    assert pick(fetcher, [6]) == pick_row(opened, fetcher, 6) == [{"x": 5}]
 
 
 def test_skipping_picks_what_iterating_gives() -> None:
     policy = Policy("all", "skip")
-    reader = make_reader(make_shard(FEATURES[:5]) + make_frame(b"\xff") + make_shard(FEATURES[5:9]), policy=policy)
-    rows = list(reader.rows())
+    damaged = make_shard(FEATURES[:5]) + make_frame(b"\xff") + make_shard(FEATURES[5:9])
+    opened, fetcher = open_set(damaged, policy=policy)
+    rows = list(read_rows(opened, fetcher))
     assert rows == [{"x": number} for number in range(9)]
-    assert reader.pick(range(10)) == rows  # numbers count frames, also the one that does not decode
+    assert pick(fetcher, range(10)) == rows  # numbers count frames, also the one that does not decode
+    assert pick_row(opened, fetcher, 5) == []

@@ -1,0 +1,84 @@
+"""Batches: what `Dataset.batch` gives, and its ways into other frameworks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tfrkit.batches.loop import BatchLoop
+from tfrkit.batches.stages import BatchFunction, MapBatches
+from tfrkit.orders.plan import Even
+
+if TYPE_CHECKING:
+    from tfrkit.feeds.jax import JaxLoader
+    from tfrkit.feeds.torch import TorchBatches, TorchLoader
+
+
+class Batches(BatchLoop):
+    """Batches of a dataset. Iterate over them; each pass is the next epoch.
+
+    `iter` gives an iterator whose `state_dict` and `load_state_dict` save and restore where it stands.
+
+    Example:
+        >>> batches = ds.shuffle(seed=7).batch(256)
+        >>> for epoch in range(3):
+        ...     for batch in batches:
+        ...         train(batch["image"], batch["label"])
+    """
+
+    def map(self, function: BatchFunction, *, processes: int | None = None) -> Batches:
+        """Every batch as `function` returns it. Runs on the reading threads, or in `processes`."""
+        made = self.rebuild(stages=[MapBatches(function, processes=processes)])
+        assert isinstance(made, Batches)
+        return made
+
+    def to_torch(
+        self,
+        *,
+        num_workers: int = 0,
+        rank: int | None = None,
+        world_size: int | None = None,
+        even: Even = "pad",
+        **options: Any,
+    ) -> TorchLoader:
+        """A loader of PyTorch tensors that resumes exactly.
+
+        Over an epoch every row comes exactly once, whatever the number of workers and ranks, and global batch k is
+        always the same rows. Rank and world size are those of torch.distributed where it is set up. `even` says what
+        evens the last batch out between ranks: rows given twice ("pad") or left out ("drop"). `options` go to
+        torch.utils.data.DataLoader.
+        """
+        from tfrkit.feeds.torch import TorchLoader
+
+        return TorchLoader(self, num_workers=num_workers, rank=rank, world_size=world_size, even=even, options=options)
+
+    def to_torch_dataset(
+        self, *, rank: int | None = None, world_size: int | None = None, even: Even = "pad"
+    ) -> TorchBatches:
+        """The same batches as a torch.utils.data.IterableDataset, for a DataLoader or StatefulDataLoader of your own.
+
+        Give it to the loader with ``batch_size=None``.
+        """
+        from tfrkit.feeds.loader import share_loop
+        from tfrkit.feeds.torch import TorchBatches, find_rank
+
+        return TorchBatches(share_loop(self, rank=rank, world_size=world_size, even=even, find_rank=find_rank))
+
+    def to_jax(
+        self, *, sharding: Any = None, rank: int | None = None, world_size: int | None = None, even: Even = "pad"
+    ) -> JaxLoader:
+        """A loader of JAX arrays, placed by `sharding` where one is given. Resumes exactly, as `to_torch` does.
+
+        Rank and world size are those of JAX's processes unless given.
+        """
+        from tfrkit.feeds.jax import JaxLoader
+
+        return JaxLoader(self, sharding=sharding, rank=rank, world_size=world_size, even=even)
+
+    def to_tf(self, *, epochs: int | None = None) -> Any:
+        """A tf.data.Dataset of these batches. Each pass over it is the next epoch.
+
+        With `epochs` one pass is so many of them, always the same; tf.train.Checkpoint can save where it stands.
+        """
+        from tfrkit.feeds.tensorflow import batches_to_tf
+
+        return batches_to_tf(self, epochs=epochs)

@@ -1,0 +1,81 @@
+"""Rows chosen by what they hold: one pass over the features asked about, then positions only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrkit._types import Int64Array, Row, UInt64Array
+from tfrkit.batches.fetch import Fetcher
+from tfrkit.batches.loop import Stage
+from tfrkit.batches.rows import ROWS_AT_ONCE, make_rows
+from tfrkit.batches.shard_set import ShardSet
+from tfrkit.batches.stages import Processes, find_kept
+from tfrkit.batches.stream import read_batches
+from tfrkit.codec.columns import Ragged
+from tfrkit.errors import TfrkitError
+from tfrkit.orders.order import Order
+
+
+def choose_rows(
+    order: Order,
+    fetcher: Fetcher,
+    stages: Sequence[Stage],
+    function: Callable[[Row], bool],
+    processes: int | None,
+) -> UInt64Array:
+    """Positions of an order whose rows a function says True to."""
+    workers = None if processes is None else Processes(function, processes)
+    at_once = ROWS_AT_ONCE if workers is None else 16 * ROWS_AT_ONCE * workers.count
+    kept: list[UInt64Array] = []
+    for start in range(0, order.size, at_once):
+        positions = np.arange(start, min(order.size, start + at_once), dtype=np.uint64)
+        rows = make_rows(order.at(positions), fetcher, stages)
+        if len(rows) != len(positions):
+            raise TfrkitError(
+                "filter expected every row to decode, some are damaged",
+                hint="copy what is readable first: tfr repair",
+            )
+        kept.append(find_kept(workers.run(rows) if workers else [function(row) for row in rows], start))
+    return np.concatenate(kept) if kept else np.empty(0, np.uint64)
+
+
+def measure_lengths(shard_set: ShardSet, name: str) -> Int64Array:
+    """How many values a feature has in each record of a dataset."""
+    decoder = shard_set.new_decoder([name])
+    pieces: list[Any] = []
+    policy = shard_set.policy.for_one_pass()
+    batches = read_batches(shard_set.shards, decoder, policy, batch_size=4096, drop_last=False, threads=1)
+    for batch, num_rows in batches:
+        columns = batch
+        if "feature_lists" in batch and name not in batch:
+            columns = {**batch["context"], **batch["feature_lists"]}
+        column = columns[name]
+        width = column.shape[1] if isinstance(column, np.ndarray) and column.ndim > 1 else 1
+        pieces.append(column.lengths if isinstance(column, Ragged) else np.full(num_rows, width, np.int64))
+    return np.concatenate(pieces) if pieces else np.empty(0, np.int64)
+
+
+class KeyIndex:
+    """Positions by the value of a feature. Holds the column and 16 bytes a row."""
+
+    def __init__(self, name: str, column: np.ndarray[Any, Any]) -> None:
+        self._name = name
+        self._column = column
+        hashes = np.fromiter(map(hash, column.tolist()), np.int64, len(column))
+        self._sorted = np.argsort(hashes, kind="stable")
+        self._hashes = hashes[self._sorted]
+
+    def find(self, key: object) -> int:
+        """The one position where the feature has this value; a str is looked up as UTF-8."""
+        wanted = key.encode() if isinstance(key, str) and self._column.dtype == object else key
+        first, last = (int(np.searchsorted(self._hashes, hash(wanted), side)) for side in ("left", "right"))
+        found = [int(row) for row in self._sorted[first:last] if self._column[row] == wanted]
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            raise KeyError(f"no record with {self._name} = {key!r} among {len(self._column)}")
+        shown = ", ".join(map(str, found[:3])) + (", …" if len(found) > 3 else "")
+        raise KeyError(f"{len(found)} records with {self._name} = {key!r}, expected one: {shown}")

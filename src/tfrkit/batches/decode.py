@@ -1,0 +1,383 @@
+"""The step that turns encoded values of a batch into arrays: images, masks, raw arrays, text."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit._types import Int64Array, OnError
+from tfrkit.batches.decode_specs import (
+    DecodeSpec,
+    RawOptions,
+    Request,
+    TextOptions,
+    describe_output,
+    read_request,
+)
+from tfrkit.codec.columns import BytesColumn, Column, Ragged
+from tfrkit.codec.decode import Batch
+from tfrkit.errors import CodecError, FeatureKindError, MissingFeatureError
+from tfrkit.features.schema import Schema, describe_missing, show_name
+from tfrkit.images.decode import NUM_CHANNELS, Scratch, decode_into, decode_with, measure_image
+from tfrkit.images.mask import MaskOptions, decode_mask_with
+from tfrkit.images.options import DecodeOptions
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+Locate = Callable[[int], tuple[str, int, int]]
+"""Row of the batch to (shard, record in it, byte in it)."""
+
+Dropped = list[tuple[int, CodecError]]
+"""Rows that were left out of a batch, by their number in it, each with why."""
+
+Failures = dict[int, CodecError]
+"""Value of a column to why it did not decode."""
+
+# What other programs call an encoded image: TFDS, slim and the object detection API.
+_SHORT_NAME_ENDS = ("/encoded",)
+
+
+class DecodeStage:
+    """Decodes some features of every batch. Immutable, picklable, safe to share between threads.
+
+    Example:
+        >>> stage = DecodeStage({"image": (224, 224), "name": "text"}).bind(schema)
+        >>> batch, dropped = stage(batch)
+        >>> batch["image"].shape
+        (64, 224, 224, 3)
+    """
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self._requests = {name: read_request(name, argument) for name, argument in arguments.items()}
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of what is decoded."""
+        return tuple(self._requests)
+
+    def bind(self, schema: Schema) -> DecodeStage:
+        """The same step for features of a schema.
+
+        A short name stands for the only feature that ends in it as other programs write it: "image" for
+        "image/encoded". A bare size on a feature that the schema calls a mask decodes a mask. A feature that is not
+        there, or holds no bytes, is told now.
+        """
+        bound: dict[str, Request] = {}
+        for given, request in self._requests.items():
+            name = _resolve_name(given, schema)
+            if name in bound:
+                raise ValueError(f"decode names feature {show_name(name)} twice")
+            specs = [specs[name] for specs in (schema.features, schema.feature_lists) if name in specs]
+            for spec in specs:
+                if spec.kind != "bytes" or spec.encoding != "list":
+                    held = spec.kind if spec.kind != "bytes" else f"a {spec.dtype or 'serialized'} array already"
+                    raise FeatureKindError(f"decode of feature {show_name(name)} expected bytes, got {held}")
+            is_mask = request.is_bare_size and specs[0].logical == "mask"
+            bound[name] = request.for_mask() if is_mask else request
+        stage = DecodeStage({})
+        stage._requests = bound
+        return stage
+
+    def outputs(self) -> dict[str, tuple[str | None, tuple[int | None, ...]]]:
+        """(dtype, shape) of one decoded value of each feature; None where it differs from record to record."""
+        return {name: describe_output(request.spec) for name, request in self._requests.items()}
+
+    def __call__(
+        self,
+        batch: Batch,
+        executor: Executor | None = None,
+        *,
+        on_error: OnError = "raise",
+        locate: Locate | None = None,
+    ) -> tuple[Batch, Dropped]:
+        """The batch with its features decoded, and the rows left out of it.
+
+        Images come as one array where a size is given or all of them have one size, else as a list of arrays; what
+        was ragged stays ragged. A value that does not decode raises `CodecError` with the place of its record, the
+        first of the batch if there are several; with `on_error="skip"` its row is left out of every column.
+
+        With an executor its threads share the values of the batch. Never give it the one this call runs on: it
+        would wait for itself.
+        """
+        failed: dict[int, CodecError] = {}
+        decoded = self._decode_columns(batch, executor, on_error, failed)
+        if not failed:
+            return decoded, []
+        dropped = [(row, _say_where(failed[row], row, locate)) for row in sorted(failed)]
+        if on_error == "raise":
+            raise dropped[0][1]
+        num_rows = _count_rows(decoded)
+        kept = np.delete(np.arange(num_rows), [row for row, _ in dropped])
+        return _take_rows_of_batch(decoded, kept), dropped
+
+    def _decode_columns(
+        self, batch: Batch, executor: Executor | None, on_error: OnError, failed: dict[int, CodecError]
+    ) -> Batch:
+        if _is_sequence(batch):
+            return {part: self._decode_columns(columns, executor, on_error, failed) for part, columns in batch.items()}
+        decoded = dict(batch)
+        for name, request in self._requests.items():
+            column = batch.get(name)
+            if column is None:
+                continue
+            values, rows = _find_values(name, column)
+            made, failures = decode_values(values, request.spec, executor, stop_early=on_error == "raise")
+            decoded[name] = _wrap_like(column, made)
+            for value in sorted(failures):
+                row = _find_row(value, rows, len(column))
+                if row is None or row in failed:
+                    continue
+                error = failures[value]
+                which = "" if rows is None else f", value {value - int(rows[row])} of its row"
+                failed[row] = CodecError(f"feature {show_name(name)} {error.what}{which}", hint=error.hint)
+        return decoded
+
+
+def decode_values(
+    values: BytesColumn, spec: DecodeSpec, executor: Executor | None = None, *, stop_early: bool = False
+) -> tuple[Any, Failures]:
+    """All values of a column decoded, and why some were not; what those left behind is undefined.
+
+    With `stop_early` nothing is begun after the first failure; of the failures told, the first is the first of all.
+    """
+    if isinstance(spec, RawOptions):
+        return _decode_raw(values, spec)
+    if isinstance(spec, TextOptions):
+        return _decode_text(values)
+    return _decode_pictures(values, spec, executor, stop_early)
+
+
+# ---- images and masks --------------------------------------------------------------------------------------------
+
+
+def _decode_pictures(
+    values: BytesColumn, spec: DecodeOptions | MaskOptions, executor: Executor | None, stop_early: bool
+) -> tuple[Any, Failures]:
+    data, offsets = values.data.data, values.offsets.tolist()
+    failures: Failures = {}
+    target: Any = None
+    if isinstance(spec, DecodeOptions) and spec.channels != "keep":
+        size = spec.size or _find_common_size(data, offsets, spec, failures)
+        if size is not None:
+            shape = (len(values), *size, NUM_CHANNELS[spec.channels])
+            target = _native.allocate_bytes(math.prod(shape)).reshape(shape)
+    arrays: list[Any] = [] if target is not None else [None] * len(values)
+
+    def decode(index: int, scratch: Scratch) -> None:
+        encoded = data[offsets[index] : offsets[index + 1]]
+        if target is not None:
+            assert isinstance(spec, DecodeOptions)
+            decode_into(encoded, spec, target[index], scratch)
+        elif isinstance(spec, DecodeOptions):
+            arrays[index] = decode_with(encoded, spec, scratch)
+        else:
+            arrays[index] = decode_mask_with(encoded, spec)
+
+    if not (stop_early and failures):
+        _run(decode, len(values), executor, failures, stop_early)
+    return target if target is not None else _stack(arrays, spec), failures
+
+
+def _find_common_size(
+    data: memoryview, offsets: Sequence[int], spec: DecodeOptions, failures: Failures
+) -> tuple[int, int] | None:
+    """The one size of all images by their headers; None if they differ or some do not tell."""
+    common: tuple[int, int] | None = None
+    for index, (start, stop) in enumerate(itertools.pairwise(offsets)):
+        try:
+            size = measure_image(data[start:stop], spec)
+        except CodecError as error:
+            failures[index] = error
+            continue
+        if size is None or common not in (None, size):
+            return None
+        common = size
+    return common
+
+
+def _stack(arrays: list[Any], spec: DecodeOptions | MaskOptions) -> Any:
+    """One array where all have one shape and dtype; those that failed (None) take any."""
+    kinds = {(array.shape, array.dtype) for array in arrays if array is not None}
+    if len(kinds) > 1:
+        return arrays
+    if kinds:
+        shape, dtype = kinds.pop()
+    else:
+        dtype_name, sizes = describe_output(spec)
+        shape, dtype = tuple(size or 0 for size in sizes), np.dtype(dtype_name or "uint8")
+    stacked = np.empty((len(arrays), *shape), dtype)
+    for index, array in enumerate(arrays):
+        if array is not None:
+            stacked[index] = array
+    return stacked
+
+
+def _run(
+    decode: Callable[[int, Scratch], None],
+    count: int,
+    executor: Executor | None,
+    failures: Failures,
+    stop_early: bool,
+) -> None:
+    """Call `decode` for every index that has not failed yet, on the threads of the executor or on this one."""
+    # Drawn from by all threads; each draw is one step of C code, so no two get the same. Indices are handed out in
+    # order, so when one has failed, all before it are done or under way.
+    waiting = iter([index for index in range(count) if index not in failures])
+
+    def work() -> None:
+        scratch = Scratch()
+        for index in waiting:
+            try:
+                decode(index, scratch)
+            except CodecError as error:
+                failures[index] = error
+            if stop_early and failures:
+                return
+
+    if executor is None or count <= 1:
+        work()
+        return
+    from concurrent.futures import wait
+
+    jobs = [executor.submit(work) for _ in range(min(count, os.cpu_count() or 1))]
+    wait(jobs)
+    for job in jobs:
+        job.result()
+
+
+# ---- raw arrays and text -----------------------------------------------------------------------------------------
+
+
+def _decode_raw(values: BytesColumn, spec: RawOptions) -> tuple[Any, Failures]:
+    dtype = np.dtype(spec.dtype)
+    known = dtype.itemsize * int(np.prod([size for size in spec.shape if size is not None], dtype=np.int64))
+    lengths = values.lengths
+    is_open = None in spec.shape
+    is_right = lengths % known == 0 if is_open else lengths == known
+    failures = {
+        int(index): CodecError(
+            f"expected {'a multiple of ' if is_open else ''}{known} bytes (shape {spec.shape}, {spec.dtype}), "
+            f"got {int(lengths[index])}"
+        )
+        for index in np.flatnonzero(~is_right)
+    }
+    if failures or len(np.unique(lengths)) > 1:
+        shape = tuple(-1 if size is None else size for size in spec.shape)
+        arrays = [None if i in failures else np.frombuffer(v, dtype).reshape(shape) for i, v in enumerate(values)]
+        found = {array.shape for array in arrays if array is not None}
+        if len(found) > 1:
+            return arrays, failures
+        one = found.pop() if found else tuple(size or 0 for size in spec.shape)
+        stacked = np.zeros((len(arrays), *one), dtype)
+        for index, array in enumerate(arrays):
+            if array is not None:
+                stacked[index] = array
+        return stacked, failures
+    num_open = int(lengths[0]) // known if len(lengths) else 0
+    shape = (len(values), *(num_open if size is None else size for size in spec.shape))
+    data = values.data[int(values.offsets[0]) : int(values.offsets[-1])] if len(values) else values.data[:0]
+    # A copy only where the numbers do not lie at addresses that NumPy and its friends can use.
+    array = np.frombuffer(data, dtype)
+    return (array if array.flags.aligned else array.copy()).reshape(shape), failures
+
+
+def _decode_text(values: BytesColumn) -> tuple[Any, Failures]:
+    texts = np.empty(len(values), object)
+    failures: Failures = {}
+    for index, value in enumerate(values):
+        try:
+            texts[index] = value.decode("utf-8")
+        except UnicodeDecodeError as error:
+            failures[index] = CodecError(
+                f"expected UTF-8 text, got byte 0x{value[error.start]:02x} at {error.start} of {len(value)}"
+            )
+    return texts, failures
+
+
+# ---- columns and rows --------------------------------------------------------------------------------------------
+
+
+def _resolve_name(name: str, schema: Schema) -> str:
+    if name in schema:
+        return name
+    matches = [name + end for end in _SHORT_NAME_ENDS if name + end in schema]
+    if len(matches) == 1:
+        return matches[0]
+    raise MissingFeatureError(describe_missing(name, schema.names))
+
+
+def _find_values(name: str, column: Column) -> tuple[BytesColumn, Int64Array | None]:
+    """The values of a column as one flat column, and where each row of the batch starts in it."""
+    rows: Int64Array | None = None
+    while isinstance(column, Ragged):
+        splits = column.row_splits
+        rows = splits if rows is None else splits[rows]
+        column = column.values
+    if not isinstance(column, BytesColumn):
+        raise FeatureKindError(
+            f"decode of feature {show_name(name)} expected bytes, got {getattr(column, 'dtype', type(column).__name__)}"
+        )
+    return column, rows
+
+
+def _find_row(value: int, rows: Int64Array | None, num_rows: int) -> int | None:
+    """The row of the batch that a value belongs to; None if it is of no row, as in a part of a ragged column."""
+    row = value if rows is None else int(np.searchsorted(rows, value, side="right")) - 1
+    return row if 0 <= row < num_rows else None
+
+
+def _wrap_like(column: Column, values: Any) -> Column:
+    if isinstance(column, Ragged):
+        return Ragged(_wrap_like(column.values, values), column.row_splits, column.presence)
+    return values
+
+
+def _say_where(error: CodecError, row: int, locate: Locate | None) -> CodecError:
+    if locate is None:
+        return CodecError(f"{error.what} - in row {row} of the batch", hint=error.hint)
+    shard, record, offset = locate(row)
+    return CodecError(error.what, shard=shard, record=record, offset=offset, hint=error.hint)
+
+
+def _is_sequence(batch: Batch) -> bool:
+    return set(batch) == {"context", "feature_lists"} and all(isinstance(part, dict) for part in batch.values())
+
+
+def _count_rows(batch: Batch) -> int:
+    for column in batch.values():
+        num_rows = _count_rows(column) if isinstance(column, dict) else len(column)
+        if num_rows:
+            return num_rows
+    return 0
+
+
+def _take_rows_of_batch(batch: Batch, rows: Int64Array) -> Batch:
+    return {
+        name: _take_rows_of_batch(column, rows) if isinstance(column, dict) else take_rows(column, rows)
+        for name, column in batch.items()
+    }
+
+
+def take_rows(column: Column, rows: Int64Array) -> Column:
+    """Some rows of a column, copied."""
+    if isinstance(column, np.ndarray):
+        return column[rows]
+    if isinstance(column, BytesColumn):
+        presence = None if column.presence is None else column.presence[rows]
+        taken = BytesColumn.from_values([column[int(row)] for row in rows])
+        return BytesColumn(taken.data, taken.offsets, presence)
+    if isinstance(column, Ragged):
+        lengths = column.lengths[rows]
+        splits = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(lengths, out=splits[1:])
+        starts = np.repeat(column.row_splits[:-1][rows] - splits[:-1], lengths)
+        presence = None if column.presence is None else column.presence[rows]
+        return Ragged(take_rows(column.values, starts + np.arange(splits[-1])), splits, presence)
+    return [column[int(row)] for row in rows]

@@ -1,0 +1,121 @@
+"""What a user asks `decode` to do with a feature, and what that gives."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from tfrkit.features.schema import show_name
+from tfrkit.images.decode import NUM_CHANNELS
+from tfrkit.images.mask import MaskOptions
+from tfrkit.images.options import DecodeOptions
+
+
+@dataclass(frozen=True)
+class RawOptions:
+    """Bare bytes of an array: its dtype, and its shape with at most one None for a size that varies."""
+
+    dtype: str
+    shape: tuple[int | None, ...] = ()
+
+    def __post_init__(self) -> None:
+        try:
+            dtype = np.dtype(self.dtype)
+        except TypeError:
+            raise ValueError(f"dtype expected the name of a NumPy dtype, got {self.dtype!r:.64}") from None
+        if dtype.kind not in "biufc":
+            raise ValueError(f"dtype expected numbers, got {self.dtype!r:.64}")
+        object.__setattr__(self, "dtype", dtype.str if dtype.byteorder == ">" else dtype.name)
+        if not isinstance(self.shape, (tuple, list)):
+            raise TypeError(f"shape expected a tuple of sizes, got {self.shape!r:.64}")
+        shape = tuple(None if size is None else operator.index(size) for size in self.shape)
+        if any(size is not None and size < 0 for size in shape) or shape.count(None) > 1:
+            raise ValueError(f"shape expected sizes of 0 or more with at most one None, got {shape!r:.64}")
+        if None in shape and 0 in shape:
+            raise ValueError(f"shape expected no size of 0 beside None, got {shape!r:.64}")
+        object.__setattr__(self, "shape", shape)
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """UTF-8 text as str."""
+
+
+DecodeSpec = DecodeOptions | MaskOptions | RawOptions | TextOptions
+
+_KINDS: dict[str, type[DecodeSpec]] = {
+    "image": DecodeOptions,
+    "mask": MaskOptions,
+    "raw": RawOptions,
+    "text": TextOptions,
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """One feature of `decode`: how it is decoded, and whether the user said which kind it is or only gave a size."""
+
+    spec: DecodeSpec
+    is_bare_size: bool = False
+
+    def for_mask(self) -> Request:
+        """The same size for a feature that turns out to be a mask."""
+        return Request(MaskOptions(size=getattr(self.spec, "size", None)))
+
+
+def read_request(name: str, argument: Any) -> Request:
+    """What one argument of `decode` asks for.
+
+    Example:
+        >>> read_request("image", (224, 224)).spec.size
+        (224, 224)
+        >>> read_request("pixels", {"dtype": "uint8", "shape": (28, 28)}).spec
+        RawOptions(dtype='uint8', shape=(28, 28))
+    """
+    try:
+        if isinstance(argument, (DecodeOptions, MaskOptions, RawOptions, TextOptions)):
+            return Request(argument)
+        if isinstance(argument, str) and argument in _KINDS:
+            return Request(_read_options({"type": argument}))
+        if isinstance(argument, (tuple, list)):
+            return Request(DecodeOptions(size=tuple(argument)), is_bare_size=True)
+        if isinstance(argument, Mapping):
+            return Request(_read_options(argument))
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"decode of feature {show_name(name)}: {error}") from None
+    raise TypeError(
+        f"decode of feature {show_name(name)} expected (height, width), 'image', 'mask', 'text' or a dict of options, "
+        f"got {argument!r:.64}"
+    )
+
+
+def _read_options(argument: Mapping[str, Any]) -> DecodeSpec:
+    options = dict(argument)
+    kind = options.pop("type", "raw" if "dtype" in options else "image")
+    if kind not in _KINDS:
+        raise ValueError(f"type expected {', '.join(map(repr, _KINDS))}, got {kind!r:.64}")
+    known = [field.name for field in fields(_KINDS[kind])]
+    for key in options:
+        if key not in known:
+            raise TypeError(f"unknown option {key!r:.64}, {kind} has {', '.join(known) or 'none'}")
+    if kind == "raw" and "dtype" not in options:
+        raise TypeError("raw bytes expected a dtype")
+    return _KINDS[kind](**options)
+
+
+def describe_output(spec: DecodeSpec) -> tuple[str | None, tuple[int | None, ...]]:
+    """(dtype, shape of one value), None where it differs from record to record."""
+    if isinstance(spec, TextOptions):
+        return "str", ()
+    if isinstance(spec, RawOptions):
+        return spec.dtype, spec.shape
+    height, width = spec.size or (None, None)
+    if isinstance(spec, MaskOptions):
+        return None, (height, width)  # uint8, or uint16 of a 16-bit file
+    if spec.channels == "keep":
+        return None, (height, width, None)
+    return "uint8", (height, width, NUM_CHANNELS[spec.channels])

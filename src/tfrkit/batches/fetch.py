@@ -1,0 +1,195 @@
+"""Records by number into one batch, from any number of shards."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit._types import Row, UInt64Array
+from tfrkit.batches.access import Records, ShardAccess
+from tfrkit.codec.decode import Batch, Decoder
+from tfrkit.container.faults import fault_to_error
+from tfrkit.container.records import Finding, Policy
+from tfrkit.errors import CodecError, ContainerError, SchemaError, TfrkitError
+
+# A batch may lie in more shards than may be open at a time; then records are read one by one.
+_MAX_TABLES = 1024
+
+
+class Fetched:
+    """A batch, and which records its rows are."""
+
+    __slots__ = ("batch", "numbers")
+
+    def __init__(self, batch: Batch, numbers: UInt64Array) -> None:
+        self.batch = batch
+        self.numbers = numbers
+
+
+class Fetcher:
+    """Decodes records picked by number. Safe to share between threads."""
+
+    def __init__(self, records: Records, decoder: Decoder, policy: Policy) -> None:
+        self._records = records
+        self.decoder = decoder
+        self.policy = policy
+        self._idle: queue.SimpleQueue[_native.ColumnBuilder] = queue.SimpleQueue()
+        self._windows: OrderedDict[Hashable, dict[tuple[int, int], bytes]] = OrderedDict()
+        self._window_lock = threading.Lock()
+        self._has_unheld: bool | None = None  # not looked at yet
+
+    def fetch(self, numbers: UInt64Array) -> Fetched:
+        """One batch of these records, in this order. Damaged ones are raised, or left out and noted."""
+        builder = self._take_builder()
+        try:
+            shards, ordinals = self._records.locate_many(numbers)
+            kept = self._append(builder, shards, ordinals)
+            return Fetched(self.decoder.take_batch(builder), numbers if kept is None else numbers[kept])
+        except BaseException:
+            builder.finish()
+            raise
+        finally:
+            self._idle.put(builder)
+
+    def hold_window(self, key: Hashable, find_numbers: Callable[[], UInt64Array]) -> None:
+        """Read all records of a window at once, where they lie in compressed shards too large to hold.
+
+        Batches of a shuffled window pick from the same blocks again and again; without this each of them would
+        inflate all the blocks. Two windows are kept: a batch may lie in both.
+        """
+        with self._window_lock:
+            if self._has_unheld is None:
+                self._has_unheld = self._records.has_unheld
+            if not self._has_unheld or key in self._windows:
+                return
+            shards, ordinals = self._records.locate_many(find_numbers())
+            payloads = self._read_sorted(shards, ordinals)
+            places = zip(shards.tolist(), ordinals.tolist(), strict=True)
+            held = {place: read for place, read in zip(places, payloads, strict=True) if isinstance(read, bytes)}
+            self._windows[key] = held
+            if len(self._windows) > 2:
+                self._windows.popitem(last=False)
+
+    def rows_of(self, fetched: Fetched) -> list[Row]:
+        """The rows of a batch as dicts, also after steps that changed its columns."""
+        return self.decoder.rows(fetched.batch, len(fetched.numbers))
+
+    def where(self, number: int) -> tuple[str, int, int]:
+        """(shard, record in it, byte in it) of a record, for messages."""
+        if self._records.is_pipe:  # which cannot be looked into again
+            return "-", number, 0
+        shards, ordinals = self._records.locate_many(np.array([number], np.uint64))
+        access = self._records.open_shard(int(shards[0]))
+        return access.name, int(ordinals[0]), access.offset_of(int(ordinals[0]))
+
+    def note(self, number: int, error: TfrkitError) -> None:
+        """Treat a record that turned out to be unusable as damage: raise, or note it."""
+        shard, record, offset = self.where(number)
+        self.policy.take(Finding(shard, record, offset, error.what), error)
+
+    def _take_builder(self) -> _native.ColumnBuilder:
+        try:
+            return self._idle.get_nowait()
+        except queue.Empty:
+            return self.decoder.new_builder()
+
+    def _append(
+        self, builder: _native.ColumnBuilder, shards: UInt64Array, ordinals: UInt64Array
+    ) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
+        """Decode into the builder; which rows came through, None for all."""
+        distinct, places = np.unique(shards, return_inverse=True)
+        if len(distinct) <= _MAX_TABLES:
+            opened = [self._records.hold_shard(int(shard)) for shard in distinct]
+            tables = [access.table for access in opened]
+            mapped = [table for table in tables if table is not None]
+            if len(mapped) == len(tables):
+                picks = places.astype(np.uint32)
+                return self._run(
+                    len(ordinals),
+                    lambda row: self._append_mapped(builder, opened, mapped, picks, ordinals, row),
+                )
+        payloads = self._read_sorted(shards, ordinals)
+        return self._run(len(ordinals), lambda row: self._append_payload(builder, shards, ordinals, payloads, row))
+
+    def _run(
+        self, num_rows: int, append_from: Callable[[int], tuple[int, TfrkitError | None]]
+    ) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
+        row = 0
+        lost: list[int] = []
+        while row < num_rows:
+            appended, error = append_from(row)
+            row += appended
+            if error is None:
+                continue
+            self.policy.take(Finding(error.shard or "?", error.record or 0, error.offset or 0, error.what), error)
+            lost.append(row)
+            row += 1
+        if not lost:
+            return None
+        kept = np.ones(num_rows, np.bool_)
+        kept[lost] = False
+        return kept
+
+    def _append_mapped(
+        self,
+        builder: _native.ColumnBuilder,
+        opened: list[ShardAccess],
+        tables: list[_native.FrameTable],
+        picks: np.ndarray[tuple[int], np.dtype[np.uint32]],
+        ordinals: UInt64Array,
+        row: int,
+    ) -> tuple[int, TfrkitError | None]:
+        appended, fault = builder.append_picks(tables, picks[row:], ordinals[row:], self.policy.verify)
+        if fault is None:
+            return appended, None
+        access, ordinal = opened[int(picks[row + appended])], int(ordinals[row + appended])
+        return appended, self._explain(fault, access, ordinal)
+
+    def _read_sorted(self, shards: UInt64Array, ordinals: UInt64Array) -> list[bytes | TfrkitError]:
+        """Payloads in the order asked for, read in the order they lie in: inflating goes forward only."""
+        payloads: list[bytes | TfrkitError] = [b""] * len(ordinals)
+        windows = list(self._windows.values())
+        for row in np.lexsort((ordinals, shards)).tolist():
+            place = (int(shards[row]), int(ordinals[row]))
+            held = next((window[place] for window in windows if place in window), None)
+            if held is not None:
+                payloads[row] = held
+                continue
+            access = self._records.open_shard(int(shards[row]))
+            try:
+                payloads[row] = access.read(int(ordinals[row]))
+            except ContainerError as error:
+                payloads[row] = error
+        return payloads
+
+    def _append_payload(
+        self,
+        builder: _native.ColumnBuilder,
+        shards: UInt64Array,
+        ordinals: UInt64Array,
+        payloads: list[bytes | TfrkitError],
+        row: int,
+    ) -> tuple[int, TfrkitError | None]:
+        payload = payloads[row]
+        if isinstance(payload, TfrkitError):
+            return 0, payload
+        fault = builder.append_record(payload)
+        if fault is None:
+            return 1, None
+        return 0, self._explain(fault, self._records.open_shard(int(shards[row])), int(ordinals[row]))
+
+    def _explain(self, fault: _native.Fault, access: ShardAccess, ordinal: int) -> TfrkitError:
+        error = fault_to_error(
+            fault,
+            shard=access.name,
+            record=ordinal,
+            offset=access.offset_of(ordinal),
+            columns=self.decoder.column_names,
+        )
+        assert isinstance(error, (ContainerError, CodecError, SchemaError))
+        return error

@@ -1,0 +1,295 @@
+"""The loop over a dataset: epochs of batches, on threads, that can stop and go on anywhere."""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tfrkit.batches.ahead import choose_threads, run_ahead
+from tfrkit.batches.collate import Pad, pad_batch, size_batch
+from tfrkit.batches.fetch import Fetched, Fetcher
+from tfrkit.batches.shard_set import ShardSet
+from tfrkit.batches.state import Position, fingerprint_order, load_state, save_state
+from tfrkit.batches.stream import read_batches
+from tfrkit.codec.decode import Batch
+from tfrkit.features.schema import Schema
+from tfrkit.orders.order import Order, Whole, WindowShuffled
+from tfrkit.orders.plan import Even, Plan
+
+Stage = Callable[[Fetched, Fetcher], Fetched]
+"""A step between decoding records and handing a batch out."""
+
+# How much a thread takes on at a time, so that handing over does not cost more than the work.
+_JOB_NBYTES = 1 << 20
+_MAX_JOB_BATCHES = 16
+DEFAULT_AHEAD_NBYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Batching:
+    """How rows are put into batches."""
+
+    size: int
+    drop_last: bool = False
+    pad: Pad | float | None = None
+    threads: int | None = None
+    ahead_nbytes: int = DEFAULT_AHEAD_NBYTES
+    rank: int = 0
+    world_size: int = 1
+    even: Even = "pad"
+
+    def __post_init__(self) -> None:
+        if operator.index(self.size) < 1:
+            raise ValueError(f"size expected at least 1, got {self.size}")
+        if self.threads is not None and operator.index(self.threads) < 1:
+            raise ValueError(f"threads expected at least 1, got {self.threads}")
+
+
+class BatchLoop:
+    """Batches of a dataset in an order. Each pass over it is the next epoch.
+
+    Everything but the count of epochs is fixed. It can be sent to another process.
+    """
+
+    def __init__(
+        self,
+        shard_set: ShardSet,
+        batching: Batching,
+        *,
+        features: Sequence[str] | None = None,
+        order: Order | None = None,
+        stages: Sequence[Stage] = (),
+        epoch: int = 0,
+    ) -> None:
+        self._shard_set = shard_set
+        self._batching = batching
+        self._features = features
+        self._order = order  # None: file order, which can be read without knowing how many records there are
+        self._stages = tuple(stages)
+        self._fetcher: Fetcher | None = None
+        self._order_name: str | None = None
+        self.epoch = epoch
+        _ = self.fetcher  # a schema that does not fit is told now, not at the first batch
+
+    @property
+    def schema(self) -> Schema:
+        """What the batches are decoded with, before any step that changes them."""
+        whole = self._shard_set.schema
+        return whole if self._features is None else whole.select(self._features)
+
+    @property
+    def batching(self) -> Batching:
+        return self._batching
+
+    @property
+    def fetcher(self) -> Fetcher:
+        if self._fetcher is None:
+            decoder = self._shard_set.new_decoder(self._features)
+            self._fetcher = Fetcher(self._shard_set.records, decoder, self._shard_set.policy)
+        return self._fetcher
+
+    @property
+    def order(self) -> Order:
+        return Whole(len(self._shard_set.records)) if self._order is None else self._order
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of an epoch."""
+        return self.order.size
+
+    @property
+    def may_skip(self) -> bool:
+        """May batches have fewer rows than planned, because damaged records are left out?"""
+        return self._shard_set.policy.on_error == "skip"
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return self.plan().num_batches
+
+    def __iter__(self) -> BatchIterator:
+        return BatchIterator(self)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The epoch the next pass reads."""
+        if operator.index(epoch) < 0:
+            raise ValueError(f"epoch expected from 0 up, got {epoch}")
+        self.epoch = epoch
+
+    def share(self, *, rank: int, world_size: int, even: Even = "pad") -> BatchLoop:
+        """The part of every batch that one of several processes trains on."""
+        return self.rebuild(replace(self._batching, rank=rank, world_size=world_size, even=even))
+
+    def rebuild(self, batching: Batching | None = None, stages: Sequence[Stage] = ()) -> BatchLoop:
+        """The same loop batched in another way, or with more steps at its end."""
+        return type(self)(
+            self._shard_set,
+            batching or self._batching,
+            features=self._features,
+            order=self._order,
+            stages=(*self._stages, *stages),
+            epoch=self.epoch,
+        )
+
+    def by_number(self) -> BatchLoop:
+        """The same loop with every batch made by its number, so that all processes make the same ones.
+
+        A loop in file order that skips damage otherwise fills batches up with the rows behind it.
+        """
+        if self._order is not None or not self.may_skip or self._shard_set.is_pipe:
+            return self
+        loop = copy.copy(self)
+        loop._order = self.order
+        return loop
+
+    def plan(self, row: int = 0) -> Plan:
+        """Which rows make which batch, from `row` of an epoch on."""
+        how = self._batching
+        return Plan(self.num_rows, how.size, how.drop_last, how.rank, how.world_size, how.even, row)
+
+    def make_batch(self, number: int, *, epoch: int = 0, row: int = 0) -> Batch:
+        """Batch `number` of an epoch, at once and in any order."""
+        return self._make(self.plan(row), self.order, epoch, number)
+
+    def run(
+        self, *, epoch: int, row: int = 0, worker: int = 0, num_workers: int = 1, threads: int | None = None
+    ) -> Iterator[tuple[Batch, int]]:
+        """Yield every `num_workers`-th batch from `row` on, each with the row of the epoch that it ends at."""
+        how = self._batching
+        threads = choose_threads(threads or how.threads)
+        is_alone = num_workers == 1 and how.world_size == 1
+        if self._order is None and is_alone and (row == 0 or self._shard_set.policy.on_error == "skip"):
+            yield from self._stream(row, threads)
+            return
+        plan, order = self.plan(row), self.order
+        numbers = range(worker, plan.num_batches, num_workers)
+        if threads == 1 or len(numbers) <= 1:
+            for number in numbers:
+                yield self._make(plan, order, epoch, number), plan.stop_of(number)
+            return
+        group = self._group_size(len(numbers) // threads)
+
+        def make_group(start: int) -> list[tuple[Batch, int]]:
+            chosen = numbers[start : start + group]
+            return [(self._make(plan, order, epoch, number), plan.stop_of(number)) for number in chosen]
+
+        jobs = (partial(make_group, start) for start in range(0, len(numbers), group))
+        for results in run_ahead(jobs, threads=threads, max_nbytes=how.ahead_nbytes, size_of=_size_results):
+            yield from results
+
+    def save(self, position: Position) -> dict[str, Any]:
+        """A state for `load`."""
+        return save_state(position, self._shard_set.fingerprint, self._name_order())
+
+    def load(self, state: Mapping[str, Any]) -> Position:
+        """The place a state names. A state of another dataset or order is refused."""
+        return load_state(state, self._shard_set.fingerprint, self._name_order(), self.num_rows)
+
+    def _name_order(self) -> str:
+        # Some loaders save at every step, and an order that lists its rows takes long to look through.
+        if self._order_name is None:
+            self._order_name = fingerprint_order(self.order)
+        return self._order_name
+
+    def _group_size(self, most: int) -> int:
+        nbytes = self._shard_set.mean_nbytes * self._batching.size
+        return max(1, min(_MAX_JOB_BATCHES, most, _JOB_NBYTES // max(1, nbytes)))
+
+    def _make(self, plan: Plan, order: Order, epoch: int, number: int) -> Batch:
+        rows = plan.rows(number)
+        if isinstance(order, WindowShuffled):
+            for window in np.unique(rows // np.uint64(order.window)).tolist():
+                self.fetcher.hold_window((epoch, window), partial(order.numbers_of, window, epoch))
+        return self._finish(self.fetcher.fetch(order.at(rows, epoch)))
+
+    def _finish(self, fetched: Fetched) -> Batch:
+        for stage in self._stages:
+            fetched = stage(fetched, self.fetcher)
+        pad = self._batching.pad
+        return fetched.batch if pad is None else pad_batch(fetched.batch, pad)
+
+    def _stream(self, skip: int, threads: int) -> Iterator[tuple[Batch, int]]:
+        """Read in file order without an index: the first batch comes at once."""
+        how = self._batching
+        has_work = bool(self._stages) or how.pad is not None
+        batches = read_batches(
+            self._shard_set.shards,
+            self.fetcher.decoder,
+            self._shard_set.policy.for_one_pass(),
+            batch_size=how.size,
+            drop_last=how.drop_last,
+            # Without steps of their own, threads share the decoding; reading ahead gains nothing on a mapped file.
+            threads=1 if has_work or how.threads is None else how.threads,
+        )
+        if not has_work:
+            stop = 0
+            for batch, num_rows in batches:
+                stop += num_rows
+                if stop > skip:
+                    yield batch, stop
+            return
+
+        def finish(batch: Batch, stop: int, num_rows: int) -> tuple[Batch, int]:
+            return self._finish(Fetched(batch, np.arange(stop - num_rows, stop, dtype=np.uint64))), stop
+
+        def jobs() -> Iterator[Callable[[], tuple[Batch, int]]]:
+            stop = 0
+            for batch, num_rows in batches:
+                stop += num_rows
+                if stop > skip:
+                    yield partial(finish, batch, stop, num_rows)
+
+        if threads == 1:
+            for job in jobs():
+                yield job()
+        else:
+            yield from run_ahead(
+                jobs(), threads=threads, max_nbytes=how.ahead_nbytes, size_of=lambda result: size_batch(result[0])
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        _ = self._shard_set.schema  # found once here, not by every process again
+        return {**self.__dict__, "_fetcher": None}
+
+
+def _size_results(results: list[tuple[Batch, int]]) -> int:
+    return sum(size_batch(batch) for batch, _ in results)
+
+
+class BatchIterator(Iterator[Batch]):
+    """One pass over a `BatchLoop`, which knows where it stands."""
+
+    def __init__(self, loop: BatchLoop) -> None:
+        self._loop = loop
+        self._position = Position(loop.epoch, 0)
+        loop.epoch += 1
+        self._batches: Iterator[tuple[Batch, int]] | None = None
+
+    def __next__(self) -> Batch:
+        if self._batches is None:
+            self._batches = self._loop.run(epoch=self._position.epoch, row=self._position.row)
+        batch, row = next(self._batches)
+        self._position = replace(self._position, row=row)
+        return batch
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where this pass stands: a JSON value under 1 KB that `load_state_dict` takes, also elsewhere."""
+        return self._loop.save(self._position)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from where a state was saved."""
+        position = self._loop.load(state)
+        self.close()
+        self._position = position
+        self._loop.epoch = position.epoch + 1
+
+    def close(self) -> None:
+        """Stop what runs ahead."""
+        batches, self._batches = self._batches, None
+        if batches is not None:
+            batches.close()  # type: ignore[attr-defined]

@@ -1,0 +1,53 @@
+"""Splits that a dataset's files name: which records each holds, and slices of them in TFDS's syntax."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from itertools import accumulate
+
+from tfrkit.batches.shard_set import ShardSet
+from tfrkit.batches.survey import read_json
+from tfrkit.errors import QueryError
+from tfrkit.orders.order import Joined, Order, Slice, Whole
+from tfrkit.orders.slice_syntax import resolve_slices
+from tfrkit.orders.split_names import find_splits, read_split_lengths
+
+
+def find_split_orders(shard_set: ShardSet) -> dict[str, Order]:
+    """The records of each split, by name; empty where the files name none."""
+    return {name: _join_shards(shard_set, shards) for name, shards in _find_shards(shard_set).items()}
+
+
+def slice_splits(shard_set: ShardSet, text: str) -> Order:
+    """The records that a text such as ``train[:75%]+test`` asks for."""
+    shards = _find_shards(shard_set)
+    if not shards:
+        raise QueryError(
+            f"the files name no splits, got {text!r}",
+            shard=shard_set.files[0],
+            hint='cut the dataset instead: ds.split({"train": 0.8, "test": 0.2})',
+        )
+    counts = shard_set.records.count_by_shard()
+    shard_sizes = {name: [counts[shard] for shard in chosen] for name, chosen in shards.items()}
+    sizes = {name: sum(counted) for name, counted in shard_sizes.items()}
+    orders = find_split_orders(shard_set)
+    slices = resolve_slices(text, sizes, shard_sizes=shard_sizes)
+    parts: list[Order] = [Slice(orders[part.split], part.start, part.stop) for part in slices]
+    return parts[0] if len(parts) == 1 else Joined(parts)
+
+
+def _find_shards(shard_set: ShardSet) -> dict[str, list[int]]:
+    known: dict[str, None] = {}
+    for folder in dict.fromkeys(os.path.dirname(name) for name in shard_set.files):
+        info = read_json(os.path.join(folder, "dataset_info.json"))
+        if isinstance(info, dict):
+            known.update(dict.fromkeys(read_split_lengths(info)))
+    return find_splits(shard_set.files, list(known))
+
+
+def _join_shards(shard_set: ShardSet, shards: Sequence[int]) -> Order:
+    starts = [0, *accumulate(shard_set.records.count_by_shard())]
+    whole = Whole(starts[-1])
+    parts: list[Order] = [Slice(whole, starts[shard], starts[shard + 1]) for shard in shards]
+    return parts[0] if len(parts) == 1 else Joined(parts)

@@ -1,0 +1,141 @@
+"""The shards of a dataset, opened once and shared by everything derived from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tfrkit._types import OnError, Verify
+from tfrkit.batches.access import Records
+from tfrkit.batches.state import fingerprint_dataset
+from tfrkit.batches.stream import read_batches
+from tfrkit.batches.survey import find_schema, sample_schema
+from tfrkit.codec.columns import BytesColumn
+from tfrkit.codec.decode import Decoder
+from tfrkit.container.records import Policy
+from tfrkit.container.shards import Shard
+from tfrkit.errors import SchemaError, ShapeError
+from tfrkit.features.schema import Schema, find_mismatches
+
+_COLUMN_BATCH = 4096
+
+
+class ShardSet:
+    """Shards, how they are read, and what was found out about them. Safe to share between threads."""
+
+    def __init__(self, shards: Sequence[Shard], policy: Policy, schema: Schema | None = None) -> None:
+        self.shards = list(shards)
+        self.policy = policy
+        self.records = Records(self.shards, policy)
+        self._schema = schema
+        self._is_schema_given = schema is not None
+        self._is_schema_checked = False
+        self._fingerprint: str | None = None
+
+    @property
+    def files(self) -> list[str]:
+        return [shard.name for shard in self.shards]
+
+    @property
+    def is_pipe(self) -> bool:
+        """Can it be read only once, from front to back?"""
+        return any(shard.nbytes is None for shard in self.shards)
+
+    @property
+    def mean_nbytes(self) -> int:
+        """Bytes a record takes in its file, about."""
+        return sum(shard.nbytes or 0 for shard in self.shards) // max(1, len(self.records))
+
+    @property
+    def schema(self) -> Schema:
+        """What each record holds: as given, or found from many records, and kept."""
+        if self._schema is None:
+            self._schema = find_schema(self.shards, self.policy)
+        return self._schema
+
+    @property
+    def fingerprint(self) -> str:
+        if self._fingerprint is None:
+            self._fingerprint = fingerprint_dataset(self.shards)
+        return self._fingerprint
+
+    def new_decoder(self, features: Sequence[str] | None) -> Decoder:
+        """A decoder of these features, None for all, after a look at whether the schema fits the records."""
+        schema = self.schema if features is None else self.schema.select(features)
+        if self._is_schema_given and not self._is_schema_checked:
+            self._check_schema(schema)
+            self._is_schema_checked = True
+        return Decoder(schema)
+
+    def read_column(self, name: str) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
+        """One value a record of a feature, in file order: int64, float32, or objects for bytes."""
+        decoder = self.new_decoder([name])
+        pieces = []
+        batches = read_batches(
+            self.shards,
+            decoder,
+            self.policy.for_one_pass(),
+            batch_size=_COLUMN_BATCH,
+            drop_last=False,
+            threads=1,
+        )
+        for batch, _ in batches:
+            column = batch.get("context", batch)[name]
+            if isinstance(column, BytesColumn):
+                column = np.asarray(column)
+            if not isinstance(column, np.ndarray) or column.ndim != 1:
+                raise ShapeError(
+                    f"feature {name!r} expected one value in every record, got "
+                    f"{self.schema[name].kind} values of shape {self.schema[name].shape}",
+                    shard=self.files[0],
+                    hint=f"see where it is missing: tfr info {self.files[0]}",
+                )
+            pieces.append(column)
+        column = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
+        num_records = len(self.records)
+        if len(column) != num_records:
+            raise SchemaError(
+                f"feature {name!r} was read from {len(column)} of {num_records} records, some are damaged"
+            )
+        return column
+
+    def require_like(self, schema: Schema, name: str) -> None:
+        """Raise if records of `schema`, those of file `name`, cannot stand in one batch with the others."""
+        mismatches = find_mismatches(self.schema, schema)
+        if mismatches:
+            raise SchemaError("; ".join(mismatches), shard=name, hint="select the features that all of them have")
+
+    def close(self) -> None:
+        """Let go of open files and maps. They are opened again when something is read."""
+        for shard in self.shards:
+            shard.close()
+
+    def _check_schema(self, schema: Schema) -> None:
+        """Hold a schema that somebody gave against the records, before the first of them fails to decode."""
+        if self.is_pipe or not len(schema):
+            return
+        found = sample_schema(self.shards, self.policy)
+        mismatches = find_mismatches(schema, found) if len(found) else []
+        if mismatches:
+            first = self.files[0]
+            raise SchemaError("; ".join(mismatches), shard=first, hint=f"see what is there: tfr info {first}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Another process opens the same files again; what was skipped here stays here."""
+        policy = self.policy
+        options = (policy.verify, policy.on_error, policy.max_errors)
+        return _reopen, (self.files, self._schema, self._is_schema_given and not self._is_schema_checked, *options)
+
+
+def _reopen(
+    files: list[str],
+    schema: Schema | None,
+    is_to_be_checked: bool,
+    verify: Verify,
+    on_error: OnError,
+    max_errors: int | None,
+) -> ShardSet:
+    opened = ShardSet([Shard.open(path) for path in files], Policy(verify, on_error, max_errors), schema)
+    opened._is_schema_checked = not is_to_be_checked
+    return opened

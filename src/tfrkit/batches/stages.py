@@ -1,0 +1,124 @@
+"""Steps a user puts between reading and training: functions on rows, on batches, in threads or processes."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tfrkit._types import Row
+from tfrkit.batches.collate import stack_rows
+from tfrkit.batches.fetch import Fetched, Fetcher
+from tfrkit.codec.decode import Batch
+from tfrkit.errors import TfrkitError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from tfrkit.batches.decode import DecodeStage
+
+RowFunction = Callable[[Row], Row]
+BatchFunction = Callable[[Batch], Batch]
+
+
+class Processes:
+    """Processes that run one function. Started at first use, ended with this object."""
+
+    def __init__(self, function: Callable[..., Any], count: int) -> None:
+        if count < 1:
+            raise ValueError(f"processes expected at least 1, got {count}")
+        from multiprocessing.reduction import ForkingPickler
+
+        try:
+            ForkingPickler.dumps(function)
+        except Exception:  # noqa: BLE001  (whatever a function's own way to be sent raises, it cannot be sent)
+            raise TypeError(
+                f"processes need a function of a module, got {getattr(function, '__qualname__', function)!r}\n"
+                "  define it with def at the top of a file, or leave processes out to run it on threads"
+            ) from None
+        self.function = function
+        self.count = count
+        self._lock = threading.Lock()
+        self._pool: Executor | None = None
+
+    def run(self, items: Sequence[Any]) -> list[Any]:
+        """The function of each item, in order."""
+        # Whoever has no processes does not pay for loading this.
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor
+
+        with self._lock:
+            if self._pool is None:
+                # Forking a process that has threads may hang it.
+                context = multiprocessing.get_context("spawn")
+                self._pool = ProcessPoolExecutor(self.count, mp_context=context)
+                weakref.finalize(self, self._pool.shutdown, wait=False, cancel_futures=True)
+        chunk = max(1, -(-len(items) // self.count))
+        return list(self._pool.map(self.function, items, chunksize=chunk))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Processes, (self.function, self.count)
+
+
+class MapRows:
+    """Calls a function with every row as a dict and stacks what it gives back."""
+
+    def __init__(self, function: RowFunction, *, processes: int | None) -> None:
+        self._function = function
+        self._processes = None if processes is None else Processes(function, processes)
+
+    def __call__(self, fetched: Fetched, fetcher: Fetcher) -> Fetched:
+        rows = fetcher.rows_of(fetched)
+        made = [self._function(row) for row in rows] if self._processes is None else self._processes.run(rows)
+        for row in made:
+            if not isinstance(row, dict):
+                raise TypeError(f"a function of map expected to return a dict, got {type(row).__name__}")
+        return Fetched(stack_rows(made), fetched.numbers)
+
+
+class MapBatches:
+    """Calls a function with every batch."""
+
+    def __init__(self, function: BatchFunction, *, processes: int | None) -> None:
+        self._function = function
+        self._processes = None if processes is None else Processes(function, processes)
+
+    def __call__(self, fetched: Fetched, fetcher: Fetcher) -> Fetched:
+        if self._processes is None:
+            return Fetched(self._function(fetched.batch), fetched.numbers)
+        return Fetched(self._processes.run([fetched.batch])[0], fetched.numbers)
+
+
+class DecodeFeatures:
+    """Turns encoded features into arrays. A row that cannot be decoded is damage: raised, or left out and noted."""
+
+    def __init__(self, stage: DecodeStage) -> None:
+        self._stage = stage
+
+    @property
+    def varying(self) -> set[str]:
+        """Features whose arrays differ in shape from record to record."""
+        return {name for name, (_, shape) in self._stage.outputs().items() if None in shape}
+
+    def __call__(self, fetched: Fetched, fetcher: Fetcher) -> Fetched:
+        numbers = fetched.numbers
+        batch, dropped = self._stage(
+            fetched.batch,
+            None,  # whole batches are made at the same time instead
+            on_error=fetcher.policy.on_error,
+            locate=lambda row: fetcher.where(int(numbers[row])),
+        )
+        for row, error in dropped:
+            fetcher.note(int(numbers[row]), error)
+        return Fetched(batch, np.delete(numbers, [row for row, _ in dropped]) if dropped else numbers)
+
+
+def find_kept(is_kept: Sequence[Any], first: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Positions, from `first` on, where a filter said yes. It has to say it with a bool."""
+    for answer in is_kept:
+        if not isinstance(answer, (bool, np.bool_)):
+            raise TfrkitError(f"a function of filter expected to return True or False, got {answer!r:.64}")
+    return np.flatnonzero(np.asarray(is_kept, np.bool_)).astype(np.uint64) + np.uint64(first)

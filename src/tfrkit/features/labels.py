@@ -1,0 +1,166 @@
+"""Label maps: names of classes and sets of characters, fixed before anything is written.
+
+A map is one for all splits. Class names are sorted, so that the ids do not depend on the order of files; a charset is
+the smallest well-known one that holds every character seen, so that a digit that happens not to occur shifts no id.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from tfrkit.errors import SourceError
+
+# In the order in which they are tried: by size, and where sizes are equal the plainer one first.
+CHARSETS: Mapping[str, str] = MappingProxyType(
+    {
+        "digits": string.digits,
+        "lower": string.ascii_lowercase,
+        "upper": string.ascii_uppercase,
+        "letters": string.ascii_uppercase + string.ascii_lowercase,
+        "alnum": string.digits + string.ascii_uppercase + string.ascii_lowercase,
+    }
+)
+
+
+@dataclass(frozen=True)
+class LabelMap:
+    """Names and their ids: the name at position `i` has id `offset + i`.
+
+    `title` says what the names are ("class", "character"); `origin` where they come from.
+
+    Example:
+        >>> labels = LabelMap(("apple", "orange"))
+        >>> labels.id_of("orange"), labels.to_text()
+        (1, '0:apple\\n1:orange\\n')
+    """
+
+    names: tuple[str, ...]
+    title: str = "class"
+    origin: str = "sorted names"
+    offset: int = 0
+    _ids: Mapping[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        ids = {name: self.offset + position for position, name in enumerate(self.names)}
+        if len(ids) != len(self.names):
+            twice = sorted({name for name in self.names if self.names.count(name) > 1})
+            raise SourceError(f"{self.title} names expected once each, got twice: {', '.join(map(repr, twice))}")
+        if self.offset < 0:
+            raise ValueError(f"label offset expected 0 or more, got {self.offset}")
+        object.__setattr__(self, "_ids", ids)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._ids
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def id_of(self, name: str) -> int:
+        """The id of a name; KeyError where there is none."""
+        return self._ids[name]
+
+    def describe_stranger(self, name: str) -> str:
+        """What is wrong with a name the map does not hold."""
+        return f"{self.title} {name!r} is not one of the {len(self)} of {self.origin}"
+
+    def spec_names(self) -> tuple[str, ...] | None:
+        """Names by id for a `Spec`: ids below the offset are called by their number."""
+        return (*(f"unused {number}" for number in range(self.offset)), *self.names)
+
+    def to_text(self) -> str:
+        """`id:name` lines, as in classes.txt; line feeds and backslashes in a name are escaped."""
+        lines = (f"{self.offset + position}:{_escape(name)}\n" for position, name in enumerate(self.names))
+        return "".join(lines)
+
+
+def make_class_map(names: Iterable[str], *, offset: int = 0) -> LabelMap:
+    """A map of the distinct names, sorted."""
+    return LabelMap(tuple(sorted(set(names))), offset=offset)
+
+
+def read_class_map(path: str, *, offset: int = 0) -> LabelMap:
+    """A map from a file: one name a line in the order of ids, or `id:name` lines as we write them."""
+    names = []
+    numbered: dict[int, str] = {}
+    for line in _read_lines(path):
+        head, colon, rest = line.partition(":")
+        if colon and head.strip().isdigit():
+            numbered[int(head)] = _unescape(rest)
+        names.append(line.strip())
+    if len(numbered) == len(names) and numbered:
+        first = min(numbered)
+        if sorted(numbered) != list(range(first, first + len(numbered))):
+            raise SourceError("class ids expected in one row without gaps", shard=path)
+        return LabelMap(tuple(numbered[i] for i in sorted(numbered)), origin=path, offset=offset or first)
+    return LabelMap(tuple(names), origin=path, offset=offset)
+
+
+def make_charset(choice: str, seen: Iterable[str]) -> LabelMap:
+    """A map of characters: a named set, a file of characters, or "auto" for the smallest named set that holds `seen`.
+
+    With "auto", characters no named set holds make the sorted set of those seen.
+
+    Example:
+        >>> make_charset("auto", "0317").origin, len(make_charset("auto", "a7"))
+        ('digits', 62)
+    """
+    characters = set(seen)
+    if choice == "auto":
+        for name in sorted(CHARSETS, key=lambda name: len(CHARSETS[name])):
+            if characters <= set(CHARSETS[name]):
+                return LabelMap(tuple(CHARSETS[name]), title="character", origin=name)
+        return LabelMap(tuple(sorted(characters)), title="character", origin="characters seen")
+    if choice in CHARSETS:
+        return LabelMap(tuple(CHARSETS[choice]), title="character", origin=choice)
+    return read_charset(choice)
+
+
+def read_charset(path: str) -> LabelMap:
+    """A map of characters from a file: `id:character` lines as we write them, or all characters in their order."""
+    lines = _read_lines(path, what=f"a charset: one of auto, {', '.join(CHARSETS)}, or a file")
+    numbered = [line.partition(":") for line in lines]
+    if all(head.isdigit() and colon and len(_unescape(rest)) == 1 for head, colon, rest in numbered):
+        return LabelMap(tuple(_unescape(rest) for _, _, rest in numbered), title="character", origin=path)
+    return LabelMap(tuple("".join(lines)), title="character", origin=path)
+
+
+def describe_strangers(labels: LabelMap, used: Mapping[str, Sequence[str]]) -> list[str]:
+    """One sentence for each name in `used` (name → where it is used) that the map does not hold, with every place."""
+    return [
+        f"{labels.describe_stranger(name)} - at {', '.join(used[name])}" for name in sorted(used) if name not in labels
+    ]
+
+
+def _read_lines(path: str, what: str = "a file of names") -> list[str]:
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            lines = [line.rstrip("\r\n") for line in file]
+    except (OSError, UnicodeDecodeError) as error:
+        reason = (error.strerror or "").lower() if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise SourceError(f"expected {what}, got {path!r}, {reason}") from None
+    lines = [line for line in lines if line.strip()]
+    if not lines:
+        raise SourceError("expected at least one name, got an empty file", shard=path)
+    return lines
+
+
+def _escape(name: str) -> str:
+    return name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+
+
+def _unescape(name: str) -> str:
+    if "\\" not in name:
+        return name
+    plain, escaped = [], False
+    for character in name:
+        if escaped:
+            plain.append({"n": "\n", "r": "\r"}.get(character, character))
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        else:
+            plain.append(character)
+    return "".join(plain)

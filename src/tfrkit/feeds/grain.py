@@ -1,0 +1,45 @@
+"""Grain: a dataset as one of its random access sources."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Protocol, SupportsIndex
+
+from tfrkit._optional import import_or_explain
+from tfrkit._types import Row
+from tfrkit.batches.loop import BatchLoop
+from tfrkit.batches.state import Position
+
+
+class _Rows(Protocol):
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int) -> Any: ...
+
+
+class GrainSource:
+    """Rows by number, as `grain.DataLoader` and `grain.MapDataset.source` take them.
+
+    A row is a dict of Python numbers, bytes, str and NumPy arrays. It can be sent to Grain's workers. Grain keeps the
+    repr of a source in its checkpoints and refuses another one: this one names the bytes of the dataset and the order
+    of its rows (the fingerprints of both), not where the files lie.
+
+    Example:
+        >>> pipeline = grain.MapDataset.source(ds.to_grain()).shuffle(seed=7).map(parse).batch(32)
+    """
+
+    def __init__(self, rows: _Rows, batches: BatchLoop) -> None:
+        import_or_explain("grain", "grain")
+        self._rows = rows
+        self._num_rows = len(rows)
+        state = batches.save(Position())  # names the dataset and the order
+        self._repr = f"tfrkit.GrainSource(dataset={state['dataset']}, order={state['order']})"
+
+    def __len__(self) -> int:
+        return self._num_rows
+
+    def __getitem__(self, record_key: SupportsIndex) -> Row:
+        row: Row = self._rows[operator.index(record_key)]
+        return row
+
+    def __repr__(self) -> str:
+        return self._repr

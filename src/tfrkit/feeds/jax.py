@@ -1,0 +1,128 @@
+"""JAX: batches as device arrays, one of them always on its way while another is trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tfrkit._optional import import_or_explain
+from tfrkit.batches.loop import BatchLoop
+from tfrkit.batches.state import Position
+from tfrkit.codec.columns import Ragged
+from tfrkit.codec.decode import Batch
+from tfrkit.errors import SchemaError, ShapeError
+from tfrkit.feeds.loader import Loader, share_loop
+from tfrkit.orders.plan import Even
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_NUMBER_KINDS = "biufc"
+
+
+class JaxLoader(Loader):
+    """Batches of JAX arrays. Each pass over it is the next epoch; `epoch` is that of the next pass.
+
+    A batch is a dict. Arrays of numbers are put on the default device, or placed by `sharding`: each process then
+    reads its own part and the array is the whole batch. Ragged features are `tfrkit.Ragged` of device arrays, which
+    JAX treats as a tree; under a sharding they stay NumPy, for their parts have no common shape: pad them in `batch`.
+    Bytes and text stay what they are.
+
+    JAX makes 32-bit numbers of 64-bit ones unless ``jax_enable_x64`` is set. Integers that do not fit raise.
+
+    Rank and world size are those of the processes of JAX unless given. `state_dict` tells which batches were given
+    out; it may be loaded with another number of processes or another batch size.
+
+    Example:
+        >>> loader = ds.shuffle(seed=7).batch(64, drop_last=True).to_jax()
+        >>> for batch in loader:
+        ...     params = update(params, batch["image"], batch["label"])
+    """
+
+    def __init__(
+        self,
+        loop: BatchLoop,
+        *,
+        sharding: Any = None,
+        rank: int | None = None,
+        world_size: int | None = None,
+        even: Even = "pad",
+    ) -> None:
+        super().__init__(share_loop(loop, rank=rank, world_size=world_size, even=even, find_rank=_find_rank))
+        self._sharding = sharding
+        _load_jax()
+
+    def _start(self, start: Position) -> Iterator[tuple[Batch, int]]:
+        batches = self._loop.run(epoch=start.epoch, row=start.row)
+        # Putting an array on a device only starts the copy, so the next batch travels during a step.
+        placed = ((self._place(batch), row) for batch, row in batches)
+        current = next(placed, None)
+        while current is not None:
+            try:
+                following = next(placed, None)
+            except Exception:
+                yield current  # an error comes when its turn comes
+                raise
+            yield current
+            current = following
+
+    def _place(self, batch: Batch) -> Batch:
+        return {
+            name: self._place(column) if isinstance(column, dict) else self._place_column(name, column)
+            for name, column in batch.items()
+        }
+
+    def _place_column(self, name: str, column: Any) -> Any:
+        if isinstance(column, np.ndarray) and column.dtype.kind in _NUMBER_KINDS:
+            return self._place_array(name, column)
+        if isinstance(column, Ragged) and self._sharding is None:
+            presence = None if column.presence is None else self._place_array(name, column.presence)
+            splits = self._place_array(name, column.row_splits)
+            return Ragged(self._place_column(name, column.values), splits, presence)
+        return column
+
+    def _place_array(self, name: str, array: Array) -> Any:
+        jax = _load_jax()
+        _require_fit(name, array, jax)
+        if self._sharding is None:
+            return jax.device_put(array)
+        try:
+            return jax.make_array_from_process_local_data(self._sharding, array)
+        except ValueError as error:
+            raise ShapeError(
+                f"feature {name!r} of shape {array.shape} does not divide by the sharding, {error}",
+                hint="leave out a last batch of fewer rows: batch(size, drop_last=True)",
+            ) from error
+
+
+def _require_fit(name: str, array: Array, jax: Any) -> None:
+    """Raise if JAX would cut integers off."""
+    if array.dtype.itemsize < 8 or array.dtype.kind not in "iu" or array.size == 0 or jax.config.jax_enable_x64:
+        return
+    limits = np.iinfo(np.int32 if array.dtype.kind == "i" else np.uint32)
+    least, most = int(array.min()), int(array.max())
+    if least < limits.min or most > limits.max:
+        raise SchemaError(
+            f"feature {name!r} expected integers of 32 bits, which is what JAX makes of them, "
+            f"got {least if least < limits.min else most}",
+            hint='keep 64 bits: jax.config.update("jax_enable_x64", True)',
+        )
+
+
+def _find_rank() -> tuple[int, int]:
+    jax = _load_jax()
+    return int(jax.process_index()), int(jax.process_count())
+
+
+@cache
+def _load_jax() -> Any:
+    """JAX, with `Ragged` made known to it as a tree of its arrays."""
+    jax = import_or_explain("jax", "jax")
+    jax.tree_util.register_pytree_node(
+        Ragged,
+        lambda ragged: ((ragged.values, ragged.row_splits, ragged.presence), None),
+        lambda _, children: Ragged(*children),
+    )
+    return jax

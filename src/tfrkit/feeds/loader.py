@@ -1,0 +1,82 @@
+"""What the loaders of all frameworks share: epochs, ranks, and where they stand."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tfrkit.batches.loop import BatchLoop
+from tfrkit.batches.state import Position
+from tfrkit.codec.decode import Batch
+from tfrkit.orders.plan import Even, Plan
+
+
+class Loader(ABC):
+    """Batches for a framework. Each pass over it is the next epoch.
+
+    The state counts what was given out, whatever was read ahead of it.
+    """
+
+    def __init__(self, loop: BatchLoop) -> None:
+        self._loop = loop
+        self._next = self._position = Position(loop.epoch, 0)
+
+    @abstractmethod
+    def _start(self, start: Position) -> Iterator[tuple[Batch, int]]:
+        """Start a pass: batches, each with the row of the epoch that it ends at."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch the next pass reads."""
+        return self._next.epoch
+
+    def __len__(self) -> int:
+        """Batches of a whole epoch."""
+        return len(self._loop)
+
+    def __iter__(self) -> Iterator[Batch]:
+        start = self._next
+        self._next, self._position = Position(start.epoch + 1, 0), start
+        return self._give(self._start(start), start)
+
+    def _give(self, batches: Iterator[tuple[Batch, int]], start: Position) -> Iterator[Batch]:
+        position = start
+        for batch, row in batches:
+            self._position = position = replace(position, row=row)
+            yield batch
+        if self._position is position:  # no other pass has begun meanwhile
+            self._position = self._next
+
+    def set_epoch(self, epoch: int) -> None:
+        """The epoch the next pass reads, from its start."""
+        self._loop.set_epoch(epoch)
+        self._next = self._position = Position(epoch, 0)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the last pass stands: a JSON value under 1 KB."""
+        return self._loop.save(self._position)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Let the next pass go on from where a state was saved. One of another dataset or order is refused."""
+        self._next = self._position = self._loop.load(state)
+
+
+def share_loop(
+    loop: BatchLoop,
+    *,
+    rank: int | None,
+    world_size: int | None,
+    even: Even,
+    find_rank: Callable[[], tuple[int, int]],
+) -> BatchLoop:
+    """The part of a loop for this process; without numbers, by what the framework says (rank, world size)."""
+    if (rank is None) != (world_size is None):
+        raise TypeError(f"rank and world_size go together, got rank {rank} and world_size {world_size}")
+    if rank is None or world_size is None:
+        rank, world_size = find_rank()
+    # Numbers that do not fit are told now, not at the first batch.
+    Plan(0, loop.batching.size, rank=rank, world_size=world_size, even=even)
+    shared = loop if (rank, world_size) == (0, 1) else loop.share(rank=rank, world_size=world_size, even=even)
+    return shared.by_number()

@@ -1,0 +1,132 @@
+"""tf.data: a dataset of batches that are decoded by tfrkit, several at a time, and come out in order.
+
+TensorFlow counts the batches and asks for each by its number, so there is no generator that it would have to wait
+for, and what it asks for depends on nothing but the number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tfrkit._optional import import_or_explain
+from tfrkit.batches.ahead import choose_threads
+from tfrkit.batches.loop import BatchLoop
+from tfrkit.codec.decode import Batch
+from tfrkit.feeds.tensorflow_layout import Leaf, find_leaves, flatten_batch, merge_leaves
+
+
+def batches_to_tf(loop: BatchLoop, *, epochs: int | None = None) -> Any:
+    """A tf.data.Dataset of dicts of tensors, one for each batch.
+
+    Numbers have static shapes, and static numbers of rows where all batches have as many. Bytes and text are
+    tf.string. Features of varying length are tf.RaggedTensor. SequenceExamples are {"context": ..., "feature_lists":
+    ...}. To know all that, the first and the last batch are read once.
+
+    Each pass over the dataset is the next epoch. With `epochs` one pass is so many of them, always the same; such a
+    dataset can be saved and restored with tf.train.Checkpoint.
+    """
+    tf = _load_tensorflow()
+    num_batches = len(loop)
+    leaves = _find_layout(loop, num_batches)
+    make = _BatchMaker(loop, leaves)
+    types = [kind for leaf in leaves for kind in _types_of(leaf)]
+    threads = choose_threads(loop.batching.threads)
+    if epochs is None:
+        start = tf.data.Dataset.from_tensors(np.int64(0))
+        start = start.map(lambda _: tf.numpy_function(_EpochCounter(loop), [], tf.int64))
+        numbers = start.flat_map(lambda epoch: tf.data.Dataset.range(num_batches).map(lambda number: (epoch, number)))
+        cardinality = num_batches
+    else:
+        if epochs < 1:
+            raise ValueError(f"epochs expected at least 1, got {epochs}")
+        first, per_epoch = np.int64(loop.epoch), np.int64(max(1, num_batches))
+        cardinality = num_batches * epochs
+        numbers = tf.data.Dataset.range(cardinality)
+        numbers = numbers.map(lambda number: (first + number // per_epoch, number % per_epoch))
+
+    def build(epoch: Any, number: Any) -> Any:
+        # Not stateful: what comes out follows from the two numbers, and TensorFlow may save where it stands.
+        flat = tf.numpy_function(make, [epoch, number], types, stateful=False)
+        return _assemble(leaves, flat)
+
+    batches = numbers.map(build, num_parallel_calls=threads, deterministic=True)
+    return batches.apply(tf.data.experimental.assert_cardinality(cardinality)).prefetch(threads)
+
+
+def rows_to_tf(loop: BatchLoop, *, epochs: int | None = None) -> Any:
+    """A tf.data.Dataset of rows, read in the batches of `loop`. To train on batches, those themselves are faster."""
+    tf = _load_tensorflow()
+    rows = batches_to_tf(loop, epochs=epochs).unbatch()
+    if loop.may_skip:
+        return rows
+    return rows.apply(tf.data.experimental.assert_cardinality(loop.num_rows * (epochs or 1)))
+
+
+class _EpochCounter:
+    """Called at the start of each pass."""
+
+    def __init__(self, loop: BatchLoop) -> None:
+        self._loop = loop
+        self.__name__ = "next_epoch"
+
+    def __call__(self) -> Any:
+        epoch = self._loop.epoch
+        self._loop.epoch += 1
+        return np.int64(epoch)
+
+
+class _BatchMaker:
+    """Called from TensorFlow's threads."""
+
+    def __init__(self, loop: BatchLoop, leaves: Sequence[Leaf]) -> None:
+        self._loop = loop
+        self._leaves = leaves
+        self.__name__ = "make_batch"
+
+    def __call__(self, epoch: Any, number: Any) -> list[Any]:
+        return flatten_batch(self._loop.make_batch(int(number), epoch=int(epoch)), self._leaves)
+
+
+def _find_layout(loop: BatchLoop, num_batches: int) -> list[Leaf]:
+    """What every batch looks like, by the first and the last."""
+    first: Batch = loop.make_batch(0, epoch=loop.epoch)
+    last = loop.make_batch(num_batches - 1, epoch=loop.epoch) if num_batches > 1 else first
+    plan = loop.plan()
+    is_even = loop.batching.drop_last or plan.size % plan.batch_size == 0
+    num_rows = len(plan.rows(0)) if is_even and num_batches and not loop.may_skip else None
+    pad = loop.batching.pad
+    return merge_leaves(find_leaves(first, num_rows=num_rows, pad=pad), find_leaves(last, num_rows=num_rows, pad=pad))
+
+
+def _types_of(leaf: Leaf) -> list[Any]:
+    tf = _load_tensorflow()
+    values = tf.string if leaf.dtype is None else tf.as_dtype(leaf.dtype)
+    return [values, *[tf.int64] * leaf.depth]
+
+
+def _assemble(leaves: Sequence[Leaf], flat: Sequence[Any]) -> Any:
+    """In the graph: tensors in the shape of a batch, with what is known of their shapes."""
+    tf = _load_tensorflow()
+    batch: dict[str, Any] = {}
+    place = 0
+    for leaf in leaves:
+        values, splits = flat[place], flat[place + 1 : place + 1 + leaf.depth]
+        place += 1 + leaf.depth
+        values.set_shape((None if leaf.depth else leaf.num_rows, *leaf.shape))
+        for level, split in enumerate(splits):
+            split.set_shape((None if level or leaf.num_rows is None else leaf.num_rows + 1,))
+        target = batch
+        for part in leaf.path[:-1]:
+            target = target.setdefault(part, {})
+        whole = values if not splits else tf.RaggedTensor.from_nested_row_splits(values, splits, validate=False)
+        target[leaf.path[-1]] = whole
+    return batch
+
+
+@cache
+def _load_tensorflow() -> Any:
+    return import_or_explain("tensorflow", "tf")

@@ -1,0 +1,263 @@
+"""PyTorch: a loader that resumes exactly, and datasets for PyTorch's own loaders.
+
+Worker w of N makes the batches w, w + N, w + 2N, ... of an epoch. DataLoader takes one from each worker in turn, so
+the sequence of batches is the same for any number of workers, and where a pass stands is one number.
+"""
+
+from __future__ import annotations
+
+import os
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, ClassVar, Protocol
+
+from tfrkit._types import Row
+from tfrkit.batches.loop import BatchLoop
+from tfrkit.batches.state import Position
+from tfrkit.codec.decode import Batch
+from tfrkit.feeds.loader import Loader, share_loop
+from tfrkit.feeds.torch_tensors import OpenParcel, Parcel, convert_batch, load_torch
+from tfrkit.orders.plan import Even
+
+# What DataLoader would do again, or undo.
+_NOT_OPTIONS = ("batch_size", "shuffle", "sampler", "batch_sampler", "drop_last", "collate_fn", "in_order", "dataset")
+
+
+class TorchLoader(Loader):
+    """Batches of tensors. Each pass over it is the next epoch; `epoch` is that of the next pass.
+
+    A batch is a dict. Numbers are tensors over the memory they were decoded into, of the dtype they have in NumPy
+    (PyTorch knows uint16, uint32 and uint64, though it computes little with them). Bytes are a list of bytes, text is
+    a list of str. Features of varying length are a `RaggedTensor` of values and row_splits; pad them in `batch` to
+    get dense ones. SequenceExamples keep {"context": ..., "feature_lists": ...}.
+
+    `state_dict` tells which batches were given out, not which ones workers are busy with; it may be loaded with
+    another number of workers or ranks or another batch size. A pass that was resumed ends with its epoch. Loaded from
+    a state saved at the last batch it is empty, so that what follows an epoch is done then.
+
+    Example:
+        >>> loader = ds.shuffle(seed=7).batch(64).to_torch(num_workers=2)
+        >>> while loader.epoch < 10:
+        ...     for batch in loader:
+        ...         train(batch["image"], batch["label"])
+        ...         torch.save({"model": model.state_dict(), "loader": loader.state_dict()}, "checkpoint.pt")
+    """
+
+    def __init__(
+        self,
+        loop: BatchLoop,
+        *,
+        num_workers: int = 0,
+        rank: int | None = None,
+        world_size: int | None = None,
+        even: Even = "pad",
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        torch = load_torch()
+        options = dict(options or {})
+        for name in _NOT_OPTIONS:
+            if name in options:
+                raise TypeError(
+                    f"{name} is decided before PyTorch's loader, got {options[name]!r:.64}\n"
+                    "  order, size and content of batches are those of ds.shuffle(...).map(...).batch(...)"
+                )
+        super().__init__(share_loop(loop, rank=rank, world_size=world_size, even=even, find_rank=find_rank))
+        self._source = TorchBatches(self._loop, with_rows=True)
+        self._loader = torch.utils.data.DataLoader(
+            self._source, batch_size=None, collate_fn=_as_it_is, num_workers=num_workers, **options
+        )
+
+    @property
+    def dataset(self) -> TorchBatches:
+        """The same batches as an IterableDataset, for a loader of your own."""
+        return TorchBatches(self._loop)
+
+    def _start(self, start: Position) -> Iterator[tuple[Batch, int]]:
+        self._source.start_at(start)
+        return iter(self._loader)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        if isinstance(state, Mapping) and state.get("given"):
+            raise ValueError(
+                "expected a state of a loader, got that of one of its workers\n"
+                "  load it into the StatefulDataLoader that saved it"
+            )
+        super().load_state_dict(state)
+
+
+def find_rank() -> tuple[int, int]:
+    """(rank, world size) by torch.distributed where it is set up."""
+    distributed = load_torch().distributed
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return 0, 1
+    return int(distributed.get_rank()), int(distributed.get_world_size())
+
+
+class _TorchDataset:
+    """Its classes become true subclasses of PyTorch's when the first object is made; until then nobody needs it."""
+
+    base: ClassVar[str]
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        derive: Any = _derive
+        return object.__new__(derive(cls))
+
+
+@cache
+def _derive(cls: type[Any]) -> type[Any]:
+    base = getattr(load_torch().utils.data, cls.base)
+    if issubclass(cls, base):
+        return cls
+    return types.new_class(cls.__name__, (cls, base), exec_body=lambda body: body.update(__module__=cls.__module__))
+
+
+class TorchBatches(_TorchDataset):
+    """Batches of tensors as a torch.utils.data.IterableDataset: give it to a DataLoader with ``batch_size=None``.
+
+    Any number of workers shares the batches between them. Its state is that of one worker, which is what torchdata's
+    StatefulDataLoader saves and restores. Each pass is the next epoch where workers persist or there are none; where
+    new ones are started for each pass, say `set_epoch` before it.
+    """
+
+    base = "IterableDataset"
+
+    def __init__(self, loop: BatchLoop, *, with_rows: bool = False) -> None:
+        torch = load_torch()
+        self._loop = loop
+        self._with_rows = with_rows
+        # The next pass, and how many of its batches this worker has given before.
+        self._next, self._num_skipped = Position(loop.epoch, 0), 0
+        # The pass that runs: where it began, how many batches it gave, and the row of the epoch it came to.
+        self._start, self._num_given, self._row = self._next, 0, 0
+        # Where the next pass starts, for workers that live on from pass to pass: number of the order, epoch, row.
+        self._asked = torch.zeros(3, dtype=torch.int64).share_memory_()
+        self._num_asked = 0
+        self._pid = -1
+
+    def __len__(self) -> int:
+        """Batches of a whole epoch, of all workers together."""
+        return len(self._loop)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The epoch the next pass reads, from its start."""
+        self._loop.set_epoch(epoch)
+        self.start_at(Position(epoch, 0))
+
+    def start_at(self, position: Position) -> None:
+        """Where the next pass starts, here and in workers."""
+        self._aim(position, 0)
+        self._num_asked += 1
+        self._asked.numpy()[:] = self._num_asked, position.epoch, position.row
+
+    def _aim(self, position: Position, num_skipped: int) -> None:
+        self._next, self._num_skipped = position, num_skipped
+        self._start, self._num_given, self._row = position, num_skipped, position.row
+
+    def __iter__(self) -> Iterator[Any]:
+        self._take_orders()
+        start, num_skipped = self._next, self._num_skipped
+        self._aim(start, num_skipped)
+        self._next, self._num_skipped = Position(start.epoch + 1, 0), 0
+        worker, num_workers = _find_worker()
+        return self._run(start, worker + num_skipped * num_workers, num_workers)
+
+    def _take_orders(self) -> None:
+        """See whether a position was asked for in the process that this worker belongs to.
+
+        The first pass in a worker goes by what the worker was started with: by the time it runs, its owner may have
+        asked for another pass, to be given by other workers.
+        """
+        is_first, self._pid = os.getpid() != self._pid, os.getpid()
+        number, epoch, row = self._asked.tolist()
+        if not is_first and number != self._num_asked:
+            self._aim(Position(epoch, row), 0)
+            self._num_asked = number
+
+    def _run(self, start: Position, first: int, num_workers: int) -> Iterator[Any]:
+        loop = self._loop
+        is_worker = load_torch().utils.data.get_worker_info() is not None
+        # Workers are the threads of a loader; more of them only if somebody asked for them.
+        threads = (loop.batching.threads or 1) if is_worker else None
+        batches = loop.run(epoch=start.epoch, row=start.row, worker=first, num_workers=num_workers, threads=threads)
+        for batch, row in batches:
+            self._num_given += 1
+            self._row = row
+            if self._with_rows:
+                yield (Parcel(batch) if is_worker else convert_batch(batch)), row
+            elif is_worker:
+                parcel = Parcel(batch)
+                yield OpenParcel(parcel, parcel.open())
+            else:
+                yield convert_batch(batch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where this worker stands: a JSON value under 1 KB."""
+        _, num_workers = _find_worker()
+        if num_workers == 1:
+            return self._loop.save(replace(self._start, row=self._row))
+        state = self._loop.save(self._start)
+        return {**state, "given": self._num_given, "num_workers": num_workers} if self._num_given else state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Let the next pass go on from where a state was saved, by a worker of as many."""
+        position = self._loop.load(state)
+        _, num_workers = _find_worker()
+        num_given = int(state.get("given", 0))
+        if num_given and state["num_workers"] != num_workers:
+            raise ValueError(
+                f"the state is of one of {state['num_workers']} workers, there are {num_workers}\n"
+                "  the loader that to_torch() gives goes on with any number of them"
+            )
+        if num_workers == 1:
+            self.start_at(position)
+        else:
+            self._aim(position, num_given)  # the others have states of their own
+
+    def __reduce__(self) -> tuple[object, ...]:
+        state = {name: value for name, value in self.__dict__.items() if name != "_loop"}
+        return TorchBatches, (self._loop,), state
+
+
+class _Rows(Protocol):
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: Any) -> Any: ...
+
+
+class TorchRows(_TorchDataset):
+    """Rows as a map-style torch.utils.data.Dataset, for a DataLoader with a sampler.
+
+    A row is a dict: arrays are tensors, numbers, bytes and text are Python's, and so is what a feature list holds. A
+    batch that a loader asks for is read in one go. Rows that lack a feature lack its key.
+
+    Example:
+        >>> loader = torch.utils.data.DataLoader(ds.to_torch(), batch_size=32, shuffle=True)
+    """
+
+    base = "Dataset"
+
+    def __init__(self, rows: _Rows) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: int) -> Row:
+        return convert_batch(self._rows[int(index)])
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Row]:
+        return [convert_batch(row) for row in self._rows[[int(index) for index in indices]]]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return TorchRows, (self._rows,)
+
+
+def _find_worker() -> tuple[int, int]:
+    """(number of this worker, how many there are)."""
+    info = load_torch().utils.data.get_worker_info()
+    return (0, 1) if info is None else (info.id, info.num_workers)
+
+
+def _as_it_is(batch: Any) -> Any:
+    return batch

@@ -1,0 +1,207 @@
+"""Batches as PyTorch tensors, and on their way from one process to another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tfrkit._optional import import_or_explain
+from tfrkit.codec.columns import BytesColumn, Column, Ragged
+from tfrkit.codec.decode import Batch
+from tfrkit.feeds.columns import list_bytes
+
+if TYPE_CHECKING:
+    import torch
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+# What NumPy and PyTorch both have, by NumPy's letters; everything else stays what it is.
+_NUMBERS = frozenset("?bBhHiIlLqQefdFD")
+# Up to here the pipe between two processes is faster than shared memory, which takes a handshake for each piece.
+_PIPE_NBYTES = 1 << 20
+# Arrays start here in shared memory, as they do everywhere else.
+_ALIGNMENT = 64
+
+
+@cache
+def load_torch() -> Any:
+    """PyTorch, or an ImportError with the command that installs it."""
+    return import_or_explain("torch", "torch")
+
+
+class RaggedTensor(NamedTuple):
+    """Rows of different lengths: row `i` is `values[row_splits[i]:row_splits[i + 1]]`.
+
+    The same layout as `tfrkit.Ragged`, and what EmbeddingBag and attention over packed sequences take. As a named
+    tuple it moves with everything that moves a batch: pinning, `.to(device)` of training frameworks, tree_map.
+    `values` is a tensor, a list (bytes, text), or again a RaggedTensor (frames of values). `presence`, where it is
+    not None, tells a feature that was absent (0) or had no kind set (1) from an empty list (2).
+    """
+
+    values: Any
+    row_splits: torch.Tensor
+    presence: torch.Tensor | None = None
+
+    @property
+    def lengths(self) -> torch.Tensor:
+        """Number of values of each row."""
+        return self.row_splits.diff()
+
+    def rows(self) -> list[Any]:
+        """The rows one by one, as views."""
+        if isinstance(self.values, RaggedTensor):
+            inner = self.values.rows()
+            return [inner[start:stop] for start, stop in pairwise(self.row_splits.tolist())]
+        return [self.values[start:stop] for start, stop in pairwise(self.row_splits.tolist())]
+
+    def to_nested(self) -> torch.Tensor:
+        """PyTorch's own nested tensor over the same memory, layout torch.jagged. For numbers only."""
+        return load_torch().nested.nested_tensor_from_jagged(self.values, self.row_splits)
+
+
+def convert_batch(batch: Batch) -> Batch:
+    """A batch with tensors for arrays, over the same memory."""
+    return {name: _convert(column, _same) for name, column in batch.items()}
+
+
+def convert_array(array: Array) -> Any:
+    """A tensor over the same memory; text as a list; what PyTorch has no type for stays an array."""
+    flags = array.flags
+    if array.dtype.char in _NUMBERS and flags.c_contiguous and flags.writeable and array.dtype.isnative:
+        return load_torch().from_numpy(array)
+    if array.dtype.char not in _NUMBERS:
+        return array.tolist() if array.dtype.kind in "OSU" else array
+    # Another byte order, a view with gaps, or memory that must not be written to, which a tensor cannot say.
+    return load_torch().from_numpy(np.array(array, array.dtype.newbyteorder("="), order="C"))
+
+
+class _Slot:
+    """Stands for an array that travels in shared memory."""
+
+    __slots__ = ("dtype", "offset", "shape")
+
+    def __init__(self, dtype: str, shape: tuple[int, ...], offset: int) -> None:
+        self.dtype = dtype
+        self.shape = shape
+        self.offset = offset
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _Slot, (self.dtype, self.shape, self.offset)
+
+
+class Parcel:
+    """A batch on its way out of a worker. Pickling sends it; what arrives is the batch itself, as tensors.
+
+    All its numbers lie in one piece of memory, shared if it is large. PyTorch would share each tensor by itself, which
+    for a table of some twenty columns takes longer than reading it.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        arrays: list[tuple[Array, _Slot]] = []
+        self._nbytes = 0
+        self._contents: Batch = {name: self._pack(column, arrays) for name, column in batch.items()}
+        self._memory: bytearray | torch.Tensor
+        if self._nbytes <= _PIPE_NBYTES:
+            self._memory = bytearray(self._nbytes)
+        else:
+            torch = load_torch()
+            # The same call that PyTorch's own collate makes in a worker.
+            storage = torch.UntypedStorage._new_shared(self._nbytes, device="cpu")
+            self._memory = torch.empty(0, dtype=torch.uint8).set_(storage)
+        buffer = _view_memory(self._memory)
+        for array, slot in arrays:
+            _view_slot(buffer, slot)[...] = array
+
+    def open(self) -> Batch:
+        """The batch as tensors over the shared memory."""
+        return _open_parcel(self._memory, self._contents)
+
+    def _pack(self, column: Column, arrays: list[tuple[Array, _Slot]]) -> Any:
+        if isinstance(column, np.ndarray):
+            if column.dtype.char not in _NUMBERS:
+                return column
+            slot = _Slot(column.dtype.str, column.shape, self._nbytes)
+            arrays.append((column, slot))
+            self._nbytes += -(-column.nbytes // _ALIGNMENT) * _ALIGNMENT
+            return slot
+        if isinstance(column, BytesColumn):
+            first, last = (int(column.offsets[0]), int(column.offsets[-1])) if len(column.offsets) else (0, 0)
+            offsets = column.offsets - first if first else column.offsets
+            return BytesColumn(self._pack(column.data[first:last], arrays), self._pack(offsets, arrays))
+        if isinstance(column, Ragged):
+            return Ragged(
+                self._pack(column.values, arrays),
+                self._pack(column.row_splits, arrays),
+                None if column.presence is None else self._pack(column.presence, arrays),
+            )
+        if isinstance(column, list):
+            return [self._pack(value, arrays) for value in column]
+        if isinstance(column, dict):
+            return {name: self._pack(value, arrays) for name, value in column.items()}
+        return column
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _open_parcel, (self._memory, self._contents)
+
+
+class OpenParcel(dict[str, Any]):
+    """A batch as tensors that travels as a `Parcel` as long as nobody has changed which values it holds."""
+
+    def __init__(self, parcel: Parcel, batch: Batch) -> None:
+        super().__init__(batch)
+        self._parcel = parcel
+        self._packed = batch
+
+    def __copy__(self) -> OpenParcel:
+        copied = OpenParcel(self._parcel, self._packed)
+        copied.clear()
+        copied.update(self)
+        return copied
+
+    def __reduce__(self) -> tuple[object, ...]:
+        packed = self._packed
+        if self.keys() == packed.keys() and all(value is packed[name] for name, value in self.items()):
+            return self._parcel.__reduce__()
+        return dict, (dict(self),)
+
+
+def _open_parcel(memory: bytearray | torch.Tensor, contents: Batch) -> Batch:
+    buffer = _view_memory(memory)
+
+    def look_up(slot: Any) -> Any:
+        return _view_slot(buffer, slot) if isinstance(slot, _Slot) else slot
+
+    return {name: _convert(column, look_up) for name, column in contents.items()}
+
+
+def _view_memory(memory: bytearray | torch.Tensor) -> Array:
+    return np.frombuffer(memory, np.uint8) if isinstance(memory, bytearray) else memory.numpy()
+
+
+def _view_slot(buffer: Array, slot: _Slot) -> Array:
+    return np.ndarray(slot.shape, slot.dtype, buffer, slot.offset)
+
+
+def _same(column: Any) -> Any:
+    return column
+
+
+def _convert(column: Any, look_up: Callable[[Any], Any]) -> Any:
+    """Arrays as tensors, wherever they are. `look_up` gives the array that something stands for."""
+    column = look_up(column)
+    if isinstance(column, np.ndarray):
+        return convert_array(column)
+    if isinstance(column, BytesColumn):
+        return list_bytes(BytesColumn(look_up(column.data), look_up(column.offsets)))
+    if isinstance(column, Ragged):
+        presence = None if column.presence is None else _convert(column.presence, look_up)
+        return RaggedTensor(_convert(column.values, look_up), _convert(column.row_splits, look_up), presence)
+    if isinstance(column, list):
+        return [_convert(value, look_up) for value in column]
+    if isinstance(column, dict):
+        return {name: _convert(value, look_up) for name, value in column.items()}
+    return column

@@ -1,0 +1,57 @@
+"""What parts of a split are made of, once it is known which position belongs where."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from tfrkit._types import Int64Array, UInt64Array
+from tfrkit.orders.order import Listed, Order
+
+# Orders that describe themselves by these words are the same in every epoch. Any other is refused until it is known.
+_FIXED = frozenset({"whole", "slice", "listed", "without", "permuted", "joined"})
+
+
+class Without:
+    """The positions of another order that a sorted list does not name, in order."""
+
+    def __init__(self, base: Order, positions: UInt64Array) -> None:
+        self._base = base
+        self._positions = np.ascontiguousarray(positions, np.uint64)
+        # How many positions are kept before each one that is left out.
+        self._kept_before = self._positions - np.arange(len(self._positions), dtype=np.uint64)
+        self.size = base.size - len(self._positions)
+
+    def at(self, positions: UInt64Array, epoch: int = 0) -> UInt64Array:
+        skipped = np.searchsorted(self._kept_before, positions, side="right")
+        return self._base.at(positions + skipped.astype(np.uint64), epoch)
+
+    def describe(self) -> object:
+        digest = hashlib.blake2b(self._positions.tobytes(), digest_size=16).hexdigest()
+        return ["without", len(self._positions), digest, self._base.describe()]
+
+
+def list_parts(base: Order, names: Sequence[str], part_of: Int64Array) -> dict[str, Order]:
+    """Orders from the part of each position; file order within a part."""
+    return {name: Listed(base, np.flatnonzero(part_of == part).astype(np.uint64)) for part, name in enumerate(names)}
+
+
+def check_fixed(base: Order) -> None:
+    """Refuse an order that changes from epoch to epoch: its parts would trade records."""
+    moving = _find_moving(base.describe())
+    if moving is not None:
+        raise ValueError(
+            f"expected rows in a fixed order, got {moving} ones: parts would trade rows from epoch to epoch\n"
+            "  split first, then shuffle, mix or repeat the parts"
+        )
+
+
+def _find_moving(description: object) -> str | None:
+    """The first word of an order, or of one it is built on, that is not known to stay."""
+    if not isinstance(description, (list, tuple)) or not description or not isinstance(description[0], str):
+        return None
+    if description[0] not in _FIXED:
+        return "shuffled" if description[0] == "window" else description[0]
+    return next(filter(None, map(_find_moving, description[1:])), None)

@@ -1,0 +1,75 @@
+"""Which rows make which batch, and which of them a rank gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from tfrkit._types import UInt64Array
+
+Even = Literal["drop", "pad"]
+"""What evens out the last batch between ranks: leave rows out, or give some twice."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Cuts the rows [start, size) of an epoch into global batches and each of those into a slice for every rank.
+
+    Global batch k is the rows [start + k * batch_size, start + (k + 1) * batch_size), whatever the number of ranks
+    or workers. All ranks get as many batches, and batches of the same size.
+    """
+
+    size: int
+    batch_size: int
+    drop_last: bool = False
+    rank: int = 0
+    world_size: int = 1
+    even: Even = "pad"
+    start: int = 0
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1:
+            raise ValueError(f"size expected at least 1, got {self.batch_size}")
+        if self.world_size < 1:
+            raise ValueError(f"world_size expected at least 1, got {self.world_size}")
+        if not 0 <= self.rank < self.world_size:
+            raise ValueError(f"rank expected 0 to {self.world_size - 1}, got {self.rank}")
+        if self.even not in ("drop", "pad"):
+            raise ValueError(f"even expected 'drop' or 'pad', got {self.even!r}")
+        if self.batch_size % self.world_size:
+            below = self.batch_size // self.world_size * self.world_size
+            nearest = f"{below} or {below + self.world_size}" if below else f"{self.world_size}"
+            raise ValueError(
+                f"a batch of {self.batch_size} rows does not divide between {self.world_size} ranks\n"
+                f"  the size is that of the global batch, each rank gets its share; nearest that work: {nearest}"
+            )
+
+    @property
+    def num_batches(self) -> int:
+        """Batches from `start` to the end of the epoch, the same for every rank."""
+        num_rows = max(0, self.size - self.start)
+        whole, rest = divmod(num_rows, self.batch_size)
+        if self.drop_last or rest == 0 or (self.even == "drop" and rest < self.world_size):
+            return whole
+        return whole + 1
+
+    def rows(self, number: int) -> UInt64Array:
+        """The rows of batch `number` that this rank gets."""
+        first = self.start + number * self.batch_size
+        num_rows = min(self.batch_size, self.size - first)
+        share, rest = divmod(num_rows, self.world_size)
+        if rest and self.even == "pad":
+            share += 1
+        mine = np.arange(first + self.rank * share, first + (self.rank + 1) * share, dtype=np.uint64)
+        # Only the last batch can run past its rows: what is missing is taken from the start of the epoch.
+        return np.where(mine < self.size, mine, mine % np.uint64(self.size)) if rest else mine
+
+    def stop_of(self, number: int) -> int:
+        """How many rows of the epoch lie before the end of batch `number`."""
+        return min(self.size, self.start + (number + 1) * self.batch_size)
+
+    def resume(self, row: int) -> Plan:
+        """The same plan from `row` on."""
+        return replace(self, start=row)

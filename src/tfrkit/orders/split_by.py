@@ -1,0 +1,39 @@
+"""One way into every kind of split: which features decide, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tfrkit.orders.group_split import check_groups, split_grouped
+from tfrkit.orders.order import Order
+from tfrkit.orders.shares import Parts
+from tfrkit.orders.split import split_hashed, split_order, split_stratified
+
+
+def split_by(
+    base: Order,
+    parts: Parts,
+    read_column: Callable[[str], Any],
+    *,
+    seed: int,
+    stratify: str | None,
+    group: str | None,
+    hash_by: str | None,
+) -> tuple[dict[str, Order], list[str]]:
+    """The parts, and in words what a user should know of them. `read_column` gives a feature in the order of `base`."""
+    if hash_by is not None:
+        if stratify is not None or group is not None:
+            raise ValueError("hash_by decides by itself, it cannot be joined with stratify or group")
+        orders = split_hashed(base, parts, read_column(hash_by), seed)
+        return orders, [f"{name}: {order.size} of {base.size} rows" for name, order in orders.items()]
+    if group is not None:
+        labels = None if stratify is None else read_column(stratify)
+        groups = read_column(group)
+        made = split_grouped(base, parts, groups, seed, labels=labels)
+        found = check_groups(made.parts, groups, base)
+        shown = ", ".join(f"{name} {count}" for name, count in found.items())
+        return made.parts, [f"no {group} is in two parts: {shown}", *made.describe()]
+    if stratify is not None:
+        return split_stratified(base, parts, read_column(stratify), seed), []
+    return split_order(base, parts, seed), []

@@ -1,0 +1,127 @@
+"""Resume at every step equals no stop: builds that are killed wherever they change something on disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import tfrkit as tfr
+from tfrkit import sources
+from tfrkit.build import schedule
+
+LABEL = r"^(?P<class>[a-z]+)"
+NAMES = [f"{name}{number}.png" for name in "ab" for number in range(6)]
+# Every way a build changes what is on disk. A process killed between two of them is killed anywhere.
+STEPS = ("replace", "fsync", "unlink", "rmdir", "copy_file_range")
+KILLED = 9
+
+
+@pytest.fixture(autouse=True)
+def _fast_disk(monkeypatch):
+    """Waiting for the disk proves nothing here: no power is cut, and hundreds of builds would take minutes."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+@pytest.fixture
+def root(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number, name in enumerate(NAMES):
+        Image.new("RGB", (8, 6), (number * 7, number * 20, 100)).save(folder / name)
+    return folder
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.endswith("report.json")
+    }
+
+
+def run_and_kill(build: Callable[[], object], step: int) -> bool:
+    """Run in a process of its own and kill it at its step `step`; False where it ended before."""
+    child = os.fork()
+    if child == 0:
+        count = 0
+
+        def wrap(function):
+            def call(*args, **options):
+                nonlocal count
+                count += 1
+                if count == step:
+                    os._exit(KILLED)
+                return function(*args, **options)
+
+            return call
+
+        code = 1
+        try:
+            for name in STEPS:
+                setattr(os, name, wrap(getattr(os, name)))
+            build()
+            code = 0
+        finally:
+            os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (0, KILLED)
+    return code == KILLED
+
+
+CASES = {
+    "folder": ("out", {"splits": {"test": 4}, "shards": 2}, 1),
+    "single file in parts": ("out.tfrecord", {}, 1),
+    "gzip": ("out", {"compression": "gzip", "shards": 2}, 5),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_killed_at_any_step_the_next_run_gives_the_same_bytes(root, tmp_path, case):
+    name, options, stride = CASES[case]
+    # In parts even with one job, so that joining them is killed too.
+    in_parts = case == "single file in parts"
+
+    def build(place: str) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            if in_parts:
+                patch.setattr(schedule, "cut_shards", lambda weights, jobs: [3] * len(weights))
+            tfr.build(sources.file_names(root, LABEL), tmp_path / place / name, jobs=1, **options)
+
+    (tmp_path / "whole").mkdir()
+    build("whole")
+    expected = files_of(tmp_path / "whole")
+    step = 1
+    while True:
+        place = f"step{step}"
+        (tmp_path / place).mkdir()
+        was_killed = run_and_kill(lambda place=place: build(place), step)
+        build(place)
+        assert files_of(tmp_path / place) == expected, f"killed at step {step}"
+        if not was_killed:
+            break
+        step += stride
+    assert step > 15
+
+
+def test_killed_while_it_replaces_a_dataset_the_next_run_finishes(root, tmp_path):
+
+    def build(place: str, **options) -> None:
+        tfr.build(sources.file_names(root, LABEL), tmp_path / place / "out", jobs=1, **options)
+
+    build("whole", shards=2)
+    expected = files_of(tmp_path / "whole")
+    step = 1
+    while True:
+        place = f"step{step}"
+        build(place, shards=5, splits={"test": 3})
+        was_killed = run_and_kill(lambda place=place: build(place, shards=2, overwrite=True), step)
+        build(place, shards=2, overwrite=True)
+        assert files_of(tmp_path / place) == expected, f"killed at step {step}"
+        if not was_killed:
+            break
+        step += 2
+    assert step > 15

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import string
+
+import pytest
+
+from tfrkit.errors import SourceError
+from tfrkit.features.labels import (
+    LabelMap,
+    describe_strangers,
+    make_charset,
+    make_class_map,
+    read_charset,
+    read_class_map,
+)
+
+
+def test_class_map_sorts_names_and_counts_from_zero():
+    labels = make_class_map(["orange", "apple", "orange"])
+    assert labels.names == ("apple", "orange")
+    assert [labels.id_of(name) for name in labels.names] == [0, 1]
+    assert labels.to_text() == "0:apple\n1:orange\n"
+
+
+def test_offset_moves_every_id_and_names_the_gap():
+    labels = make_class_map(["a", "b"], offset=1)
+    assert labels.id_of("a") == 1
+    assert labels.to_text() == "1:a\n2:b\n"
+    assert labels.spec_names() == ("unused 0", "a", "b")
+
+
+def test_negative_offset_raises():
+    with pytest.raises(ValueError, match="label offset expected 0 or more, got -1"):
+        make_class_map(["a"], offset=-1)
+
+
+def test_name_given_twice_raises():
+    with pytest.raises(SourceError, match="class names expected once each, got twice: 'a'"):
+        LabelMap(("a", "b", "a"))
+
+
+@pytest.mark.parametrize(
+    ("seen", "origin"),
+    [
+        ("0", "digits"),
+        ("0317", "digits"),
+        ("abc", "lower"),
+        ("XYZ", "upper"),
+        ("aZ", "letters"),
+        ("a7", "alnum"),
+        ("7KQ3X", "alnum"),
+    ],
+)
+def test_auto_charset_is_the_smallest_that_holds_all_seen(seen, origin):
+    charset = make_charset("auto", seen)
+    assert charset.origin == origin
+    assert set(seen) <= set(charset.names)
+
+
+def test_digit_that_never_occurs_shifts_no_id():
+    assert make_charset("auto", "13579").id_of("9") == 9
+
+
+def test_alnum_counts_digits_upper_lower():
+    charset = make_charset("alnum", "")
+    assert charset.names == tuple(string.digits + string.ascii_uppercase + string.ascii_lowercase)
+
+
+def test_auto_charset_of_other_characters_is_their_sorted_set():
+    charset = make_charset("auto", "东中a")
+    assert charset.names == tuple(sorted("东中a"))
+    assert charset.origin == "characters seen"
+
+
+def test_class_file_of_plain_lines_keeps_their_order(tmp_path):
+    path = tmp_path / "names.txt"
+    path.write_text("dog\n\ncat\n", encoding="utf-8")
+    assert read_class_map(str(path)).names == ("dog", "cat")
+
+
+def test_class_file_we_wrote_reads_back_with_odd_names(tmp_path):
+    labels = LabelMap(("a\\n", "b\nc", "ü:x", "\\"), offset=3)
+    path = tmp_path / "classes.txt"
+    path.write_text(labels.to_text(), encoding="utf-8")
+    back = read_class_map(str(path))
+    assert back.names == labels.names
+    assert back.offset == 3
+
+
+def test_class_file_with_a_gap_in_its_ids_raises(tmp_path):
+    path = tmp_path / "classes.txt"
+    path.write_text("0:a\n2:b\n")
+    with pytest.raises(SourceError, match="class ids expected in one row without gaps"):
+        read_class_map(str(path))
+
+
+def test_class_file_that_is_empty_raises(tmp_path):
+    path = tmp_path / "classes.txt"
+    path.write_text("\n")
+    with pytest.raises(SourceError, match="expected at least one name, got an empty file"):
+        read_class_map(str(path))
+
+
+def test_charset_file_of_characters_keeps_their_order(tmp_path):
+    path = tmp_path / "chars.txt"
+    path.write_text("ba\ndc\n")
+    assert read_charset(str(path)).names == ("b", "a", "d", "c")
+
+
+def test_charset_file_we_wrote_reads_back(tmp_path):
+    path = tmp_path / "charset.txt"
+    path.write_text(make_charset("digits", "").to_text())
+    assert read_charset(str(path)).names == tuple(string.digits)
+
+
+def test_unknown_charset_names_the_known_ones():
+    with pytest.raises(SourceError, match="one of auto, digits, lower, upper, letters, alnum, or a file, got 'hex'"):
+        make_charset("hex", "")
+
+
+def test_strangers_are_named_with_every_place():
+    labels = make_charset("digits", "")
+    sentences = describe_strangers(labels, {"x": ["a.png", "b.png"], "1": ["c.png"]})
+    assert sentences == ["character 'x' is not one of the 10 of digits - at a.png, b.png"]

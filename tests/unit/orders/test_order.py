@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tfrkit.orders.order import (
+    Bucketed,
+    Joined,
+    Listed,
+    Mixed,
+    Order,
+    Permuted,
+    Repeated,
+    Shuffled,
+    Slice,
+    Whole,
+    WindowShuffled,
+    apportion,
+    derive_key,
+    score_mixing,
+)
+
+SIZES = [1, 2, 3, 10, 255, 256, 257, 1000, 4099]
+
+
+def all_of(order: Order, epoch: int = 0) -> list[int]:
+    return order.at(np.arange(order.size, dtype=np.uint64), epoch).tolist()
+
+
+ORDERS = {
+    "permuted": lambda n: Permuted(Whole(n), 3),
+    "shuffled": lambda n: Shuffled(Whole(n), 3),
+    "window": lambda n: WindowShuffled(Whole(n), 3, block=7, window=100),
+    "window of one block": lambda n: WindowShuffled(Whole(n), 3, block=64, window=1),
+    "bucketed": lambda n: Bucketed(Shuffled(Whole(n), 1), np.arange(n) % 13, batch_size=8, seed=1, num_batches=5),
+    "joined": lambda n: Joined([Slice(Whole(n), n // 3, n), Slice(Whole(n), 0, n // 3)]),
+    "backwards": lambda n: Slice(Whole(n), n - 1, -1, -1),
+}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", ORDERS)
+def test_every_order_of_all_records_holds_each_once(name: str, size: int) -> None:
+    order = ORDERS[name](size)
+    assert order.size == size
+    for epoch in (0, 1, 9):
+        assert sorted(all_of(order, epoch)) == list(range(size))
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_any_positions_agree_with_all_positions(name: str) -> None:
+    order = ORDERS[name](1000)
+    whole = np.array(all_of(order, 2))
+    chosen = np.random.default_rng(0).integers(0, 1000, 77).astype(np.uint64)
+    assert order.at(chosen, 2).tolist() == whole[chosen].tolist()
+    assert order.at(np.empty(0, np.uint64), 2).tolist() == []
+
+
+@pytest.mark.parametrize("name", ["shuffled", "window", "bucketed"])
+def test_every_epoch_has_its_own_order(name: str) -> None:
+    order = ORDERS[name](1000)
+    assert all_of(order, 0) != all_of(order, 1)
+    assert all_of(order, 1) == all_of(ORDERS[name](1000), 1)
+
+
+def test_orders_are_pinned() -> None:
+    # A promise: a state saved by one version is read by the next.
+    assert derive_key("shuffle", 7, 0) == 14887601133894236919
+    assert all_of(Shuffled(Whole(10), 7)) == PINNED["shuffled"]
+    assert all_of(Shuffled(Whole(10), 7), 1) == PINNED["shuffled, epoch 1"]
+    assert all_of(Shuffled(Whole(1_000_000), 7))[:5] == PINNED["shuffled, a million"]
+    assert all_of(Permuted(Whole(10), 7)) == PINNED["permuted"]
+    assert all_of(WindowShuffled(Whole(20), 7, block=3, window=9)) == PINNED["window"]
+    assert all_of(Mixed([Whole(10), Whole(10)], [0.7, 0.3], [0, 100], seed=1, size=12)) == PINNED["mixed"]
+
+
+PINNED = {
+    "shuffled": [3, 5, 4, 2, 0, 7, 9, 8, 1, 6],
+    "shuffled, epoch 1": [7, 5, 3, 2, 0, 6, 1, 4, 8, 9],
+    "shuffled, a million": [523928, 821475, 742158, 185849, 613415],
+    "permuted": [3, 4, 0, 7, 1, 6, 5, 9, 8, 2],
+    "window": [12, 5, 0, 4, 1, 14, 3, 2, 13, 16, 9, 10, 11, 8, 6, 7, 17, 15, 19, 18],
+    "mixed": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1],
+}
+
+
+def test_seeds_differ() -> None:
+    firsts = {tuple(all_of(Shuffled(Whole(100), seed))) for seed in (-1, 0, 1, 2**70)}
+    assert len(firsts) == 4
+
+
+def test_window_keeps_blocks_together_within_a_window() -> None:
+    order = WindowShuffled(Whole(1000), 0, block=10, window=50)
+    numbers = np.array(all_of(order))
+    for start in range(0, 1000, 50):
+        blocks = np.unique(numbers[start : start + 50] // 10)
+        assert len(blocks) == 5
+
+
+def test_mixing_scores_tell_orders_apart() -> None:
+    size = 100_000
+    exact = score_mixing(Shuffled(Whole(size), 1))
+    window = score_mixing(WindowShuffled(Whole(size), 1, block=100, window=10_000))
+    narrow = score_mixing(WindowShuffled(Whole(size), 1, block=100, window=200))
+    assert exact == pytest.approx(1, abs=0.03)
+    assert window == pytest.approx(0.99, abs=0.03)
+    assert narrow == pytest.approx(0.5, abs=0.05)
+    assert score_mixing(Whole(size)) < 0.001
+    assert score_mixing(Whole(1)) == 1
+
+
+def test_listed_positions_are_of_the_base() -> None:
+    order = Listed(Slice(Whole(100), 50, 100), np.array([3, 1], np.uint64))
+    assert all_of(order) == [53, 51]
+
+
+def test_repeated_is_epoch_after_epoch() -> None:
+    base = Shuffled(Whole(5), 3)
+    assert all_of(Repeated(base, 3)) == all_of(base, 0) + all_of(base, 1) + all_of(base, 2)
+    assert all_of(Repeated(base, 3), 1) == all_of(base, 3) + all_of(base, 4) + all_of(base, 5)
+
+
+def test_bucketed_batches_hold_like_lengths() -> None:
+    lengths = np.random.default_rng(1).integers(1, 500, 5000)
+    order = Bucketed(Shuffled(Whole(5000), 1), lengths, batch_size=10, seed=1)
+    batches = lengths[np.array(all_of(order))].reshape(-1, 10)
+    plain = lengths[np.array(all_of(Shuffled(Whole(5000), 1)))].reshape(-1, 10)
+    assert np.ptp(batches, axis=1).mean() < np.ptp(plain, axis=1).mean() / 10
+    assert np.abs(np.diff(batches.mean(axis=1))).mean() > 50  # but the batches themselves are mixed
+
+
+def test_mix_draws_by_weight_and_in_the_order_of_each_source() -> None:
+    order = Mixed([Whole(70_000), Whole(30_000)], [0.7, 0.3], [0, 1_000_000], seed=1, size=None)
+    numbers = np.array(all_of(order))
+    first, second = numbers[numbers < 1_000_000], numbers[numbers >= 1_000_000] - 1_000_000
+    assert order.size == pytest.approx(100_000, abs=10)
+    assert first.tolist() == list(range(len(first)))
+    assert second.tolist() == list(range(len(second)))
+    assert np.bincount((numbers >= 1_000_000).reshape(-1)[:10_000]).tolist() == [7000, 3000]
+
+
+@pytest.mark.parametrize(("sizes", "weights"), [([3, 1000], [0.5, 0.5]), ([7, 5], [1, 3]), ([1, 1], [1, 1])])
+def test_mix_without_a_size_ends_before_a_source_begins_again(sizes: list[int], weights: list[float]) -> None:
+    order = Mixed([Whole(size) for size in sizes], weights, [0, 10_000], seed=5, size=None)
+    numbers = all_of(order)
+    assert len(set(numbers)) == len(numbers)
+    more = Mixed([Whole(size) for size in sizes], weights, [0, 10_000], seed=5, size=order.size + 1)
+    assert len(set(all_of(more))) == len(numbers)  # the next draw is one that was there
+
+
+def test_mix_with_a_size_begins_again_with_another_epoch() -> None:
+    order = Mixed([Shuffled(Whole(100), 1), Whole(10)], [0.5, 0.5], [0, 1000], seed=1, size=1000)
+    numbers = np.array(all_of(order))
+    mine = numbers[numbers < 1000]
+    assert sorted(mine[:100].tolist()) == sorted(mine[100:200].tolist()) == list(range(100))
+    assert mine[:100].tolist() != mine[100:200].tolist()
+
+
+@pytest.mark.parametrize(
+    ("weights", "shares"),
+    [
+        ([1], [10]),
+        ([1, 1], [5, 5]),
+        ([1, 1, 1], [4, 3, 3]),
+        ([0.7, 0.3], [7, 3]),
+        ([1e-9, 1], [1, 9]),
+        ([0, 2], [0, 10]),
+    ],
+)
+def test_weights_are_apportioned(weights: list[float], shares: list[int]) -> None:
+    assert apportion(weights, 10) == shares
+
+
+@pytest.mark.parametrize("weights", [[], [0, 0], [-1, 2], [float("nan"), 1], [float("inf"), 1]])
+def test_weights_that_mean_nothing_raise(weights: list[float]) -> None:
+    with pytest.raises(ValueError, match="weights expected numbers from 0 up, not all 0, got"):
+        apportion(weights, 10)
+
+
+def test_descriptions_are_json_and_tell_orders_apart() -> None:
+    orders: list[Order] = [make(100) for make in ORDERS.values()]
+    orders += [Whole(100), Whole(99), Shuffled(Whole(100), 4), Repeated(Whole(100), 2)]
+    orders += [Listed(Whole(100), np.array([1, 2], np.uint64)), Listed(Whole(100), np.array([2, 1], np.uint64))]
+    orders += [Mixed([Whole(10)], [1], [0], seed=0, size=5)]
+    texts = [json.dumps(order.describe()) for order in orders]
+    assert len(set(texts)) == len(texts)
