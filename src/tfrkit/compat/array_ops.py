@@ -1,0 +1,187 @@
+"""The few operations on values that parse functions use, with TensorFlow's results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tfrkit.codec.tensor_proto import decode_tensor, encode_tensor
+from tfrkit.compat.dtypes import as_dtype, string
+from tfrkit.compat.graph import deferrable
+from tfrkit.compat.op_errors import InvalidArgumentError, UnimplementedError
+from tfrkit.compat.tensor import SparseTensor, Tensor, to_byte_strings, to_bytes, to_tensor, wrap
+from tfrkit.errors import CodecError
+
+_Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@deferrable
+def constant(value: Any, dtype: Any = None, shape: Any = None, name: Any = None) -> Tensor:
+    """A tensor of a value."""
+    tensor = to_tensor(value, dtype)
+    if shape is None:
+        return tensor
+    return wrap(np.broadcast_to(tensor, _sizes(shape)) if tensor.size == 1 else tensor.reshape(_sizes(shape)))
+
+
+@deferrable
+def convert_to_tensor(value: Any, dtype: Any = None, **unused: Any) -> Tensor:
+    """A tensor of a value."""
+    return to_tensor(value, dtype)
+
+
+@deferrable
+def cast(x: Any, dtype: Any, name: Any = None) -> Tensor:
+    """The values as another type; fractions are cut off."""
+    values, wanted = to_tensor(x), as_dtype(dtype)
+    if (values.dtype == object) != (wanted is string):
+        raise UnimplementedError(None, None, f"cast from {as_dtype(values.dtype)!r} to {wanted!r} is not defined")
+    if values.dtype.kind == "f" and wanted.dtype.kind == "u":
+        # By way of a signed type, so that -1.9 becomes 255 as in TensorFlow: a float out of range has no meaning in C.
+        values = wrap(values.astype(np.int64))
+    with np.errstate(invalid="ignore", over="ignore"):
+        return wrap(values.astype(wanted.dtype))
+
+
+def to_float(x: Any, name: Any = None) -> Any:
+    """The values as float32."""
+    return cast(x, "float32")
+
+
+def to_int32(x: Any, name: Any = None) -> Any:
+    """The values as int32."""
+    return cast(x, "int32")
+
+
+def to_int64(x: Any, name: Any = None) -> Any:
+    """The values as int64."""
+    return cast(x, "int64")
+
+
+@deferrable
+def reshape(tensor: Any, shape: Any, name: Any = None) -> Tensor:
+    """The same values in another shape; one size may be -1."""
+    values, sizes = to_tensor(tensor), _sizes(shape)
+    try:
+        return wrap(values.reshape(sizes))
+    except ValueError:
+        raise InvalidArgumentError(
+            None, None, f"reshape expected as many values as shape {sizes} has, got {values.size}"
+        ) from None
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    sizes = shape if isinstance(shape, (list, tuple)) else np.asarray(shape).reshape(-1)
+    return tuple(int(size) for size in sizes)
+
+
+@deferrable
+def stack(values: Any, axis: int = 0, name: Any = None) -> Tensor:
+    """Tensors of one shape along a new axis."""
+    return wrap(np.stack(_alike(values), axis))
+
+
+@deferrable
+def concat(values: Any, axis: int, name: Any = None) -> Tensor:
+    """Tensors one after the other along an axis."""
+    return wrap(np.concatenate(_alike(values), int(axis)))
+
+
+def _alike(values: Any) -> list[_Array]:
+    """Tensors of one type: plain numbers take the type of the first tensor among them."""
+    typed = next((value.dtype for value in values if hasattr(value, "dtype")), None)
+    return [np.asarray(to_tensor(value, None if hasattr(value, "dtype") else typed)) for value in values]
+
+
+@deferrable
+def squeeze(input: Any, axis: Any = None, name: Any = None) -> Tensor:
+    """Without dimensions of size 1."""
+    return wrap(np.squeeze(to_tensor(input), None if axis is None else tuple(np.atleast_1d(axis))))
+
+
+@deferrable
+def expand_dims(input: Any, axis: int = -1, name: Any = None) -> Tensor:
+    """With a new dimension of size 1."""
+    return wrap(np.expand_dims(to_tensor(input), int(axis)))
+
+
+@deferrable
+def shape(input: Any, name: Any = None) -> Tensor:
+    """The shape as a vector of int32."""
+    return wrap(np.array(to_tensor(input).shape, np.int32))
+
+
+@deferrable
+def one_hot(indices: Any, depth: int, on_value: Any = 1, off_value: Any = 0, dtype: Any = None) -> Tensor:
+    """Rows that are `on_value` at one place."""
+    places = np.asarray(to_tensor(indices))[..., None] == np.arange(int(depth))
+    return wrap(np.where(places, on_value, off_value).astype(as_dtype(dtype or "float32").dtype))
+
+
+@deferrable
+def identity(input: Any, name: Any = None) -> Any:
+    """The value itself."""
+    return input if isinstance(input, SparseTensor) else to_tensor(input)
+
+
+@deferrable
+def decode_raw(
+    input_bytes: Any, out_type: Any, little_endian: bool = True, fixed_length: int | None = None, name: Any = None
+) -> Tensor:
+    """Bytes as numbers: a vector for one string, rows for a vector of strings of one length."""
+    dtype = as_dtype(out_type).dtype
+    stored = dtype if little_endian else dtype.newbyteorder(">")
+    is_one = isinstance(input_bytes, (bytes, str)) or getattr(input_bytes, "ndim", 1) == 0
+    strings = [to_bytes(input_bytes, "input_bytes")] if is_one else to_byte_strings(input_bytes, "input_bytes")
+    if fixed_length is not None:
+        strings = [value[:fixed_length].ljust(fixed_length, b"\0") for value in strings]
+    for value in strings:
+        if len(value) % dtype.itemsize:
+            raise InvalidArgumentError(
+                None, None, f"decode_raw expected a multiple of {dtype.itemsize} bytes ({dtype}), got {len(value)}"
+            )
+        if len(value) != len(strings[0]):
+            raise InvalidArgumentError(
+                None, None, f"decode_raw expected strings of one length, got {len(strings[0])} and {len(value)} bytes"
+            )
+    rows = [np.frombuffer(value, stored).astype(dtype, copy=False) for value in strings]
+    if is_one:
+        return wrap(rows[0])
+    return wrap(np.stack(rows) if rows else np.empty((0, 0), dtype))
+
+
+@deferrable
+def serialize_tensor(tensor: Any, name: Any = None) -> Tensor:
+    """A tensor as one string, with its type and shape."""
+    return wrap(encode_tensor(np.asarray(to_tensor(tensor))))
+
+
+@deferrable
+def parse_tensor(serialized: Any, out_type: Any, name: Any = None) -> Tensor:
+    """The tensor of a string that `serialize_tensor` made."""
+    try:
+        array = decode_tensor(to_bytes(serialized, "serialized"))
+    except CodecError as error:
+        raise InvalidArgumentError(None, None, error.what) from None
+    wanted = as_dtype(out_type)
+    if as_dtype(array.dtype) is not wanted:
+        raise InvalidArgumentError(None, None, f"parse_tensor expected {wanted!r}, got {as_dtype(array.dtype)!r}")
+    return wrap(array)
+
+
+@deferrable
+def sparse_to_dense(
+    sp_input: Any, default_value: Any = None, validate_indices: bool = True, name: Any = None
+) -> Tensor:
+    """A SparseTensor as an ordinary one; places without a value get `default_value`, 0 or the empty string."""
+    if not isinstance(sp_input, SparseTensor):
+        raise TypeError(f"expected a SparseTensor, got {type(sp_input).__name__}")
+    values = np.asarray(sp_input.values)
+    is_text = values.dtype == object
+    if default_value is None or (is_text and default_value in ("", 0)):
+        default_value = b"" if is_text else 0
+    fill = to_tensor(default_value).numpy() if is_text else default_value
+    dense = np.full(tuple(sp_input.dense_shape.tolist()), fill, values.dtype)
+    dense[tuple(np.asarray(sp_input.indices).T)] = values
+    return wrap(dense)

@@ -1,0 +1,311 @@
+"""What a message's repeated fields and maps are: lists and dicts that check what is put in.
+
+A change makes the message present in the one it belongs to, as in protobuf: appending to `feature.int64_list.value`
+is what sets the kind of a Feature.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, MutableSequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tfrkit.compat.message import Message
+
+_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+_FLOAT32 = struct.Struct("<f")
+
+
+def check_int64(value: Any) -> int:
+    """An integer of 64 bits. Booleans count, as they did in the protobuf of old scripts."""
+    if type(value) is not int:
+        if isinstance(value, np.bool_):
+            return int(value)
+        try:
+            value = operator.index(value)
+        except TypeError:
+            raise TypeError(f"Int64List expected integers, got {type(value).__name__}") from None
+    if not _INT64_MIN <= value <= _INT64_MAX:
+        raise ValueError(f"Int64List expected integers of 64 bits with sign, got {value}, which is out of range")
+    return int(value)
+
+
+def check_float32(value: Any) -> float:
+    """A number, rounded to what float32 holds; too large ones become infinite."""
+    if type(value) is not float:
+        if isinstance(value, (str, bytes, bytearray, np.ndarray)) or not (
+            hasattr(value, "__float__") or hasattr(value, "__index__")
+        ):
+            raise TypeError(f"FloatList expected real numbers, got {type(value).__name__}")
+        value = float(value)
+    try:
+        rounded: float = _FLOAT32.unpack(_FLOAT32.pack(value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return rounded
+
+
+def check_bytes(value: Any) -> bytes:
+    """Bytes; text is refused, because it would have to be encoded first."""
+    if isinstance(value, bytes):
+        return bytes(value)
+    hint = "\n  encode it: value.encode()" if isinstance(value, str) else ""
+    raise TypeError(f"BytesList expected bytes, got {type(value).__name__}{hint}")
+
+
+def _check_int64s(values: Any) -> list[int]:
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iub":
+        if values.dtype != np.uint64:
+            return [int(value) for value in values] if values.dtype == bool else values.tolist()
+        values = values.tolist()
+    return [check_int64(value) for value in values]
+
+
+def _check_float32s(values: Any) -> list[float]:
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iubf":
+        with np.errstate(over="ignore", invalid="ignore"):
+            rounded: list[float] = values.astype(np.float32).tolist()
+        return rounded
+    return [check_float32(value) for value in values]
+
+
+def _check_bytes_values(values: Any) -> list[bytes]:
+    return [check_bytes(value) for value in values]
+
+
+_CHECKS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], list[Any]], Any]] = {
+    "int64": (check_int64, _check_int64s, np.int64),
+    "float": (check_float32, _check_float32s, np.float32),
+    "bytes": (check_bytes, _check_bytes_values, None),
+}
+
+
+class Values(MutableSequence[Any]):
+    """The `value` of a BytesList, FloatList or Int64List."""
+
+    __slots__ = ("_dtype", "_list", "_message", "check", "check_all")
+
+    def __init__(self, message: Message, kind: str) -> None:
+        self._message = message
+        self._list: list[Any] = []
+        self.check, self.check_all, self._dtype = _CHECKS[kind]
+
+    def append(self, value: Any) -> None:
+        self._list.append(self.check(value))
+        self._message.SetInParent()
+
+    def extend(self, values: Iterable[Any]) -> None:
+        if not isinstance(values, Iterable) or (isinstance(values, np.ndarray) and values.ndim == 0):
+            raise TypeError(f"expected a list of values, got {type(values).__name__}\n  wrap it: [value]")
+        is_checked = isinstance(values, Values) and values.check is self.check
+        self._list.extend(values if is_checked else self.check_all(values))
+        self._message.SetInParent()
+
+    MergeFrom = extend
+
+    def copy_for(self, message: Message) -> Values:
+        copied = Values.__new__(Values)
+        copied._message, copied._list = message, self._list.copy()
+        copied.check, copied.check_all, copied._dtype = self.check, self.check_all, self._dtype
+        return copied
+
+    def insert(self, index: int, value: Any) -> None:
+        self._list.insert(index, self.check(value))
+        self._message.SetInParent()
+
+    def take(self, values: list[Any]) -> None:
+        """Hold this list itself, whose values are known to be right."""
+        self._list = values
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._list[index] = self.check_all(value) if isinstance(index, slice) else self.check(value)
+        self._message.SetInParent()
+
+    def __delitem__(self, index: Any) -> None:
+        del self._list[index]
+        self._message.SetInParent()
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._list[index]
+
+    def __len__(self) -> int:
+        return len(self._list)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._list)
+
+    def __iadd__(self, values: Iterable[Any]) -> Values:
+        raise AttributeError("assignment to a repeated field is not allowed\n  use .extend(values)")
+
+    def sort(self, **options: Any) -> None:
+        self._list.sort(**options)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Values):
+            return self._list == other._list
+        return self._list == other if isinstance(other, list) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self._list, self._dtype if dtype is None else dtype)
+
+    def __repr__(self) -> str:
+        return repr(self._list)
+
+
+class Messages(MutableSequence[Any]):
+    """The `feature` of a FeatureList. Messages are copied in; `add()` makes a new one."""
+
+    __slots__ = ("_list", "_message", "_type")
+
+    def __init__(self, message: Message, kind: type[Message]) -> None:
+        self._message = message
+        self._type = kind
+        self._list: list[Message] = []
+
+    def add(self, **fields: Any) -> Any:
+        self._list.append(self._type(**fields))
+        self._message.SetInParent()
+        return self._list[-1]
+
+    def append(self, value: Any) -> None:
+        self.insert(len(self._list), value)
+
+    def insert(self, index: int, value: Any) -> None:
+        self._list.insert(index, copy_message(value, self._type))
+        self._message.SetInParent()
+
+    def extend(self, values: Iterable[Any]) -> None:
+        if not isinstance(values, Iterable):
+            raise TypeError(f"expected a list of {self._type.__name__}s, got {type(values).__name__}")
+        self._list.extend([copy_message(value, self._type) for value in values])
+        self._message.SetInParent()
+
+    MergeFrom = extend
+
+    def copy_for(self, message: Message) -> Messages:
+        copied = Messages(message, self._type)
+        copied._list = [inner._copy() for inner in self._list]
+        return copied
+
+    def take(self, values: list[Any]) -> None:
+        """Hold this list itself."""
+        self._list = values
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError("messages cannot be assigned\n  change the one that is there: list[i].CopyFrom(message)")
+
+    def __delitem__(self, index: Any) -> None:
+        del self._list[index]
+        self._message.SetInParent()
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._list[index]
+
+    def __len__(self) -> int:
+        return len(self._list)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._list)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Messages):
+            return self._list == other._list
+        return self._list == other if isinstance(other, list) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._list)
+
+
+class MessageMap(MutableMapping[str, Any]):
+    """A map of names to messages. Asking for a name that is not there makes an empty message, as in protobuf."""
+
+    __slots__ = ("_dict", "_message", "_type")
+
+    def __init__(self, message: Message, kind: type[Message]) -> None:
+        self._message = message
+        self._type = kind
+        self._dict: dict[str, Message] = {}
+
+    def __getitem__(self, name: str | bytes) -> Any:
+        key = check_name(name)
+        found = self._dict.get(key)
+        if found is None:
+            found = self._dict[key] = self._type()
+            self._message.SetInParent()
+        return found
+
+    get_or_create = __getitem__
+
+    def get(self, name: str | bytes, default: Any = None) -> Any:
+        return self._dict.get(check_name(name), default)
+
+    def __contains__(self, name: object) -> bool:
+        return check_name(name) in self._dict
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        raise ValueError("messages cannot be assigned\n  change the one that is there: feature[name].CopyFrom(message)")
+
+    def __delitem__(self, name: str) -> None:
+        del self._dict[check_name(name)]
+        self._message.SetInParent()
+
+    def merge(self, values: Mapping[Any, Any]) -> None:
+        """Copy messages in; those of the same names are replaced."""
+        if not isinstance(values, Mapping):
+            raise TypeError(f"expected a dict of {self._type.__name__}s, got {type(values).__name__}")
+        copies = {check_name(name): copy_message(value, self._type) for name, value in values.items()}
+        self._dict.update(copies)
+        self._message.SetInParent()
+
+    MergeFrom = merge
+
+    def copy_for(self, message: Message) -> MessageMap:
+        copied = MessageMap(message, self._type)
+        copied._dict = {name: inner._copy() for name, inner in self._dict.items()}
+        return copied
+
+    def take(self, values: dict[str, Any]) -> None:
+        """Hold this dict itself."""
+        self._dict = values
+
+    def clear(self) -> None:
+        self._dict.clear()
+        self._message.SetInParent()
+
+    def __len__(self) -> int:
+        return len(self._dict)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._dict)
+
+    def __repr__(self) -> str:
+        return repr(self._dict)
+
+
+def check_name(name: Any) -> str:
+    """A name of a feature: text, or bytes that are UTF-8."""
+    if isinstance(name, bytes):
+        return name.decode()
+    if not isinstance(name, str):
+        raise TypeError(f"a feature name expected str, got {type(name).__name__}")
+    if not name.isascii():
+        name.encode()  # a lone surrogate is no text
+    return str(name)
+
+
+def copy_message(value: Any, kind: type[Message]) -> Message:
+    """A copy of a message of this kind, or one made of a dict of its fields."""
+    if isinstance(value, kind):
+        return value._copy()
+    if isinstance(value, Mapping):
+        return kind(**value)
+    raise TypeError(f"expected a {kind.__name__} or a dict of its fields, got {type(value).__name__}")

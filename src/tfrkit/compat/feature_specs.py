@@ -1,0 +1,116 @@
+"""What a parse function asks of a record: `FixedLenFeature` and its kin."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from tfrkit.compat.dtypes import DTYPES, DType, as_dtype, string
+from tfrkit.compat.namespace import explain_missing
+from tfrkit.compat.op_errors import InvalidArgumentError
+
+# TensorFlow parses into these three types only.
+KINDS: dict[DType, str] = {DTYPES["int64"]: "int64", DTYPES["float32"]: "float", string: "bytes"}
+
+
+class FixedLenFeature(NamedTuple):
+    """As many values as the shape has room for; without a default they must be there."""
+
+    shape: Any
+    dtype: Any
+    default_value: Any = None
+
+
+class VarLenFeature(NamedTuple):
+    """Any number of values, as a SparseTensor."""
+
+    dtype: Any
+
+
+class FixedLenSequenceFeature(NamedTuple):
+    """Any number of pieces of one shape, padded in a batch."""
+
+    shape: Any
+    dtype: Any
+    allow_missing: bool = False
+    default_value: Any = None
+
+
+class _RaggedFeature(NamedTuple):
+    dtype: Any
+    value_key: str | None = None
+    partitions: Any = ()
+    row_splits_dtype: Any = "int32"
+    validate: bool = False
+
+
+class RaggedFeature(_RaggedFeature):
+    """Any number of values: a vector for one record, a RaggedTensor for a batch."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        dtype: Any,
+        value_key: str | None = None,
+        partitions: Any = (),
+        row_splits_dtype: Any = "int32",
+        validate: bool = False,
+    ) -> RaggedFeature:
+        if partitions:
+            raise explain_missing("tf.io.RaggedFeature(partitions=...)")
+        return super().__new__(cls, dtype, value_key, partitions, row_splits_dtype, validate)
+
+
+Spec = FixedLenFeature | VarLenFeature | FixedLenSequenceFeature | RaggedFeature
+
+
+def kind_of(spec: Spec) -> str:
+    """The list of a Feature that holds values of a spec."""
+    dtype = as_dtype(spec.dtype)
+    if dtype not in KINDS:
+        raise InvalidArgumentError(
+            None, None, f"dtype expected tf.int64, tf.float32 or tf.string, got {dtype!r}, which no record holds"
+        )
+    return KINDS[dtype]
+
+
+def shape_of(name: str, spec: FixedLenFeature | FixedLenSequenceFeature) -> tuple[int, ...]:
+    """The shape of a spec; every size must be known."""
+    sizes = spec.shape if isinstance(spec.shape, (list, tuple)) else [spec.shape]
+    if hasattr(spec.shape, "tolist"):
+        sizes = spec.shape.tolist()
+    shape = []
+    for size in sizes:
+        if size is None:
+            raise ValueError(
+                f"feature {name!r} expected a shape of known sizes, got {spec.shape}\n"
+                "  use FixedLenSequenceFeature or VarLenFeature"
+            )
+        if int(size) < 0:
+            raise ValueError(f"feature {name!r} expected sizes of 0 or more, got shape {spec.shape}")
+        shape.append(int(size))
+    return tuple(shape)
+
+
+def count_of(shape: tuple[int, ...]) -> int:
+    """How many values a shape has room for."""
+    return math.prod(shape)
+
+
+def check_features(features: Any, what: str = "features") -> dict[str, Any]:
+    """The dict of specs a parse function was given."""
+    if not isinstance(features, dict) or not features:
+        raise ValueError(f"{what} expected a dict of names to feature specs, got {features!r}")
+    for name in features:
+        if not isinstance(name, str):
+            raise TypeError(f"{what} expected names that are str, got {name!r}")
+    return features
+
+
+def refuse_spec(name: str, spec: Any) -> ValueError:
+    """The error for something that is no spec here."""
+    return ValueError(
+        f"feature {name!r} expected FixedLenFeature, VarLenFeature, FixedLenSequenceFeature or RaggedFeature as far "
+        f"as the function takes them, got {spec!r}"
+    )

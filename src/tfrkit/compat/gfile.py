@@ -1,0 +1,168 @@
+"""Files by TensorFlow's names, `tf.gfile` and `tf.io.gfile`, on this machine's file system."""
+
+from __future__ import annotations
+
+import functools
+import glob as globbing
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tfrkit.compat.graph import deferrable
+from tfrkit.compat.namespace import Namespace
+from tfrkit.compat.op_errors import AlreadyExistsError, UnimplementedError, explain_storage_error
+from tfrkit.compat.opened_file import OpenedFile
+from tfrkit.compat.record_io import to_path
+from tfrkit.compat.tensor import Tensor, to_bytes, wrap
+
+
+def _explaining(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Raise TensorFlow's errors in place of the operating system's."""
+
+    @functools.wraps(function)
+    def call(*values: Any, **options: Any) -> Any:
+        try:
+            return function(*values, **options)
+        except OSError as error:
+            raise explain_storage_error(error) from None
+
+    return call
+
+
+def _local(path: Any) -> str:
+    found = to_path(path)
+    if "://" in found:
+        raise UnimplementedError(None, None, f"expected a path of this machine, got an address - at {found}")
+    return found
+
+
+@_explaining
+def open_file(name: Any, mode: str = "r") -> OpenedFile:
+    """An open file, text or bytes by its mode."""
+    return OpenedFile(_local(name), mode)
+
+
+def exists(path: Any) -> bool:
+    """Whether there is a file or a folder."""
+    return os.path.exists(_local(path))
+
+
+def isdir(path: Any) -> bool:
+    """Whether there is a folder."""
+    return os.path.isdir(_local(path))
+
+
+@_explaining
+def listdir(path: Any) -> list[str]:
+    """Names in a folder, sorted."""
+    return sorted(os.listdir(_local(path)))
+
+
+def glob(pattern: Any) -> list[str]:
+    """Paths that match a pattern or one of several, sorted."""
+    patterns = pattern if isinstance(pattern, (list, tuple)) else [pattern]
+    return sorted(path for one in patterns for path in globbing.glob(_local(one)))
+
+
+@_explaining
+def makedirs(path: Any) -> None:
+    """Make a folder and those above it."""
+    os.makedirs(_local(path), exist_ok=True)
+
+
+@_explaining
+def mkdir(path: Any) -> None:
+    """Make a folder."""
+    os.mkdir(_local(path))
+
+
+@_explaining
+def remove(path: Any) -> None:
+    """Remove a file."""
+    os.remove(_local(path))
+
+
+@_explaining
+def rmtree(path: Any) -> None:
+    """Remove a folder with everything in it."""
+    shutil.rmtree(_local(path))
+
+
+@_explaining
+def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
+    """Copy a file."""
+    _require_free(dst, overwrite)
+    shutil.copyfile(_local(src), _local(dst))
+
+
+@_explaining
+def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
+    """Move a file or a folder."""
+    _require_free(dst, overwrite)
+    os.replace(_local(src), _local(dst))
+
+
+def _require_free(path: Any, overwrite: bool) -> None:
+    if not overwrite and os.path.exists(_local(path)):
+        raise AlreadyExistsError(None, None, f"file exists - at {_local(path)}")
+
+
+def walk(top: Any) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Folders below a folder, as `os.walk`."""
+    return os.walk(_local(top))
+
+
+def join(path: Any, *paths: Any) -> str:
+    """Parts of a path as one."""
+    return os.path.join(to_path(path), *[to_path(part) for part in paths])
+
+
+@deferrable
+def read_file(filename: Any, name: Any = None) -> Tensor:
+    """All bytes of a file, as one string."""
+    with open_file(filename, "rb") as file:
+        return wrap(file.read())
+
+
+@_explaining
+def write_file(filename: Any, contents: Any, name: Any = None) -> None:
+    """Write one string to a file, whose folder is made if need be."""
+    os.makedirs(os.path.dirname(_local(filename)) or ".", exist_ok=True)
+    with open(_local(filename), "wb") as file:
+        file.write(to_bytes(contents, "contents"))
+
+
+GFILE_1 = Namespace(
+    "tf.gfile",
+    Copy=copy,
+    DeleteRecursively=rmtree,
+    Exists=exists,
+    FastGFile=open_file,
+    GFile=open_file,
+    Glob=glob,
+    IsDirectory=isdir,
+    ListDirectory=listdir,
+    MakeDirs=makedirs,
+    MkDir=mkdir,
+    Open=open_file,
+    Remove=remove,
+    Rename=rename,
+    Walk=walk,
+)
+GFILE_2 = Namespace(
+    "tf.io.gfile",
+    GFile=open_file,
+    copy=copy,
+    exists=exists,
+    glob=glob,
+    isdir=isdir,
+    join=join,
+    listdir=listdir,
+    makedirs=makedirs,
+    mkdir=mkdir,
+    remove=remove,
+    rename=rename,
+    rmtree=rmtree,
+    walk=walk,
+)

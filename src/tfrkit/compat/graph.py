@@ -1,0 +1,180 @@
+"""Values to be computed later: what TensorFlow 1 scripts build first and then run in a Session.
+
+A `Node` is a function with its inputs, nothing more. `Session.run` computes what is asked for, each node once a
+run, so that two results which come from one record come from the same record. There is no optimiser, no device
+and no thread behind it.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+from tfrkit.compat.op_errors import InvalidArgumentError
+from tfrkit.compat.tensor import Tensor, TensorShape, to_numpy, to_tensor
+
+
+class Node:
+    """A value that is computed when a Session runs."""
+
+    __slots__ = ("_compute", "_inputs")
+
+    def __init__(self, compute: Callable[..., Any], *inputs: Any) -> None:
+        self._compute = compute
+        self._inputs = inputs
+
+    def eval(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> Any:
+        """The value, in plain NumPy."""
+        return Session().run(self, feed_dict)
+
+    def set_shape(self, shape: Any) -> None:
+        """Nothing to do: shapes are known when values are."""
+
+    @property
+    def values(self) -> Node:
+        return Node(operator.attrgetter("values"), self)
+
+    @property
+    def indices(self) -> Node:
+        return Node(operator.attrgetter("indices"), self)
+
+    @property
+    def dense_shape(self) -> Node:
+        return Node(operator.attrgetter("dense_shape"), self)
+
+    def __getitem__(self, key: Any) -> Node:
+        return Node(operator.getitem, self, key)
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError(
+            "a value of a graph has no elements before it is run\n  name them: element[0], element['label']"
+        )
+
+    def __bool__(self) -> bool:
+        raise TypeError("a value of a graph is not known before it is run\n  compute it: session.run(value)")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(
+            f"{name!r} of a value of a graph is not known before it is run\n  compute it: session.run(value)"
+        )
+
+
+def _binary(function: Callable[[Any, Any], Any], *, is_swapped: bool) -> Callable[[Node, Any], Node]:
+    def method(self: Node, other: Any) -> Node:
+        return Node(function, other, self) if is_swapped else Node(function, self, other)
+
+    return method
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+    setattr(Node, f"__{_name}__", _binary(getattr(operator, _name), is_swapped=False))
+    setattr(Node, f"__r{_name}__", _binary(getattr(operator, _name), is_swapped=True))
+for _name in ("lt", "le", "gt", "ge"):
+    setattr(Node, f"__{_name}__", _binary(getattr(operator, _name), is_swapped=False))
+
+
+class Run:
+    """One call of `Session.run`: what was fed, and what has been computed."""
+
+    def __init__(self, feeds: dict[Any, Any] | None = None) -> None:
+        self._feeds = dict(feeds or {})
+        self._done: dict[Node, Any] = {}
+
+    def compute(self, structure: Any) -> Any:
+        """Nested nodes as nested values."""
+        if isinstance(structure, Node):
+            if structure in self._feeds:
+                return to_tensor(self._feeds[structure])
+            if structure not in self._done:
+                self._done[structure] = structure._compute(*[self.compute(part) for part in structure._inputs])
+            return self._done[structure]
+        return map_structure(self.compute, structure, is_deep=False)
+
+
+def map_structure(function: Callable[[Any], Any], structure: Any, *, is_deep: bool = True) -> Any:
+    """Apply a function to what dicts, lists and tuples hold; with `is_deep`, to what is nested in them too."""
+
+    def step(part: Any) -> Any:
+        return map_structure(function, part) if is_deep else function(part)
+
+    if isinstance(structure, dict):
+        return {name: step(part) for name, part in structure.items()}
+    if isinstance(structure, (list, tuple)) and not isinstance(structure, TensorShape):
+        parts = [step(part) for part in structure]
+        if isinstance(structure, list):
+            return parts
+        return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
+    return function(structure) if is_deep else structure
+
+
+def is_deferred(structure: Any) -> bool:
+    """Whether a node is somewhere in nested dicts, lists and tuples."""
+    if isinstance(structure, dict):
+        return any(is_deferred(part) for part in structure.values())
+    if isinstance(structure, (list, tuple)):
+        return any(is_deferred(part) for part in structure)
+    return isinstance(structure, Node)
+
+
+def deferrable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function answer with a node where it is given one."""
+
+    @functools.wraps(function)
+    def call(*values: Any, **options: Any) -> Any:
+        if is_deferred(values) or is_deferred(options):
+            return Node(lambda values, options: function(*values, **options), values, options)
+        return function(*values, **options)
+
+    return call
+
+
+def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Node:
+    """A value that `Session.run(..., feed_dict={placeholder: value})` gives."""
+
+    def complain() -> None:
+        raise InvalidArgumentError(None, None, f"placeholder {name or ''} expected a value in feed_dict, got none")
+
+    return Node(complain)
+
+
+class Session:
+    """Computes nodes. Its options mean nothing here: there are no devices and no variables."""
+
+    graph = None
+
+    def __init__(self, target: str = "", graph: Any = None, config: Any = None) -> None:
+        self._is_open = True
+
+    def run(self, fetches: Any, feed_dict: dict[Any, Any] | None = None, options: Any = None) -> Any:
+        """Compute nodes, also nested in lists and dicts, and give their values in plain NumPy."""
+        if not self._is_open:
+            raise RuntimeError("attempted to use a closed Session")
+        _check_fetches(fetches)
+        return to_numpy(Run(feed_dict).compute(fetches))
+
+    def close(self) -> None:
+        self._is_open = False
+
+    def as_default(self) -> Session:
+        return self
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _check_fetches(fetches: Any) -> None:
+    def check(fetch: Any) -> None:
+        if not isinstance(fetch, (Node, Tensor)):
+            raise TypeError(f"session.run expected values of a graph, got {type(fetch).__name__}")
+
+    map_structure(check, fetches)
+
+
+def do_nothing(*values: Any, **options: Any) -> Node:
+    """An operation without effect, such as the initializer of variables that do not exist."""
+    return Node(lambda: None)

@@ -1,0 +1,166 @@
+"""What is under which of TensorFlow's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfrkit.compat import (
+    accepted,
+    array_ops,
+    dataset,
+    feature_specs,
+    gfile,
+    op_errors,
+    parse_example,
+    parse_sequence,
+    pictures,
+    queue_readers,
+    record_io,
+    train_messages,
+)
+from tfrkit.compat.dtypes import DTYPES, DType, as_dtype
+from tfrkit.compat.graph import Session, do_nothing, placeholder
+from tfrkit.compat.iterators import disable_eager_execution, enable_eager_execution
+from tfrkit.compat.namespace import Namespace
+from tfrkit.compat.randomness import set_random_seed
+from tfrkit.compat.tensor import RaggedTensor, SparseTensor, SparseTensorValue, Tensor, TensorShape
+
+_PARSING = {
+    "FixedLenFeature": feature_specs.FixedLenFeature,
+    "FixedLenSequenceFeature": feature_specs.FixedLenSequenceFeature,
+    "VarLenFeature": feature_specs.VarLenFeature,
+    "RaggedFeature": feature_specs.RaggedFeature,
+    "parse_example": parse_example.parse_example,
+    "parse_single_example": parse_example.parse_single_example,
+    "parse_sequence_example": parse_sequence.parse_sequence_example,
+    "parse_single_sequence_example": parse_sequence.parse_single_sequence_example,
+    "decode_raw": array_ops.decode_raw,
+    "parse_tensor": array_ops.parse_tensor,
+    "serialize_tensor": array_ops.serialize_tensor,
+    "read_file": gfile.read_file,
+    "write_file": gfile.write_file,
+}
+_PICTURES = {
+    "decode_image": pictures.decode_image,
+    "decode_jpeg": pictures.decode_jpeg,
+    "decode_png": pictures.decode_png,
+}
+_RECORDS = {
+    "TFRecordCompressionType": record_io.TFRecordCompressionType,
+    "TFRecordOptions": record_io.TFRecordOptions,
+    "TFRecordWriter": record_io.TFRecordWriter,
+    "tf_record_iterator": record_io.tf_record_iterator,
+}
+_ARRAYS = {
+    name: getattr(array_ops, name)
+    for name in (
+        "cast",
+        "concat",
+        "constant",
+        "convert_to_tensor",
+        "expand_dims",
+        "identity",
+        "one_hot",
+        "reshape",
+        "shape",
+        "squeeze",
+        "stack",
+        "to_float",
+        "to_int32",
+        "to_int64",
+    )
+}
+
+_TRAIN = Namespace(
+    "tf.train",
+    BytesList=train_messages.BytesList,
+    Example=train_messages.Example,
+    Feature=train_messages.Feature,
+    FeatureList=train_messages.FeatureList,
+    FeatureLists=train_messages.FeatureLists,
+    Features=train_messages.Features,
+    FloatList=train_messages.FloatList,
+    Int64List=train_messages.Int64List,
+    SequenceExample=train_messages.SequenceExample,
+    Coordinator=queue_readers.Coordinator,
+    batch=queue_readers.batch,
+    match_filenames_once=queue_readers.match_filenames_once,
+    shuffle_batch=queue_readers.shuffle_batch,
+    slice_input_producer=queue_readers.slice_input_producer,
+    start_queue_runners=queue_readers.start_queue_runners,
+    string_input_producer=queue_readers.string_input_producer,
+)
+_DATA = Namespace(
+    "tf.data",
+    AUTOTUNE=dataset.AUTOTUNE,
+    Dataset=dataset.Dataset,
+    Options=accepted.Options,
+    TFRecordDataset=dataset.TFRecordDataset,
+    experimental=Namespace("tf.data.experimental", AUTOTUNE=dataset.AUTOTUNE),
+    make_initializable_iterator=dataset.make_initializable_iterator,
+    make_one_shot_iterator=dataset.make_one_shot_iterator,
+)
+_ERRORS = Namespace(
+    "tf.errors",
+    **{
+        name: kind
+        for name, kind in vars(op_errors).items()
+        if isinstance(kind, type) and issubclass(kind, op_errors.OpError)
+    },
+)
+
+# Names of TensorFlow 1 and 2 together: nothing means two things.
+NAMES: dict[str, Any] = {
+    **DTYPES,
+    **_PARSING,
+    **_ARRAYS,
+    "DType": DType,
+    "RaggedTensor": RaggedTensor,
+    "SparseTensor": SparseTensor,
+    "SparseTensorValue": SparseTensorValue,
+    "Tensor": Tensor,
+    "TensorShape": TensorShape,
+    "TFRecordReader": queue_readers.TFRecordReader,
+    "as_dtype": as_dtype,
+    "data": _DATA,
+    "dtypes": Namespace("tf.dtypes", **DTYPES, DType=DType, as_dtype=as_dtype, cast=array_ops.cast),
+    "errors": _ERRORS,
+    "gfile": gfile.GFILE_1,
+    "image": Namespace("tf.image", **_PICTURES),
+    "io": Namespace("tf.io", **_PARSING, **_PICTURES, **_RECORDS, gfile=gfile.GFILE_2),
+    "placeholder": placeholder,
+    "python_io": Namespace("tf.python_io", **_RECORDS),
+    "random": Namespace("tf.random", set_seed=set_random_seed, set_random_seed=set_random_seed),
+    "set_random_seed": set_random_seed,
+    "sparse": Namespace("tf.sparse", SparseTensor=SparseTensor, to_dense=array_ops.sparse_to_dense),
+    "sparse_tensor_to_dense": array_ops.sparse_to_dense,
+    "train": _TRAIN,
+    # Accepted; see accepted.py.
+    "ConfigProto": accepted.ConfigProto,
+    "GPUOptions": accepted.GPUOptions,
+    "Graph": accepted.Graph,
+    "InteractiveSession": Session,
+    "Session": Session,
+    "device": accepted.scope,
+    "disable_eager_execution": disable_eager_execution,
+    "disable_v2_behavior": disable_eager_execution,
+    "enable_eager_execution": enable_eager_execution,
+    "enable_v2_behavior": enable_eager_execution,
+    "get_logger": accepted.get_logger,
+    "global_variables_initializer": do_nothing,
+    "initialize_all_variables": do_nothing,
+    "initialize_local_variables": do_nothing,
+    "local_variables_initializer": do_nothing,
+    "logging": accepted.logging,
+    "name_scope": accepted.scope,
+    "reset_default_graph": accepted.ignore,
+    "group": do_nothing,
+}
+NAMES["compat"] = Namespace(
+    "tf.compat",
+    as_bytes=accepted.as_bytes,
+    as_str=accepted.as_text,
+    as_str_any=accepted.as_text,
+    as_text=accepted.as_text,
+    v1=Namespace("tf.compat.v1", **NAMES),
+)

@@ -1,0 +1,160 @@
+"""`tf.io.parse_single_example` and `tf.io.parse_example`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tfrkit.compat.feature_specs import (
+    FixedLenFeature,
+    FixedLenSequenceFeature,
+    RaggedFeature,
+    VarLenFeature,
+    check_features,
+    count_of,
+    kind_of,
+    refuse_spec,
+    shape_of,
+)
+from tfrkit.compat.graph import Node, is_deferred
+from tfrkit.compat.op_errors import InvalidArgumentError
+from tfrkit.compat.parse_columns import Key, ParsedColumn, read_columns, zero_of
+from tfrkit.compat.tensor import RaggedTensor, SparseTensor, to_byte_strings, to_bytes, to_tensor, wrap
+
+_Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def parse_single_example(serialized: Any, features: Any, example_names: Any = None, name: Any = None) -> dict[str, Any]:
+    """The asked features of one serialized Example."""
+    check_features(features)
+    if is_deferred(serialized):
+        parsed = Node(lambda record: parse_single_example(record, features), serialized)
+        return {key: parsed[key] for key in features}
+    return parse_one(to_bytes(serialized, "serialized"), features)
+
+
+def parse_example(serialized: Any, features: Any, example_names: Any = None, name: Any = None) -> dict[str, Any]:
+    """The asked features of many serialized Examples; of one, given alone, as `parse_single_example`."""
+    check_features(features)
+    if is_deferred(serialized):
+        parsed = Node(lambda records: parse_example(records, features), serialized)
+        return {key: parsed[key] for key in features}
+    if isinstance(serialized, (bytes, str)) or getattr(serialized, "ndim", 1) == 0:
+        return parse_single_example(serialized, features)
+    records = to_byte_strings(serialized, "serialized")
+    columns = read_columns(records, "example", wanted_columns(features))
+    return {key: gather(key, spec, columns[source_of(key, spec), False]) for key, spec in features.items()}
+
+
+def parse_one(record: bytes, features: dict[str, Any]) -> dict[str, Any]:
+    """Features of one Example: a batch of one, without the dimension of the batch."""
+    columns = read_columns([record], "example", wanted_columns(features))
+    return {key: unbatch(gather(key, spec, columns[source_of(key, spec), False])) for key, spec in features.items()}
+
+
+def source_of(key: str, spec: Any) -> str:
+    """The name in the record that a result is read from."""
+    return spec.value_key or key if isinstance(spec, RaggedFeature) else key
+
+
+def wanted_columns(features: dict[str, Any], *, is_list: bool = False) -> dict[Key, str]:
+    """The columns to read for some specs, with their kinds."""
+    for key, spec in features.items():
+        if not isinstance(spec, (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, RaggedFeature)):
+            raise refuse_spec(key, spec)
+    return {(source_of(key, spec), is_list): kind_of(spec) for key, spec in features.items()}
+
+
+def gather(key: str, spec: Any, column: ParsedColumn) -> Any:
+    """The tensor of a batch that a spec asks for."""
+    if isinstance(spec, FixedLenFeature):
+        return _gather_fixed(key, spec, column)
+    if isinstance(spec, VarLenFeature):
+        return gather_sparse(column.values, column.splits)
+    if isinstance(spec, FixedLenSequenceFeature):
+        return _gather_sequence(key, spec, column)
+    return RaggedTensor(column.values, column.splits.astype(np.dtype(spec.row_splits_dtype)))
+
+
+def unbatch(value: Any) -> Any:
+    """What a batch of one record holds."""
+    if isinstance(value, SparseTensor):
+        return SparseTensor(value.indices[:, 1:], value.values, value.dense_shape[1:])
+    return value.values if isinstance(value, RaggedTensor) else value[0]
+
+
+def _gather_fixed(key: str, spec: FixedLenFeature, column: ParsedColumn) -> Any:
+    shape = shape_of(key, spec)
+    count = count_of(shape)
+    num_rows = len(column.is_present)
+    lengths = np.diff(column.splits)
+    wrong = np.flatnonzero(column.is_present & (lengths != count))
+    if len(wrong):
+        row = int(wrong[0])
+        raise InvalidArgumentError(
+            None, None, f"feature {key!r} expected {count} values, got {int(lengths[row])}{at_row(row, num_rows)}"
+        )
+    default = None if spec.default_value is None else _default_values(key, spec, count)
+    if column.is_present.all():
+        return wrap(column.values.reshape(num_rows, *shape))
+    if default is None:
+        row = int(np.flatnonzero(~column.is_present)[0])
+        raise InvalidArgumentError(
+            None, None, f"feature {key!r} expected in every record, got none{at_row(row, num_rows)}"
+        )
+    filled = np.empty((num_rows, count), column.values.dtype)
+    filled[column.is_present] = column.values.reshape(-1, count) if count else 0
+    filled[~column.is_present] = default
+    return wrap(filled.reshape(num_rows, *shape))
+
+
+def _default_values(key: str, spec: FixedLenFeature, count: int) -> _Array:
+    default = np.asarray(to_tensor(spec.default_value, spec.dtype)).reshape(-1)
+    if len(default) != count:
+        raise InvalidArgumentError(
+            None, None, f"default_value of feature {key!r} expected {count} values, got {len(default)}"
+        )
+    return default
+
+
+def _gather_sequence(key: str, spec: FixedLenSequenceFeature, column: ParsedColumn) -> Any:
+    if not spec.allow_missing:
+        raise ValueError(f"feature {key!r} expected allow_missing=True in a FixedLenSequenceFeature of an Example")
+    shape = shape_of(key, spec)
+    count = count_of(shape)
+    lengths = np.diff(column.splits)
+    wrong = np.flatnonzero(lengths % count if count else lengths)
+    if len(wrong):
+        row = int(wrong[0])
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"feature {key!r} expected a multiple of {count} values, got {int(lengths[row])}"
+            f"{at_row(row, len(lengths))}",
+        )
+    fill: Any = zero_of(kind_of(spec))
+    if spec.default_value is not None:
+        fill = wrap(to_tensor(spec.default_value, spec.dtype).reshape(())).numpy()
+    return pad_rows(column.values, lengths, count, shape, fill)
+
+
+def pad_rows(values: _Array, lengths: _Array, count: int, shape: tuple[int, ...], fill: Any) -> Any:
+    """Rows of pieces of one shape, filled up to the longest: (rows, most pieces, *shape)."""
+    width = int(lengths.max(initial=0))
+    padded = np.full((len(lengths), width), fill, values.dtype)
+    padded[np.arange(width) < lengths[:, None]] = values
+    return wrap(padded.reshape(len(lengths), width // max(1, count), *shape))
+
+
+def gather_sparse(values: _Array, splits: _Array) -> SparseTensor:
+    """Rows of any length as a SparseTensor of rank 2."""
+    lengths = np.diff(splits)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    places = np.arange(len(values)) - np.repeat(splits[:-1], lengths)
+    return SparseTensor(np.stack([rows, places], 1), values, [len(lengths), int(lengths.max(initial=0))])
+
+
+def at_row(row: int, num_rows: int) -> str:
+    """Where in a batch, for messages."""
+    return f" - at record {row} of the batch" if num_rows > 1 else ""

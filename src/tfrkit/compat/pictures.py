@@ -1,0 +1,92 @@
+"""Pictures out of bytes with TensorFlow's rules: channels by the file, no rotation by EXIF, palettes as colours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tfrkit.compat.dtypes import as_dtype
+from tfrkit.compat.graph import deferrable
+from tfrkit.compat.op_errors import InvalidArgumentError, UnimplementedError
+from tfrkit.compat.tensor import Tensor, to_bytes, wrap
+from tfrkit.errors import CodecError
+from tfrkit.images.options import Channels
+from tfrkit.images.sniff import sniff_image
+
+_CHANNELS: dict[int, Channels] = {0: "keep", 1: "gray", 3: "rgb", 4: "rgba"}
+_OFFERED = {"PNG": (0, 1, 3, 4), "JPEG": (0, 1, 3), "BMP": (0, 3, 4), "GIF": (0, 3), "WEBP": (0, 3, 4)}
+_HEAD_NBYTES = 64
+
+
+@deferrable
+def decode_image(
+    contents: Any, channels: int | None = None, dtype: Any = "uint8", name: Any = None, expand_animations: bool = True
+) -> Tensor:
+    """A PNG, JPEG or BMP as (height, width, channels); a GIF or WebP as (1, height, width, channels)."""
+    return _decode(contents, channels or 0, dtype, has_frames=expand_animations)
+
+
+@deferrable
+def decode_png(contents: Any, channels: int = 0, dtype: Any = "uint8", name: Any = None) -> Tensor:
+    """A picture as (height, width, channels). Palette indices become colours: for masks read the file with Pillow."""
+    return _decode(contents, channels, dtype)
+
+
+@deferrable
+def decode_jpeg(contents: Any, channels: int = 0, **options: Any) -> Tensor:
+    """A picture as (height, width, channels). Options about how to decode mean nothing here."""
+    if options.get("ratio", 1) != 1:
+        raise UnimplementedError(None, None, f"decode_jpeg offers ratio=1 only, got {options['ratio']}")
+    return _decode(contents, channels, "uint8")
+
+
+def _decode(contents: Any, channels: int, dtype: Any, *, has_frames: bool = False) -> Tensor:
+    # Here, because importing this module must not load a library for pictures.
+    from tfrkit.images.decode import decode_image as decode
+
+    data = to_bytes(contents, "contents")
+    info = sniff_image(data[:_HEAD_NBYTES])
+    if info is None or info.format not in _OFFERED:
+        raise InvalidArgumentError(
+            None, None, f"expected a PNG, JPEG, GIF, BMP or WebP, got {info or 'something else'}"
+        )
+    if channels not in _OFFERED[info.format]:
+        raise InvalidArgumentError(
+            None, None, f"channels of a {info.format} expected one of {_OFFERED[info.format]}, got {channels}"
+        )
+    is_animation = info.format in ("GIF", "WEBP")
+    if is_animation:
+        _require_one_frame(data)
+    try:
+        pixels = decode(data, channels="rgb" if info.format == "GIF" else _CHANNELS[channels], exif=False)
+    except CodecError as error:
+        raise InvalidArgumentError(None, None, error.what) from None
+    return _scale(pixels[None] if is_animation and has_frames else pixels, dtype)
+
+
+def _require_one_frame(data: bytes) -> None:
+    import io
+
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(data), formats=("GIF", "WEBP")) as picture:
+            num_frames = getattr(picture, "n_frames", 1)
+    except (OSError, ValueError, SyntaxError, EOFError) as error:  # what Pillow raises for damaged files
+        raise InvalidArgumentError(None, None, f"picture does not decode, {str(error)[:64]}") from None
+    if num_frames != 1:
+        raise UnimplementedError(None, None, f"pictures of one frame are decoded, got {num_frames}")
+
+
+def _scale(pixels: np.ndarray[Any, Any], dtype: Any) -> Tensor:
+    """Whole numbers keep their place in the range of the type; floats go from 0 to 1."""
+    wanted = as_dtype(dtype).name
+    is_wide = pixels.dtype == np.uint16
+    if wanted == "uint8":
+        return wrap((pixels >> 8).astype(np.uint8) if is_wide else pixels)
+    if wanted == "uint16":
+        return wrap(pixels if is_wide else pixels.astype(np.uint16) * 257)
+    if wanted == "float32":
+        return wrap(pixels.astype(np.float32) / np.float32(65535 if is_wide else 255))
+    raise UnimplementedError(None, None, f"pictures are decoded to uint8, uint16 or float32, got {wanted}")

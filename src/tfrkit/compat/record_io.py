@@ -1,0 +1,188 @@
+"""`tf.io.TFRecordWriter`, its options, and reading a file record by record."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import weakref
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Any
+
+from tfrkit.compat.op_errors import FailedPreconditionError, explain_damage, explain_storage_error
+from tfrkit.compat.tensor import to_bytes
+from tfrkit.container.compression import Compression, Level
+from tfrkit.container.records import Policy, read_records
+from tfrkit.container.shards import Shard
+from tfrkit.errors import ContainerError, StorageError
+from tfrkit.writer import Writer
+
+
+class TFRecordCompressionType:
+    """Names of the three compressions TensorFlow knows."""
+
+    NONE = 0
+    ZLIB = 1
+    GZIP = 2
+
+
+_COMPRESSIONS: dict[Any, Compression] = {
+    None: "none",
+    "": "none",
+    TFRecordCompressionType.NONE: "none",
+    "ZLIB": "zlib",
+    TFRecordCompressionType.ZLIB: "zlib",
+    "GZIP": "gzip",
+    TFRecordCompressionType.GZIP: "gzip",
+}
+_NAMES = {"none": "", "zlib": "ZLIB", "gzip": "GZIP"}
+
+
+class TFRecordOptions:
+    """How a file is compressed. Of the fine tuning only `compression_level` (0 to 9) means something here."""
+
+    def __init__(
+        self,
+        compression_type: Any = None,
+        flush_mode: Any = None,
+        input_buffer_size: Any = None,
+        output_buffer_size: Any = None,
+        window_bits: Any = None,
+        compression_level: int | None = None,
+        compression_method: Any = None,
+        mem_level: Any = None,
+        compression_strategy: Any = None,
+    ) -> None:
+        self.compression_type: str = _NAMES[find_compression(compression_type)]
+        self.compression_level = compression_level
+
+    @classmethod
+    def get_compression_type_string(cls, options: Any) -> str:
+        """`""`, `"ZLIB"` or `"GZIP"` for options, a name or a number."""
+        return _NAMES[find_compression(options)]
+
+
+def find_compression(options: Any) -> Compression:
+    """Our name for what options, a name such as "GZIP" or one of TFRecordCompressionType's numbers ask for."""
+    kind = options.compression_type if isinstance(options, TFRecordOptions) else options
+    if isinstance(kind, (str, int, type(None))) and kind in _COMPRESSIONS:
+        return _COMPRESSIONS[kind]
+    raise ValueError(f'compression_type expected "", "GZIP" or "ZLIB", got {kind!r}')
+
+
+class TFRecordWriter:
+    """Writes records to one file, which appears whole.
+
+    TensorFlow leaves the part that was written when a script fails; here the file appears under its name when it
+    is closed, when the writer is garbage-collected, or when the interpreter ends, and not at all when a `with`
+    block or the script ends in an error. What was there before stays until then.
+    """
+
+    def __init__(self, path: str | bytes | os.PathLike[str], options: Any = None) -> None:
+        compression = find_compression(options)
+        level: Level = "default"
+        if isinstance(options, TFRecordOptions) and options.compression_level is not None and compression != "none":
+            level = options.compression_level
+        try:
+            writer = Writer(to_path(path), compression=compression, level=level)
+        except StorageError as error:
+            raise explain_storage_error(error) from None
+        self._writer = writer
+        self._path = to_path(path)
+        self._finish = weakref.finalize(self, _close_unless_child, writer, os.getpid())
+        self._finish.atexit = False  # the end of the interpreter looks at how the script ended
+        if not _OPEN:
+            atexit.register(_finish_at_exit)
+        _OPEN.add(self)
+
+    def write(self, record: bytes | bytearray | str) -> None:
+        if isinstance(record, str):
+            record = record.encode()
+        if not isinstance(record, (bytes, bytearray)):
+            raise TypeError(f"record expected bytes, got {type(record).__name__}\n  use example.SerializeToString()")
+        if not self._finish.alive:
+            raise FailedPreconditionError(None, None, "write to a closed writer")
+        try:
+            self._writer.write_record(record)
+        except StorageError as error:
+            raise explain_storage_error(error) from None
+
+    def flush(self) -> None:
+        """Nothing to see: the file appears when it is closed."""
+        if not self._finish.alive:
+            raise FailedPreconditionError(None, None, "flush of a closed writer")
+
+    def close(self) -> None:
+        """Make the file appear."""
+        if self._finish.detach() is not None:
+            try:
+                self._writer.close()
+            except StorageError as error:
+                raise explain_storage_error(error) from None
+
+    def __enter__(self) -> TFRecordWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        elif self._finish.detach() is not None:
+            self._writer.discard()
+
+
+_OPEN: weakref.WeakSet[TFRecordWriter] = weakref.WeakSet()
+
+
+def _close_unless_child(writer: Writer, process: int) -> None:
+    """Close a writer nobody closed; a child made by fork has no say in its parent's file."""
+    if os.getpid() == process:
+        writer.close()
+
+
+def _finish_at_exit() -> None:
+    """Close what is open, or give it up where an error nobody caught has ended the script."""
+    has_failed = getattr(sys, "last_value", None) is not None and not hasattr(sys, "ps1")
+    for writer in list(_OPEN):
+        if writer._finish.alive and has_failed:
+            writer.__exit__(RuntimeError, None, None)
+            print(
+                f"tfrkit: not written, the script failed before the writer was closed - at {writer._path}",
+                file=sys.stderr,
+            )
+        else:
+            writer._finish()
+
+
+def to_path(path: Any) -> str:
+    """A path as text; string tensors name files too."""
+    return os.fspath(path) if isinstance(path, (str, os.PathLike)) else os.fsdecode(to_bytes(path, "path"))
+
+
+def read_file_records(path: str) -> Iterator[bytes]:
+    """The records of one file in order, with TensorFlow's errors. How it is compressed is found from its bytes."""
+    try:
+        shard = Shard.open(path)
+        try:
+            for records in read_records(shard, Policy()):
+                yield from records
+        finally:
+            shard.close()
+    except StorageError as error:
+        raise explain_storage_error(error) from None
+    except ContainerError as error:
+        raise explain_damage(error) from None
+
+
+def read_files_records(paths: Iterable[str]) -> Iterator[bytes]:
+    """The records of several files, one file after the other."""
+    for path in paths:
+        yield from read_file_records(path)
+
+
+def tf_record_iterator(path: Any, options: Any = None) -> Iterator[bytes]:
+    """The records of one file as bytes. `options` may name the compression; it is found anyway."""
+    find_compression(options)
+    return read_file_records(to_path(path))

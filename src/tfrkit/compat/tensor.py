@@ -1,0 +1,249 @@
+"""Values as parse functions return them: NumPy arrays with TensorFlow's few methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrkit.compat.dtypes import DType, as_dtype, string
+
+_Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class TensorShape(tuple[int, ...]):
+    """A shape; a tuple that also answers `as_list()`."""
+
+    __slots__ = ()
+
+    def as_list(self) -> list[int]:
+        return list(self)
+
+    @property
+    def ndims(self) -> int:
+        return len(self)
+
+
+class Tensor(np.ndarray[Any, np.dtype[Any]]):
+    """A NumPy array that answers `numpy()`. Strings are arrays of bytes objects.
+
+    Results of arithmetic and elements stay tensors, of rank 0 where NumPy would give a plain number.
+    """
+
+    def numpy(self) -> Any:
+        """A plain NumPy array that may be written to; a number or bytes for a tensor of rank 0."""
+        return np.ndarray.__getitem__(self, ()) if self.ndim == 0 else np.array(self)
+
+    def get_shape(self) -> TensorShape:
+        return TensorShape(self.shape)
+
+    def set_shape(self, shape: Any) -> None:
+        """Check the shape; None stands for any size."""
+        wanted = tuple(shape)
+        if len(wanted) != self.ndim or any(
+            size not in (None, -1, got) for size, got in zip(wanted, self.shape, strict=True)
+        ):
+            raise ValueError(f"tensor expected shape {wanted}, got {self.shape}")
+
+    def __array_wrap__(self, array: _Array, context: Any = None, return_scalar: bool = False) -> Tensor:  # type: ignore[override]
+        return np.asarray(array).view(Tensor)
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        return found if isinstance(found, Tensor) else wrap(found)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[index] for index in range(len(self)))
+
+    def __format__(self, spec: str) -> str:
+        return str(format(self.numpy(), spec)) if self.ndim == 0 else super().__format__(spec)
+
+    def __str__(self) -> str:
+        return f"tf.Tensor({self.numpy()}, shape={self.shape}, dtype={as_dtype(self.dtype).name})"
+
+    def __repr__(self) -> str:
+        return f"<tf.Tensor: shape={self.shape}, dtype={as_dtype(self.dtype).name}, numpy={self.numpy()!r}>"
+
+
+class SparseTensor:
+    """Values with their places in a larger tensor, as a VarLenFeature gives them."""
+
+    def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
+        self.indices = to_tensor(indices, np.int64)
+        self.values = to_tensor(values)
+        self.dense_shape = to_tensor(dense_shape, np.int64)
+
+    @property
+    def dtype(self) -> DType:
+        return as_dtype(self.values.dtype)
+
+    @property
+    def shape(self) -> TensorShape:
+        return TensorShape(self.dense_shape.tolist())
+
+    def get_shape(self) -> TensorShape:
+        return self.shape
+
+    def __repr__(self) -> str:
+        return f"SparseTensor(indices={self.indices}, values={self.values}, dense_shape={self.dense_shape})"
+
+
+class SparseTensorValue(NamedTuple):
+    """A SparseTensor in plain NumPy, as `Session.run` gives it."""
+
+    indices: Any
+    values: Any
+    dense_shape: Any
+
+
+class RaggedTensor:
+    """Rows of different lengths: row `i` is `values[row_splits[i]:row_splits[i + 1]]`."""
+
+    def __init__(self, values: Any, row_splits: Any) -> None:
+        self.values = values if isinstance(values, RaggedTensor) else to_tensor(values)
+        self.row_splits = to_tensor(row_splits)
+
+    @property
+    def flat_values(self) -> Tensor:
+        return self.values.flat_values if isinstance(self.values, RaggedTensor) else self.values
+
+    @property
+    def dtype(self) -> DType:
+        return as_dtype(self.flat_values.dtype)
+
+    def row_lengths(self) -> Tensor:
+        return wrap(np.diff(self.row_splits))
+
+    def to_list(self) -> list[Any]:
+        return [row.to_list() if isinstance(row, RaggedTensor) else row.tolist() for row in self]
+
+    def __len__(self) -> int:
+        return len(self.row_splits) - 1
+
+    def __getitem__(self, index: int) -> Any:
+        if not isinstance(index, (int, np.integer)):
+            raise TypeError(f"a ragged tensor is indexed by one number, got {index!r}")
+        number = int(index) + (len(self) if index < 0 else 0)
+        if not 0 <= number < len(self):
+            raise IndexError(f"row {index} of {len(self)}")
+        return self._rows(int(self.row_splits[number]), int(self.row_splits[number + 1]))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[number] for number in range(len(self)))
+
+    def _rows(self, start: int, stop: int) -> Any:
+        if not isinstance(self.values, RaggedTensor):
+            return self.values[start:stop]
+        return RaggedTensor(self.values.values, self.values.row_splits[start : stop + 1])
+
+    def __repr__(self) -> str:
+        return f"<tf.RaggedTensor {self.to_list()}>"
+
+
+def wrap(value: Any) -> Tensor:
+    """An array or a NumPy scalar as a tensor, nothing converted; bytes become a string of rank 0."""
+    if isinstance(value, np.ndarray):
+        return value.view(Tensor)
+    array = np.empty((), object) if isinstance(value, (bytes, str)) else np.asarray(value)
+    if isinstance(value, (bytes, str)):
+        array[()] = value.encode() if isinstance(value, str) else bytes(value)
+    return array.view(Tensor)
+
+
+def to_tensor(value: Any, dtype: Any = None) -> Tensor:
+    """A tensor of any value TensorFlow would take: Python floats become float32, Python ints int32, text bytes."""
+    wanted = None if dtype is None else as_dtype(dtype)
+    if isinstance(value, np.ndarray):
+        array: _Array = value
+    elif isinstance(value, (bytes, str)):
+        array = wrap(value)
+    else:
+        array = _array_of(value)
+    if array.dtype.kind in "SUO":
+        array = _bytes_array(array)
+        if wanted not in (None, string):
+            raise TypeError(f"expected values of {wanted!r}, got strings")
+        return array.view(Tensor)
+    if wanted is None:
+        return array.view(Tensor)
+    if wanted is string or (wanted.is_integer and array.dtype.kind == "f"):
+        raise TypeError(f"expected values of {wanted!r}, got {array.dtype}")
+    return array.astype(wanted.dtype, copy=False).view(Tensor)
+
+
+def _array_of(value: Any) -> _Array:
+    leaf = value
+    while isinstance(leaf, (list, tuple)) and leaf:
+        leaf = leaf[0]
+    # NumPy's own strings would lose zero bytes at the end.
+    array = np.array(value, object) if isinstance(leaf, (bytes, str)) else np.asarray(value)
+    if array.dtype == object:
+        return array
+    is_typed = hasattr(value, "dtype") or (
+        isinstance(value, (list, tuple)) and any(hasattr(item, "dtype") for item in value)
+    )
+    if is_typed:
+        return array
+    if array.dtype == np.float64:
+        return array.astype(np.float32)
+    if array.dtype == np.int64 and (array.size == 0 or (array.min() >= -(1 << 31) and array.max() < 1 << 31)):
+        return array.astype(np.int32)
+    return array
+
+
+def _bytes_array(array: _Array) -> _Array:
+    """Strings as bytes objects."""
+    flat = array.reshape(-1).tolist()
+    if array.dtype == object and all(isinstance(item, bytes) for item in flat):
+        return array
+    strings = np.empty(len(flat), object)
+    for index, item in enumerate(flat):
+        inner = item.item() if isinstance(item, np.ndarray) and item.ndim == 0 else item
+        if not isinstance(inner, (bytes, str)):
+            raise TypeError(f"expected numbers or strings of one type, got {type(inner).__name__}")
+        strings[index] = inner.encode() if isinstance(inner, str) else inner
+    return strings.reshape(array.shape)
+
+
+def to_bytes(value: Any, what: str) -> bytes:
+    """The one string a value is: bytes, text or a string tensor of rank 0."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        inner = value[()] if not isinstance(value, Tensor) else value.numpy()
+        if isinstance(inner, (bytes, str)):
+            return inner.encode() if isinstance(inner, str) else bytes(inner)
+    shape = f" of shape {value.shape}" if isinstance(value, np.ndarray) else ""
+    raise ValueError(f"{what} expected one string, got {type(value).__name__}{shape}")
+
+
+def to_byte_strings(values: Any, what: str) -> list[bytes]:
+    """Strings of a list or of a string tensor of rank 1."""
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise ValueError(f"{what} expected a list of strings, got shape {values.shape}")
+    return [to_bytes(value, what) for value in values]
+
+
+def to_numpy(structure: Any) -> Any:
+    """Nested tensors as plain NumPy values."""
+    if isinstance(structure, dict):
+        return {name: to_numpy(value) for name, value in structure.items()}
+    if isinstance(structure, SparseTensor):
+        return SparseTensorValue(
+            *(part.numpy() for part in (structure.indices, structure.values, structure.dense_shape))
+        )
+    if isinstance(structure, tuple) and not isinstance(structure, TensorShape):
+        return tuple(to_numpy(value) for value in structure)
+    if isinstance(structure, list):
+        return [to_numpy(value) for value in structure]
+    return structure.numpy() if isinstance(structure, Tensor) else structure
+
+
+def object_array(values: Sequence[Any]) -> _Array:
+    """Values as an array of objects, whatever they are."""
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array

@@ -1,0 +1,38 @@
+"""TensorFlow's names for the TFRecord parts of a script, with no TensorFlow installed.
+
+    from tfrkit.compat import tensorflow as tf      # in place of: import tensorflow as tf
+
+Messages (`tf.train.Example` and its parts), writers, record iterators, parse functions, `tf.data` iteration, input
+queues of TensorFlow 1, `tf.gfile`. Values are NumPy arrays with a `numpy()` method. Names that mean nothing for
+records, such as `Session` options, are accepted; any other name raises an AttributeError that says what to do.
+
+What differs from TensorFlow, on purpose:
+
+- A file appears under its name when its writer is closed, goes, or the script ends well; never half of it.
+- Records are written with sorted keys, so equal messages are equal bytes.
+- Compression is found from the file's bytes; a `compression_type` that does not fit is no error.
+- Shuffles with a seed are reproducible, but their order is not TensorFlow's.
+- Both checksums of every record are verified.
+- `make_one_shot_iterator().get_next()` gives a value for `Session.run`, as in TensorFlow 1, unless
+  `enable_eager_execution()` was called; iterating over a dataset gives values, as in TensorFlow 2.
+- Fields of a message that tf.train does not define are dropped when it is parsed.
+"""
+
+from __future__ import annotations
+
+from typing import Any as _Any
+
+from tfrkit.compat.names import NAMES as _NAMES
+from tfrkit.compat.namespace import explain_missing as _explain_missing
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _NAMES:
+        return _NAMES[name]
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise _explain_missing(f"tf.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted(_NAMES)

@@ -1,0 +1,278 @@
+"""The messages of a record: `tf.train.Example`, `SequenceExample` and what they are made of.
+
+Reading and writing is the core's. It knows whole records only, so a part is put into the record it could be of,
+and taken out again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from tfrkit import _native
+from tfrkit.codec.tensor_proto import encode_varint
+from tfrkit.compat.message import MapField, Message, MessageField, MessagesField, ValuesField
+from tfrkit.errors import WireError
+
+_FIELD_1, _FIELD_2, _FIELD_3 = 0x0A, 0x12, 0x1A  # tags of length-delimited fields
+_EMPTY_NAME = b"\x0a\x00"
+_HEADER_NBYTES, _FOOTER_NBYTES = 8 + 4, 4  # of the frame around a record
+
+_LIST_FIELDS = {"bytes": "bytes_list", "float": "float_list", "int64": "int64_list"}
+_KINDS = {name: kind for kind, name in _LIST_FIELDS.items()}
+
+
+class _Record(Message):
+    """A message that knows its place in a whole record."""
+
+    __slots__ = ()
+    _RECORD_KIND = "example"
+    _TAGS: tuple[int, ...] = ()  # of the fields that lead to it, from the outside in
+
+    def SerializeToString(self, *, deterministic: bool | None = None) -> bytes:
+        data = self._encode()
+        for tag in self._TAGS:
+            data = _open_field(data, tag)
+        return data
+
+    @classmethod
+    def FromString(cls, data: Any) -> Self:
+        if isinstance(data, str):
+            raise TypeError(f"{cls.__name__} is parsed from bytes, got str")
+        record = bytes(data) if cls._TAGS else data
+        for tag in reversed(cls._TAGS):
+            record = bytes((tag,)) + encode_varint(len(record)) + record
+        found = _native.read_message(cls._RECORD_KIND, record)
+        if isinstance(found, _native.Fault):
+            raise WireError(f"expected a serialized {cls.__name__}, got bytes that are none")
+        parsed = cls()
+        try:
+            parsed._decode(*found)
+        except UnicodeDecodeError:
+            raise WireError(f"expected a serialized {cls.__name__}, got a feature name that is not UTF-8") from None
+        return parsed
+
+    def _encode(self) -> bytes:
+        """The smallest record this message can be a part of."""
+        raise NotImplementedError
+
+    def _decode(self, features: Any, lists: Any) -> None:
+        """Take what the core read in such a record."""
+        raise NotImplementedError
+
+
+class BytesList(_Record):
+    """A list of bytes."""
+
+    __slots__ = ()
+    _TAGS = (_FIELD_1, _FIELD_1, _FIELD_2, _FIELD_1)
+    value = ValuesField("bytes")
+
+    def _encode(self) -> bytes:
+        return Feature(bytes_list=self)._encode()
+
+    def _decode(self, features: Any, lists: Any) -> None:
+        self.value.take(features[0][2])
+
+
+class FloatList(_Record):
+    """A list of float32 numbers."""
+
+    __slots__ = ()
+    _TAGS = (_FIELD_1, _FIELD_1, _FIELD_2, _FIELD_2)
+    value = ValuesField("float")
+
+    def _encode(self) -> bytes:
+        return Feature(float_list=self)._encode()
+
+    def _decode(self, features: Any, lists: Any) -> None:
+        self.value.take(features[0][2])
+
+
+class Int64List(_Record):
+    """A list of integers."""
+
+    __slots__ = ()
+    _TAGS = (_FIELD_1, _FIELD_1, _FIELD_2, _FIELD_3)
+    value = ValuesField("int64")
+
+    def _encode(self) -> bytes:
+        return Feature(int64_list=self)._encode()
+
+    def _decode(self, features: Any, lists: Any) -> None:
+        self.value.take(features[0][2])
+
+
+class Feature(_Record):
+    """One of three lists, or none: `WhichOneof("kind")` tells which."""
+
+    __slots__ = ()
+    _TAGS = (_FIELD_1, _FIELD_1, _FIELD_2)
+    bytes_list = MessageField(BytesList, oneof="kind")
+    float_list = MessageField(FloatList, oneof="kind")
+    int64_list = MessageField(Int64List, oneof="kind")
+
+    def _encode(self) -> bytes:
+        return _encode_example({"": self})
+
+    def _decode(self, features: Any, lists: Any) -> None:
+        _, kind, values = features[0]
+        self._take(kind, values)
+
+    def _take(self, kind: str | None, values: list[Any]) -> None:
+        """Hold the values the core read."""
+        if kind is not None:
+            child = getattr(self, _LIST_FIELDS[kind])
+            child.value.take(values)
+            child._waits_for = None
+
+
+class Features(_Record):
+    """Features by name."""
+
+    __slots__ = ()
+    _TAGS = (_FIELD_1,)
+    feature = MapField(Feature)
+
+    def _encode(self) -> bytes:
+        return _encode_example(self.feature)
+
+    def _decode(self, features: Any, lists: Any) -> None:
+        self.feature.take({name.decode(): _feature_of(kind, values) for name, kind, values in features})
+
+
+class FeatureList(_Record):
+    """Features one after the other: the frames of a sequence."""
+
+    __slots__ = ()
+    _RECORD_KIND = "sequence_example"
+    _TAGS = (_FIELD_2, _FIELD_1, _FIELD_2)
+    feature = MessagesField(Feature)
+
+    def _encode(self) -> bytes:
+        return _encode_lists({"": self})
+
+    def _decode(self, features: Any, lists: Any) -> None:
+        self._take(lists[0][1])
+
+    def _take(self, frames: list[tuple[str | None, list[Any]]]) -> None:
+        self.feature.take([_feature_of(kind, values) for kind, values in frames])
+
+
+class FeatureLists(_Record):
+    """Feature lists by name."""
+
+    __slots__ = ()
+    _RECORD_KIND = "sequence_example"
+    _TAGS = (_FIELD_2,)
+    feature_list = MapField(FeatureList)
+
+    def _encode(self) -> bytes:
+        return _encode_lists(self.feature_list)
+
+    def _decode(self, features: Any, lists: Any) -> None:
+        named = {name.decode(): FeatureList() for name, _ in lists}
+        for feature_list, (_, frames) in zip(named.values(), lists, strict=True):
+            feature_list._take(frames)
+        self.feature_list.take(named)
+
+
+class Example(_Record):
+    """A record: features by name."""
+
+    __slots__ = ()
+    features = MessageField(Features)
+
+    def _encode(self) -> bytes:
+        return _encode_example(self.features.feature) if self.HasField("features") else b""
+
+    def _decode(self, features: Any, lists: Any) -> None:
+        if features is not None:
+            self.features._decode(features, None)
+            self.features.SetInParent()
+
+
+class SequenceExample(_Record):
+    """A record with a context and lists of frames."""
+
+    __slots__ = ()
+    _RECORD_KIND = "sequence_example"
+    context = MessageField(Features)
+    feature_lists = MessageField(FeatureLists)
+
+    def _encode(self) -> bytes:
+        # The context is the same field with the same content as the features of an Example.
+        context = _encode_example(self.context.feature) if self.HasField("context") else b""
+        lists = _encode_lists(self.feature_lists.feature_list) if self.HasField("feature_lists") else b""
+        return context + lists
+
+    def _decode(self, features: Any, lists: Any) -> None:
+        if features is not None:
+            self.context._decode(features, None)
+            self.context.SetInParent()
+        if lists is not None:
+            self.feature_lists._decode(None, lists)
+            self.feature_lists.SetInParent()
+
+
+def _feature_of(kind: str | None, values: list[Any]) -> Feature:
+    feature = Feature()
+    feature._take(kind, values)
+    return feature
+
+
+# --- writing
+
+
+class _EmptyList:
+    """A list of no values, of a kind that the core cannot tell by looking."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+
+def _plain_value(feature: Feature) -> Any:
+    """What the core's encoder takes for a feature: None, a list of exact types, or an `_EmptyList`."""
+    name = feature.WhichOneof("kind")
+    if name is None:
+        return None
+    values = getattr(feature, name).value[:]
+    return values or _EmptyList(_KINDS[name])
+
+
+def _coerce(name: str, value: Any, expected: str | None) -> tuple[str, Any]:
+    """Asked by the core where a list is empty, or of another kind than the frame before it."""
+    if isinstance(value, _EmptyList):
+        return value.kind, [] if value.kind == "bytes" else b""
+    kind = "bytes" if isinstance(value[0], bytes) else "float" if isinstance(value[0], float) else "int64"
+    if kind == "bytes":
+        return kind, value
+    import numpy as np
+
+    return kind, np.array(value, "<f4" if kind == "float" else "<i8")
+
+
+def _encode_example(features: Any) -> bytes:
+    encoder = _native.RowEncoder("float32", _coerce)
+    encoder.write({name: _plain_value(features[name]) for name in features})
+    return _record_of(encoder)
+
+
+def _encode_lists(lists: Any) -> bytes:
+    encoder = _native.RowEncoder("float32", _coerce)
+    named = [(name, [_plain_value(frame) for frame in lists[name].feature]) for name in sorted(lists, key=str.encode)]
+    encoder.write_sequence([], named)
+    return _record_of(encoder)
+
+
+def _record_of(encoder: _native.RowEncoder) -> bytes:
+    return encoder.take()[_HEADER_NBYTES:-_FOOTER_NBYTES].tobytes()
+
+
+def _open_field(data: bytes, tag: int) -> bytes:
+    """The content of the one field `data` is; in a map entry, of the one behind the empty name."""
+    if tag == _FIELD_2 and data.startswith(_EMPTY_NAME):
+        data = data[len(_EMPTY_NAME) :]
+    position = 1
+    while data[position] >= 0x80:
+        position += 1
+    return data[position + 1 :]

@@ -1,0 +1,225 @@
+"""tf.data on values: every step, and iteration as TensorFlow 1 and 2 do it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tfrkit.compat import tensorflow as tf
+
+
+@pytest.fixture
+def digits(tmp_path: Path) -> str:
+    path = str(tmp_path / "digits.tfrecords")
+    with tf.io.TFRecordWriter(path) as writer:
+        for number in range(10):
+            features = {
+                "data": {"int64_list": {"value": [number]}},
+                "name": {"bytes_list": {"value": [b"n%d" % number]}},
+            }
+            writer.write(tf.train.Example(features={"feature": features}).SerializeToString())
+    return path
+
+
+@pytest.fixture
+def _lazily() -> Iterator[None]:
+    yield
+    tf.disable_eager_execution()
+
+
+def parse(record: Any) -> Any:
+    return tf.parse_single_example(
+        record, {"data": tf.FixedLenFeature([], tf.int64), "name": tf.FixedLenFeature([], tf.string)}
+    )
+
+
+def plain(dataset: Any) -> list[Any]:
+    return [value.tolist() if isinstance(value, np.ndarray) else value for value in dataset.as_numpy_iterator()]
+
+
+def test_records_of_several_files_come_in_order(digits: str) -> None:
+    for files in ([digits, digits], np.array([digits, digits]), tf.data.Dataset.from_tensor_slices([digits, digits])):
+        data = tf.data.TFRecordDataset(files, compression_type="").map(parse, num_parallel_calls=tf.data.AUTOTUNE)
+        assert [element["data"].numpy() for element in data] == [*range(10), *range(10)]
+    assert next(iter(tf.data.TFRecordDataset(Path(digits)).map(parse)))["name"].numpy() == b"n0"
+
+
+def test_dataset_can_be_read_again(digits: str) -> None:
+    data = tf.data.TFRecordDataset(digits)
+    assert list(data.as_numpy_iterator()) == list(data.as_numpy_iterator())
+
+
+def test_steps_give_what_they_say() -> None:
+    numbers = tf.data.Dataset.range(5)
+    assert plain(numbers.batch(2)) == [[0, 1], [2, 3], [4]]
+    assert plain(numbers.batch(2, drop_remainder=True)) == [[0, 1], [2, 3]]
+    assert plain(numbers.filter(lambda x: x % 2 == 0)) == [0, 2, 4]
+    assert plain(numbers.take(2)) == [0, 1]
+    assert plain(numbers.take(-1)) == [0, 1, 2, 3, 4]
+    assert plain(numbers.skip(3)) == [3, 4]
+    assert plain(numbers.skip(-1)) == []
+    assert plain(tf.data.Dataset.range(2).repeat(2)) == [0, 1, 0, 1]
+    assert plain(tf.data.Dataset.range(2).repeat().take(5)) == [0, 1, 0, 1, 0]
+    assert plain(tf.data.Dataset.range(0).repeat()) == []
+    assert plain(numbers.shard(2, 1)) == [1, 3]
+    assert plain(tf.data.Dataset.range(5, 7).enumerate()) == [(0, 5), (1, 6)]
+    assert plain(numbers.prefetch(1).cache().with_options(tf.data.Options()).apply(lambda d: d.take(1))) == [0]
+
+
+def test_map_takes_parts_apart_and_makes_tuples_of_lists() -> None:
+    data = tf.data.Dataset.from_tensor_slices(([1, 2], {"x": ["a", "b"]}))
+    assert plain(data.map(lambda number, rest: [rest["x"], number * 2])) == [(b"a", 2), (b"b", 4)]
+    assert plain(tf.data.Dataset.from_tensors({"a": [1, 2]}).map(lambda part: part["a"])) == [[1, 2]]
+
+
+def test_shuffle_with_a_seed_is_reproducible_and_changes_each_time() -> None:
+    data = tf.data.Dataset.range(20).shuffle(7, seed=3)
+    first, second = plain(data), plain(data)
+    assert sorted(first) == sorted(second) == list(range(20))
+    assert first != second
+    again = tf.data.Dataset.range(20).shuffle(7, seed=3)
+    assert [plain(again), plain(again)] == [first, second]
+    # An order is a promise: changing it is a breaking change.
+    assert plain(tf.data.Dataset.range(6).shuffle(6, seed=0)) == [2, 3, 1, 0, 5, 4]
+    fixed = tf.data.Dataset.range(20).shuffle(20, seed=3, reshuffle_each_iteration=False)
+    assert plain(fixed) == plain(fixed)
+
+
+def test_shuffle_draws_from_its_buffer_only() -> None:
+    for position, value in enumerate(plain(tf.data.Dataset.range(100).shuffle(5, seed=1))):
+        assert value <= position + 5
+
+
+def test_global_seed_makes_shuffles_reproducible() -> None:
+    tf.set_random_seed(4)
+    first = plain(tf.data.Dataset.range(20).shuffle(20))
+    other = plain(tf.data.Dataset.range(20).shuffle(20))
+    tf.random.set_seed(4)
+    assert plain(tf.data.Dataset.range(20).shuffle(20)) == first
+    assert first != other
+    tf.random.set_seed(None)
+
+
+def test_batch_keeps_sparse_tensors_sparse_and_refuses_shapes_that_differ() -> None:
+    records = [tf.train.Example(features={"feature": {"a": {"int64_list": {"value": range(n)}}}}) for n in (1, 3, 0)]
+    data = tf.data.Dataset.from_tensor_slices([record.SerializeToString() for record in records])
+    sparse = data.map(lambda record: tf.parse_single_example(record, {"a": tf.VarLenFeature(tf.int64)})).batch(3)
+    assert tf.sparse.to_dense(next(iter(sparse))["a"]).tolist() == [[0, 0, 0], [0, 1, 2], [0, 0, 0]]
+    vectors = tf.data.Dataset.range(1, 4).map(lambda n: tf.one_hot(0, n))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"one shape, got \(1,\) and \(2,\)"):
+        plain(vectors.batch(2))
+    assert plain(vectors.padded_batch(2)) == [[[1, 0], [1, 0]], [[1, 0, 0]]]
+    assert plain(vectors.map(lambda v: {"v": v}).padded_batch(3, {"v": [4]}, {"v": -1.0}))[0]["v"][0].tolist() == [
+        1,
+        -1,
+        -1,
+        -1,
+    ]
+    with pytest.raises(tf.errors.DataLossError, match=r"within \[1\], got \[2\]"):
+        plain(vectors.padded_batch(2, [1]))
+    with pytest.raises(ValueError, match="padded_shapes expected 1 sizes"):
+        plain(vectors.padded_batch(2, [None, 1]))
+
+
+def test_list_files_finds_and_mixes_paths(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / name).touch()
+    assert plain(tf.data.Dataset.list_files(f"{tmp_path}/*", shuffle=False)) == [
+        f"{tmp_path}/{name}".encode() for name in "abc"
+    ]
+    assert len(plain(tf.data.Dataset.list_files(f"{tmp_path}/*", seed=1))) == 3
+    with pytest.raises(ValueError, match="found no file that matches"):
+        tf.data.Dataset.list_files(f"{tmp_path}/nope*")
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda: tf.data.Dataset.range(3).shuffle(0), "buffer_size expected 1 or more, got 0"),
+        (lambda: plain(tf.data.Dataset.range(3).batch(0)), "batch_size expected 1 or more, got 0"),
+        (lambda: tf.data.Dataset.range(3).shard(2, 2), "index expected within 0 to 1, got 2"),
+        (lambda: tf.data.Dataset.from_tensor_slices(([1], [1, 2])), r"of one length, got \[1, 2\]"),
+        (lambda: tf.data.Dataset.from_tensor_slices(3), "got a single value"),
+        (lambda: tf.data.TFRecordDataset("x", compression_type="xz"), "compression_type expected"),
+    ],
+)
+def test_steps_that_mean_nothing_are_refused(make: Any, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        make()
+
+
+def test_step_that_is_not_offered_names_the_tfrkit_way() -> None:
+    with pytest.raises(AttributeError, match=r"tf\.data\.Dataset\.interleave is not offered(.|\n)*tfr\.open"):
+        tf.data.Dataset.range(3).interleave(lambda x: x)
+
+
+# --- iterators
+
+
+def test_iterator_of_values_ends_with_either_error() -> None:
+    iterator = iter(tf.data.Dataset.range(1))
+    assert iterator.get_next().numpy() == 0
+    with pytest.raises(tf.errors.OutOfRangeError, match="end of sequence"):
+        iterator.get_next()
+    assert next(iterator, None) is None
+
+
+def test_one_shot_iterator_gives_parts_of_the_same_record(digits: str) -> None:
+    element = tf.data.TFRecordDataset(digits).map(parse).make_one_shot_iterator().get_next()
+    seen = []
+    with tf.Session() as session, pytest.raises(tf.errors.OutOfRangeError, match="end of sequence"):
+        while True:
+            seen.append(tuple(session.run([element["data"], element["name"]])))
+    assert seen == [(number, b"n%d" % number) for number in range(10)]
+
+
+def test_tuples_are_unpacked_before_anything_runs(digits: str) -> None:
+    data = tf.data.TFRecordDataset(digits).map(parse).map(lambda part: (part["data"], part["name"])).batch(4)
+    numbers, names = tf.data.make_one_shot_iterator(data).get_next()
+    with tf.Session() as session:
+        assert session.run(numbers).tolist() == [0, 1, 2, 3]
+        assert session.run([names, {"n": numbers + 1}])[1]["n"].tolist() == [5, 6, 7, 8]
+
+
+def test_initializable_iterator_starts_again(digits: str) -> None:
+    iterator = tf.data.TFRecordDataset(digits).map(parse).make_initializable_iterator()
+    element = iterator.get_next()["data"]
+    with tf.Session() as session:
+        with pytest.raises(tf.errors.FailedPreconditionError, match="session.run"):
+            session.run(element)
+        for _ in range(2):
+            session.run(iterator.initializer)
+            assert [session.run(element) for _ in range(3)] == [0, 1, 2]
+
+
+def test_errors_of_files_come_when_the_session_runs(tmp_path: Path) -> None:
+    element = tf.data.TFRecordDataset(str(tmp_path / "nope")).make_one_shot_iterator().get_next()
+    with tf.Session() as session, pytest.raises(tf.errors.NotFoundError, match="nope"):
+        session.run(element)
+
+
+def test_empty_dataset_ends_at_once() -> None:
+    element = tf.data.Dataset.range(0).make_one_shot_iterator().get_next()
+    with tf.Session() as session, pytest.raises(tf.errors.OutOfRangeError, match="end of sequence"):
+        session.run(element)
+
+
+@pytest.mark.usefixtures("_lazily")
+def test_eager_execution_gives_values(digits: str) -> None:
+    tf.compat.v1.enable_eager_execution()
+    iterator = tf.compat.v1.data.make_one_shot_iterator(tf.data.TFRecordDataset(digits).map(parse))
+    assert [iterator.get_next()["data"].numpy() for _ in range(10)] == list(range(10))
+    with pytest.raises(tf.errors.OutOfRangeError, match="end of sequence"):
+        iterator.get_next()
+
+
+def test_values_of_a_graph_do_not_mix_with_datasets(digits: str) -> None:
+    node = tf.placeholder(tf.string)
+    with pytest.raises(TypeError, match="filenames expected paths"):
+        tf.data.TFRecordDataset([node])
+    with pytest.raises(TypeError, match="made outside of it"):
+        plain(tf.data.Dataset.range(1).map(lambda x: node))

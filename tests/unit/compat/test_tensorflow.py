@@ -1,0 +1,88 @@
+"""The module scripts import: its names, its weight, and what it says about names it has not."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from tfrkit.compat import tensorflow as tf
+
+
+def test_import_is_light() -> None:
+    code = "import json, sys, tfrkit.compat.tensorflow; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"tensorflow", "torch", "jax", "google.protobuf", "PIL", "typer", "rich", "asyncio", "multiprocessing"}
+    assert set(json.loads(done.stdout)) & heavy == set()
+
+
+@pytest.mark.parametrize(
+    "path",
+    """train.Example train.Features train.Feature train.Int64List train.BytesList train.FloatList train.SequenceExample
+    train.FeatureLists train.FeatureList python_io.TFRecordWriter python_io.TFRecordOptions
+    python_io.TFRecordCompressionType python_io.tf_record_iterator io.TFRecordWriter io.TFRecordOptions
+    io.parse_single_example io.parse_example io.FixedLenFeature io.VarLenFeature io.FixedLenSequenceFeature
+    io.RaggedFeature io.decode_raw io.decode_jpeg io.decode_png io.decode_image io.parse_tensor io.serialize_tensor
+    io.gfile.exists gfile.Exists gfile.GFile parse_single_example parse_example FixedLenFeature VarLenFeature decode_raw
+    data.TFRecordDataset data.Dataset TFRecordReader train.string_input_producer train.shuffle_batch train.batch
+    train.Coordinator train.start_queue_runners Session ConfigProto GPUOptions global_variables_initializer
+    logging.set_verbosity errors.OutOfRangeError sparse.to_dense sparse_tensor_to_dense reshape cast int64 string
+    compat.v1.Session compat.v1.python_io.TFRecordWriter compat.v1.train.Example compat.v1.io.tf_record_iterator
+    compat.v1.gfile.Exists compat.v1.data.make_one_shot_iterator compat.as_bytes""".split(),
+)
+def test_name_is_offered(path: str) -> None:
+    found = tf
+    for name in path.split("."):
+        found = getattr(found, name)
+    assert path.split(".")[0] in dir(tf)
+
+
+@pytest.mark.parametrize(
+    ("path", "advice"),
+    [
+        ("keras", "install TensorFlow for this"),
+        ("Variable", "install TensorFlow for this"),
+        ("image.resize_images", "Pillow or NumPy"),
+        ("app.run", "argparse"),
+        ("train.AdamOptimizer", "install TensorFlow for this"),
+        ("io.encode_jpeg", "encode pictures with Pillow"),
+        ("data.FixedLengthRecordDataset", "tfr.open"),
+        ("data.experimental.parse_example_dataset", "tfr.open"),
+        ("compat.v1.layers", "install TensorFlow for this"),
+        ("gfile.Stat", "os, glob and shutil"),
+        ("io.gfile.stat", "os, glob and shutil"),
+    ],
+)
+def test_missing_name_says_what_to_do(path: str, advice: str) -> None:
+    found = tf
+    with pytest.raises(
+        AttributeError, match=rf"is not offered, tfrkit\.compat covers the TFRecord parts(.|\n)*{advice}"
+    ):
+        for name in path.split("."):
+            found = getattr(found, name)
+    assert not hasattr(tf, "nothing")
+
+
+def test_helpers_of_the_module_are_no_names_of_it() -> None:
+    with pytest.raises(AttributeError, match="tf.dataset is not offered"):
+        tf.dataset  # noqa: B018
+
+
+def test_logging_goes_to_pythons(caplog: pytest.LogCaptureFixture) -> None:
+    tf.logging.set_verbosity(tf.logging.INFO)
+    with caplog.at_level(logging.INFO, "tfrkit.compat"):
+        tf.logging.info("read %d", 3)
+    assert caplog.messages == ["read 3"]
+    assert tf.get_logger().name == "tfrkit.compat"
+    tf.logging.set_verbosity(logging.NOTSET)
+
+
+def test_text_and_bytes_are_turned_into_each_other() -> None:
+    assert tf.compat.as_bytes("é") == "é".encode()
+    assert tf.compat.as_text(b"a") == tf.compat.as_str("a") == "a"
+    for convert in (tf.compat.as_bytes, tf.compat.as_text):
+        with pytest.raises(TypeError, match="expected bytes or text, got int"):
+            convert(3)
