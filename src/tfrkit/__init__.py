@@ -8,13 +8,15 @@
 {'data': 7, 'label': 1}
 """
 
-from tfrkit import errors
+from tfrkit import errors, sources
+from tfrkit.build.run import build
 from tfrkit.codec.columns import BytesColumn, Ragged
 from tfrkit.dataset import Dataset
-from tfrkit.dataset import open_dataset as open
 from tfrkit.errors import TfrkitError
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
+from tfrkit.opening import mix
+from tfrkit.opening import open_dataset as open
 from tfrkit.ops.verify import verify
 from tfrkit.writer import Writer
 
@@ -26,7 +28,10 @@ __all__ = [
     "Spec",
     "TfrkitError",
     "Writer",
+    "build",
     "errors",
+    "mix",
     "open",
+    "sources",
     "verify",
 ]

@@ -15,15 +15,32 @@ TABLE: dict[str, set[str]] = {
     "_types": set(),
     "_native": set(),
     "_optional": {"errors"},
-    "storage": {"errors", "_types", "_optional"},
-    "images": {"errors", "_types", "_optional"},
+    "storage": {"_native", "errors", "_types", "_optional"},
+    "images": {"_native", "errors", "_types", "_optional"},
     "features": {"errors", "_types"},
     "codec": {"features", "_native", "errors", "_types"},
     "container": {"storage", "_native", "errors", "_types"},
-    "sources": {"features", "images", "storage", "container", "codec", "_optional", "errors", "_types"},
-    "batches": {"container", "codec", "features", "images", "storage", "_native", "errors", "_types"},
-    "build": {"sources", "container", "codec", "features", "storage", "errors", "_types"},
+    # Which record stands where: index arithmetic for reading (splits, shuffles, batches) and for building.
+    "orders": {"codec", "_native", "errors", "_types"},
+    # Rows of an iterable are spooled by the writer that everybody uses, before their number is known.
+    "sources": {"writer", "features", "images", "storage", "container", "codec", "_optional", "errors", "_types"},
+    "batches": {"orders", "container", "codec", "features", "images", "storage", "_native", "errors", "_types"},
+    # A shard task is the write street for one file, so it goes through `writer`. The schema of records that came
+    # without one is read off what was written, by `batches`.
+    "build": {
+        "batches",
+        "orders",
+        "sources",
+        "writer",
+        "container",
+        "codec",
+        "features",
+        "storage",
+        "errors",
+        "_types",
+    },
     "ops": {
+        "orders",
         "batches",
         "build",
         "sources",
@@ -35,19 +52,39 @@ TABLE: dict[str, set[str]] = {
         "errors",
         "_types",
     },
-    "feeds": {"batches", "features", "_optional", "errors", "_types"},
-    "dataset": {"feeds", "ops", "batches", "container", "features", "storage", "errors", "_types"},
+    # A feed takes columns apart (codec), and Arrow is handed their buffers by native code.
+    "feeds": {"batches", "orders", "codec", "features", "_native", "_optional", "errors", "_types"},
+    # The face of the read street: `batched` is what Dataset.batch gives, `feeding` its ways into other libraries,
+    # `opening` makes Datasets.
+    "batched": {"feeds", "batches", "orders", "features", "errors", "_types"},
+    "feeding": {"batched", "feeds", "batches", "orders", "features"},
+    "dataset": {
+        "feeding",
+        "batched",
+        "ops",
+        "batches",
+        "orders",
+        "container",
+        "features",
+        "storage",
+        "errors",
+        "_types",
+    },
+    "opening": {"dataset", "batches", "orders", "container", "features", "storage", "errors", "_types"},
     # The write street for one file: what `dataset` is for reading. It puts codec and container together.
     "writer": {"container", "codec", "features", "storage", "_native", "errors", "_types"},
-    "compat": {"dataset", "writer", "container", "codec", "features", "errors", "_types"},
-    "cli": {"dataset", "ops", "build", "features", "errors"},
+    # Old scripts look at records one by one, as messages (_native), and decode pictures inside parse functions.
+    "compat": {"dataset", "writer", "container", "codec", "features", "images", "_native", "errors", "_types"},
+    # One sub-command of `tfr build` for each source.
+    "cli": {"dataset", "ops", "build", "sources", "features", "errors"},
     "viewer": {"dataset", "ops", "features", "images", "errors"},
 }
 # The public face and the test tools see everything; nothing of ours may import the test tools.
 FREE = {"__init__", "testing"}
-FRAMEWORKS = {"tensorflow", "torch", "jax", "pyarrow", "pandas", "polars", "duckdb", "ray", "dask"}
+FRAMEWORKS = {"tensorflow", "torch", "jax", "pyarrow", "pandas", "polars", "duckdb", "datasets", "ray", "dask"}
 # Optional packages may be imported inside functions only, and only in these layers.
-MAY_USE_FRAMEWORKS = {"feeds", "build", "ops", "cli", "compat", "viewer", "features"}
+# (`feeding` only names the types of what it gives.)
+MAY_USE_FRAMEWORKS = {"feeding", "feeds", "build", "ops", "cli", "compat", "viewer", "features"}
 
 
 def sources() -> list[Path]:

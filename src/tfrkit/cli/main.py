@@ -13,7 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
-from tfrkit.cli import count, head, index, info, schema, verify
+from tfrkit.cli import bench, count, head, index, info, repair, schema, sheet, verify
+from tfrkit.cli.build import make_build_app
 from tfrkit.cli.output import say
 from tfrkit.errors import TfrkitError
 
@@ -32,7 +33,17 @@ Exit codes: 0 done, 1 found something (verify), 2 wrong usage, 3 could not finis
 FAILED = 3
 INTERRUPTED = 130
 
-COMMANDS = {"info": info, "head": head, "count": count, "schema": schema, "verify": verify, "index": index}
+COMMANDS = {
+    "info": info,
+    "head": head,
+    "count": count,
+    "schema": schema,
+    "verify": verify,
+    "repair": repair,
+    "sheet": sheet,
+    "index": index,
+    "bench": bench,
+}
 
 
 def print_version(wanted: bool) -> None:
@@ -67,6 +78,7 @@ def make_app() -> typer.Typer:
 
     for name, command in COMMANDS.items():
         app.command(name, help=command.HELP)(guard(command.run))
+    app.add_typer(make_build_app(guard), name="build")
     return app
 
 

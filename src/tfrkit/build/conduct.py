@@ -1,0 +1,262 @@
+"""Conducting a build: prepare, find out what is there, have the rest written, put it in place."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from typing import Any
+
+from tfrkit.build.changes import describe_changes, describe_input_changes
+from tfrkit.build.engines.local import count_processors, run_tasks
+from tfrkit.build.finish import finish_build, inputs_path, recall_shards
+from tfrkit.build.journal import Journal, read_inputs
+from tfrkit.build.plan import PlannedShard
+from tfrkit.build.prepare import BuildOptions, Prepared, prepare
+from tfrkit.build.progress import Progress
+from tfrkit.build.report import Report, Skipped, refuse
+from tfrkit.build.schedule import Schedule, make_read_tasks
+from tfrkit.build.target import Target
+from tfrkit.build.task import ShardTask
+from tfrkit.container.manifest import MANIFEST_NAME, read_manifest
+from tfrkit.errors import SourceError, StorageError
+from tfrkit.sources.base import Problem, Source
+
+# Kept free beside what the dataset is expected to take.
+_SPARE_NBYTES = 16 << 20
+
+
+def preview(source: Source, target: Target, options: BuildOptions, progress: Progress) -> Report:
+    """What a build would find and write; nothing is written."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as scratch:
+        prepared = prepare(source, target, options, scratch)
+        report = prepared.new_report()
+        report.is_dry = True
+        report.problems = prepared.problems + _read_all(prepared, progress)
+        for shard in prepared.plan.shards:
+            split = report.splits.setdefault(shard.split, {"records": 0, "shards": 0, "nbytes": 0})
+            split["records"] += len(shard.numbers)
+            split["shards"] += 1
+            split["nbytes"] += int(prepared.expected_nbytes(shard))
+        report.nbytes_out = sum(split["nbytes"] for split in report.splits.values())
+    report.seconds = time.monotonic() - started
+    return report
+
+
+def _read_all(prepared: Prepared, progress: Progress) -> list[Problem]:
+    """Bad inputs that only reading shows."""
+    jobs = prepared.options.jobs or count_processors()
+    items = prepared.scan.items
+    progress.begin(items.size, None if items.nbytes is None else int(items.nbytes.sum()))
+    found: list[Problem] = []
+    try:
+        tasks = make_read_tasks(prepared.scan, jobs)
+        for result in run_tasks(tasks, jobs=jobs, then=lambda *_: (), progress=progress.advance):
+            found += [Problem(key, reason) for key, reason in result.bad] if result is not None else []
+    finally:
+        progress.end()
+    return sorted(found, key=lambda problem: problem.key)
+
+
+def carry_out(source: Source, target: Target, options: BuildOptions, progress: Progress) -> Report:
+    """Build, or go on with what an earlier run left; raises with every reason not to."""
+    started = time.monotonic()
+    with _made_folder(target), Journal(target.staging).locked():
+        journal = Journal(target.staging)
+        try:
+            prepared = prepare(source, target, options, journal.scratch)
+            if prepared.stops:
+                # Nothing will be written, but everything is read, so that all that is wrong is named at once.
+                raise refuse([*prepared.stops, *_read_all(prepared, progress)], found=prepared.found)
+            if not prepared.plan.num_records:
+                raise SourceError(f"nothing to write, all {prepared.found} inputs are bad", shard=source.title)
+            old = read_manifest(target.paper(MANIFEST_NAME))
+            if old is not None and not options.overwrite:
+                report = _compare_finished(prepared, old)
+                if report is not None:
+                    journal.remove()
+                    return report
+            _begin(prepared, journal, old)
+        except BaseException:
+            shutil.rmtree(os.path.join(journal.folder, "scratch"), ignore_errors=True)
+            if journal.load_plan() is None:
+                journal.remove()
+            raise
+        schedule = _write_shards(prepared, journal, progress)
+        report = _conclude(prepared, journal, schedule)
+        report.seconds = time.monotonic() - started
+        finish_build(prepared, journal, schedule.results, report, old)
+        return report
+
+
+@contextlib.contextmanager
+def _made_folder(target: Target) -> Any:
+    """The folder of the output; where it was made for a build that came to nothing, it goes again."""
+    was_there = os.path.isdir(target.folder)
+    target.require_writable()
+    try:
+        yield
+    finally:
+        if not was_there:
+            with contextlib.suppress(OSError):
+                os.rmdir(target.folder)
+
+
+def _compare_finished(prepared: Prepared, old: dict[str, Any]) -> Report | None:
+    """A report where the finished dataset is the one asked for; None where it lacks shards; else an error."""
+    target = prepared.target
+    since = os.stat(target.paper(MANIFEST_NAME)).st_mtime_ns
+    changes = describe_input_changes(read_inputs(inputs_path(target)), prepared.scan.items, since=since)
+    if prepared.scan.stamp > since:
+        changes.append(f"{prepared.source.title} was changed after the dataset was built")
+    if old.get("plan") != prepared.plan.hash:
+        changes = [*describe_changes(old.get("recipe") or {}, prepared.plan.description), *changes]
+    if changes:
+        raise StorageError(
+            "a finished dataset is there, made otherwise",
+            shard=target.out,
+            hint="\n  ".join([*changes, "replace it: overwrite=True (--overwrite)"]),
+        )
+    report = prepared.new_report()
+    for shard in old["shards"]:
+        path = target.shard(shard["name"])
+        if not os.path.exists(path) or os.path.getsize(path) != shard["nbytes"]:
+            return None
+    report.splits = old["splits"]
+    report.written = sum(split["records"] for split in report.splits.values())
+    report.nbytes_out = sum(split["nbytes"] for split in report.splits.values())
+    report.already_there = True
+    return report
+
+
+def _begin(prepared: Prepared, journal: Journal, old: dict[str, Any] | None) -> None:
+    """Make sure that what is staged belongs to this plan, that nothing is in the way, and that it will fit."""
+    target, plan = prepared.target, prepared.plan
+    items = prepared.scan.items
+    begun = journal.load_plan()
+    if begun is not None:
+        changes = describe_input_changes(journal.load_inputs(), items)
+        if begun.get("hash") != plan.hash:
+            changes = [*describe_changes(begun.get("description") or {}, plan.description), *changes]
+        elif prepared.scan.stamp > int(begun.get("stamp", 0)):
+            changes.append(f"{prepared.source.title} was changed since")
+        if changes and not prepared.options.overwrite:
+            raise StorageError(
+                "an unfinished build is there, begun otherwise",
+                shard=target.out,
+                hint="\n  ".join([*changes, "begin anew: overwrite=True (--overwrite)"]),
+            )
+        if changes:
+            begun = None
+    if begun is None:
+        _require_free_names(prepared, old)
+        description = {"hash": plan.hash, "stamp": prepared.scan.stamp, "description": plan.description}
+        journal.save_plan(description, items)
+    else:
+        journal.sweep(plan.hash)
+        recall_shards(target, journal, plan.hash, [shard.name for shard in plan.shards])
+    _require_space(prepared, journal)
+
+
+def _require_free_names(prepared: Prepared, old: dict[str, Any] | None) -> None:
+    if prepared.options.overwrite or old is not None:
+        return
+    target = prepared.target
+    names = [target.shard(shard.name) for shard in prepared.plan.shards]
+    names += [target.paper(name) for name in ("features.json", "dataset_info.json")] if not target.is_file else []
+    taken = [name for name in names if os.path.lexists(name)]
+    if taken:
+        raise StorageError(
+            "a file is there that this build did not make",
+            shard=taken[0],
+            hint="choose another place, or replace it: overwrite=True (--overwrite)",
+        )
+
+
+def _require_space(prepared: Prepared, journal: Journal) -> None:
+    """Raise where the disk cannot hold what is still to be written."""
+    if prepared.estimate.is_guess or prepared.compression != "none":
+        return
+    folder = journal.shards_folder(prepared.plan.hash)
+    left = [shard for shard in prepared.plan.shards if not os.path.exists(os.path.join(folder, shard.name))]
+    needed = int(sum(prepared.expected_nbytes(shard) for shard in left))
+    free = shutil.disk_usage(journal.folder).free
+    if needed + _SPARE_NBYTES > free:
+        raise StorageError(
+            f"too little space, about {needed / 1e6:,.0f} MB are needed and {free / 1e6:,.0f} MB are free",
+            shard=prepared.target.folder,
+        )
+
+
+def _write_shards(prepared: Prepared, journal: Journal, progress: Progress) -> Schedule:
+    plan, options = prepared.plan, prepared.options
+    jobs = options.jobs or count_processors()
+
+    def make_task(shard: PlannedShard, path: str) -> ShardTask:
+        return ShardTask(
+            path=path,
+            items=prepared.scan.items.take(shard.numbers),
+            reader=prepared.scan.reader,
+            compression=prepared.compression,
+            level=options.level,
+            floats=prepared.scan.floats,
+            keys=options.keys,
+            on_bad=options.on_bad,
+        )
+
+    weights = {shard.name: _weigh(prepared, shard) for shard in plan.shards}
+    schedule = Schedule(
+        plan.shards,
+        journal.shards_folder(plan.hash),
+        make_task,
+        weights,
+        jobs,
+        # A compressed shard is one stream, so that its bytes do not depend on where it was cut.
+        may_cut=prepared.compression == "none",
+    )
+    numbers = schedule.numbers_left()
+    nbytes = prepared.scan.items.nbytes
+    progress.begin(sum(map(len, numbers)), None if nbytes is None else int(sum(nbytes[n].sum() for n in numbers)))
+    try:
+        for _ in run_tasks(schedule.begin(), jobs=jobs, then=schedule.follow, progress=progress.advance):
+            pass
+    finally:
+        progress.end()
+    return schedule
+
+
+def _conclude(prepared: Prepared, journal: Journal, schedule: Schedule) -> Report:
+    bad = sorted(schedule.bad)
+    if bad and prepared.options.on_bad == "fail":
+        if not schedule.results:
+            journal.remove()
+        raise refuse(
+            [Problem(key, reason) for key, reason, _ in bad], found=prepared.found, is_begun=bool(schedule.results)
+        )
+    report = prepared.new_report()
+    report.skipped += [Skipped(key, reason, split) for key, reason, split in bad]
+    report.resumed = schedule.num_resumed
+    for shard in prepared.plan.shards:
+        result = schedule.results[shard.name]
+        split = report.splits.setdefault(shard.split, {"records": 0, "shards": 0, "nbytes": 0})
+        split["records"] += result.num_records
+        split["shards"] += 1
+        split["nbytes"] += result.nbytes
+        report.written += result.num_records
+        report.nbytes_out += result.nbytes
+    if not report.written:
+        raise SourceError(
+            f"nothing was written, all {prepared.found} inputs are bad, the first one: {bad[0][0]}: {bad[0][1]}",
+            shard=prepared.source.title,
+        )
+    return report
+
+
+def _weigh(prepared: Prepared, shard: PlannedShard) -> float:
+    """How much work a shard is: its bytes, and something for each record."""
+    nbytes = prepared.scan.items.nbytes
+    size = float(nbytes[shard.numbers].sum()) if nbytes is not None else prepared.expected_nbytes(shard)
+    return size + 1000.0 * len(shard.numbers)

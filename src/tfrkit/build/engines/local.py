@@ -1,0 +1,244 @@
+"""Tasks on the processors of this machine.
+
+Each worker is a process with a pipe of its own. A worker that dies (killed, out of memory, a decoder that crashes)
+is replaced and its task is given out again: tasks leave nothing half done. A task that brings down its worker every
+time stops the build. Workers look whether their parent still lives, and end when it does not.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tfrkit.build.journal import ShardResult
+from tfrkit.build.task import Task, Tick
+from tfrkit.errors import TfrkitError
+
+Then = Callable[[Task, "ShardResult | None"], Sequence[Task]]
+"""Tasks that can begin now that this one ended."""
+
+# How often a task may take its worker with it.
+_MAX_DEATHS = 3
+_REPORT_SECONDS = 0.1
+_LOOK_SECONDS = 1.0
+# These start threads of their own in the process that imports them; a fork would copy their locks and not the threads.
+_THREADED_PACKAGES = ("torch", "tensorflow", "jax", "grpc", "pyarrow", "obstore", "ray", "cv2", "av")
+
+
+def count_processors() -> int:
+    """Processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_tasks(tasks: Sequence[Task], *, jobs: int, then: Then, progress: Tick) -> Iterator[ShardResult | None]:
+    """Run tasks and those that follow from them; yields each result as it comes.
+
+    With one job everything runs in this process.
+    """
+    if jobs <= 1:
+        return _run_here(tasks, then, progress)
+    return _Pool(jobs, then, progress).run(tasks)
+
+
+def _run_here(tasks: Sequence[Task], then: Then, progress: Tick) -> Iterator[ShardResult | None]:
+    pending = deque(tasks)
+    while pending:
+        task = pending.popleft()
+        result = task.run(progress)
+        pending.extendleft(reversed(then(task, result)))
+        yield result
+
+
+def choose_start_method() -> str:
+    """How to start workers: "fork" where nothing in this process can be torn by it, else "spawn".
+
+    A forked worker starts in milliseconds and shares the items of the plan; a spawned one imports everything anew.
+    """
+    is_quiet = threading.active_count() == 1 and not any(name in sys.modules for name in _THREADED_PACKAGES)
+    return "fork" if sys.platform == "linux" and is_quiet else "spawn"
+
+
+class _Worker:
+    """One process, and the task it is at."""
+
+    def __init__(self, context: Any) -> None:
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_work, args=(theirs, os.getpid()), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.task: Task | None = None
+
+    def give(self, task: Task) -> None:
+        self.task = task
+        self.pipe.send(task)
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+class _Pool:
+    def __init__(self, jobs: int, then: Then, progress: Tick) -> None:
+        import multiprocessing
+
+        self._context: Any = multiprocessing.get_context(choose_start_method())
+        self._jobs = jobs
+        self._then = then
+        self._progress = progress
+        self._pending: deque[Task] = deque()
+        self._deaths: dict[int, int] = {}
+        self._workers: list[_Worker] = []
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[ShardResult | None]:
+        from multiprocessing.connection import wait
+
+        self._pending.extend(tasks)
+        try:
+            while self._pending or any(worker.task for worker in self._workers):
+                self._hand_out()
+                busy = [worker for worker in self._workers if worker.task is not None]
+                ready = wait([worker.pipe for worker in busy] + [worker.process.sentinel for worker in busy])
+                for worker in busy:
+                    # Messages first: a worker may end after its last one.
+                    if worker.pipe in ready:
+                        yield from self._receive(worker)
+                    elif worker.process.sentinel in ready:
+                        self._bury(worker)
+        finally:
+            for worker in self._workers:
+                worker.stop()
+
+    def _hand_out(self) -> None:
+        for worker in self._workers:
+            if worker.task is None and self._pending:
+                self._give(worker)
+        while self._pending and len(self._workers) < self._jobs:
+            self._workers.append(self._start())
+            self._give(self._workers[-1])
+
+    def _give(self, worker: _Worker) -> None:
+        task = self._pending.popleft()
+        try:
+            worker.give(task)
+        except OSError:  # it died while it had nothing to do; the sentinel says so next
+            pass
+
+    def _start(self) -> _Worker:
+        if self._context.get_start_method() != "spawn":
+            return _Worker(self._context)
+        # A spawned process runs the user's main file again, which a script without a __main__ guard does not survive.
+        # Our tasks need nothing of it, unless a reader was defined there.
+        main = sys.modules["__main__"]
+        needs_main = any(type(getattr(task, "reader", None)).__module__ == "__main__" for task in self._pending)
+        if not needs_main:
+            sys.modules["__main__"] = type(sys)("__main__")
+        try:
+            return _Worker(self._context)
+        finally:
+            sys.modules["__main__"] = main
+
+    def _receive(self, worker: _Worker) -> Iterator[ShardResult | None]:
+        try:
+            kind, content = worker.pipe.recv()
+        except (EOFError, OSError):
+            self._bury(worker)
+            return
+        if kind == "progress":
+            self._progress(*content)
+        elif kind == "failed":
+            raise content
+        else:
+            task, worker.task = worker.task, None
+            assert task is not None
+            self._pending.extendleft(reversed(self._then(task, content)))
+            yield content
+
+    def _bury(self, worker: _Worker) -> None:
+        worker.process.join()
+        code = worker.process.exitcode
+        worker.stop()
+        self._workers.remove(worker)
+        task = worker.task
+        if task is None:
+            return
+        deaths = self._deaths[id(task)] = self._deaths.get(id(task), 0) + 1
+        if deaths >= _MAX_DEATHS:
+            how = f"by signal {-code} ({_name_signal(-code)})" if code is not None and code < 0 else f"with code {code}"
+            raise TfrkitError(
+                f"a worker ended {how} {deaths} times at the same work",
+                shard=os.path.basename(task.path),
+                hint="too little memory? use fewer workers: --jobs 1; what is finished is kept",
+            )
+        self._pending.appendleft(task)
+
+
+def _name_signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "?"
+
+
+def _work(pipe: Any, parent: int) -> None:
+    """Main function of a worker process."""
+    # An interrupt is for the process that leads; it ends the workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    report = _Report(pipe, parent)
+    while True:
+        while not pipe.poll(_LOOK_SECONDS):
+            report.require_parent()
+        try:
+            task = pipe.recv()
+        except EOFError:
+            return
+        try:
+            result = task.run(report)
+        except BaseException as error:
+            _send_error(pipe, error)
+            if not isinstance(error, Exception):
+                raise
+            continue
+        report.flush()
+        pipe.send(("done", result))
+
+
+def _send_error(pipe: Any, error: BaseException) -> None:
+    try:
+        pipe.send(("failed", error))
+    except (TypeError, AttributeError, ValueError):  # an error that cannot be sent
+        pipe.send(("failed", RuntimeError(f"{type(error).__name__}: {error}")))
+
+
+class _Report:
+    """Adds up progress, and sends it now and then."""
+
+    def __init__(self, pipe: Any, parent: int) -> None:
+        self._pipe = pipe
+        self._parent = parent
+        self._counts = [0, 0, 0]
+        self._last = time.monotonic()
+
+    def __call__(self, num_items: int, nbytes: int, num_bad: int) -> None:
+        self._counts[0] += num_items
+        self._counts[1] += nbytes
+        self._counts[2] += num_bad
+        if time.monotonic() - self._last >= _REPORT_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        self.require_parent()
+        self._pipe.send(("progress", tuple(self._counts)))
+        self._counts = [0, 0, 0]
+        self._last = time.monotonic()
+
+    def require_parent(self) -> None:
+        """End at once when the process that leads the build is gone: nobody waits for this work."""
+        if os.getppid() != self._parent:
+            os._exit(1)

@@ -1,0 +1,91 @@
+"""How large a dataset will be, from a few of its records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tfrkit._types import Int64Array
+from tfrkit.errors import CodecError, SourceError
+from tfrkit.sources.base import Scan
+
+# Spread over all items; always the same ones, because the number of shards may follow from them.
+_SAMPLE_ITEMS = 24
+_FRAME_NBYTES = 8 + 4 + 4  # length, its checksum, the payload's checksum
+_FEATURE_NBYTES = 10  # lengths and tags around one feature
+_SMALL_INT_NBYTES = 2
+
+
+@dataclass(frozen=True)
+class SizeEstimate:
+    """What a sample of records says about all: bytes out for each byte in, or bytes a record.
+
+    Uncompressed; `per_byte` is None where the inputs have no size of their own, or where it tells nothing.
+    """
+
+    per_record: float
+    per_byte: float | None
+    is_guess: bool = False
+
+    def of(self, scan: Scan, numbers: Int64Array) -> float:
+        """Expected bytes of the records of some items."""
+        if self.per_byte is not None and scan.items.nbytes is not None:
+            return float(scan.items.nbytes[numbers].sum() * self.per_byte)
+        return len(numbers) * self.per_record
+
+
+def sample_sizes(scan: Scan) -> SizeEstimate:
+    """Read a few items; those that cannot be read say nothing."""
+    size = scan.items.size
+    numbers = np.unique(np.arange(_SAMPLE_ITEMS) * size // _SAMPLE_ITEMS) if size else np.empty(0, np.int64)
+    reader: Any = scan.reader
+    if hasattr(reader, "read_columns"):
+        columns = reader.read_columns(numbers)
+        rows = [{name: column[i] for name, column in columns.items()} for i in range(len(numbers))]
+        return _summarize([size_row(row) for row in rows], None)
+    if hasattr(reader, "read_records"):
+        return _summarize([_FRAME_NBYTES + len(record) for record in reader.read_records(numbers)], None)
+    sizes, inputs = [], []
+    for number in numbers.tolist():
+        try:
+            sizes.append(size_row(reader.read(scan.items.item(number))))
+        except (SourceError, CodecError, OSError):
+            continue
+        inputs.append(0 if scan.items.nbytes is None else int(scan.items.nbytes[number]))
+    reader.take_facts()
+    return _summarize(sizes, inputs)
+
+
+def size_row(row: Mapping[str, Any]) -> int:
+    """About how many bytes a row takes in a file."""
+    nbytes = _FRAME_NBYTES
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            nbytes += size_row(value) - _FRAME_NBYTES
+        else:
+            nbytes += len(name) + _FEATURE_NBYTES + _size_value(value)
+    return nbytes
+
+
+def _size_value(value: Any) -> int:
+    if isinstance(value, (bytes, str)):
+        return len(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.dtype.itemsize == 8:
+        return _SMALL_INT_NBYTES * value.size
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return value.nbytes
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return sum(_size_value(item) + 4 for item in value)
+    return 4 if isinstance(value, float) else _SMALL_INT_NBYTES
+
+
+def _summarize(sizes: list[int], inputs: list[int] | None) -> SizeEstimate:
+    if not sizes:
+        return SizeEstimate(0.0, None, is_guess=True)
+    per_record = sum(sizes) / len(sizes)
+    # Images made anew are as large as they are made, whatever the files were.
+    follows_input = inputs is not None and sum(inputs) > 0 and max(sizes) > 1.05 * min(sizes)
+    return SizeEstimate(per_record, sum(sizes) / sum(inputs) if follows_input and inputs else None)

@@ -1,0 +1,253 @@
+"""What a build has done so far, on disk, so that the next run of the same command goes on from there.
+
+    out/_build/
+      lock                           held while a build runs
+      plan.json                      what is being built
+      inputs.tsv.gz                  name, size and time of change of each input
+      scratch/                       spools of the source; made anew by each run
+      papers/                        metadata on its way beside the shards
+      shards-<hash of the plan>/     finished shards, their index, and <shard>.done.json each
+
+A shard counts as done when its marker is there and its bytes have the size and checksum the marker says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gzip
+import json
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tfrkit.container.manifest import write_json, write_text
+from tfrkit.errors import StorageError
+from tfrkit.sources.base import Facts, Items
+from tfrkit.storage.local import LocalWriter
+
+# Staging folders locked by this process: a lock of the operating system does not keep out a second thread.
+_HELD: set[str] = set()
+
+
+@dataclass
+class ShardResult:
+    """What became of one shard, or of a part of one."""
+
+    name: str
+    num_records: int = 0
+    nbytes: int = 0
+    nbytes_in: int = 0
+    sha256: str = ""
+    bad: list[tuple[str, str]] = field(default_factory=list)
+    facts: Facts = field(default_factory=dict)
+
+    def add(self, part: ShardResult) -> None:
+        """Count in a part, in the order of the parts."""
+        self.num_records += part.num_records
+        self.nbytes += part.nbytes
+        self.nbytes_in += part.nbytes_in
+        self.bad += part.bad
+        add_facts(self.facts, part.facts)
+
+
+def add_facts(total: Facts, more: Facts) -> None:
+    """Add up what several readers saw."""
+    for name, counts in more.items():
+        total.setdefault(name, Counter()).update(counts)
+
+
+class Journal:
+    """The staging folder of one build."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._plan_path = os.path.join(folder, "plan.json")
+        self._inputs_path = os.path.join(folder, "inputs.tsv.gz")
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the build for this process; raises `StorageError` where another one holds it."""
+        identity = os.path.realpath(self.folder)
+        if identity in _HELD:
+            raise _refuse(self.folder, "this process")
+        try:
+            os.makedirs(self.folder, exist_ok=True)
+            descriptor = _open_lock(os.path.join(self.folder, "lock"))
+        except OSError as error:
+            raise StorageError(f"cannot write, {(error.strerror or str(error)).lower()}", shard=self.folder) from None
+        _HELD.add(identity)
+        try:
+            yield
+        finally:
+            _HELD.discard(identity)
+            os.close(descriptor)
+
+    @property
+    def scratch(self) -> str:
+        """An empty folder for spools."""
+        folder = os.path.join(self.folder, "scratch")
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        return folder
+
+    def load_plan(self) -> dict[str, Any] | None:
+        """What is being built here, or None where nothing was begun."""
+        try:
+            with open(self._plan_path, encoding="utf-8", errors="surrogateescape") as file:
+                content = json.load(file)
+        except (OSError, ValueError):
+            return None
+        return content if isinstance(content, dict) else None
+
+    def save_plan(self, description: dict[str, Any], items: Items) -> None:
+        """Begin: remember what is being built, and from what."""
+        self.forget()
+        write_inputs(self._inputs_path, items)
+        write_json(self._plan_path, description)
+
+    def load_inputs(self) -> dict[str, tuple[int, int]]:
+        """Size and time of change of each input when the build was begun."""
+        return read_inputs(self._inputs_path)
+
+    def shards_folder(self, plan_hash: str) -> str:
+        """Where finished shards of a plan wait for the others."""
+        folder = os.path.join(self.folder, f"shards-{plan_hash}")
+        os.makedirs(os.path.join(folder, "_index"), exist_ok=True)
+        return folder
+
+    def sweep(self, plan_hash: str) -> None:
+        """Remove what a run that was killed left half written, so that many of them do not fill the disk."""
+        folder = self.shards_folder(plan_hash)
+        for place in (self.folder, folder, os.path.join(folder, "_index")):
+            for name in os.listdir(place):
+                if name.startswith(".") and name.endswith(".tmp"):
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(os.path.join(place, name))
+
+    def forget(self) -> None:
+        """Drop everything but the lock."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._plan_path)
+        for name in os.listdir(self.folder):
+            path = os.path.join(self.folder, name)
+            if name.startswith("shards-") or name == "papers":
+                shutil.rmtree(path)
+            elif name not in ("lock", "scratch"):
+                os.unlink(path)
+
+    def remove(self) -> None:
+        """The build is done: leave nothing."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def write_done(path: str, result: ShardResult) -> None:
+    """Leave the marker of a finished shard beside it."""
+    content = {**vars(result), "facts": {name: dict(counts) for name, counts in result.facts.items()}}
+    write_text(f"{path}.done.json", json.dumps(content, ensure_ascii=False) + "\n")
+
+
+def read_done(path: str) -> ShardResult | None:
+    """The marker of a shard, where it is there and the shard has the size it says."""
+    result = read_marker(path)
+    try:
+        return result if result is not None and os.path.getsize(path) == result.nbytes else None
+    except OSError:
+        return None
+
+
+def read_marker(path: str) -> ShardResult | None:
+    """What the marker of a shard says, whatever became of the shard."""
+    try:
+        with open(f"{path}.done.json", encoding="utf-8", errors="surrogateescape") as file:
+            content = json.load(file)
+        result = ShardResult(**content)
+        result.bad = [(str(key), str(reason)) for key, reason in result.bad]
+        result.facts = {name: Counter(counts) for name, counts in result.facts.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None
+    return result
+
+
+def drop_done(path: str) -> None:
+    """Take back a shard that is not what its marker says."""
+    for stale in (f"{path}.done.json", path):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(stale)
+
+
+def write_inputs(path: str, items: Items, *, stamps: bool = True) -> None:
+    """List the inputs: a line each of name, size and, if asked for, time of change."""
+    writer = LocalWriter(path)
+    try:
+        # No time of packing in the header: equal inputs, equal bytes.
+        writer.write(gzip.compress(b"".join(_input_lines(items, stamps)), 6, mtime=0))
+        writer.commit()
+    except BaseException:
+        writer.discard()
+        raise
+
+
+def read_inputs(path: str) -> dict[str, tuple[int, int]]:
+    """Name → size and time of change, as listed; empty where there is no list."""
+    inputs = {}
+    try:
+        with gzip.open(path, "rb") as file:
+            for line in file:
+                nbytes, stamp, key = line.rstrip(b"\n").split(b"\t", 2)
+                inputs[os.fsdecode(_unescape(key))] = (int(nbytes), int(stamp))
+    except (OSError, ValueError, EOFError):
+        return {}
+    return inputs
+
+
+def _input_lines(items: Items, stamps: bool) -> Iterator[bytes]:
+    if items.keys is None:
+        return
+    for number, key in enumerate(items.keys):
+        nbytes = 0 if items.nbytes is None else int(items.nbytes[number])
+        stamp = 0 if items.stamps is None or not stamps else int(items.stamps[number])
+        yield b"%d\t%d\t%s\n" % (nbytes, stamp, key.replace(b"\\", b"\\\\").replace(b"\n", b"\\n"))
+
+
+def _unescape(key: bytes) -> bytes:
+    return re.sub(rb"\\(.)", lambda match: b"\n" if match[1] == b"n" else match[1], key)
+
+
+def _open_lock(path: str) -> int:
+    """A descriptor that holds the lock; raises `StorageError` where somebody else does.
+
+    The lock belongs to the process and not to the open file, so that workers do not inherit it: when the process that
+    leads the build is killed, the next one can begin at once.
+    """
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            owner = os.pread(descriptor, 64, 0).decode(errors="replace").strip()
+            os.close(descriptor)
+            raise _refuse(os.path.dirname(path), f"process {owner}" if owner else "another process") from None
+        # The build that held it before may have removed the file just now; then the lock is on nothing.
+        try:
+            is_same = os.path.samestat(os.fstat(descriptor), os.stat(path))
+        except FileNotFoundError:
+            is_same = False
+        if is_same:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            return descriptor
+        os.close(descriptor)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+
+
+def _refuse(folder: str, owner: str) -> StorageError:
+    return StorageError(
+        f"another build into this folder is running, {owner}",
+        shard=folder,
+        hint="wait for it, or stop it: what it finished is kept",
+    )

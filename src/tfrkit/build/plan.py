@@ -1,0 +1,177 @@
+"""The plan: which records go into which shard, in which order. Data, with a hash.
+
+Equal inputs and options give an equal plan, whoever makes it and with however many workers it is carried out. What
+a shard holds follows from the plan alone, so a shard can be written at any time, anywhere, and again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tfrkit._types import Int64Array
+from tfrkit.build.splits import Assignment, order_split
+from tfrkit.sources.base import Items, Order
+
+# Without a wish a shard holds about this much: few files, and still something to hand out to several readers.
+DEFAULT_SHARD_NBYTES = 256 << 20
+_MAX_SHARDS = 99_999
+_SIZE_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 1 << 10, "MI": 1 << 20, "GI": 1 << 30}
+
+
+@dataclass(frozen=True)
+class PlannedShard:
+    """One file to be written, and the items it will hold, in the order of its records."""
+
+    name: str
+    split: str
+    numbers: Int64Array
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All shards, and a description of everything that decides about their bytes."""
+
+    shards: tuple[PlannedShard, ...]
+    description: dict[str, Any]
+
+    @property
+    def hash(self) -> str:
+        """Equal for equal plans."""
+        text = json.dumps(self.description, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def num_records(self) -> int:
+        """Records of all shards."""
+        return sum(len(shard.numbers) for shard in self.shards)
+
+    def split_sizes(self) -> dict[str, int]:
+        """Records of each split."""
+        sizes: dict[str, int] = {}
+        for shard in self.shards:
+            sizes[shard.split] = sizes.get(shard.split, 0) + len(shard.numbers)
+        return sizes
+
+
+@dataclass(frozen=True)
+class ShardWish:
+    """How many shards: a number for each split, or about how large one is to be."""
+
+    count: int | Mapping[str, int] | None = None
+    nbytes: int | None = None
+
+    def num_shards(self, split: str, num_records: int, estimated_nbytes: float) -> int:
+        """Shards of one split: at least one, never more than its records."""
+        wanted: int | None
+        if isinstance(self.count, Mapping):
+            wanted = self.count.get(split)
+        else:
+            wanted = self.count
+        if wanted is None:
+            wanted = -(-int(estimated_nbytes) // (self.nbytes or DEFAULT_SHARD_NBYTES))
+        return max(1, min(wanted, num_records, _MAX_SHARDS))
+
+    def check(self, splits: Mapping[str, Int64Array]) -> None:
+        """Raise for numbers that mean nothing, and for splits that are not there."""
+        counts = self.count if isinstance(self.count, Mapping) else {} if self.count is None else {"": self.count}
+        for name, count in counts.items():
+            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise ValueError(f"shards expected a number from 1 up, got {count!r}")
+            if name and name not in splits:
+                raise ValueError(f"shards expected one of the splits {', '.join(splits)}, got {name!r}")
+        if self.count is not None and self.nbytes is not None:
+            raise ValueError("shards expected a number or a size, got both")
+        if self.nbytes is not None and self.nbytes < 1:
+            raise ValueError(f"shard size expected from 1 byte up, got {self.nbytes}")
+
+
+def make_shards(
+    assignment: Assignment,
+    wish: ShardWish,
+    *,
+    name: str,
+    single_file: str | None,
+    seed: int,
+    order: Order,
+    estimate: Mapping[str, float],
+) -> tuple[PlannedShard, ...]:
+    """Cut each split into shards of near equal numbers of records.
+
+    `estimate` has the expected bytes of each split. With `single_file` there is one shard of that name.
+    """
+    wish.check(assignment.splits)
+    if single_file is not None and len(assignment.splits) > 1:
+        raise ValueError(
+            f"one file expected one split, got {', '.join(assignment.splits)}\n"
+            "  name a folder instead, or split later: tfr.open(...).split(...)"
+        )
+    if single_file is not None and wish.count not in (None, 1):
+        raise ValueError(f"one file expected one shard, got {wish.count}\n  name a folder instead")
+    shards = []
+    for split, numbers in assignment.splits.items():
+        if order == "seeded":
+            numbers = order_split(split, numbers, seed)
+        if single_file is not None:
+            shards.append(PlannedShard(single_file, split, numbers))
+            continue
+        num_shards = wish.num_shards(split, len(numbers), estimate.get(split, 0))
+        for index in range(num_shards):
+            start, stop = len(numbers) * index // num_shards, len(numbers) * (index + 1) // num_shards
+            file_name = f"{name}-{split}.tfrecord-{index:05d}-of-{num_shards:05d}"
+            shards.append(PlannedShard(file_name, split, numbers[start:stop]))
+    return tuple(shards)
+
+
+def describe_inputs(items: Items) -> dict[str, Any]:
+    """What the plan knows of the inputs: how many, how large, and a digest of names, sizes and private data.
+
+    Times of change are left out, so that a copy of the same files gives the same description.
+    """
+    digest = hashlib.sha256()
+    for column in (items.keys, items.data):
+        if column is not None:
+            digest.update(np.ascontiguousarray(column.offsets).tobytes())
+            digest.update(np.ascontiguousarray(column.data).tobytes())
+    if items.nbytes is not None:
+        digest.update(items.nbytes.tobytes())
+    total = None if items.nbytes is None else int(items.nbytes.sum())
+    return {"items": items.size, "nbytes": total, "digest": digest.hexdigest()[:32]}
+
+
+def digest_shards(shards: tuple[PlannedShard, ...]) -> str:
+    """A digest of which item goes where."""
+    digest = hashlib.sha256()
+    for shard in shards:
+        digest.update(f"{shard.name}\0{len(shard.numbers)}\0".encode())
+        digest.update(np.ascontiguousarray(shard.numbers, "<i8").tobytes())
+    return digest.hexdigest()[:32]
+
+
+def name_dataset(out: str) -> str:
+    """The name of a dataset from its folder: letters, digits and _, starting with a letter, as TFDS asks."""
+    base = os.path.basename(os.path.abspath(out))
+    name = re.sub(r"[^A-Za-z0-9_]+", "_", base).strip("_")
+    if not name:
+        return "data"
+    return name if name[0].isalpha() else f"data_{name}"
+
+
+def parse_size(text: str) -> int:
+    """Bytes from "256MB", "64MiB" or a number.
+
+    Example:
+        >>> parse_size("256MB"), parse_size("1GiB")
+        (256000000, 1073741824)
+    """
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMG]I?)?B?\s*", text.upper())
+    if match is None:
+        raise ValueError(f"size expected a number of bytes such as 256MB or 1GiB, got {text!r}")
+    return int(float(match[1]) * _SIZE_UNITS[match[2] or ""])

@@ -1,0 +1,235 @@
+"""Before the first byte: look at the source, decide splits and shards, and find every reason not to begin."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tfrkit.build.estimate import SizeEstimate, sample_sizes
+from tfrkit.build.plan import Plan, PlannedShard, ShardWish, describe_inputs, digest_shards, make_shards, parse_size
+from tfrkit.build.report import Report, Skipped
+from tfrkit.build.splits import Assignment, SplitSize, assign_splits, group_by_pattern
+from tfrkit.build.target import Target
+from tfrkit.build.task import OnBad, rename
+from tfrkit.container.compression import COMPRESSIONS, Compression, Level
+from tfrkit.errors import SourceError
+from tfrkit.features.schema import Schema, find_nearest, show_name
+from tfrkit.features.schema_json import to_json
+from tfrkit.sources.base import Items, Order, Problem, Scan, Source, require_some
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """What decides about a build beside its source; see `build`."""
+
+    splits: Mapping[str, SplitSize] | None = None
+    shards: int | Mapping[str, int] | None = None
+    shard_size: int | str | None = None
+    seed: int = 0
+    order: Order | None = None
+    stratify: bool = False
+    group: str | None = None
+    compression: Compression | None = None
+    level: Level = "default"
+    keys: Mapping[str, str] = field(default_factory=dict)
+    on_bad: OnBad = "fail"
+    jobs: int | None = None
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        if self.compression is not None and self.compression not in COMPRESSIONS:
+            raise ValueError(f"compression expected one of {', '.join(COMPRESSIONS)}, got {self.compression!r}")
+        if self.on_bad not in ("fail", "skip"):
+            raise ValueError(f"on_bad expected 'fail' or 'skip', got {self.on_bad!r}")
+        if self.order not in (None, "seeded", "source"):
+            raise ValueError(f"order expected 'seeded' or 'source', got {self.order!r}")
+        if self.jobs is not None and self.jobs < 1:
+            raise ValueError(f"jobs expected from 1 up, got {self.jobs}")
+
+    @property
+    def wish(self) -> ShardWish:
+        """The asked-for shards."""
+        size = parse_size(self.shard_size) if isinstance(self.shard_size, str) else self.shard_size
+        return ShardWish(self.shards, size)
+
+    def to_json(self) -> dict[str, Any]:
+        """What decides about the bytes, as a JSON value."""
+        splits = {
+            name: os.fspath(size) if isinstance(size, os.PathLike) else size
+            for name, size in (self.splits or {}).items()
+        }
+        return {
+            "splits": splits or None,
+            "shards": dict(self.shards) if isinstance(self.shards, Mapping) else self.shards,
+            "shard_size": self.wish.nbytes,
+            "seed": self.seed,
+            "stratify": self.stratify,
+            "group": self.group,
+            "level": self.level,
+            "keys": dict(self.keys),
+        }
+
+
+@dataclass
+class Prepared:
+    """A build that could begin now."""
+
+    source: Source
+    target: Target
+    options: BuildOptions
+    scan: Scan
+    plan: Plan
+    compression: Compression
+    estimate: SizeEstimate
+    problems: list[Problem]
+    notes: list[str]
+    num_left_out: int = 0
+
+    @property
+    def found(self) -> int:
+        """Inputs that were looked at."""
+        return self.scan.items.size + len({problem.key for problem in self.scan.problems})
+
+    @property
+    def stops(self) -> list[Problem]:
+        """The problems that keep it from beginning."""
+        return [problem for problem in self.problems if problem.blocking or self.options.on_bad == "fail"]
+
+    def expected_nbytes(self, shard: PlannedShard) -> float:
+        """About how large a shard will be."""
+        return self.estimate.of(self.scan, shard.numbers)
+
+    def new_report(self) -> Report:
+        """A report of what is known before anything is written."""
+        items = self.scan.items
+        return Report(
+            out=self.target.out,
+            source=f"{self.source.kind} {self.source.title}",
+            found=self.found,
+            skipped=[Skipped(problem.key, problem.reason) for problem in self.problems if not problem.blocking],
+            ignored=dict(sorted(self.scan.ignored.items())),
+            nbytes_in=None if items.nbytes is None else int(items.nbytes.sum()),
+            seed=self.options.seed,
+            notes=list(self.notes),
+            counts=self.scan.counts,
+        )
+
+
+def prepare(source: Source, target: Target, options: BuildOptions, scratch: str) -> Prepared:
+    """Scan and plan; problems are collected, not raised, except where there is nothing to build at all."""
+    scan = source.scan(scratch)
+    require_some(scan)
+    problems = list(scan.problems)
+    schema = None if scan.schema is None else rename_schema(scan.schema, options.keys)
+    _check_keys(scan, options.keys)
+    assignment = _split_items(scan.items, options, problems)
+    is_split = len(assignment.splits) > 1
+    order = options.order or ("seeded" if is_split else scan.order)
+    estimate = sample_sizes(scan)
+    nbytes = {name: estimate.of(scan, numbers) for name, numbers in assignment.splits.items()}
+    assignment.splits = _drop_empty(assignment)
+    shards = make_shards(
+        assignment,
+        options.wish,
+        name=target.name,
+        single_file=target.single_file,
+        seed=options.seed,
+        order=order,
+        estimate=nbytes,
+    )
+    compression = options.compression or _read_suffix(target) or "none"
+    described = {name: value for name, value in source.options().items() if name != "path"}
+    description = {
+        "made_by": f"tfrkit {_version()}",
+        "source": source.kind,
+        "options": described,
+        "build": {**options.to_json(), "order": order, "compression": compression},
+        "inputs": {**describe_inputs(scan.items), "fingerprint": scan.fingerprint},
+        # Names of classes may come from a file that changed while its path did not.
+        "schema_digest": "" if schema is None else _digest(to_json(schema)),
+        "records": digest_shards(shards),
+    }
+    # As it will be read back: JSON has lists where Python has tuples.
+    plan = Plan(shards, json.loads(json.dumps(description)))
+    notes = [*scan.notes, *assignment.notes]
+    if is_split or order == "seeded":
+        notes.append(f"seed {options.seed}")
+    return Prepared(
+        source, target, options, scan, plan, compression, estimate, problems, notes, assignment.num_left_out
+    )
+
+
+def rename_schema(schema: Schema, keys: Mapping[str, str]) -> Schema:
+    """A schema with some features under other names; raises where two would have one name."""
+    for old in keys:
+        if old not in schema:
+            nearest = find_nearest(old, schema.names)
+            hint = f"did you mean {show_name(nearest)}" if nearest is not None else None
+            raise SourceError(f"no feature {show_name(old)} to rename, there are {', '.join(schema.names)}", hint=hint)
+    for names in (schema.features, schema.feature_lists):
+        renamed = [keys.get(name, name) for name in names]
+        twice = sorted({name for name in renamed if renamed.count(name) > 1})
+        if twice:
+            raise SourceError(f"two features would be called {', '.join(map(show_name, twice))}")
+    lists = rename(schema.feature_lists, keys) if schema.kind == "sequence_example" else None
+    return Schema(rename(schema.features, keys), feature_lists=lists, kind=schema.kind)
+
+
+def _check_keys(scan: Scan, keys: Mapping[str, str]) -> None:
+    if keys and hasattr(scan.reader, "read_records"):
+        raise SourceError("records are copied as they are, so their features cannot be renamed")
+
+
+def _split_items(items: Items, options: BuildOptions, problems: list[Problem]) -> Assignment:
+    """Assign splits; what is found wrong on the way is added to `problems`."""
+    groups: Any = items.groups
+    if not items.size:
+        return Assignment({})
+    if options.group is not None:
+        if items.keys is None:
+            raise ValueError("group expected a source with file names, got rows")
+        groups, strangers = group_by_pattern(items, options.group)
+        if strangers:
+            problems += strangers
+            return Assignment({})
+    try:
+        assignment = assign_splits(items, options.splits, seed=options.seed, stratify=options.stratify, groups=groups)
+    except ValueError:
+        # Too few records for a split may only mean that the others are bad: that comes first.
+        if any(problem.blocking or options.on_bad == "fail" for problem in problems):
+            return Assignment({})
+        raise
+    problems += assignment.problems
+    return assignment
+
+
+def _drop_empty(assignment: Assignment) -> dict[str, Any]:
+    """The splits that hold something; one that the source names and that is empty is worth a note."""
+    empty = [name for name, numbers in assignment.splits.items() if not len(numbers)]
+    if len(empty) < len(assignment.splits):
+        assignment.notes += [f"split {name!r} is empty" for name in empty]
+    return {name: numbers for name, numbers in assignment.splits.items() if len(numbers)}
+
+
+def _read_suffix(target: Target) -> Compression | None:
+    suffix: Any = target.suffix_compression
+    return suffix  # type: ignore[no-any-return]
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@functools.cache
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("tfrkit")
+    except PackageNotFoundError:
+        return "unknown"

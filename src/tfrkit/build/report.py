@@ -1,0 +1,128 @@
+"""What a build found, wrote and left out: printed at the end, and kept as report.json and skipped.jsonl."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tfrkit.errors import SourceError
+from tfrkit.sources.base import Problem
+
+# More than these are not put into one message; all of them are in `problems`, and the command prints them.
+_SHOWN_PROBLEMS = 20
+
+
+@dataclass
+class Skipped:
+    """An input that is not in the dataset, and why. `split` is None where it was left out before splitting."""
+
+    key: str
+    reason: str
+    split: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """One line of skipped.jsonl."""
+        return {"key": self.key, "reason": self.reason, "split": self.split}
+
+
+@dataclass
+class Report:
+    """The end of a build.
+
+    Attributes:
+        out: Where the dataset is.
+        found: Inputs that were looked at.
+        written: Records.
+        skipped: Inputs left out, with reasons.
+        ignored: Files that are none of the source's business, by a word for them.
+        nbytes_in: Size of the inputs.
+        nbytes_out: Size of the shards.
+        seconds: How long it took, this run only.
+        splits: For each split its records, shards and bytes.
+        notes: What was decided on the way.
+        counts: Labels and how often they occur.
+        resumed: Shards that were there from an earlier run.
+        is_dry: Nothing was written; sizes are estimates.
+        already_there: The dataset was there already, made from the same inputs with the same options.
+    """
+
+    out: str
+    source: str
+    found: int = 0
+    written: int = 0
+    skipped: list[Skipped] = field(default_factory=list)
+    ignored: dict[str, int] = field(default_factory=dict)
+    nbytes_in: int | None = None
+    nbytes_out: int = 0
+    seconds: float = 0.0
+    seed: int = 0
+    splits: dict[str, dict[str, int]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    resumed: int = 0
+    is_dry: bool = False
+    already_there: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether every input that was found is in the dataset."""
+        return not self.skipped and not self.problems
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of report.json."""
+        content: dict[str, Any] = {
+            "out": self.out,
+            "source": self.source,
+            "found": self.found,
+            "written": self.written,
+            "skipped": len(self.skipped),
+            "skipped_by_reason": _count_reasons(self.skipped),
+            "ignored": self.ignored,
+            "nbytes_in": self.nbytes_in,
+            "nbytes_out": self.nbytes_out,
+            "seconds": round(self.seconds, 3),
+            "seed": self.seed,
+            "splits": self.splits,
+            "counts": self.counts,
+            "notes": self.notes,
+        }
+        if self.is_dry:
+            content["dry_run"] = True
+            content["problems"] = [{"key": p.key, "reason": p.reason, "blocking": p.blocking} for p in self.problems]
+        return content
+
+
+def refuse(problems: Iterable[Problem], *, found: int, is_begun: bool = False) -> SourceError:
+    """The error that names every bad input; the first ones in its message, all in `problems`."""
+    listed = tuple(problems)
+    lines = [describe_problem(problem) for problem in listed[:_SHOWN_PROBLEMS]]
+    if len(listed) > _SHOWN_PROBLEMS:
+        lines.append(f"... and {len(listed) - _SHOWN_PROBLEMS} more")
+    is_blocked = any(problem.blocking for problem in listed)
+    begun = "shards without them are kept" if is_begun else "nothing was written"
+    advice = "correct them" if is_blocked else "repair or remove them, or leave them out: on_bad='skip' (--on-bad skip)"
+    num_bad = len({problem.key for problem in listed})
+    verb = "is" if num_bad == 1 else "are"
+    error = SourceError(f"{num_bad} of {found} inputs {verb} bad, {begun}", hint="\n  ".join([*lines, advice]))
+    error.problems = listed
+    return error
+
+
+def describe_problem(problem: Problem) -> str:
+    """A problem in one line: where, then what."""
+    return f"{problem.key}: {problem.reason}" if problem.reason else problem.key
+
+
+def write_skipped_lines(skipped: Iterable[Skipped]) -> str:
+    """The content of skipped.jsonl."""
+    return "".join(json.dumps(entry.to_json(), ensure_ascii=False) + "\n" for entry in skipped)
+
+
+def _count_reasons(skipped: Iterable[Skipped]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for entry in skipped:
+        counts[entry.reason] = counts.get(entry.reason, 0) + 1
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))

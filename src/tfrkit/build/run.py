@@ -1,0 +1,106 @@
+"""`build`: a whole dataset from a source, in one call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tfrkit.build.progress import Progress
+    from tfrkit.build.report import Report
+    from tfrkit.build.splits import SplitSize
+    from tfrkit.build.task import OnBad
+    from tfrkit.codec.coerce import Floats
+    from tfrkit.container.compression import Compression, Level
+    from tfrkit.features.schema import Schema
+    from tfrkit.sources.base import Order, Source
+
+
+def build(
+    source: Source | Iterable[Any],
+    out: str | os.PathLike[str],
+    *,
+    splits: Mapping[str, SplitSize] | None = None,
+    shards: int | Mapping[str, int] | None = None,
+    shard_size: int | str | None = None,
+    seed: int = 0,
+    order: Order | None = None,
+    stratify: bool = False,
+    group: str | None = None,
+    compression: Compression | None = None,
+    level: Level = "default",
+    keys: Mapping[str, str] | None = None,
+    on_bad: OnBad = "fail",
+    jobs: int | None = None,
+    overwrite: bool = False,
+    dry_run: bool = False,
+    schema: Schema | Mapping[str, Any] | None = None,
+    floats: Floats = "ask",
+    progress: Progress | None = None,
+) -> Report:
+    """Build a dataset folder, or one file, from a source or from any iterable of rows.
+
+    The same inputs and options give the same bytes, whatever the number of jobs. A build that was stopped, in
+    whatever way, goes on where it was when it is called again. Nothing appears half done: shards come into place
+    when all of them are written.
+
+    Args:
+        source: One of `tfr.sources`, or an iterable of rows as `Writer.write` takes them.
+        out: A folder; or a name that ends in .tfrecord, for one file.
+        splits: Names with a ratio (0.1), a count (500), the path of a list of names, or None for the rest. What
+            nothing asks for goes to "train".
+        shards: Files of each split: a number, or a dict of splits. Never more than records.
+        shard_size: Instead, about how large a file is to be: 256_000_000, "256MB". That is the default.
+        seed: Decides who is in which split, and the order.
+        order: "seeded" mixes the records of each split, "source" keeps their order. By default folders of files and
+            everything that is split is mixed; arrays, tables and rows that are not split keep their order.
+        stratify: Every split holds each class in the same share.
+        group: A regular expression; inputs in whose name it finds the same stay in one split.
+        compression: "none", "gzip", "zlib", "xz" or "zstd"; taken from the suffix of a single file.
+        level: As in `Writer`.
+        keys: Features to rename, old names to new ones.
+        on_bad: "fail" names every bad input and stops; "skip" leaves them out and lists them in the report.
+        jobs: Worker processes; all processors by default.
+        overwrite: Replace what is there. Until the new dataset is whole the old one stays.
+        dry_run: Look at everything and write nothing; problems are in the report.
+        schema: Of an iterable's rows: checks each one. Other sources have their own.
+        floats: Of an iterable: what to do with floats that float32 does not hold, as in `Writer`.
+        progress: Told how it goes on.
+
+    Example:
+        >>> rows = [{"x": i, "label": i % 2} for i in range(100)]
+        >>> report = build(rows, "numbers/", splits={"test": 0.1}, seed=0)
+        >>> report.written, report.splits["test"]["records"]
+        (100, 10)
+    """
+    # Imported here, because `import tfrkit` imports this module and reading a dataset needs none of them.
+    from tfrkit.build.conduct import carry_out, preview
+    from tfrkit.build.prepare import BuildOptions
+    from tfrkit.build.progress import Quiet
+    from tfrkit.build.target import Target
+    from tfrkit.sources.iterable import Rows
+
+    options = BuildOptions(
+        splits=splits,
+        shards=shards,
+        shard_size=shard_size,
+        seed=seed,
+        order=order,
+        stratify=stratify,
+        group=group,
+        compression=compression,
+        level=level,
+        keys=keys or {},
+        on_bad=on_bad,
+        jobs=jobs,
+        overwrite=overwrite,
+    )
+    chosen: Any = source
+    if not hasattr(chosen, "scan"):
+        chosen = Rows(chosen, schema=schema, floats=floats)
+    elif schema is not None:
+        raise ValueError(f"schema expected with an iterable of rows, got a source {chosen.kind!r} that has its own")
+    target = Target(os.fspath(out))
+    conduct = preview if dry_run else carry_out
+    return conduct(chosen, target, options, progress or Quiet())

@@ -1,0 +1,141 @@
+"""From planned shards to tasks: what is there is checked, what is missing is written, in pieces that keep all busy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tfrkit._types import Int64Array
+from tfrkit.build.journal import ShardResult, read_done
+from tfrkit.build.plan import PlannedShard
+from tfrkit.build.task import CheckTask, JoinTask, ReadTask, ShardTask, Task, part_path
+from tfrkit.sources.base import Scan
+
+# The smaller the last pieces, the less time the other workers stand idle at the end.
+_PIECES_PER_JOB = 8
+
+MakeTask = Callable[[PlannedShard, str], ShardTask]
+
+
+def cut_shards(weights: Sequence[float], jobs: int) -> list[int]:
+    """Into how many parts to cut each shard, so that `jobs` workers end at nearly the same time.
+
+    A shard stays whole as long as the work that is left, it included, keeps the others busy while it is written. Only
+    what comes last is cut, because parts are copied once more when they are joined.
+
+    Example:
+        >>> cut_shards([1.0], 2), cut_shards([1.0] * 4, 2), cut_shards([1.0] * 5, 2)
+        ([16], [1, 1, 1, 1], [1, 1, 1, 1, 4])
+    """
+    total = left = sum(weights)
+    num_parts = [1] * len(weights)
+    if jobs < 2 or total <= 0:
+        return num_parts
+    for index in sorted(range(len(weights)), key=lambda index: -weights[index]):
+        if left < jobs * weights[index] * (1 - 1e-9):
+            num_parts[index] = max(1, -(-int(weights[index] * _PIECES_PER_JOB * jobs * 1e6) // int(total * 1e6)))
+        left -= weights[index]
+    return num_parts
+
+
+def make_read_tasks(scan: Scan, jobs: int) -> list[Task]:
+    """Tasks that read every item once and write nothing; none where items are read in blocks, which are all alike."""
+    if not hasattr(scan.reader, "read"):
+        return []
+    size = scan.items.size
+    num_tasks = min(size, _PIECES_PER_JOB * jobs)
+    tasks: list[Task] = []
+    for number in range(num_tasks):
+        numbers = np.arange(size * number // num_tasks, size * (number + 1) // num_tasks)
+        tasks.append(ReadTask(f"items {numbers[0]} to {numbers[-1]}", scan.items.take(numbers), scan.reader))
+    return tasks
+
+
+@dataclass
+class Schedule:
+    """Gives out the tasks of a build and collects what they say."""
+
+    shards: Sequence[PlannedShard]
+    folder: str
+    make_task: MakeTask
+    weights: dict[str, float]
+    jobs: int
+    may_cut: bool
+    results: dict[str, ShardResult] = field(default_factory=dict)
+    bad: list[tuple[str, str, str]] = field(default_factory=list)
+    num_resumed: int = 0
+    _by_name: dict[str, PlannedShard] = field(default_factory=dict)
+    _waiting: dict[str, int] = field(default_factory=dict)
+    _broken: set[str] = field(default_factory=set)
+
+    def begin(self) -> list[Task]:
+        """The first tasks: checks of what is there, then the rest from large to small."""
+        self._by_name = {shard.name: shard for shard in self.shards}
+        there = [shard for shard in self.shards if read_done(self._path(shard)) is not None]
+        names = {shard.name for shard in there}
+        missing = [shard for shard in self.shards if shard.name not in names]
+        return [*(CheckTask(self._path(shard)) for shard in there), *self._write(missing)]
+
+    def follow(self, task: Task, result: ShardResult | None) -> list[Task]:
+        """What can begin after a task."""
+        name = os.path.basename(task.path)
+        if isinstance(task, CheckTask):
+            if result is None:
+                return self._write([self._by_name[name]])
+            self.num_resumed += 1
+        assert result is not None
+        if not isinstance(task, ShardTask) or task.num_parts == 1:
+            self._take(name, result)
+            return []
+        if result.bad and task.on_bad == "fail":
+            self._broken.add(name)
+            self._note_bad(name, result)
+        self._waiting[name] -= 1
+        if self._waiting[name] or name in self._broken:
+            return []
+        return [JoinTask(task.path, task.num_parts)]
+
+    def numbers_left(self) -> list[Int64Array]:
+        """Items of the shards that are not there yet."""
+        return [shard.numbers for shard in self.shards if read_done(self._path(shard)) is None]
+
+    def _take(self, name: str, result: ShardResult) -> None:
+        self._note_bad(name, result)
+        if result.sha256:
+            self.results[name] = result
+
+    def _note_bad(self, name: str, result: ShardResult) -> None:
+        split = self._by_name[name].split
+        self.bad += [(key, reason, split) for key, reason in result.bad]
+
+    def _write(self, shards: Sequence[PlannedShard]) -> list[Task]:
+        ordered = sorted(shards, key=lambda shard: -self.weights[shard.name])
+        cuts = (
+            cut_shards([self.weights[shard.name] for shard in ordered], self.jobs)
+            if self.may_cut
+            else [1] * len(ordered)
+        )
+        tasks: list[Task] = []
+        for shard, num_parts in zip(ordered, cuts, strict=True):
+            task = self.make_task(shard, self._path(shard))
+            tasks += self._cut(task, min(num_parts, max(1, len(shard.numbers))))
+        return tasks
+
+    def _cut(self, task: ShardTask, num_parts: int) -> list[Task]:
+        if num_parts == 1:
+            return [task]
+        size = len(task.items)
+        name = os.path.basename(task.path)
+        tasks: list[Task] = []
+        for part in range(num_parts):
+            start, stop = size * part // num_parts, size * (part + 1) // num_parts
+            if read_done(part_path(task.path, part, num_parts)) is None:
+                tasks.append(task.cut(part, num_parts, start, stop))
+        self._waiting[name] = len(tasks)
+        return tasks or [JoinTask(task.path, num_parts)]
+
+    def _path(self, shard: PlannedShard) -> str:
+        return os.path.join(self.folder, shard.name)

@@ -1,0 +1,80 @@
+"""Where a build goes: a dataset folder, or one file with its papers in `_index`."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from tfrkit.build.plan import name_dataset
+from tfrkit.errors import StorageError
+
+_FILE_NAME = re.compile(r"\.(tfrecords?|tfrec|tfr)(\.(gz|gzip|zlib|xz|zst|zstd))?$", re.IGNORECASE)
+_COMPRESSION_SUFFIXES = {"gz": "gzip", "gzip": "gzip", "zlib": "zlib", "xz": "xz", "zst": "zstd", "zstd": "zstd"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """An output address.
+
+    A name that ends in .tfrecord (or .tfrecords, .tfrec, also with .gz behind it) is one file; any other is a folder.
+    """
+
+    out: str
+
+    @property
+    def is_file(self) -> bool:
+        """Whether all records go into one file of that name."""
+        if self.out.endswith(os.sep) or os.path.isdir(self.out):
+            return False
+        return _FILE_NAME.search(self.out) is not None
+
+    @property
+    def folder(self) -> str:
+        """The folder the shards lie in."""
+        return os.path.dirname(self.out) or "." if self.is_file else self.out
+
+    @property
+    def name(self) -> str:
+        """The name of the dataset: its folder's, or the file's without its suffix."""
+        return name_dataset(_FILE_NAME.sub("", self.out) if self.is_file else self.out)
+
+    @property
+    def single_file(self) -> str | None:
+        """The file's name, where there is to be one."""
+        return os.path.basename(self.out) if self.is_file else None
+
+    @property
+    def suffix_compression(self) -> str | None:
+        """The compression the file's name speaks of, or None."""
+        match = _FILE_NAME.search(self.out) if self.is_file else None
+        return None if match is None or match[3] is None else _COMPRESSION_SUFFIXES[match[3].lower()]
+
+    @property
+    def staging(self) -> str:
+        """Where everything lies until all of it is done."""
+        base = os.path.basename(self.out)
+        return os.path.join(self.folder, f"_build-{base}" if self.is_file else "_build")
+
+    def paper(self, name: str) -> str:
+        """Where a file about the dataset lies, such as its manifest.
+
+        Beside a single file they lie in `_index`, where no glob for the data finds them.
+        """
+        if self.is_file:
+            return os.path.join(self.folder, "_index", f"{os.path.basename(self.out)}.{name}")
+        return os.path.join(self.folder, name)
+
+    def shard(self, name: str) -> str:
+        """Where a shard lies in the end."""
+        return os.path.join(self.folder, name)
+
+    def require_writable(self) -> None:
+        """Make the folder; raises `StorageError` where it cannot be made or written to."""
+        try:
+            os.makedirs(self.folder, exist_ok=True)
+        except OSError as error:
+            reason = "it is a file" if isinstance(error, FileExistsError) else (error.strerror or str(error)).lower()
+            raise StorageError(f"cannot make the output folder, {reason}", shard=self.folder) from None
+        if not os.access(self.folder, os.W_OK | os.X_OK):
+            raise StorageError("cannot write, permission denied", shard=self.folder)

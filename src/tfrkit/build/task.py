@@ -1,0 +1,294 @@
+"""A shard, or a part of one, written by whoever is told to. The same task gives the same bytes, always and anywhere.
+
+A part is a stretch of a shard's frames. Frames follow one another with nothing between them, so parts written one
+after the other are the shard: how a shard is cut for more workers than there are shards changes nothing in it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import mmap
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import repeat
+from typing import Any, Literal
+
+import numpy as np
+
+from tfrkit._types import Row
+from tfrkit.build.estimate import size_row
+from tfrkit.build.journal import ShardResult, drop_done, read_done, write_done
+from tfrkit.codec.coerce import Floats
+from tfrkit.container.compression import Compression, Level
+from tfrkit.container.index import index_path
+from tfrkit.container.locate import save_index
+from tfrkit.errors import CodecError, SchemaError, SourceError, TfrkitError
+from tfrkit.sources.base import Item, Reader, TakenItems
+from tfrkit.writer import Writer
+
+OnBad = Literal["fail", "skip"]
+Tick = Callable[[int, int, int], None]
+"""Told how many items and input bytes were read since it was told last, and how many items were bad."""
+
+# What a reader raises for an input that is bad; anything else is a mistake of ours.
+BAD_INPUT = (SourceError, CodecError, OSError)
+# Columns and records are read in blocks of about this size; the first one is small, to learn how large rows are.
+_BLOCK_NBYTES = 16 << 20
+_FIRST_ROWS = 64
+_MAX_ROWS = 1 << 14
+_COPY_NBYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class ShardTask:
+    """Everything needed to write one shard, or part `part` of `num_parts`."""
+
+    path: str
+    items: TakenItems
+    reader: Reader
+    compression: Compression = "none"
+    level: Level = "default"
+    floats: Floats = "ask"
+    keys: Mapping[str, str] = field(default_factory=dict)
+    on_bad: OnBad = "fail"
+    part: int = 0
+    num_parts: int = 1
+
+    @property
+    def output(self) -> str:
+        """The file this task writes."""
+        return self.path if self.num_parts == 1 else part_path(self.path, self.part, self.num_parts)
+
+    def cut(self, part: int, num_parts: int, start: int, stop: int) -> ShardTask:
+        """The task of one part: items start to stop."""
+        return replace(self, items=self.items[start:stop], part=part, num_parts=num_parts)
+
+    def run(self, tick: Tick) -> ShardResult:
+        """Write the shard, its index and its marker; with bad inputs that fail the build, write nothing."""
+        result = ShardResult(os.path.basename(self.path))
+        is_whole = self.num_parts == 1
+        writer = Writer(self.output, compression=self.compression, level=self.level, floats=self.floats, index=is_whole)
+        with writer:
+            is_sound = _write_items(writer, self, result, tick)
+            result.num_records = writer.num_records
+            if not is_sound:
+                writer.discard()
+        take_facts = getattr(self.reader, "take_facts", None)
+        result.facts = take_facts() if take_facts is not None else {}
+        if is_sound:
+            result.nbytes = os.path.getsize(self.output)
+            result.sha256 = hash_file(self.output)
+            write_done(self.output, result)
+        return result
+
+
+@dataclass(frozen=True)
+class JoinTask:
+    """Parts that are written, to be made one shard."""
+
+    path: str
+    num_parts: int
+
+    def run(self, tick: Tick) -> ShardResult:
+        """Append the parts to the first one and give it the shard's name."""
+        result = ShardResult(os.path.basename(self.path))
+        parts = [part_path(self.path, part, self.num_parts) for part in range(self.num_parts)]
+        for path in parts:
+            marker = read_done(path)
+            if marker is None:
+                raise SourceError("a part of a shard is not there any more", shard=path)
+            result.add(marker)
+        with open(parts[0], "r+b") as first:
+            first.seek(0, os.SEEK_END)
+            for path in parts[1:]:
+                with open(path, "rb") as part:
+                    _append_file(first.fileno(), part.fileno())
+            os.fsync(first.fileno())
+        os.replace(parts[0], self.path)
+        save_index(self.path)
+        result.nbytes = os.path.getsize(self.path)
+        result.sha256 = hash_file(self.path)
+        write_done(self.path, result)
+        for path in parts:
+            drop_done(path)
+        return result
+
+
+@dataclass(frozen=True)
+class ReadTask:
+    """Items to be read and not written, to find those that are bad."""
+
+    path: str
+    items: TakenItems
+    reader: Any
+
+    def run(self, tick: Tick) -> ShardResult:
+        """The bad ones, and about how large the others would be."""
+        result = ShardResult(self.path)
+        for item, nbytes in zip(self.items, _sizes_of(self.items), strict=True):
+            try:
+                result.nbytes += size_row(self.reader.read(item))
+                result.num_records += 1
+                tick(1, nbytes, 0)
+            except BAD_INPUT as error:
+                result.bad.append((item.key, describe_bad(error)))
+                tick(1, nbytes, 1)
+        return result
+
+
+@dataclass(frozen=True)
+class CheckTask:
+    """A shard of an earlier run, to be compared with its marker."""
+
+    path: str
+
+    def run(self, tick: Tick) -> ShardResult | None:
+        """What the marker says, or None where the shard is not what it says or lacks its index."""
+        result = read_done(self.path)
+        if result is not None and hash_file(self.path) == result.sha256 and os.path.exists(index_path(self.path)):
+            return result
+        drop_done(self.path)
+        return None
+
+
+Task = ShardTask | JoinTask | CheckTask | ReadTask
+
+
+def part_path(path: str, part: int, num_parts: int) -> str:
+    """Where a part of a shard lies."""
+    return f"{path}.part-{part:05d}-of-{num_parts:05d}"
+
+
+def hash_file(path: str) -> str:
+    """The sha256 of a file."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size:
+            # Mapped, the bytes just written are hashed where they are.
+            with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
+                digest.update(data)
+    return digest.hexdigest()
+
+
+def describe_bad(error: Exception) -> str:
+    """What is wrong with an input, without where: that is the key."""
+    if isinstance(error, TfrkitError):
+        return error.what
+    if isinstance(error, OSError) and error.strerror:
+        return f"cannot read, {error.strerror.lower()}"
+    return str(error)
+
+
+def _write_items(writer: Writer, task: ShardTask, result: ShardResult, tick: Tick) -> bool:
+    if hasattr(task.reader, "read_columns"):
+        return _write_blocks(writer, task, result, tick, _write_columns)
+    if hasattr(task.reader, "read_records"):
+        return _write_blocks(writer, task, result, tick, _write_records)
+    return _write_rows(writer, task, result, tick)
+
+
+def _write_rows(writer: Writer, task: ShardTask, result: ShardResult, tick: Tick) -> bool:
+    """Row by row. With a bad input that fails the build the rest is read all the same, so that all are named."""
+    is_sound = True
+    reader: Any = task.reader
+    for item, nbytes in zip(task.items, _sizes_of(task.items), strict=True):
+        try:
+            row = reader.read(item)
+            num_bad = 0
+        except BAD_INPUT as error:
+            result.bad.append((item.key, describe_bad(error)))
+            is_sound = is_sound and task.on_bad == "skip"
+            num_bad = 1
+        else:
+            if is_sound:
+                _write_row(writer, row if not task.keys else rename_row(row, task.keys), item)
+        result.nbytes_in += nbytes
+        tick(1, nbytes, num_bad)
+    return is_sound
+
+
+def _sizes_of(items: TakenItems) -> Iterable[int]:
+    return repeat(0, len(items)) if items.nbytes is None else items.nbytes.tolist()
+
+
+def _write_row(writer: Writer, row: Row, item: Item) -> None:
+    try:
+        writer.write(row)
+    except (CodecError, SchemaError, ValueError, TypeError) as error:
+        raise SourceError(f"{str(error).split(' - at row')[0]}", shard=item.key) from error
+
+
+def _write_blocks(
+    writer: Writer,
+    task: ShardTask,
+    result: ShardResult,
+    tick: Tick,
+    write: Callable[[Writer, ShardTask, Any], int],
+) -> bool:
+    numbers = task.items.numbers
+    start, num_rows = 0, _FIRST_ROWS
+    while start < len(numbers):
+        block = np.ascontiguousarray(numbers[start : start + num_rows])
+        nbytes = write(writer, task, block)
+        tick(len(block), 0, 0)
+        start += len(block)
+        num_rows = max(1, min(_MAX_ROWS, _BLOCK_NBYTES * len(block) // max(1, nbytes)))
+    return True
+
+
+def _write_columns(writer: Writer, task: ShardTask, numbers: Any) -> int:
+    reader: Any = task.reader
+    columns = reader.read_columns(numbers)
+    if task.keys:
+        columns = rename(columns, task.keys)
+    writer.write_columns(columns)
+    return sum(_size_column(column) for column in columns.values())
+
+
+def _write_records(writer: Writer, task: ShardTask, numbers: Any) -> int:
+    reader: Any = task.reader
+    records = reader.read_records(numbers)
+    for record in records:
+        writer.write_record(record)
+    return sum(map(len, records))
+
+
+def _size_column(column: Any) -> int:
+    if isinstance(column, np.ndarray):
+        return column.nbytes
+    for name in ("data", "values"):
+        if hasattr(column, name):
+            return _size_column(getattr(column, name))
+    return 64 * len(column)
+
+
+def rename_row(row: Row, keys: Mapping[str, str]) -> Row:
+    """A row with some features under other names, those of a SequenceExample too."""
+    if row.keys() <= {"context", "feature_lists"} and all(isinstance(value, dict) for value in row.values()):
+        return {part: rename(features, keys) for part, features in row.items()}
+    return rename(row, keys)
+
+
+def rename(features: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
+    """Features with some of them under other names."""
+    return {keys.get(name, name): value for name, value in features.items()}
+
+
+def _append_file(target: int, source: int) -> None:
+    """Append one file to another, in the kernel where it can do that."""
+    left = os.fstat(source).st_size
+    offset = 0
+    while left:
+        try:
+            copied = os.copy_file_range(source, target, min(left, _COPY_NBYTES), offset_src=offset)
+        except OSError as error:
+            if error.errno not in (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+                raise
+            copied = os.write(target, os.pread(source, min(left, _COPY_NBYTES), offset))
+        if copied == 0:
+            raise SourceError("a part of a shard became shorter while it was read")
+        offset += copied
+        left -= copied

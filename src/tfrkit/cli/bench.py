@@ -1,0 +1,94 @@
+"""`tfr bench`: what limits reading, and what compression costs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from tfrkit.cli.options import FormatOption, Paths
+from tfrkit.cli.output import count_noun, print_line, print_result, print_table
+
+HELP = """Time the steps of reading this dataset on this machine.
+
+\b
+  tfr bench train.tfrecord
+  tfr bench 'train-*' --megabytes 64 --format json
+
+Takes the first records and times each step on one core: disk (with the file's cache dropped first), inflate,
+checksum, parse, decode of images, collate. The longest one is what limits reading. Then the same records are
+read back from each compression: does gzip slow reading down, and what does it save? Nothing is written.
+
+JSON: records, bytes, limit, steps (step, us_per_record, mb_per_s), compressions (compression, bytes, ratio,
+write_mb_per_s, read_mb_per_s, records_per_s), mixing (how well each kind of shuffle mixes, 1 is perfect).
+"""
+
+COLUMNS = ("compression", "bytes", "ratio", "write_mb_per_s", "read_mb_per_s", "records_per_s")
+
+Megabytes = Annotated[int, typer.Option("--megabytes", min=1, metavar="N", help="How much of the data to take.")]
+
+
+def run(paths: Paths, megabytes: Megabytes = 16, format: FormatOption = "text") -> int:
+    """Print two tables and a verdict."""
+    from tfrkit.ops.bench import bench
+
+    result = bench(paths, sample_nbytes=megabytes << 20).to_json()
+    print_result(
+        format,
+        document=lambda: result,
+        rows=lambda: result["compressions"],
+        columns=COLUMNS,
+        text=lambda: print_text(result),
+    )
+    return 0
+
+
+def print_text(result: dict[str, Any]) -> None:
+    """Steps, verdict, compressions, shuffles."""
+    total = sum(step["us_per_record"] for step in result["steps"])
+    print_line(f"first {count_noun(result['records'], 'record')}, {result['bytes'] / 1e6:,.1f} MB, on one core")
+    print_line("")
+    print_table(
+        ("step", "us/record", "MB/s", "share"),
+        [
+            (
+                step["step"],
+                f"{step['us_per_record']:,.2f}",
+                show_speed(step["mb_per_s"]),
+                f"{step['us_per_record'] / total:.0%}",
+            )
+            for step in result["steps"]
+        ],
+        right=("us/record", "MB/s", "share"),
+    )
+    print_line("")
+    print_line(f"limited by {result['limit']}")
+    print_line("")
+    plain = result["compressions"][0]
+    print_table(
+        ("compression", "size", "of plain", "write MB/s", "read MB/s", "records/s", "reading takes"),
+        [
+            (
+                row["compression"],
+                f"{row['bytes'] / 1e6:,.1f} MB",
+                f"{row['ratio']:.0%}",
+                show_speed(row["write_mb_per_s"]),
+                show_speed(row["read_mb_per_s"]),
+                f"{row['records_per_s']:,}",
+                f"{plain['read_mb_per_s'] / row['read_mb_per_s']:.1f} x",
+            )
+            for row in result["compressions"]
+        ],
+        right=("size", "of plain", "write MB/s", "read MB/s", "records/s", "reading takes"),
+    )
+    mixing = result["mixing"]
+    print_line("")
+    print_line(
+        f"mixing, 1 is perfect: exact shuffle {mixing['exact']:.2f}, in windows of a tenth {mixing['window']:.2f}, "
+        f"file order {mixing['none']:.2f}"
+    )
+
+
+def show_speed(mb_per_s: float) -> str:
+    """Whole megabytes, and tenths where there are few."""
+    return f"{mb_per_s:,.0f}" if mb_per_s >= 10 else f"{mb_per_s:.1f}"

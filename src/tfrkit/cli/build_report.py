@@ -1,0 +1,109 @@
+"""The report of a build, for people and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfrkit.cli.output import count_noun, print_json, print_line, print_table, say
+from tfrkit.errors import SourceError
+
+_SHOWN_COUNTS = 40
+_SHOWN_SKIPPED = 20
+
+
+def print_report(report: Any, format: str) -> None:
+    """Print what a build found, wrote and left out."""
+    if format == "json":
+        print_json(report.to_json(), indent=2)
+        return
+    for note in report.notes:
+        say(note)
+    if report.is_dry:
+        _print_counts(report.counts)
+    _print_head(report)
+    _print_splits(report)
+    _print_ignored(report)
+    _print_left_out(report)
+
+
+def say_problems(error: SourceError) -> None:
+    """Name every bad input on stderr: the message of the error has room for the first ones only."""
+    say(f"tfr: {error.what}")
+    for problem in error.problems:
+        say(f"  {problem.key}: {problem.reason}")
+    if error.hint:
+        say(f"  {error.hint.splitlines()[-1].strip()}")
+
+
+def _print_head(report: Any) -> None:
+    if report.already_there:
+        print_line(f"{report.out}: already there, made from the same inputs with the same options; nothing to do")
+        return
+    verb = "to write" if report.is_dry else "written"
+    num_records = sum(split["records"] for split in report.splits.values())
+    found = f"{report.found:,} found, {num_records:,} {verb}, {len(report.skipped):,} skipped"
+    print_line(f"{report.out}: {found}")
+    about = "about " if report.is_dry else ""
+    sizes = [f"{about}{show_nbytes(report.nbytes_out)} out"]
+    if report.nbytes_in:
+        ratio = f" ({report.nbytes_out / report.nbytes_in:.2f} x)" if report.nbytes_out else ""
+        sizes = [f"{show_nbytes(report.nbytes_in)} in", sizes[0] + ratio]
+    if not report.is_dry:
+        rate = report.found / report.seconds if report.seconds else 0
+        sizes.append(f"{report.seconds:.1f} s, {rate:,.0f} items/s")
+    if report.resumed:
+        sizes.append(f"{count_noun(report.resumed, 'shard')} from an earlier run")
+    print_line(", ".join(sizes))
+
+
+def _print_splits(report: Any) -> None:
+    rows = [
+        (name, f"{split['records']:,}", f"{split['shards']:,}", show_nbytes(split["nbytes"]))
+        for name, split in report.splits.items()
+    ]
+    if rows:
+        print_table(("split", "records", "shards", "size"), rows, right=("records", "shards", "size"))
+
+
+def _print_counts(counts: dict[str, dict[str, int]]) -> None:
+    for title, names in counts.items():
+        shown = (
+            sorted(names.items(), key=lambda pair: (-pair[1], pair[0])) if len(names) > _SHOWN_COUNTS else names.items()
+        )
+        text = ", ".join(f"{name} {count:,}" for name, count in list(shown)[:_SHOWN_COUNTS])
+        more = f" and {len(names) - _SHOWN_COUNTS} more" if len(names) > _SHOWN_COUNTS else ""
+        print_line(f"{title} ({len(names)}): {text}{more}")
+
+
+def _print_ignored(report: Any) -> None:
+    if report.ignored:
+        text = ", ".join(f"{count:,} {name}" for name, count in report.ignored.items())
+        print_line(f"not looked at: {text}")
+
+
+def _print_left_out(report: Any) -> None:
+    if report.is_dry:
+        for problem in report.problems:
+            print_line(f"bad: {problem.key}: {problem.reason}")
+        print_line("dry run, nothing was written")
+        return
+    reasons = report.to_json()["skipped_by_reason"]
+    for reason, count in list(reasons.items())[:_SHOWN_SKIPPED]:
+        print_line(f"skipped {count:,}: {reason}")
+    if report.skipped:
+        print_line("all of them are in skipped.jsonl")
+
+
+def show_nbytes(nbytes: float) -> str:
+    """A size with its unit.
+
+    Example:
+        >>> show_nbytes(1234), show_nbytes(252_410_000)
+        ('1.2 kB', '252.4 MB')
+    """
+    size = float(nbytes)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:,.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} GB"

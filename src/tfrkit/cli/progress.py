@@ -1,0 +1,101 @@
+"""How far a build is: one line that moves on a terminal, plain lines in a log, or JSON lines. All on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from typing import Literal
+
+ProgressForm = Literal["auto", "bar", "lines", "json", "none"]
+
+_BAR_SECONDS = 0.1
+_JSON_SECONDS = 0.5
+_LINE_SECONDS = 10.0
+_BAR_WIDTH = 24
+
+
+class Progress:
+    """Counts what was read, and shows it now and then in the chosen form."""
+
+    def __init__(self, form: ProgressForm) -> None:
+        if form == "auto":
+            form = "bar" if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else "lines"
+        self._form = form
+        self._pause = {"bar": _BAR_SECONDS, "json": _JSON_SECONDS, "lines": _LINE_SECONDS}.get(form, 0.0)
+        self._num_items = self._nbytes = 0
+        self._items = self._bytes = self._bad = 0
+        self._started = self._shown = time.monotonic()
+
+    def begin(self, num_items: int, nbytes: int | None) -> None:
+        self._num_items = num_items
+        self._nbytes = nbytes or 0
+        self._started = self._shown = time.monotonic()
+
+    def advance(self, num_items: int, nbytes: int, num_bad: int) -> None:
+        # A task that was done twice, because its worker died, must not show more than there is.
+        self._items = min(self._num_items, self._items + num_items)
+        self._bytes = min(self._nbytes, self._bytes + nbytes)
+        self._bad += num_bad
+        now = time.monotonic()
+        if self._form != "none" and now - self._shown >= self._pause:
+            self._shown = now
+            self._show(now - self._started)
+
+    def end(self) -> None:
+        if self._form in ("bar", "json") and self._num_items:
+            self._show(time.monotonic() - self._started)
+        if self._form == "bar" and self._num_items:
+            print(file=sys.stderr, flush=True)
+
+    def _show(self, seconds: float) -> None:
+        rate = self._items / seconds if seconds > 0 else 0.0
+        eta = (self._num_items - self._items) / rate if rate else None
+        if self._form == "json":
+            content = {
+                "items": self._items,
+                "of": self._num_items,
+                "nbytes": self._bytes,
+                "of_nbytes": self._nbytes or None,
+                "skipped": self._bad,
+                "seconds": round(seconds, 3),
+                "items_per_s": round(rate, 1),
+                "mb_per_s": round(self._bytes / 1e6 / seconds, 2) if seconds > 0 else 0.0,
+                "eta_s": None if eta is None else round(eta, 1),
+            }
+            print(json.dumps(content), file=sys.stderr, flush=True)
+            return
+        text = self._describe(seconds, rate, eta)
+        if self._form == "bar":
+            columns = shutil.get_terminal_size().columns
+            # Back to the start, clear the line, write: a shorter text leaves nothing of a longer one.
+            print(f"\r\x1b[K{text[: columns - 1]}", end="", file=sys.stderr, flush=True)
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+    def _describe(self, seconds: float, rate: float, eta: float | None) -> str:
+        share = self._items / self._num_items if self._num_items else 1.0
+        parts = [f"{self._items:,} of {self._num_items:,}", f"{rate:,.0f} items/s"]
+        if self._nbytes:
+            parts.append(f"{self._bytes / 1e6 / seconds if seconds > 0 else 0:,.1f} MB/s")
+        parts.append(f"{self._bad:,} skipped")
+        parts.append("ETA ?" if eta is None else f"ETA {show_seconds(eta)}")
+        text = ", ".join(parts)
+        if self._form != "bar":
+            return f"{share:.0%}, {text}"
+        filled = int(share * _BAR_WIDTH)
+        return f"[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {share:4.0%} {text}"
+
+
+def show_seconds(seconds: float) -> str:
+    """A time to come in hours, minutes and seconds.
+
+    Example:
+        >>> show_seconds(3725), show_seconds(8)
+        ('1:02:05', '0:08')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

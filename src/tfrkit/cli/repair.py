@@ -1,0 +1,64 @@
+"""`tfr repair`: copy what is readable."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from tfrkit.cli.options import FormatOption, Paths
+from tfrkit.cli.output import count_noun, print_line, print_result
+
+HELP = """Copy every readable record into files that verify.
+
+\b
+  tfr repair bad.tfrecord -o good.tfrecord
+  tfr repair data/ -o repaired/
+
+Keeps each record whose two checksums hold, before and behind damage, damaged lengths and torn ends included, with
+its bytes unchanged. Several files go into a folder under their own names. Prints what was lost and where: bytes
+count from the start of the file, after inflating where it is compressed, from the first to before the last. The
+source stays as it is. Exit code 1 where something was lost, 0 where not.
+
+JSON: records, lost_bytes, files (source, output, records), lost (shard, record, offset, stop, cause).
+"""
+
+COLUMNS = ("shard", "record", "offset", "stop", "cause")
+
+Output = Annotated[str, typer.Option("-o", "--output", metavar="PATH", help="File to write, or folder for several.")]
+Compression = Annotated[
+    str | None,
+    typer.Option("--compression", metavar="none|gzip|zlib|xz|zstd", help="That of the source unless given."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+
+
+def run(
+    paths: Paths, output: Output, compression: Compression = None, force: Force = False, format: FormatOption = "text"
+) -> int:
+    """Copy, and print what was lost."""
+    from tfrkit.ops.repair import repair
+
+    if compression not in (None, "none", "gzip", "zlib", "xz", "zstd"):
+        raise ValueError(f"compression expected none, gzip, zlib, xz or zstd, got {compression!r}")
+    made = repair(paths, output, compression=compression, force=force)  # type: ignore[arg-type]
+    result = made.to_json()
+    print_result(
+        format,
+        document=lambda: result,
+        rows=lambda: result["lost"],
+        columns=COLUMNS,
+        text=lambda: print_text(result),
+    )
+    return 1 if result["lost"] else 0
+
+
+def print_text(result: dict[str, Any]) -> None:
+    """One line per loss, then what was kept."""
+    for lost in result["lost"]:
+        where = f"{lost['shard']}, record {lost['record']}, bytes {lost['offset']} to {lost['stop']}"
+        print_line(f"lost: {where}: {lost['cause']}")
+    for file in result["files"]:
+        print_line(f"{file['output']}: {count_noun(file['records'], 'record')}")
+    if result["lost"]:
+        print_line(f"lost {count_noun(result['lost_bytes'], 'byte')} in {count_noun(len(result['lost']), 'place')}")

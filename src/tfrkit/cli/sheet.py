@@ -1,0 +1,86 @@
+"""`tfr sheet`: a contact sheet of a dataset."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from tfrkit.cli.options import FormatOption, Paths
+from tfrkit.cli.output import count_noun, print_line, print_result, say
+
+HELP = """Draw a contact sheet: images with labels, boxes and masks.
+
+\b
+  tfr sheet data/ -o sheet.png
+  tfr sheet 'train-*' -o sheet.png -n 100 --columns 10 --seed 1
+
+Shows encoded images, and raw pixels where the schema or features such as height, width and channels tell their
+size; of a SequenceExample the first frame. Below stands the label (class names where classes.txt or the schema
+has them) and the number of the record, from 0. Boxes are those of image/object/bbox, masks are shown in the
+colours of Pascal VOC. What cannot be shown is a crossed tile with the cause; the exit code is then 1. Reads the
+records shown and, without an index, the headers of all.
+
+JSON: output, width, height, records, seed, tiles (number, label, cause), findings (shard, record, offset, cause),
+notes.
+"""
+
+COLUMNS = ("shard", "record", "offset", "cause")
+
+Output = Annotated[str, typer.Option("-o", "--output", metavar="PATH", help="The PNG to write.", show_default=False)]
+Count = Annotated[int, typer.Option("-n", "--count", min=1, metavar="N", help="How many pictures.")]
+Columns = Annotated[int, typer.Option("--columns", min=1, metavar="N", help="Pictures in a row.")]
+Size = Annotated[int, typer.Option("--size", min=32, max=1024, metavar="N", help="Side of a picture in pixels.")]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", metavar="N", help="Choose at random by this seed; spread evenly by default."),
+]
+ImageFeature = Annotated[
+    str | None, typer.Option("--image", metavar="FEATURE", help="The feature to show; found by default.")
+]
+LabelFeature = Annotated[
+    str | None, typer.Option("--label", metavar="FEATURE", help="The feature to write below; found by default.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+
+
+def run(
+    paths: Paths,
+    output: Output,
+    count: Count = 36,
+    columns: Columns = 6,
+    size: Size = 128,
+    seed: Seed = None,
+    image: ImageFeature = None,
+    label: LabelFeature = None,
+    force: Force = False,
+    format: FormatOption = "text",
+) -> int:
+    """Draw, and print what could not be shown."""
+    from tfrkit.ops.sheet import sheet
+
+    made = sheet(
+        paths, output, count=count, columns=columns, size=size, seed=seed, image=image, label=label, force=force
+    )
+    result = made.to_json()
+    print_result(
+        format,
+        document=lambda: result,
+        rows=lambda: result["findings"],
+        columns=COLUMNS,
+        text=lambda: print_text(result),
+    )
+    return 0 if made.ok else 1
+
+
+def print_text(result: dict[str, Any]) -> None:
+    """One line per picture that is not there, then where the sheet is."""
+    for finding in result["findings"]:
+        where = f"{finding['shard']}, record {finding['record']}, byte {finding['offset']}"
+        print_line(f"{where}: {finding['cause']}")
+    for note in result["notes"]:
+        say(note)
+    shown = sum(tile["cause"] is None for tile in result["tiles"])
+    choice = "" if result["seed"] is None else f", seed {result['seed']}"
+    records = count_noun(result["records"], "record")
+    print_line(f"{result['output']}: {shown:,} of {records}{choice}, {result['width']}x{result['height']} pixels")

@@ -1,0 +1,269 @@
+"""Which features of a dataset make a picture: its pixels, its mask, its label, its boxes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tfrkit.errors import SchemaError
+from tfrkit.features.labels import LabelMap, read_class_map
+from tfrkit.features.meaning import split_words
+from tfrkit.features.schema import Schema, show_name
+from tfrkit.features.spec import Spec
+
+# The names that other programs give, the most telling one first.
+_IMAGE_NAMES = ("image/encoded", "image", "image_raw", "img", "encoded")
+_MASK_NAME = "image/segmentation/class/encoded"
+_TEXT_NAMES = ("label/text", "image/class/text", "clip/label/string", "image/caption", "caption", "text")
+_LABEL_NAMES = ("label", "image/class/label", "clip/label/index", "image_class", "label/ids")
+_TITLE_NAMES = ("image/filename", "filename", "image/source_id", "clip/media_id", "id", "key", "name")
+_CLASS_FILES = ("classes.txt", "labels.txt")
+
+_IMAGE_WORDS = frozenset({"image", "images", "img", "picture", "photo", "pixels", "frame", "frames", "rgb", "gray"})
+_RAW_WORDS = _IMAGE_WORDS | {"data", "raw", "encoded", "x"}
+_MASK_WORDS = frozenset({"mask", "masks", "segmentation", "seg", "annotation", "label", "labels"})
+_LABEL_WORDS = frozenset({"label", "labels", "class", "category", "target", "y"})
+# Words at the end of a name that tell of a picture or a label, and are neither.
+_FACT_WORDS = frozenset({"format", "filename", "name", "id", "key", "length", "height", "width", "channels", "depth"})
+_CHANNELS = (1, 3, 4)
+_HEAD = re.compile(r"(.*?)(\d+)")
+
+
+@dataclass(frozen=True)
+class BoxFeatures:
+    """Where boxes are: four lists (`sides` xmin, ymin, xmax, ymax), or one of fours as TFDS has them."""
+
+    sides: tuple[str, ...]
+    text: str | None = None
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class SizeFeatures:
+    """Where the size of raw pixels is told, as far as it is; `shape` is one feature with all of it."""
+
+    height: str | None = None
+    width: str | None = None
+    channels: str | None = None
+    shape: str | None = None
+
+    @property
+    def is_told(self) -> bool:
+        """Can raw pixels be put into rows?"""
+        return self.shape is not None or (self.height is not None and self.width is not None)
+
+
+@dataclass(frozen=True)
+class PictureFeatures:
+    """The parts of a picture by the names of their features.
+
+    `labels` are shown together, as one text; `title` tells pictures apart where nothing says what they show.
+    """
+
+    image: str
+    sizes: SizeFeatures
+    mask: str | None = None
+    labels: tuple[str, ...] = ()
+    title: str | None = None
+    boxes: BoxFeatures | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Every feature that has to be read."""
+        sizes, boxes = self.sizes, self.boxes
+        names = [
+            self.image,
+            self.mask,
+            *self.labels,
+            self.title,
+            sizes.height,
+            sizes.width,
+            sizes.channels,
+            sizes.shape,
+        ]
+        if boxes is not None:
+            names += [*boxes.sides, boxes.text, boxes.label]
+        return list(dict.fromkeys(name for name in names if name is not None))
+
+
+def find_picture_features(schema: Schema, *, image: str | None = None, label: str | None = None) -> PictureFeatures:
+    """The parts of a picture, from names, kinds and meanings; `image` and `label` name a feature instead.
+
+    Raises `SchemaError` where nothing looks like an image.
+    """
+    for name in (image, label):
+        if name is not None:
+            schema.require_one_kind(name)
+    specs = {name: spec for name, spec in _all_specs(schema).items() if spec.seen is None}
+    mask = _find_mask(specs, image)
+    if image is None:
+        image = _find_image(specs, mask)
+    if image is None:
+        known = ", ".join(show_name(name) for name in schema.names[:8]) + (" and more" if len(schema) > 8 else "")
+        raise SchemaError(f"no feature looks like an image, there is {known or 'nothing'}")
+    context = {name: spec for name, spec in specs.items() if not spec.is_list and name not in (image, mask)}
+    boxes = _find_boxes(context)
+    # What is in a box is written at the box.
+    boxed = () if boxes is None else (boxes.text, boxes.label)
+    labels = (label,) if label is not None else _find_labels({k: v for k, v in context.items() if k not in boxed})
+    titles = [name for name in _TITLE_NAMES if name in context and context[name].shape == ()]
+    return PictureFeatures(
+        image,
+        _find_sizes(context, image),
+        mask,
+        labels,
+        titles[0] if titles else None,
+        boxes,
+    )
+
+
+class ClassNames:
+    """Names of class ids, by feature: those of the schema, else those of a file beside the data."""
+
+    def __init__(self, schema: Schema, beside: LabelMap | None) -> None:
+        self._specs = _all_specs(schema)
+        self._beside = {} if beside is None else {beside.id_of(name): name for name in beside.names}
+
+    def name_of(self, feature: str, number: int) -> str:
+        """The name of a class, or its number where nobody named it."""
+        classes = self._specs[feature].classes
+        if classes is not None:
+            return classes[number] if 0 <= number < len(classes) else str(number)
+        return self._beside.get(number, str(number))
+
+
+def read_names_beside(shards: Sequence[str]) -> LabelMap | None:
+    """Class names from classes.txt or labels.txt beside the shards, where they lie in one folder."""
+    folders = {os.path.dirname(path) for path in shards}
+    if len(folders) != 1:
+        return None
+    folder = folders.pop()
+    paths = [os.path.join(folder, name) for name in _CLASS_FILES]
+    if len(shards) == 1:
+        # What is known about a dataset of one file lies in its index folder.
+        paths.insert(0, os.path.join(folder, "_index", f"{os.path.basename(shards[0])}.classes.txt"))
+    for path in paths:
+        if os.path.isfile(path):
+            return read_class_map(path)
+    return None
+
+
+def _all_specs(schema: Schema) -> dict[str, Spec]:
+    return {**schema.features, **schema.feature_lists}
+
+
+def _find_mask(specs: Mapping[str, Spec], image: str | None) -> str | None:
+    if _MASK_NAME in specs and specs[_MASK_NAME].kind == "bytes" and image != _MASK_NAME:
+        return _MASK_NAME
+    named = [name for name, spec in specs.items() if spec.logical == "mask" and name != image]
+    return named[0] if named else None
+
+
+def _find_image(specs: Mapping[str, Spec], mask: str | None) -> str | None:
+    sizes = _find_sizes(specs, "")
+    ranked = []
+    for number, (name, spec) in enumerate(specs.items()):
+        rank = None if name == mask or spec.logical == "mask" else _rank_image(name, spec, sizes)
+        if rank is not None:
+            known = _IMAGE_NAMES.index(name) if name in _IMAGE_NAMES else len(_IMAGE_NAMES)
+            ranked.append((rank, known, number, name))
+    return min(ranked)[-1] if ranked else None
+
+
+def _rank_image(name: str, spec: Spec, sizes: SizeFeatures) -> int | None:
+    """How surely a feature is an image, 0 the surest; None for no."""
+    words = split_words(name)
+    is_fact = bool(words) and words[-1] in _FACT_WORDS
+    is_named = bool(_IMAGE_WORDS & set(words)) and not is_fact
+    if spec.logical == "image":
+        return 0
+    if _MASK_WORDS & set(words):
+        return None
+    if _is_array(spec):
+        return 1 if is_named else 4 if _has_channels(spec) else None
+    if spec.encoding != "list":
+        return None
+    if spec.kind == "bytes":
+        is_raw = bool(_RAW_WORDS & set(words)) and not is_fact and spec.logical != "text"
+        return 2 if is_raw and sizes.is_told else 5 if name in _IMAGE_NAMES else None
+    return 3 if is_named and sizes.is_told and spec.shape not in ((), (1,)) else None
+
+
+def _is_array(spec: Spec) -> bool:
+    is_inside = spec.encoding != "list" and spec.dtype is not None and spec.dtype != "string"
+    is_listed = spec.encoding == "list" and spec.kind != "bytes" and spec.logical != "boxes"
+    return (is_inside or is_listed) and 2 <= len(spec.shape) <= 4
+
+
+def _has_channels(spec: Spec) -> bool:
+    return len(spec.shape) >= 3 and (spec.shape[-1] in _CHANNELS or spec.shape[-3] in _CHANNELS)
+
+
+def _find_sizes(specs: Mapping[str, Spec], image: str) -> SizeFeatures:
+    def find(*words: str) -> str | None:
+        found = [
+            name
+            for name, spec in specs.items()
+            if spec.kind == "int64" and spec.num_values in (1, -1) and spec.shape in ((), (1,), (None,))
+            if split_words(name)[-1:] in [[word] for word in words]
+        ]
+        # Of several the one of this image: a mask or a thumbnail may have its own.
+        return min(found, key=lambda name: (-_count_shared(name, image), name), default=None)
+
+    shapes = [
+        name
+        for name, spec in specs.items()
+        if spec.kind == "int64" and spec.shape in ((2,), (3,), (None,)) and split_words(name)[-1:] == ["shape"]
+    ]
+    return SizeFeatures(
+        find("height", "rows"), find("width", "cols"), find("channels", "depth"), shapes[0] if shapes else None
+    )
+
+
+def _count_shared(name: str, other: str) -> int:
+    """How many characters two names have in common at their start."""
+    pairs = zip(name, other, strict=False)
+    return next((at for at, (one, two) in enumerate(pairs) if one != two), min(len(name), len(other)))
+
+
+def _find_labels(specs: Mapping[str, Spec]) -> tuple[str, ...]:
+    """The features that tell best what a picture shows; nothing where none does."""
+    texts = [name for name, spec in specs.items() if spec.kind == "bytes" and spec.logical == "text"]
+    numbers = [name for name, spec in specs.items() if spec.kind == "int64" and _is_label(name, spec)]
+    for known in _TEXT_NAMES:
+        if known in texts:
+            return (known,)
+    named = [name for name in texts if _is_label(name, specs[name]) and specs[name].shape == ()]
+    if named:
+        return (named[0],)
+    for known in _LABEL_NAMES:
+        if known in numbers:
+            return (known,)
+    heads = [(match[1], int(match[2]), name) for name in numbers if (match := _HEAD.fullmatch(name))]
+    if heads:
+        stem = min(heads)[0]
+        return tuple(name for other, _, name in sorted(heads) if other == stem)
+    return (numbers[0],) if numbers else ()
+
+
+def _is_label(name: str, spec: Spec) -> bool:
+    words = split_words(name)
+    is_named = spec.logical == "class_label" or bool(_LABEL_WORDS & set(words))
+    return is_named and not (words and words[-1] in _FACT_WORDS)
+
+
+def _find_boxes(specs: Mapping[str, Spec]) -> BoxFeatures | None:
+    for name in specs:
+        if name.endswith("bbox/xmin"):
+            stem = name.removesuffix("bbox/xmin")
+            sides = tuple(f"{stem}bbox/{side}" for side in ("xmin", "ymin", "xmax", "ymax"))
+            if all(side in specs and specs[side].kind == "float" for side in sides):
+                text, label = f"{stem}class/text", f"{stem}class/label"
+                return BoxFeatures(sides, text if text in specs else None, label if label in specs else None)
+    for name, spec in specs.items():
+        if spec.logical == "boxes" and spec.kind == "float" and spec.shape in ((4,), (None, 4)):
+            label = name.rpartition("/")[0] + "/label"
+            return BoxFeatures((name,), None, label if label in specs else None)
+    return None

@@ -1,0 +1,284 @@
+"""A contact sheet: some pictures of a dataset on one image, with their labels, boxes and masks."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tfrkit._types import Row, UInt64Array
+from tfrkit.batches.shard_set import ShardSet
+from tfrkit.codec.decode import Decoder
+from tfrkit.container.records import Finding, Policy
+from tfrkit.container.shards import Shard, find_shards
+from tfrkit.errors import (
+    CodecError,
+    CompressionError,
+    ContainerError,
+    CorruptRecordError,
+    SchemaError,
+    SourceError,
+    StorageError,
+    TruncatedShardError,
+)
+from tfrkit.ops.picture import Picture, PictureReader, Span
+from tfrkit.ops.picture_features import ClassNames, PictureFeatures, find_picture_features, read_names_beside
+from tfrkit.ops.tiles import Layout, Sheet
+from tfrkit.orders.order import Shuffled, Whole
+from tfrkit.storage.resolve import Address, open_writer
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+MIN_SIDE, MAX_SIDE = 32, 1024
+# 200 MB while it is drawn.
+MAX_SHEET_PIXELS = 64 << 20
+
+
+class Tile(NamedTuple):
+    """One picture of the sheet: the number of its record, its label, and what is wrong with it."""
+
+    number: int | None
+    label: str
+    cause: str | None
+
+
+@dataclass
+class SheetReport:
+    """What is on a sheet. `records` are all those of the dataset; `findings` tell what could not be shown."""
+
+    output: str
+    width: int
+    height: int
+    records: int
+    seed: int | None
+    tiles: list[Tile] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Was every picture shown?"""
+        return not self.findings
+
+    def to_json(self) -> dict[str, Any]:
+        """The public form: output, width, height, records, seed, tiles (number, label, cause), findings, notes."""
+        return {
+            "output": self.output,
+            "width": self.width,
+            "height": self.height,
+            "records": self.records,
+            "seed": self.seed,
+            "tiles": [tile._asdict() for tile in self.tiles],
+            "findings": [finding.to_json() for finding in self.findings],
+            "notes": self.notes,
+        }
+
+
+def sheet(
+    address: Address | Iterable[Address],
+    output: str | os.PathLike[str],
+    *,
+    count: int = 36,
+    columns: int = 6,
+    size: int = 128,
+    seed: int | None = None,
+    image: str | None = None,
+    label: str | None = None,
+    force: bool = False,
+) -> SheetReport:
+    """Write a PNG of some pictures of a dataset with their labels, boxes and masks.
+
+    Shows encoded images, and raw pixels where their size is told; of a SequenceExample the first frame. A picture
+    that cannot be shown is a crossed tile with the cause, and a finding. Records are read one at a time.
+
+    Args:
+        address: Where the files are.
+        output: The file to write, with a name that ends in .png.
+        count: How many pictures, spread evenly over all records; all where there are fewer.
+        columns: Pictures in a row.
+        size: Height and width of the square a picture is fitted into, in pixels.
+        seed: Choose at random by this seed instead; the order stays that of the files.
+        image: The feature to show, where the one found is not the one wanted.
+        label: The feature to write below.
+        force: Replace the output.
+    """
+    paths = find_shards(address)
+    target = os.fspath(output)
+    _check_arguments(count, columns, size)
+    _check_target(target, paths, force)
+    shard_set, scanned = _open_counted(paths)
+    try:
+        pictures = _Pictures(shard_set, image=image, label=label, side=size)
+        numbers = choose_records(len(shard_set.records), count, seed)
+        drawn = _draw(pictures, numbers, scanned, columns=columns, side=size)
+        report = SheetReport(target, *drawn.image.size, len(shard_set.records), seed, notes=pictures.notes)
+        report.tiles, report.findings = drawn.tiles, drawn.findings
+        drawn.sheet.write_title(_name_dataset(paths), _describe_choice(report, len(numbers)))
+        _write_png(drawn.image, target)
+        return report
+    finally:
+        shard_set.close()
+
+
+def choose_records(num_records: int, count: int, seed: int | None) -> list[int]:
+    """Numbers of the records to show, ascending: the first, the last and evenly between them, or at random by seed.
+
+    Example:
+        >>> choose_records(100, 4, None), choose_records(3, 36, None)
+        ([0, 33, 66, 99], [0, 1, 2])
+    """
+    if count >= num_records:
+        return list(range(num_records))
+    if seed is not None:
+        chosen: UInt64Array = Shuffled(Whole(num_records), seed).at(np.arange(count, dtype=np.uint64))
+        return sorted(chosen.tolist())
+    return [place * (num_records - 1) // max(1, count - 1) for place in range(count)]
+
+
+class _Pictures:
+    """Pictures of a dataset by the numbers of their records."""
+
+    def __init__(self, shard_set: ShardSet, *, image: str | None, label: str | None, side: int) -> None:
+        self._records = shard_set.records
+        self.notes: list[str] = []
+        schema = shard_set.schema
+        first = shard_set.files[0]
+        if schema.kind not in ("example", "sequence_example"):
+            raise SchemaError("expected Examples with images, got records that are none", shard=first)
+        try:
+            self.features: PictureFeatures = find_picture_features(schema, image=image, label=label)
+        except SchemaError as error:
+            hint = f"see what is there: tfr info {first}; name it: --image"
+            raise type(error)(error.what, shard=first, hint=hint) from None
+        try:
+            beside = read_names_beside(shard_set.files)
+        except SourceError as error:
+            beside = None
+            self.notes.append(f"class names were not used: {error}")
+        self._decoder: Decoder = shard_set.new_decoder(self.features.names)
+        self._reader = PictureReader(schema, self.features, ClassNames(schema, beside), side=side)
+
+    def read(self, number: int) -> Picture:
+        """The picture of a record; damage is its `cause`."""
+        try:
+            return self._reader.read(self._read_row(number))
+        except (ContainerError, CodecError, SchemaError) as error:
+            return Picture(cause=error.what)
+
+    def locate(self, number: int, cause: str) -> Finding:
+        """What is wrong with a record, and where it lies."""
+        shards, ordinals = self._records.locate_many(np.array([number], np.uint64))
+        access = self._records.open_shard(int(shards[0]))
+        ordinal = int(ordinals[0])
+        return Finding(access.name, ordinal, access.offset_of(ordinal), cause)
+
+    def _read_row(self, number: int) -> Row:
+        builder = self._decoder.new_builder()
+        self._records.decode_into(builder, number, self._decoder.column_names)
+        return self._decoder.rows(self._decoder.take_batch(builder), 1)[0]
+
+
+class _Drawn(NamedTuple):
+    sheet: Sheet
+    tiles: list[Tile]
+    findings: list[Finding]
+
+    @property
+    def image(self) -> Image:
+        return self.sheet.image
+
+
+def _draw(pictures: _Pictures, numbers: list[int], scanned: list[Finding], *, columns: int, side: int) -> _Drawn:
+    """Every tile, then one for each damaged place that the scan had to step over, up to a row of them."""
+    lost = scanned[:columns]
+    layout = Layout(len(numbers) + len(lost), columns, side)
+    if layout.width * layout.height > MAX_SHEET_PIXELS:
+        raise ValueError(
+            f"sheet expected at most {MAX_SHEET_PIXELS} pixels, got {layout.width}x{layout.height}\n"
+            "  fewer or smaller pictures: -n, --size"
+        )
+    page = Sheet(layout)
+    tiles: list[Tile] = []
+    findings: list[Finding] = []
+    for number in numbers:
+        picture = pictures.read(number)
+        page.put(len(tiles), picture, number)
+        tiles.append(Tile(number, picture.label, picture.cause))
+        if picture.cause is not None:
+            findings.append(pictures.locate(number, picture.cause))
+    for finding in lost:
+        page.put(len(tiles), Picture([Span(f"record {finding.record}")], cause=finding.cause), None)
+        tiles.append(Tile(None, "", finding.cause))
+    return _Drawn(page, tiles, findings + scanned)
+
+
+def _open_counted(paths: list[str]) -> tuple[ShardSet, list[Finding]]:
+    """The shards with their records counted, and damage that had to be stepped over for that."""
+    shards = [Shard.open(path) for path in paths]
+    for shard in shards:
+        if shard.nbytes is None:
+            raise StorageError(
+                "expected a file, got a pipe, whose records cannot be chosen", shard=shard.name, hint="write it first"
+            )
+    # Headers are enough, or an index: a damaged payload keeps its number and becomes a crossed tile.
+    shard_set = ShardSet(shards, Policy())
+    scanned: list[Finding] = []
+    try:
+        num_records = len(shard_set.records)
+    except (CorruptRecordError, TruncatedShardError, CompressionError):
+        policy = Policy("all", "skip")
+        shard_set = ShardSet(shards, policy)
+        num_records = len(shard_set.records)
+        scanned = list(policy.findings.values())
+    if num_records == 0:
+        raise StorageError("expected at least one readable record, got none", shard=paths[0])
+    return shard_set, scanned
+
+
+def _check_arguments(count: int, columns: int, size: int) -> None:
+    if count < 1 or columns < 1:
+        raise ValueError(f"expected at least one picture and one column, got {count} and {columns}")
+    if not MIN_SIDE <= size <= MAX_SIDE:
+        raise ValueError(f"size expected {MIN_SIDE} to {MAX_SIDE} pixels, got {size}")
+
+
+def _check_target(target: str, paths: list[str], force: bool) -> None:
+    if not target.lower().endswith(".png"):
+        raise ValueError(f"output expected a name that ends in .png, got {target!r}")
+    if not os.path.exists(target):
+        return
+    if any(os.path.samefile(path, target) for path in paths if os.path.exists(path)):
+        raise StorageError("the output is a file of the dataset", shard=target, hint="choose another name: -o")
+    if not force:
+        raise StorageError("the output is there already", shard=target, hint="replace it: --force")
+
+
+def _name_dataset(paths: list[str]) -> str:
+    if len(paths) == 1:
+        return os.path.basename(paths[0])
+    folder = os.path.commonpath([os.path.abspath(path) for path in paths])
+    return f"{os.path.basename(folder)}, {len(paths)} files"
+
+
+def _describe_choice(report: SheetReport, shown: int) -> str:
+    text = f"{shown:,} of {report.records:,} records"
+    if shown < report.records:
+        text += ", spread evenly" if report.seed is None else f", seed {report.seed}"
+    return text + (f", {len(report.findings)} damaged" if report.findings else "")
+
+
+def _write_png(image: Image, target: str) -> None:
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    writer = open_writer(target)
+    try:
+        writer.write(file.getbuffer())
+        writer.commit()
+    except BaseException:
+        writer.discard()
+        raise

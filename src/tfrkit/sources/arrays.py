@@ -1,0 +1,225 @@
+"""`arrays`: .npy and .npz files, and arrays in memory. Row i of every array is record i."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tfrkit._types import Int64Array
+from tfrkit.codec.coerce import Floats
+from tfrkit.errors import SourceError
+from tfrkit.features.schema import Schema
+from tfrkit.features.spec import Spec
+from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS
+from tfrkit.sources.base import Items, Scan, fingerprint_file
+
+_Array = np.ndarray[Any, Any]
+_LOCAL_HEADER_NBYTES = 30  # of a file in a zip, before its name and extra field
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """Where an array lies on disk: mapped by each worker, read by none as a whole."""
+
+    path: str
+    offset: int
+    dtype: str
+    shape: tuple[int, ...]
+    fortran: bool
+
+    def open(self) -> _Array:
+        """The array, mapped; an empty one cannot be."""
+        if 0 in self.shape:
+            return np.empty(self.shape, self.dtype)
+        order: Any = "F" if self.fortran else "C"
+        return np.memmap(self.path, np.dtype(self.dtype), "r", self.offset, self.shape, order)
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays:
+    """Arrays whose rows become records: one feature an array.
+
+    A .npy file gives the feature `data`; a .npz file and a dict give one feature a name. Integers and booleans become
+    int64, float32 stays float; rows of int64 or float32 become lists; rows of any other dtype or rank are stored as
+    serialized tensors, which keep dtype and shape.
+
+    Args:
+        data: A .npy or .npz file, or a dict of arrays of one length.
+        label: The array that holds a class a record, for `stratify`.
+        floats: What to do with float64 values that float32 does not hold: "ask" raises, "float32" rounds, "float64"
+            keeps them as serialized tensors.
+    """
+
+    data: str | os.PathLike[str] | Mapping[str, Any]
+    label: str | None = None
+    floats: Floats = "ask"
+
+    kind = "arrays"
+
+    @property
+    def title(self) -> str:
+        return "arrays in memory" if isinstance(self.data, Mapping) else os.fspath(self.data)
+
+    def options(self) -> dict[str, Any]:
+        return {"path": self.title, "label": self.label, "floats": self.floats}
+
+    def scan(self, scratch: str) -> Scan:
+        fingerprint, stamp = "", 0
+        if isinstance(self.data, Mapping):
+            stored, fingerprint = _spool_arrays(self.data, scratch)
+        else:
+            path = os.fspath(self.data)
+            if not os.path.isfile(path):
+                raise SourceError("expected a .npy or .npz file, got " + _what_is(path), shard=path)
+            stored = _find_arrays(path, scratch)
+            fingerprint, stamp = fingerprint_file(path)
+        num_rows = self._check_arrays(stored)
+        labels = None
+        if self.label is not None:
+            if self.label not in stored:
+                raise SourceError(f"label expected one of {', '.join(stored)}, got {self.label!r}")
+            values = stored[self.label].open()
+            if values.ndim != 1 or values.dtype.kind not in "iub":
+                raise SourceError(f"label expected one integer a record, got {values.dtype} {values.shape}")
+            labels = np.array(values, np.int64)
+        return Scan(
+            looked_for=f"arrays in {self.title}",
+            items=Items(num_rows, labels=labels),
+            reader=ArraysReader(stored),
+            schema=Schema({name: self._make_spec(name, array) for name, array in stored.items()}),
+            order="source",
+            floats=self.floats,
+            fingerprint=fingerprint,
+            stamp=stamp,
+        )
+
+    def _check_arrays(self, stored: Mapping[str, StoredArray]) -> int:
+        if not stored:
+            raise SourceError("expected at least one array, got none", shard=self.title)
+        lengths = {}
+        for name, array in stored.items():
+            if not array.shape:
+                raise SourceError(f"array {name!r} expected one row a record, got a single value", shard=self.title)
+            lengths[name] = array.shape[0]
+        if len(set(lengths.values())) > 1:
+            listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
+            raise SourceError(f"arrays expected one length, got {listed}", shard=self.title)
+        return next(iter(lengths.values()))
+
+    def _make_spec(self, name: str, array: StoredArray) -> Spec:
+        dtype, row_shape = np.dtype(array.dtype).newbyteorder("="), array.shape[1:]
+        if dtype.kind in "SU":
+            if row_shape:
+                raise SourceError(f"array {name!r} expected one text a record, got {row_shape}", shard=self.title)
+            return Spec("bytes", logical="text" if dtype.kind == "U" else "bytes")
+        if dtype.name not in DTYPE_NUMBERS:
+            raise SourceError(f"array {name!r} has dtype {dtype}, which no record holds", shard=self.title)
+        if not row_shape and dtype.kind in "iub":
+            return Spec("int64", dtype=None if dtype == np.int64 else dtype.name)
+        if not row_shape and dtype.kind == "f" and (dtype.itemsize <= 4 or self.floats != "float64"):
+            return Spec("float", dtype=None if dtype == np.float32 else dtype.name)
+        if len(row_shape) == 1 and dtype in (np.int64, np.float32):
+            return Spec("int64" if dtype.kind == "i" else "float", row_shape, logical="tensor")
+        if len(row_shape) == 1 and dtype == np.float64 and self.floats == "float32":
+            return Spec("float", row_shape, logical="tensor", dtype="float64")
+        return Spec("bytes", row_shape, logical="tensor", encoding="tensor_proto", dtype=dtype.name)
+
+
+class ArraysReader:
+    """Rows of mapped arrays, as columns."""
+
+    def __init__(self, stored: Mapping[str, StoredArray]) -> None:
+        self._stored = dict(stored)
+        self._open: dict[str, _Array] = {}
+
+    def read_columns(self, numbers: Int64Array) -> Mapping[str, Any]:
+        if not self._open:
+            self._open = {name: array.open() for name, array in self._stored.items()}
+        # A run of rows is a view; picking rows one by one copies them.
+        is_run = len(numbers) > 0 and bool((np.diff(numbers) == 1).all())
+        chosen: Any = slice(int(numbers[0]), int(numbers[-1]) + 1) if is_run else numbers
+        return {name: _as_column(np.asarray(array[chosen])) for name, array in self._open.items()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_stored": self._stored, "_open": {}}
+
+
+def _as_column(array: _Array) -> Any:
+    if array.dtype.kind in "SU":
+        return array.tolist()
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _find_arrays(path: str, scratch: str) -> dict[str, StoredArray]:
+    """The arrays of a file; compressed ones are unpacked into `scratch`, so that they can be mapped."""
+    with open(path, "rb") as file:
+        head = file.read(6)
+    try:
+        if head == b"\x93NUMPY":
+            return {"data": _read_header(path, 0, "data")}
+        if head[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
+            return _find_members(path, scratch)
+    except (ValueError, zipfile.BadZipFile, EOFError, OSError) as error:
+        raise SourceError(f"cannot read arrays, {error}", shard=path) from None
+    raise SourceError(f"expected a .npy or .npz file, got a file that starts with {head!r}", shard=path)
+
+
+def _find_members(path: str, scratch: str) -> dict[str, StoredArray]:
+    stored = {}
+    with zipfile.ZipFile(path) as archive:
+        for number, member in enumerate(archive.infolist()):
+            name = member.filename.removesuffix(".npy")
+            if member.compress_type == zipfile.ZIP_STORED:
+                with open(path, "rb") as file:
+                    file.seek(member.header_offset)
+                    header = file.read(_LOCAL_HEADER_NBYTES)
+                name_nbytes, extra_nbytes = (int.from_bytes(header[at : at + 2], "little") for at in (26, 28))
+                offset = member.header_offset + _LOCAL_HEADER_NBYTES + name_nbytes + extra_nbytes
+                stored[name] = _read_header(path, offset, name)
+                continue
+            target = os.path.join(scratch, f"array-{number}.npy")
+            with archive.open(member) as packed, open(target, "wb") as unpacked:
+                while piece := packed.read(1 << 20):
+                    unpacked.write(piece)
+            stored[name] = _read_header(target, 0, name)
+    return stored
+
+
+def _read_header(path: str, offset: int, name: str) -> StoredArray:
+    """Where the values of an .npy file start that lies at `offset`, and what they are."""
+    with open(path, "rb") as file:
+        file.seek(offset)
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(file)
+        if dtype.hasobject:
+            raise SourceError(f"array {name!r} holds Python objects, which are not read from files", shard=path)
+        if dtype.fields is not None:
+            raise SourceError(f"array {name!r} has named fields, expected one value an element", shard=path)
+        return StoredArray(path, file.tell(), dtype.str, tuple(map(int, shape)), fortran)
+
+
+def _spool_arrays(arrays: Mapping[str, Any], scratch: str) -> tuple[dict[str, StoredArray], str]:
+    """Arrays in memory as files that workers can map, and a digest of them."""
+    stored = {}
+    digest = hashlib.sha256()
+    for number, (name, values) in enumerate(arrays.items()):
+        array = np.asarray(values)
+        if array.dtype.hasobject:
+            raise SourceError(f"array {name!r} expected numbers or text, got Python objects")
+        path = os.path.join(scratch, f"array-{number}.npy")
+        np.save(path, array, allow_pickle=False)
+        stored[name] = _read_header(path, 0, name)
+        digest.update(f"{name}\0{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
+    return stored, digest.hexdigest()[:32]
+
+
+def _what_is(path: str) -> str:
+    return "a folder" if os.path.isdir(path) else "nothing there" if not os.path.exists(path) else "no file"

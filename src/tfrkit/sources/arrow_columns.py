@@ -1,0 +1,172 @@
+"""Columns of Arrow data as the spool takes them: numbers, bytes, and lists of these.
+
+Parquet and Arrow files, and tables of pandas and polars, come this way. What an Example cannot hold, such as times
+and decimals, is refused with the name of the column until the user says what it is to become.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from tfrkit._types import Int64Array
+from tfrkit.codec.columns import BytesColumn
+
+ArrowKind = Literal["int64", "float32", "float64", "text", "bytes"]
+
+
+class NoKindError(Exception):
+    """A type that is none of an Example's; the message says which."""
+
+
+@dataclass(frozen=True)
+class ArrowType:
+    """What an Arrow type becomes: the kind of its values, and whether a row holds a list of them."""
+
+    kind: ArrowKind
+    is_list: bool = False
+
+
+def judge_type(kind: Any, arrow: Any) -> ArrowType | None:
+    """What an Arrow type becomes; None for a column of nulls; raises `NoKindError` for any other."""
+    types = arrow.types
+    if types.is_null(kind):
+        return None
+    if types.is_dictionary(kind):
+        return judge_type(kind.value_type, arrow)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        inner = judge_type(kind.value_type, arrow)
+        if inner is None or inner.is_list:
+            raise NoKindError(f"{kind}")
+        return ArrowType(inner.kind, is_list=True)
+    if types.is_integer(kind) or types.is_boolean(kind):
+        return ArrowType("int64")
+    if types.is_float16(kind) or types.is_float32(kind):
+        return ArrowType("float32")
+    if types.is_float64(kind):
+        return ArrowType("float64")
+    if types.is_string(kind) or types.is_large_string(kind) or _is(types, "is_string_view", kind):
+        return ArrowType("text")
+    if (
+        types.is_binary(kind)
+        or types.is_large_binary(kind)
+        or types.is_fixed_size_binary(kind)
+        or _is(types, "is_binary_view", kind)
+    ):
+        return ArrowType("bytes")
+    raise NoKindError(f"{kind}")
+
+
+def _is(types: Any, name: str, kind: Any) -> bool:
+    """Newer types are not known to older Arrow."""
+    check = getattr(types, name, None)
+    return bool(check is not None and check(kind))
+
+
+def flatten_fields(schema: Any, arrow: Any) -> list[tuple[str, tuple[int, ...], Any]]:
+    """(name, path, type) of every column; those of a struct are called ``struct/field``."""
+    found: list[tuple[str, tuple[int, ...], Any]] = []
+
+    def visit(prefix: str, path: tuple[int, ...], fields: Any) -> None:
+        for index, one in enumerate(fields):
+            name = f"{prefix}{one.name}"
+            if arrow.types.is_struct(one.type):
+                visit(f"{name}/", (*path, index), [one.type.field(i) for i in range(one.type.num_fields)])
+            else:
+                found.append((name, (*path, index), one.type))
+
+    visit("", (), schema)
+    return found
+
+
+def pick_column(batch: Any, path: tuple[int, ...], arrow: Any) -> Any:
+    """The array of one flattened column; a null struct makes nulls of its fields."""
+    array = batch.column(path[0])
+    for index in path[1:]:
+        array = arrow.compute.struct_field(array, index)
+    return array
+
+
+def cast_column(array: Any, wanted: str, arrow: Any) -> Any:
+    """An array as the user wants it: times as numbers or text, decimals as floats. `ArrowInvalid` where it cannot."""
+    if arrow.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    target = {"int64": arrow.int64(), "float": arrow.float64(), "text": arrow.large_string()}[wanted]
+    if wanted == "int64" and arrow.types.is_temporal(array.type) and array.type.bit_width == 32:
+        array = array.cast(arrow.int32())
+    return array.cast(target)
+
+
+def convert_array(array: Any, expected: ArrowType, arrow: Any) -> tuple[Any, Int64Array | None, Any]:
+    """(values, lengths of lists, missing rows) of one block, as the spool takes them.
+
+    Raises ValueError, with the row in this block as its second argument, for a value that does not fit.
+    """
+    if arrow.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    missing = _nulls(array, arrow)
+    if not expected.is_list:
+        return _convert_values(array, expected.kind, missing, arrow), None, missing
+    lengths = arrow.compute.fill_null(arrow.compute.list_value_length(array), 0)
+    inner = arrow.compute.list_flatten(array)
+    if arrow.types.is_dictionary(inner.type):
+        inner = inner.dictionary_decode()
+    if inner.null_count:
+        position = int(np.flatnonzero(_nulls(inner, arrow))[0])
+        counts = np.cumsum(lengths.to_numpy(zero_copy_only=False))
+        raise ValueError("list expected values, got a null inside", int(np.searchsorted(counts, position, "right")))
+    values = _convert_values(inner, expected.kind, None, arrow)
+    return values, lengths.to_numpy(zero_copy_only=False).astype(np.int64), missing
+
+
+def _nulls(array: Any, arrow: Any) -> Any:
+    if not array.null_count:
+        return None
+    return arrow.compute.is_null(array).to_numpy(zero_copy_only=False).astype(np.uint8)
+
+
+def _convert_values(array: Any, kind: ArrowKind, missing: Any, arrow: Any) -> Any:
+    if kind in ("text", "bytes"):
+        return bytes_of_strings(array, arrow)
+    if arrow.types.is_uint64(array.type):
+        largest = arrow.compute.max(array).as_py()
+        if largest is not None and largest >= 1 << 63:
+            row = arrow.compute.index(array, largest).as_py()
+            raise ValueError(f"expected integers of 64 bits with sign, got {largest}", row)
+    target = {"int64": arrow.int64(), "float32": arrow.float32(), "float64": arrow.float64()}[kind]
+    if array.type != target:
+        array = array.cast(target)
+    if missing is not None:
+        array = arrow.compute.fill_null(array, 0)
+    return array.to_numpy(zero_copy_only=False)
+
+
+def bytes_of_strings(array: Any, arrow: Any) -> BytesColumn:
+    """Strings or binaries as one buffer with offsets; nulls are empty there."""
+    if array.type != arrow.large_binary():
+        array = array.cast(arrow.large_binary())
+    _, offsets, data = array.buffers()
+    start, stop = array.offset, array.offset + len(array) + 1
+    if offsets is None or len(array) == 0:
+        return BytesColumn(np.empty(0, np.uint8), np.zeros(len(array) + 1, np.int64))
+    return BytesColumn(
+        np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8),
+        np.frombuffer(offsets, np.int64)[start:stop],
+    )
+
+
+def read_batches(path: str, arrow: Any, *, rows: int) -> tuple[Any, Iterator[Any]]:
+    """Schema and record batches of a Parquet or an Arrow IPC file (also called Feather), told by their first bytes."""
+    with open(path, "rb") as file:
+        magic = file.read(8)
+    if magic[:4] == b"PAR1":
+        parquet = arrow.parquet.ParquetFile(path)
+        return parquet.schema_arrow, parquet.iter_batches(batch_size=rows)
+    if magic[:6] == b"ARROW1":
+        reader = arrow.ipc.open_file(arrow.memory_map(path))
+        return reader.schema, (reader.get_batch(i) for i in range(reader.num_record_batches))
+    stream = arrow.ipc.open_stream(path)
+    return stream.schema, iter(stream)

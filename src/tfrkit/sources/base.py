@@ -1,0 +1,316 @@
+"""What `build` asks of a source of samples.
+
+A source is a small description: where to look, and how to read what is there. `scan` looks once, in the process
+that plans, and answers with a `Scan`: every record there will be (`Items`), a reader that turns them into rows, the
+schema of these rows, and every problem that can be known before something is written. The plan then works with
+numbers [0, len(items)) only. Worker processes get a reader and the items of their shard, and nothing else.
+
+    Source.scan(scratch) ─→ Scan
+                             ├─ items      keys, sizes, labels, groups, splits: columns, not objects
+                             ├─ reader     rows, columns or records by item; picklable; used in workers
+                             ├─ schema     what the rows hold; `refine` adds what only reading showed
+                             └─ problems   bad inputs, all of them
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from tfrkit._types import Int64Array, Row
+from tfrkit.codec.coerce import Floats
+from tfrkit.codec.columns import BytesColumn
+from tfrkit.errors import SourceError
+from tfrkit.features.schema import Schema
+
+Facts = dict[str, Counter[str]]
+"""What reading showed: feature name → what was seen there → how often. Facts of several workers are added up."""
+
+Order = Literal["seeded", "source"]
+
+_FINGERPRINT_SAMPLES = 16
+_FINGERPRINT_NBYTES = 64 << 10
+
+
+class Item(NamedTuple):
+    """One future record, as a reader gets it."""
+
+    number: int
+    key: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One bad input: where it is, and what is wrong with it, in the form of an error message.
+
+    A blocking problem stops the build whatever is to become of bad files: a label outside the map is a mistake
+    of the command, not of the file.
+    """
+
+    key: str
+    reason: str
+    blocking: bool = False
+
+
+@dataclass(frozen=True)
+class Items:
+    """The records a source will give, in its order, as columns: a million of them take some ten megabytes.
+
+    Attributes:
+        size: How many.
+        keys: Unique names, shown in messages: a path below the root, an id. None where they are row numbers.
+        data: Small private bytes of each item for the reader, such as its annotations.
+        nbytes: Size of each item's input, for the plan's estimates and for progress. None where not known.
+        stamps: When each input was last changed (ns), so that a build that goes on notices.
+        labels: A class id each, -1 for none, for `--stratify`.
+        groups: A group number each: items of one group stay in one split.
+        splits: An index into `split_names` each, where the source itself says which split; -1 for not said.
+    """
+
+    size: int
+    keys: BytesColumn | None = None
+    data: BytesColumn | None = None
+    nbytes: Int64Array | None = None
+    stamps: Int64Array | None = None
+    labels: Int64Array | None = None
+    groups: Int64Array | None = None
+    splits: Int64Array | None = None
+    split_names: tuple[str, ...] = ()
+
+    def key(self, number: int) -> str:
+        """The name of an item for messages; its row number where it has none."""
+        return f"row {number}" if self.keys is None else os.fsdecode(self.keys[number])
+
+    def item(self, number: int) -> Item:
+        """One item, as a reader takes it."""
+        return Item(number, self.key(number), b"" if self.data is None else self.data[number])
+
+    def take(self, numbers: Int64Array) -> TakenItems:
+        """Some items in the given order, to be sent to a worker: only what readers need goes along."""
+        return TakenItems(
+            numbers,
+            None if self.keys is None else BytesColumn.from_values([self.keys[int(i)] for i in numbers]),
+            None if self.data is None else BytesColumn.from_values([self.data[int(i)] for i in numbers]),
+            None if self.nbytes is None else self.nbytes[numbers],
+        )
+
+
+@dataclass(frozen=True)
+class TakenItems(Sequence[Item]):
+    """The items of one shard or of a part of it, in the order of their records."""
+
+    numbers: Int64Array
+    keys: BytesColumn | None = None
+    data: BytesColumn | None = None
+    nbytes: Int64Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return TakenItems(
+                self.numbers[index],
+                None if self.keys is None else self.keys[index],
+                None if self.data is None else self.data[index],
+                None if self.nbytes is None else self.nbytes[index],
+            )
+        number = int(self.numbers[index])
+        key = f"row {number}" if self.keys is None else os.fsdecode(self.keys[index])
+        return Item(number, key, b"" if self.data is None else self.data[index])
+
+    def __iter__(self) -> Iterator[Item]:
+        numbers = self.numbers.tolist()
+        keys = map("row {}".format, numbers) if self.keys is None else map(os.fsdecode, self.keys)
+        data = repeat(b"", len(numbers)) if self.data is None else self.data
+        return map(Item, numbers, keys, data)
+
+
+class ItemsBuilder:
+    """Collects items one by one, then sorts them by key and holds them as columns.
+
+    Example:
+        >>> builder = ItemsBuilder()
+        >>> builder.add("b.jpg", nbytes=7)
+        >>> builder.add("a.jpg", nbytes=9)
+        >>> items = builder.build()
+        >>> items.key(0), items.size
+        ('a.jpg', 2)
+    """
+
+    def __init__(self, split_names: Sequence[str] = ()) -> None:
+        self._split_names = tuple(split_names)
+        self._keys: list[bytes] = []
+        self._data: list[bytes] = []
+        self._numbers = {name: array("q") for name in ("nbytes", "stamps", "labels", "groups", "splits")}
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def add(
+        self,
+        key: str,
+        *,
+        data: bytes = b"",
+        nbytes: int = 0,
+        stamp: int = 0,
+        label: int = -1,
+        group: int = -1,
+        split: int = -1,
+    ) -> None:
+        """One more item."""
+        self._keys.append(os.fsencode(key))
+        self._data.append(data)
+        values = {"nbytes": nbytes, "stamps": stamp, "labels": label, "groups": group, "splits": split}
+        for name, value in values.items():
+            self._numbers[name].append(value)
+
+    def find_duplicates(self) -> list[Problem]:
+        """One problem for each key that was added more than once."""
+        seen = Counter(self._keys)
+        return [
+            Problem(os.fsdecode(key), f"id expected once, got {count} times")
+            for key, count in sorted(seen.items())
+            if count > 1
+        ]
+
+    def build(self, *, sort: bool = True) -> Items:
+        """The items, sorted by key unless the order they were added in means something."""
+        order = sorted(range(len(self._keys)), key=self._keys.__getitem__) if sort else range(len(self._keys))
+        columns: dict[str, Int64Array | None] = {}
+        for name, values in self._numbers.items():
+            column = np.frombuffer(values, np.int64) if len(values) else np.empty(0, np.int64)
+            says_nothing = bool((column == (0 if name in ("nbytes", "stamps") else -1)).all())
+            columns[name] = None if says_nothing else column[np.asarray(order, np.int64)]
+        return Items(
+            len(self._keys),
+            keys=BytesColumn.from_values([self._keys[i] for i in order]),
+            data=BytesColumn.from_values([self._data[i] for i in order]) if any(self._data) else None,
+            split_names=self._split_names,
+            **columns,
+        )
+
+
+class RowReader(Protocol):
+    """Reads one item at a time. Sent to worker processes, so it is picklable and small; one thread at a time."""
+
+    def read(self, item: Item) -> Row:
+        """The row of one item; raises `SourceError` or `OSError` for an input that is bad.
+
+        A row of the form {"context": {...}, "feature_lists": {...}} becomes a SequenceExample. Values are those
+        `Writer.write` takes.
+        """
+
+    def take_facts(self) -> Facts:
+        """What was seen since the last call."""
+
+
+class ColumnReader(Protocol):
+    """Reads many items at once, as columns: for tables and arrays, whose rows never become Python objects."""
+
+    def read_columns(self, numbers: Int64Array) -> Mapping[str, Any]:
+        """Columns of these items, in this order: what `Writer.write_columns` takes."""
+
+
+class RecordReader(Protocol):
+    """Reads many items at once, as finished records."""
+
+    def read_records(self, numbers: Int64Array) -> Sequence[bytes]:
+        """Payloads of these items, in this order."""
+
+
+Reader = RowReader | ColumnReader | RecordReader
+
+
+@dataclass
+class Scan:
+    """What a source found.
+
+    Attributes:
+        looked_for: "images in data/ and below": completes "nothing found, looked for ...".
+        items: Every good candidate. Inputs with a problem are in `problems` instead.
+        reader: How workers read items.
+        schema: What rows hold, as far as it is known now. None: the build reads it off the records it wrote.
+        problems: Bad inputs. All of them, each named once.
+        ignored: Files that are none of this source's business, counted by a word for them (".txt", "hidden").
+        notes: One sentence for each decision a user should know of; printed.
+        counts: Titles → names → how many: {"class": {"apple": 10}}. Printed by a dry run.
+        label_files: Name → text of files to leave beside the shards (classes.txt, charset.txt).
+        order: Order of the records where nobody says otherwise and nothing is split: folders have no order worth
+            keeping, arrays and tables do.
+        refine: Gives the schema with what reading showed: formats, channels, sizes.
+        floats: What the writer does with floats that float32 does not hold, as in `Writer`.
+        fingerprint: Of inputs that are no items, such as the one file of a table: a digest of what they hold.
+        stamp: When the newest of those was changed (ns).
+    """
+
+    looked_for: str
+    items: Items
+    reader: Reader
+    schema: Schema | None
+    problems: list[Problem] = field(default_factory=list)
+    ignored: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    label_files: dict[str, str] = field(default_factory=dict)
+    order: Order = "seeded"
+    refine: Callable[[Facts], Schema] | None = None
+    floats: Floats = "ask"
+    fingerprint: str = ""
+    stamp: int = 0
+
+    def schema_after(self, facts: Facts) -> Schema | None:
+        """The schema once everything was read, with what reading showed."""
+        return self.schema if self.refine is None else self.refine(facts)
+
+
+class Source(Protocol):
+    """A place samples come from. Making one reads nothing; `scan` does."""
+
+    @property
+    def kind(self) -> str:
+        """The name of the source on the command line: "class-folders"."""
+
+    @property
+    def title(self) -> str:
+        """What it reads, in a word or two, for messages: its path."""
+
+    def options(self) -> dict[str, Any]:
+        """Every option that decides about the output, as a JSON value. A change of any is a change of the plan."""
+
+    def scan(self, scratch: str) -> Scan:
+        """Look at everything once. Raises `SourceError` where there is nothing to look at.
+
+        `scratch` is a folder on the disk of the output that lives until the build is done; workers see it too.
+        """
+
+
+def require_some(scan: Scan) -> None:
+    """Raise where a scan found no item and nothing bad either: nothing written is never a success."""
+    if scan.items.size or scan.problems:
+        return
+    others = ", ".join(f"{count} {name}" for name, count in scan.ignored.most_common(5))
+    raise SourceError(
+        f"nothing to build, looked for {scan.looked_for}" + (f", found other files only: {others}" if others else "")
+    )
+
+
+def fingerprint_file(path: str) -> tuple[str, int]:
+    """A digest of a file's size and of samples all over it, and when it was changed (ns). Cost: a megabyte at most."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        info = os.fstat(file.fileno())
+        digest.update(info.st_size.to_bytes(8, "little"))
+        for sample in range(_FINGERPRINT_SAMPLES):
+            file.seek(max(0, info.st_size - _FINGERPRINT_NBYTES) * sample // (_FINGERPRINT_SAMPLES - 1))
+            digest.update(file.read(_FINGERPRINT_NBYTES))
+    return digest.hexdigest()[:32], info.st_mtime_ns

@@ -1,0 +1,162 @@
+"""Boxes of objects, held against the true size of their image.
+
+Formats differ in how they write a box and in nothing else that matters here: all become corners in pixels, are judged
+by one rule, and leave the same notes about what was done with those that do not fit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import Literal
+
+from tfrkit.errors import SourceError
+from tfrkit.images.sniff import ImageInfo, sniff_image
+
+BoxPolicy = Literal["fail", "clip", "drop"]
+"""What becomes of a box that does not lie in its image: it fails the build, is cut to the image, or is left out."""
+
+BOX_POLICIES: tuple[BoxPolicy, ...] = ("fail", "clip", "drop")
+
+Corners = tuple[float, float, float, float]
+"""xmin, ymin, xmax, ymax in pixels."""
+
+# Tools round to whole pixels, or to two decimals of width and height: so far over the edge is at the edge.
+_ROUNDING = 0.5
+# Blanks that str.strip leaves in place: byte order mark, zero-width characters.
+_INVISIBLE = "\ufeff\u200b\u200c\u200d\u2060"
+# The size of nearly every image stands in its first bytes; a JPEG with a colour profile or a thumbnail needs more.
+_HEAD_NBYTES = 1 << 14
+_MAX_HEAD_NBYTES = 16 << 20
+# So many places are named in a note.
+_MAX_PLACES = 5
+
+
+def judge_box(corners: Corners, *, width: int, height: int) -> str | None:
+    """What is wrong with a box in an image of this size, or None.
+
+    Example:
+        >>> judge_box((1, 1, 400, 90), width=320, height=240)
+        'box (1, 1, 400, 90) lies outside its image, 320x240'
+    """
+    xmin, ymin, xmax, ymax = corners
+    shown = f"box ({xmin:g}, {ymin:g}, {xmax:g}, {ymax:g})"
+    if xmin > xmax or ymin > ymax:
+        return f"{shown} has its corners exchanged, expected xmin < xmax and ymin < ymax"
+    if xmin == xmax or ymin == ymax:
+        return f"{shown} has no area"
+    if min(xmin, ymin) <= -_ROUNDING or xmax >= width + _ROUNDING or ymax >= height + _ROUNDING:
+        return f"{shown} lies outside its image, {width}x{height}"
+    if clip_box(corners, width=width, height=height) is None:
+        return f"{shown} has no area inside its image, {width}x{height}"
+    return None
+
+
+def clip_box(corners: Corners, *, width: int, height: int) -> Corners | None:
+    """The part of a box that lies in the image, or None where there is none.
+
+    Example:
+        >>> clip_box((-5.0, 10.0, 50.0, 400.0), width=320, height=240)
+        (0.0, 10.0, 50.0, 240.0)
+    """
+    xmin, ymin, xmax, ymax = corners
+    clipped = (max(xmin, 0.0), max(ymin, 0.0), min(xmax, float(width)), min(ymax, float(height)))
+    return clipped if clipped[0] < clipped[2] and clipped[1] < clipped[3] else None
+
+
+class BoxFitter:
+    """Fits boxes one by one under one policy, and remembers what it did, for the notes of a scan."""
+
+    def __init__(self, policy: BoxPolicy) -> None:
+        if policy not in BOX_POLICIES:
+            raise ValueError(f"boxes expected one of {', '.join(BOX_POLICIES)}, got {policy!r:.64}")
+        self._policy = policy
+        self._num_kept = 0
+        self._counts: Counter[str] = Counter()
+        self._places: dict[str, list[str]] = {}
+
+    def fit(self, corners: Corners, where: str, *, width: int, height: int) -> tuple[Corners | None, str | None]:
+        """The box to store, None where there is none, and the problem that fails the build, None where none does."""
+        reason = judge_box(corners, width=width, height=height)
+        if reason is not None and self._policy == "fail":
+            return None, reason
+        is_dropped = reason is not None and self._policy == "drop"
+        fitted = None if is_dropped else clip_box(corners, width=width, height=height)
+        if reason is not None:
+            self._note("left out" if fitted is None else "cut to the image", where)
+        self._num_kept += fitted is not None
+        return fitted, None
+
+    def name(self, raw: str, where: str) -> str:
+        """A class name without the blanks around it, which are noted."""
+        name = clean_name(raw)
+        if name != raw:
+            self._note("blank", f"{raw!r:.64} at {where}")
+        return name
+
+    def notes(self) -> list[str]:
+        """One sentence for each thing that was done to boxes or names."""
+        sentences = []
+        for what in ("cut to the image", "left out"):
+            if self._counts[what]:
+                places = self._show_places(what)
+                sentences.append(f"boxes {what}: {self._counts[what]} (boxes={self._policy}) - at {places}")
+        if self._counts["blank"]:
+            places = self._show_places("blank")
+            sentences.append(f"class names with blanks around them, stripped: {self._counts['blank']} - {places}")
+        return sentences
+
+    def _note(self, what: str, where: str) -> None:
+        self._counts[what] += 1
+        places = self._places.setdefault(what, [])
+        if len(places) < _MAX_PLACES:
+            places.append(where)
+
+    def _show_places(self, what: str) -> str:
+        places = self._places[what]
+        more = self._counts[what] - len(places)
+        return "; ".join(places) + (f" and {more} more" if more else "")
+
+
+def clean_name(name: str) -> str:
+    """A class name without the blanks around it, invisible ones too.
+
+    Example:
+        >>> clean_name("car\\n")
+        'car'
+    """
+    before = None
+    while name != before:
+        before, name = name, name.strip().strip(_INVISIBLE)
+    return name
+
+
+def measure_image(path: str) -> tuple[int, int]:
+    """Width and height of an image file, from its header; raises `SourceError` for what is no image.
+
+    Pixels as they are stored, before any turning its EXIF data may ask for: annotations are about those.
+    """
+    with open(path, "rb") as file:
+        head = file.read(_HEAD_NBYTES)
+        info = sniff_image(head)
+        if info is not None and info.width is None:
+            info = sniff_image(head + file.read(_MAX_HEAD_NBYTES - len(head)))
+    if not head:
+        raise SourceError("expected an image, got an empty file")
+    if info is None or info.width is None or info.height is None:
+        info = _ask_pillow(path)
+    if not info.width or not info.height:
+        raise SourceError(f"expected an image with a size, got {info}")
+    return info.width, info.height
+
+
+def _ask_pillow(path: str) -> ImageInfo:
+    """For formats the header reader does not know."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            return ImageInfo(image.format or "image", image.width, image.height)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        suffix = os.path.splitext(path)[1] or "without a suffix"
+        raise SourceError(f"expected an image, the bytes of this file ({suffix}) are of no known kind") from None

@@ -1,0 +1,86 @@
+"""Class names as datasets with annotations carry them: lists, numbered lists, label maps, colour lists."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+from tfrkit.errors import SchemaError, SourceError
+from tfrkit.features.labels import LabelMap, read_class_map
+from tfrkit.features.text_proto import parse_text
+from tfrkit.sources.masks import parse_color_map
+
+# What labelling tools call the class that is none; its number is always 0.
+BACKGROUND = frozenset({"background", "_background_", "__background__"})
+# Files labelling tools leave beside a dataset in the form of Pascal VOC, the most telling one first.
+CLASS_FILES = ("labelmap.txt", "class_names.txt", "classes.txt", "labels.txt")
+_MAX_ID = 1 << 16
+_NUMBERED = re.compile(r"\s*\d+:")
+
+
+def find_class_file(root: str) -> str | None:
+    """The file of class names that lies in a dataset's folder, or None."""
+    paths = (os.path.join(root, name) for name in CLASS_FILES)
+    return next((path for path in paths if os.path.isfile(path)), None)
+
+
+def load_classes(classes: str | Sequence[str], *, label_offset: int | None) -> LabelMap:
+    """The map of a list of names or of a file: names a line, `id:name` lines, labelmap.txt, or a label map .pbtxt.
+
+    Ids the file itself gives stay, unless `label_offset` is given. Otherwise the first name has id 1, as readers of
+    boxes expect; a background at the front of the list has id 0.
+    """
+    if not isinstance(classes, str):
+        return _number(tuple(classes), "the given names", label_offset)
+    if classes.endswith((".pbtxt", ".pbtext", ".prototxt")):
+        found = read_label_map(classes)
+        return found if label_offset is None else LabelMap(found.names, origin=classes, offset=label_offset)
+    text = read_text(classes)
+    if os.path.basename(classes) == "labelmap.txt":
+        return _number(tuple(parse_color_map(text, classes)[1]), classes, label_offset)
+    found = read_class_map(classes)
+    is_numbered = all(_NUMBERED.match(line) for line in text.splitlines() if line.strip())
+    if is_numbered:
+        return LabelMap(found.names, origin=classes, offset=found.offset if label_offset is None else label_offset)
+    return _number(found.names, classes, label_offset)
+
+
+def read_label_map(path: str) -> LabelMap:
+    """A label map of the Object Detection API: ``item { id: 1 name: 'cat' }``; gaps are called by their number."""
+    try:
+        items = parse_text(read_text(path)).get_messages("item")
+        names: dict[int, str] = {}
+        for item in items:
+            ids = item.fields.get("id", [])
+            name = item.get_text("name") or item.get_text("display_name")
+            if len(ids) != 1 or not isinstance(ids[0], int) or not 0 <= ids[0] <= _MAX_ID or not name:
+                raise SourceError("item expected an id and a name", shard=f"{path}, line {item.line}")
+            if ids[0] in names:
+                raise SourceError(f"id {ids[0]} expected once, got it twice", shard=f"{path}, line {item.line}")
+            names[ids[0]] = name
+    except SchemaError as error:
+        raise SourceError(f"not a label map, {error}", shard=path) from None
+    if not names:
+        raise SourceError("expected at least one item with an id and a name, got none", shard=path)
+    first, last = min(names), max(names)
+    filled = tuple(names.get(number, f"unused {number}") for number in range(first, last + 1))
+    return LabelMap(filled, origin=path, offset=first)
+
+
+def read_text(path: str) -> str:
+    """A small text file, as UTF-8 with or without a byte order mark."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            return file.read()
+    except OSError as error:
+        raise SourceError(f"cannot open, {(error.strerror or str(error)).lower()}", shard=path) from None
+    except UnicodeDecodeError as error:
+        raise SourceError(f"expected UTF-8 text, got byte {error.object[error.start]:#04x}", shard=path) from None
+
+
+def _number(names: tuple[str, ...], origin: str, label_offset: int | None) -> LabelMap:
+    if label_offset is not None:
+        return LabelMap(names, origin=origin, offset=label_offset)
+    has_background = bool(names) and names[0].lower() in BACKGROUND
+    return LabelMap(names, origin=origin, offset=0 if has_background else 1)

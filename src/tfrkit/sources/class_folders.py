@@ -1,0 +1,163 @@
+"""`class-folders`: root/<class>/picture. The folder is the label."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tfrkit._types import Row
+from tfrkit.errors import SourceError
+from tfrkit.features.labels import LabelMap, make_class_map, read_class_map
+from tfrkit.features.schema import Schema
+from tfrkit.features.spec import Spec
+from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
+from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
+from tfrkit.sources.walk import Found, find_images, read_file, require_folder
+
+_IMAGE = "image/encoded"
+_SPLIT_WORDS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval"})
+
+
+@dataclass(frozen=True)
+class ClassFolders:
+    """Pictures in one folder a class; folders may be nested deeper below.
+
+    Features are those of the slim readers: `image/encoded`, `image/format`, `image/height`, `image/width`,
+    `image/channels`, `image/filename`, `image/class/label`, `image/class/text`.
+
+    Args:
+        root: The folder that holds the class folders.
+        images: What becomes of the pictures; kept as they are by default.
+        classes: Names in the order of their ids, or the path of a file that lists them; sorted folder names by default.
+        label_offset: The id of the first class.
+        split_folders: The first level are splits (train/, test/), the classes lie below.
+    """
+
+    root: str | os.PathLike[str]
+    images: ImageOptions = field(default_factory=ImageOptions)
+    classes: Sequence[str] | str | None = None
+    label_offset: int = 0
+    split_folders: bool = False
+
+    kind = "class-folders"
+
+    @property
+    def title(self) -> str:
+        return os.fspath(self.root)
+
+    def options(self) -> dict[str, Any]:
+        classes = self.classes if self.classes is None or isinstance(self.classes, str) else list(self.classes)
+        return {
+            "path": self.title,
+            "images": self.images.to_json(),
+            "classes": classes,
+            "label_offset": self.label_offset,
+            "split_folders": self.split_folders,
+        }
+
+    def scan(self, scratch: str) -> Scan:
+        root = self.title
+        require_folder(root, "class folders with images")
+        found = find_images(root)
+        depth = 1 if self.split_folders else 0
+        labels, empty = self._decide_classes(found, depth)
+        splits = sorted({file.key.split("/")[0] for file in found.files if file.key.count("/") > depth})
+        builder = ItemsBuilder(split_names=splits if self.split_folders else ())
+        problems = []
+        counts: Counter[str] = Counter(dict.fromkeys(labels.names, 0))
+        for file in found.files:
+            parts = file.key.split("/")
+            if len(parts) <= depth + 1:
+                problems.append(Problem(file.key, "image lies in no class folder"))
+                continue
+            name = parts[depth]
+            if name not in labels:
+                problems.append(Problem(file.key, labels.describe_stranger(name), blocking=True))
+                continue
+            counts[name] += 1
+            builder.add(
+                file.key,
+                nbytes=file.nbytes,
+                stamp=file.stamp,
+                label=labels.id_of(name),
+                split=splits.index(parts[0]) if self.split_folders else -1,
+            )
+        notes = [*found.notes, *self.images.describe()]
+        notes += [f"class {name!r} has no image" for name in empty]
+        return Scan(
+            looked_for=f"images in the class folders of {root}",
+            items=builder.build(),
+            reader=ClassFolderReader(root, depth, labels, self.images),
+            schema=_make_schema(self.images, labels, {}),
+            problems=problems,
+            ignored=found.ignored,
+            notes=notes,
+            counts={"class": dict(counts)},
+            label_files={"classes.txt": labels.to_text()},
+            refine=lambda facts: _make_schema(self.images, labels, facts),
+        )
+
+    def _decide_classes(self, found: Found, depth: int) -> tuple[LabelMap, list[str]]:
+        """The label map, and the folders that hold no image."""
+        if isinstance(self.classes, str):
+            return read_class_map(self.classes, offset=self.label_offset), []
+        if self.classes is not None:
+            return LabelMap(tuple(self.classes), origin="the given classes", offset=self.label_offset), []
+        with_images = {file.key.split("/")[depth] for file in found.files if file.key.count("/") > depth}
+        if depth == 0:
+            if with_images and {name.lower() for name in with_images} <= _SPLIT_WORDS:
+                raise SourceError(
+                    f"class folders are named {', '.join(sorted(with_images))}, which are names of splits",
+                    shard=self.title,
+                    hint="add --split-folders if classes lie one level below, or --classes if these are classes",
+                )
+            folders = {entry.name for entry in os.scandir(self.title) if entry.is_dir()}
+            # An empty folder is a class too: filling it later must not shift the ids of the others.
+            empty = sorted(name for name in folders - with_images if not name.startswith((".", "_")))
+            return make_class_map([*with_images, *(empty if with_images else ())], offset=self.label_offset), empty
+        return make_class_map(with_images, offset=self.label_offset), []
+
+
+class ClassFolderReader:
+    """Rows of pictures in class folders."""
+
+    def __init__(self, root: str, depth: int, labels: LabelMap, images: ImageOptions) -> None:
+        self._root = root
+        self._depth = depth
+        self._labels = labels
+        self._store = ImageStore(images)
+
+    def read(self, item: Item) -> Row:
+        name = item.key.split("/")[self._depth]
+        image = self._store.store(read_file(self._root, item.key))
+        return {
+            "image/channels": image.channels,
+            "image/class/label": self._labels.id_of(name),
+            "image/class/text": os.fsencode(name),
+            _IMAGE: image.data,
+            "image/filename": os.fsencode(item.key),
+            "image/format": image.format.encode(),
+            "image/height": image.height,
+            "image/width": image.width,
+        }
+
+    def take_facts(self) -> Facts:
+        return {_IMAGE: self._store.take_facts()}
+
+
+def _make_schema(images: ImageOptions, labels: LabelMap, facts: Facts) -> Schema:
+    return Schema(
+        {
+            _IMAGE: Spec(**image_spec(images, facts.get(_IMAGE))),
+            "image/format": Spec("bytes", logical="text"),
+            "image/height": Spec("int64"),
+            "image/width": Spec("int64"),
+            "image/channels": Spec("int64"),
+            "image/filename": Spec("bytes", logical="text"),
+            "image/class/label": Spec("int64", logical="class_label", classes=labels.spec_names()),
+            "image/class/text": Spec("bytes", logical="text"),
+        }
+    )

@@ -1,0 +1,271 @@
+"""COCO: one JSON file with images, categories and annotations; boxes, outlines and captions."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, NamedTuple
+
+from tfrkit.errors import SourceError
+from tfrkit.features.labels import LabelMap
+from tfrkit.features.schema import Schema
+from tfrkit.images.encode import ImageOptions
+from tfrkit.sources.base import Facts, Problem, Scan
+from tfrkit.sources.boxes import BoxFitter, BoxPolicy
+from tfrkit.sources.coco_json import CocoData, CocoImage, add_captions, parse_coco
+from tfrkit.sources.detection import DetectionGatherer, DetectionReader, FoundObject, detection_schema
+
+FIELDS: Mapping[str, str] = {"is_crowd": "int64", "area": "float"}
+
+# Category ids leave gaps; so wide a one means that they are no ids at all.
+_MAX_ID_RANGE = 1 << 16
+_SET_NAME = re.compile(r"(?:instances|captions|person_keypoints|annotations)_(?P<set>.+)\.json")
+_SPLITS = {"valid": "val", "validation": "val"}
+
+
+class _File(NamedTuple):
+    """One JSON file: the name of its split, and its path below the root."""
+
+    split: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Coco:
+    """A dataset in the form of COCO.
+
+    Attributes:
+        path: The JSON file, or a folder: annotations/instances_train2017.json with train2017/, train/
+            _annotations.coco.json with its images beside it, or annotations.json.
+        sets: Which files of a folder, by the name behind `instances_` or by their folder; each is a split.
+        image_root: The folder where file names of images start, where it is not found by itself.
+        masks: Also store the outline of each object as a PNG of 0 and 1 in `image/object/mask`.
+        captions: Also store captions: "auto" takes `captions_<set>.json` beside the file, else a file.
+        label_offset: Without, labels are the category ids of the file, gaps and all; with, categories are numbered
+            anew from here, in the order of their ids.
+        boxes: What becomes of boxes that do not lie in their image: "fail", "clip" or "drop".
+        images: What becomes of the images.
+    """
+
+    path: str
+    _: KW_ONLY
+    sets: Sequence[str] = ()
+    image_root: str | None = None
+    masks: bool = False
+    captions: str | None = None
+    label_offset: int | None = None
+    boxes: BoxPolicy = "fail"
+    images: ImageOptions = field(default_factory=ImageOptions)
+
+    kind = "coco"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", os.fsdecode(self.path))
+        object.__setattr__(self, "sets", (self.sets,) if isinstance(self.sets, str) else tuple(self.sets))
+        BoxFitter(self.boxes)
+        # Boxes lie on the pixels as they are stored; an image turned by its EXIF data would leave them behind.
+        object.__setattr__(self, "images", replace(self.images, exif="ignore"))
+
+    @property
+    def title(self) -> str:
+        """The file or folder."""
+        return self.path
+
+    def options(self) -> dict[str, Any]:
+        """Everything that decides about the output."""
+        return {
+            "path": self.path,
+            "sets": list(self.sets),
+            "image_root": self.image_root,
+            "masks": self.masks,
+            "captions": self.captions,
+            "label_offset": self.label_offset,
+            "boxes": self.boxes,
+            "images": self.images.to_json(),
+        }
+
+    def scan(self, scratch: str) -> Scan:
+        """Read the annotations, and the header of every image."""
+        root, files = self._find_files()
+        fitter = BoxFitter(self.boxes)
+        names = tuple(file.split for file in files) if os.path.isdir(self.path) and files[0].split else ()
+        base = self.image_root or root
+        gatherer = DetectionGatherer(base, fitter, split_names=names)
+        categories: dict[int, str] = {}
+        num_keypoints = 0
+        has_captions = self.captions is not None
+        for index, file in enumerate(files):
+            coco = self._load(root, file)
+            gatherer.problems += coco.problems
+            num_keypoints += coco.num_keypoints
+            has_captions = has_captions or coco.has_captions
+            for number, name in coco.categories.items():
+                clean = fitter.name(name, f"{file.path}, category {number}")
+                if categories.setdefault(number, clean) != clean:
+                    raise SourceError(
+                        f"category {number} expected one name in all files, got {categories[number]!r} and {clean!r}",
+                        shard=file.path,
+                    )
+            folder = "" if self.image_root else _find_image_folder(root, file, coco)
+            prefix = f"{file.split}/" if len(files) > 1 else ""
+            for image in coco.images.values():
+                self._gather(gatherer, image, categories, folder, prefix, index if names else -1, file)
+        labels = self._number(categories)
+        ids = gatherer.ids(labels)
+
+        def make_schema(facts: Facts) -> Schema:
+            classes = labels.spec_names() if labels.names else None
+            return detection_schema(
+                self.images, facts, classes=classes, fields=FIELDS, masks=self.masks, captions=has_captions
+            )
+
+        notes = [*gatherer.notes(), f"labels: {labels.origin}", *self.images.describe()]
+        if num_keypoints:
+            notes.append(f"keypoints are not stored: {num_keypoints} annotations have some")
+        return Scan(
+            looked_for=f"images named in {', '.join(file.path for file in files)}",
+            items=gatherer.builder.build(),
+            reader=DetectionReader(base, self.images, ids=ids, fields=FIELDS, masks=self.masks, captions=has_captions),
+            schema=make_schema({}),
+            problems=gatherer.problems,
+            notes=notes,
+            counts={"objects": dict(gatherer.counts.most_common())},
+            label_files={"classes.txt": labels.to_text()} if labels.names else {},
+            refine=make_schema,
+        )
+
+    def _load(self, root: str, file: _File) -> CocoData:
+        coco = parse_coco(_read(os.path.join(root, file.path)), file.path, masks=self.masks)
+        if self.captions == "auto":
+            path = re.sub(r"(instances|person_keypoints)_(?=[^/]*$)", "captions_", file.path)
+            if path == file.path:
+                raise SourceError(
+                    "captions expected beside a file called instances_<set>.json",
+                    shard=file.path,
+                    hint="name their file: --captions FILE",
+                )
+            add_captions(coco, _read(os.path.join(root, path)), path)
+        elif self.captions is not None:
+            add_captions(coco, _read(self.captions), self.captions)
+        return coco
+
+    def _gather(
+        self,
+        gatherer: DetectionGatherer,
+        image: CocoImage,
+        categories: Mapping[int, str],
+        folder: str,
+        prefix: str,
+        split: int,
+        file: _File,
+    ) -> None:
+        where = f"{file.path}, image {image.identifier!r:.40}"
+        path = os.path.normpath(os.path.join(folder, image.file_name.replace("\\", "/")))
+        if os.path.isabs(path) or path.split("/")[0] == "..":
+            reason = f"file_name expected a path below the images, got {image.file_name!r:.64}"
+            gatherer.problems.append(Problem(where, reason))
+            return
+        if image.is_bad:
+            return
+        objects = [
+            FoundObject(
+                categories[found.category],
+                found.corners,
+                found.where,
+                {"is_crowd": found.is_crowd, "area": found.area},
+                found.outline,
+            )
+            for found in image.objects
+        ]
+        gatherer.add(
+            f"{prefix}{image.file_name}",
+            path,
+            objects,
+            source_id=str(image.identifier),
+            declared=(image.width, image.height),
+            declared_at=where,
+            captions=image.captions,
+            split=split,
+        )
+
+    def _find_files(self) -> tuple[str, list[_File]]:
+        """The root, and the JSON files below it."""
+        if os.path.isfile(self.path):
+            if self.sets:
+                raise ValueError("sets expected a folder with several files, got one file")
+            return os.path.dirname(self.path) or ".", [_File("", os.path.basename(self.path))]
+        if not os.path.isdir(self.path):
+            raise SourceError("no such file or folder, expected a COCO file", shard=self.path)
+        found = _list_files(self.path)
+        if self.sets:
+            missing = [name for name in self.sets if name not in found]
+            if missing:
+                raise SourceError(
+                    f"no set {missing[0]!r}, expected one of {', '.join(sorted(found)) or 'none'}", shard=self.path
+                )
+            found = {name: found[name] for name in self.sets}
+        if not found:
+            raise SourceError(
+                "no COCO file, looked for annotations/instances_*.json, */_annotations.coco.json and annotations.json",
+                shard=self.path,
+            )
+        return self.path, [_File(_SPLITS.get(name, name), path) for name, path in found.items()]
+
+    def _number(self, categories: Mapping[int, str]) -> LabelMap:
+        ordered = [categories[number] for number in sorted(categories)]
+        if self.label_offset is not None:
+            origin = f"{len(ordered)} categories, numbered anew from {self.label_offset}"
+            return LabelMap(tuple(ordered), title="category", origin=origin, offset=self.label_offset)
+        if not categories:
+            return LabelMap((), title="category", origin="no categories")
+        first, last = min(categories), max(categories)
+        if last - first > _MAX_ID_RANGE:
+            raise SourceError(
+                f"category ids expected close together, got {first} to {last}",
+                hint="number them anew: --label-offset 1",
+            )
+        names = tuple(categories.get(number, f"unused {number}") for number in range(first, last + 1))
+        origin = f"{len(ordered)} categories with their own ids, {first} to {last}"
+        return LabelMap(names, title="category", origin=origin, offset=first)
+
+
+def _list_files(root: str) -> dict[str, str]:
+    """Set → path below the root of its JSON file, in the first of COCO's layouts that is there."""
+    found = {}
+    for path in sorted(glob.glob("annotations/instances_*.json", root_dir=root)):
+        match = _SET_NAME.fullmatch(os.path.basename(path))
+        if match is not None:
+            found[match["set"]] = path
+    if not found:
+        for path in sorted(glob.glob("*/_annotations.coco.json", root_dir=root)):
+            found[os.path.dirname(path)] = path
+    if not found:
+        for path in ("_annotations.coco.json", "annotations.json", "annotations/annotations.json"):
+            if os.path.isfile(os.path.join(root, path)):
+                return {"": path}
+    return found
+
+
+def _find_image_folder(root: str, file: _File, coco: CocoData) -> str:
+    """The folder below the root in which the first images of a file are; that of the file where none is found."""
+    beside = os.path.dirname(file.path)
+    match = _SET_NAME.fullmatch(os.path.basename(file.path))
+    name = match["set"] if match is not None else file.split
+    above = os.path.dirname(beside)
+    folders = [beside, *(os.path.join(above, *parts) for parts in ((name,), ("images", name), ("images",), ()))]
+    firsts = [image.file_name for image in list(coco.images.values())[:20]]
+    for folder in dict.fromkeys(folders):
+        if any(os.path.isfile(os.path.join(root, folder, first)) for first in firsts):
+            return folder
+    return beside
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise SourceError(f"cannot open, {(error.strerror or str(error)).lower()}", shard=path) from None

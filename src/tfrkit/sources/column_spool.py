@@ -1,0 +1,227 @@
+"""Columns of a table on disk: written once while it is scanned, then read by number in any process.
+
+A column is a few plain files of numbers: values, and where it needs them, offsets of bytes, splits of lists and
+presence. They are mapped, so a worker touches only the rows it is asked for, and all workers share them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
+
+from tfrkit._types import Int64Array
+from tfrkit.codec.coerce import Coercer
+from tfrkit.codec.columns import ABSENT, PRESENT, BytesColumn, Column, Ragged
+from tfrkit.codec.encode_columns import encode_columns
+from tfrkit.codec.tensor_proto import encode_tensor
+
+SpoolKind = Literal["int64", "float32", "float64", "bytes"]
+
+_DTYPES: dict[SpoolKind, str] = {"int64": "<i8", "float32": "<f4", "float64": "<f8", "bytes": "u1"}
+
+
+@dataclass(frozen=True)
+class SpooledColumn:
+    """One column: what its values are, whether a row holds a list of them, and whether some rows hold nothing."""
+
+    name: str
+    kind: SpoolKind
+    is_list: bool = False
+    has_missing: bool = False
+
+
+class ColumnWriter:
+    """Appends blocks of one column to its files."""
+
+    def __init__(self, folder: str, index: int, name: str, kind: SpoolKind, *, is_list: bool = False) -> None:
+        self._column = SpooledColumn(name, kind, is_list)
+        self._files: dict[str, BinaryIO] = {}
+        self._prefix = os.path.join(folder, f"column{index}")
+        self._num_bytes = 0
+        self._num_values = 0
+        self._num_rows = 0
+        self._num_missing = 0
+        self._write("values", np.empty(0, np.uint8))
+        if kind == "bytes":
+            self._write("offsets", np.zeros(1, np.int64))
+        if is_list:
+            self._write("splits", np.zeros(1, np.int64))
+
+    def append(self, values: Any, *, lengths: Int64Array | None = None, missing: Any = None) -> None:
+        """One more block of rows.
+
+        `values` is an array, or a `BytesColumn`; `lengths` how many values each row of lists has; `missing` marks rows
+        that hold nothing: their value, if it is no list, is a filler and counts for nothing.
+        """
+        column = self._column
+        if isinstance(values, BytesColumn):
+            offsets = np.asarray(values.offsets, np.int64)
+            self._write("values", values.data[offsets[0] : offsets[-1]])
+            self._write("offsets", offsets[1:] - offsets[0] + self._num_bytes)
+            self._num_bytes += int(offsets[-1] - offsets[0])
+        else:
+            self._write("values", np.ascontiguousarray(values, _DTYPES[column.kind]))
+        num_rows = len(values)
+        if column.is_list:
+            if lengths is None:
+                raise TypeError("a column of lists expected lengths, got none")
+            num_rows = len(lengths)
+            self._write("splits", np.cumsum(lengths, dtype=np.int64) + self._num_values)
+            self._num_values += int(np.sum(lengths))
+        flags = np.zeros(num_rows, np.uint8) if missing is None else np.ascontiguousarray(missing, np.uint8)
+        # Rows before the first gap hold something, and need no saying so until then.
+        if self._num_missing == 0 and flags.any():
+            self._write("missing", np.zeros(self._num_rows, np.uint8))
+        self._num_missing += int(flags.sum())
+        if self._num_missing:
+            self._write("missing", flags)
+        self._num_rows += num_rows
+
+    def close(self) -> SpooledColumn:
+        """What was written, for the reader."""
+        for file in self._files.values():
+            file.close()
+        column = self._column
+        return SpooledColumn(column.name, column.kind, column.is_list, self._num_missing > 0)
+
+    @property
+    def num_missing(self) -> int:
+        """Rows that hold nothing."""
+        return self._num_missing
+
+    def _write(self, part: str, values: Any) -> None:
+        if part not in self._files:
+            self._files[part] = open(f"{self._prefix}.{part}", "wb")  # noqa: SIM115 - closed by close
+        self._files[part].write(np.ascontiguousarray(values).data)
+
+
+class ColumnSpool:
+    """Reads spooled columns by row number. Picklable: files are mapped in the process that asks."""
+
+    def __init__(self, folder: str, columns: Sequence[SpooledColumn], num_rows: int) -> None:
+        self.columns = tuple(columns)
+        self.num_rows = num_rows
+        self._folder = folder
+        self._maps: dict[tuple[int, str], Any] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_maps": {}}
+
+    def read_columns(self, numbers: Int64Array) -> Mapping[str, Column]:
+        """Columns of these rows, in this order, as `Writer.write_columns` takes them.
+
+        Columns of float64 come as serialized tensors.
+        """
+        return {column.name: self.read_column(index, numbers) for index, column in enumerate(self.columns)}
+
+    def read_column(self, index: int, numbers: Int64Array, *, as_tensors: bool = True) -> Column:
+        """One column of these rows."""
+        column = self.columns[index]
+        rows = _as_slice(numbers)
+        presence = None
+        if column.has_missing:
+            missing = self._map(index, "missing", "u1")[rows]
+            presence = np.where(missing, ABSENT, PRESENT).astype(np.uint8)
+        if column.is_list:
+            return self._read_lists(index, rows, presence)
+        if column.kind == "bytes":
+            data, offsets = self._take(index, self._map(index, "offsets", "<i8"), rows, "u1")
+            return BytesColumn(data, offsets, presence)
+        values = self._map(index, "values", _DTYPES[column.kind])[rows]
+        if column.kind == "float64" and as_tensors:
+            return _encode_tensors(values, presence)
+        if presence is None:
+            return values
+        splits = np.zeros(len(values) + 1, np.int64)
+        np.cumsum(presence == PRESENT, out=splits[1:])
+        return Ragged(values[presence == PRESENT], splits, presence)
+
+    def with_labels(self, index: int, labels: Int64Array) -> ColumnSpool:
+        """The same with a column of class ids in place of the text column `index`, which is called `<name>/text`.
+
+        Ids below 0 are rows without a label.
+        """
+        name = self.columns[index].name
+        writer = ColumnWriter(self._folder, len(self.columns), name, "int64")
+        writer.append(labels, missing=labels < 0)
+        columns = list(self.columns)
+        columns[index] = replace(columns[index], name=f"{name}/text")
+        return ColumnSpool(self._folder, [*columns, writer.close()], self.num_rows)
+
+    def digest(self) -> str:
+        """A digest of all values."""
+        digest = hashlib.sha256(repr((self.columns, self.num_rows)).encode())
+        for index in range(len(self.columns)):
+            for part in ("values", "offsets", "splits", "missing"):
+                path = os.path.join(self._folder, f"column{index}.{part}")
+                if os.path.exists(path):
+                    with open(path, "rb") as file:
+                        while piece := file.read(1 << 22):
+                            digest.update(piece)
+        return digest.hexdigest()[:32]
+
+    def _read_lists(self, index: int, rows: Any, presence: Any) -> Column:
+        kind = self.columns[index].kind
+        splits = self._map(index, "splits", "<i8")
+        if kind != "bytes":
+            values, row_splits = self._take(index, splits, rows, _DTYPES[kind])
+            lists = Ragged(values, row_splits, presence)
+            if kind != "float64":
+                return lists
+            tensors = BytesColumn.from_values([encode_tensor(np.ascontiguousarray(row)) for row in lists])
+            return BytesColumn(tensors.data, tensors.offsets, presence)
+        starts, stops = splits[:-1][rows], splits[1:][rows]
+        row_splits = _accumulate(stops - starts)
+        items = _spread(starts, row_splits)
+        data, offsets = self._take(index, self._map(index, "offsets", "<i8"), _as_slice(items), "u1")
+        return Ragged(BytesColumn(data, offsets), row_splits, presence)
+
+    def _take(self, index: int, splits: Any, rows: Any, dtype: str) -> tuple[Any, Int64Array]:
+        """Values of some rows of stretches, and the offsets of these rows among them."""
+        values = self._map(index, "values", dtype)
+        if isinstance(rows, slice):
+            offsets = np.asarray(splits[rows.start : rows.stop + 1])
+            return values[offsets[0] : offsets[-1]], offsets - offsets[0]
+        starts, stops = splits[:-1][rows], splits[1:][rows]
+        offsets = _accumulate(stops - starts)
+        return values[_spread(starts, offsets)], offsets
+
+    def _map(self, index: int, part: str, dtype: str) -> Any:
+        mapped = self._maps.get((index, part))
+        if mapped is None:
+            path = os.path.join(self._folder, f"column{index}.{part}")
+            empty = os.path.getsize(path) == 0
+            mapped = np.empty(0, dtype) if empty else np.memmap(path, dtype, "r").view(np.ndarray)
+            self._maps[index, part] = mapped
+        return mapped
+
+
+def _as_slice(numbers: Int64Array) -> slice | Int64Array:
+    """Row numbers that follow one another as a slice, which costs no copy."""
+    if len(numbers) == 0:
+        return slice(0, 0)
+    first, last = int(numbers[0]), int(numbers[-1])
+    if last - first == len(numbers) - 1 and bool((np.diff(numbers) == 1).all()):
+        return slice(first, last + 1)
+    return numbers
+
+
+def _accumulate(lengths: Int64Array) -> Int64Array:
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def _spread(starts: Int64Array, offsets: Int64Array) -> Int64Array:
+    """Positions of every element of stretches that start at `starts`; `offsets` is where each goes."""
+    return np.repeat(starts - offsets[:-1], np.diff(offsets)) + np.arange(offsets[-1])
+
+
+def _encode_tensors(values: Any, presence: Any) -> BytesColumn:
+    [(_, _, data, offsets, _, _, _)], _ = encode_columns({"": values}, coercer=Coercer("float64"), floats="float64")
+    return BytesColumn(data, offsets, presence)

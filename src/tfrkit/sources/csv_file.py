@@ -1,0 +1,226 @@
+"""CSV files: what separates their cells, how their columns are called, and their cells in blocks of rows.
+
+Read with Python's csv module, or with pyarrow where that is installed: many times faster, and to the same cells. A
+row with too few or too many cells is never guessed at; all of them are named with their lines.
+"""
+
+from __future__ import annotations
+
+import csv
+import mmap
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tfrkit.errors import SourceError
+
+# Separators that are looked for, in the order in which they win where two of them fit equally well.
+_SEPARATORS = ",\t;|"
+# Rows a block of the slow way has, and bytes a block of the fast way has.
+_BLOCK_ROWS = 1 << 15
+_BLOCK_NBYTES = 8 << 20
+# A cell may be as long as memory allows; csv stops at 131,072 characters unless told.
+_MAX_CELL = 1 << 30
+# So many ragged rows are named.
+_MAX_NAMED = 100
+
+Block = list[list[str | None]]
+"""Columns of some rows; None is a missing cell."""
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A CSV file whose form is known."""
+
+    path: str
+    columns: tuple[str, ...]
+    separator: str
+    encoding: str = "utf-8"
+    has_header: bool = True
+    missing: frozenset[str] = frozenset({""})
+    notes: list[str] = field(default_factory=list, compare=False)
+
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """(line, cells) of every row of data, in the slow way; the line is the one the row starts in."""
+        limit = csv.field_size_limit(_MAX_CELL)
+        try:
+            with open(self.path, encoding=_with_mark(self.encoding), newline="") as file:
+                reader = csv.reader(file, delimiter=self.separator, strict=True)
+                before = 0
+                is_first = self.has_header
+                for row in reader:
+                    line, before = before + 1, reader.line_num
+                    if is_first:
+                        is_first = False
+                    elif row:
+                        yield line, row
+        except csv.Error as error:
+            raise SourceError(
+                f"not sound CSV, {str(error).lower()}", shard=f"{self.path}, line {reader.line_num}"
+            ) from None
+        except UnicodeDecodeError as error:
+            raise SourceError(
+                f"expected {self.encoding} text, got byte {error.object[error.start]:#04x}",
+                shard=self.path,
+                hint="name its encoding: --encoding latin-1, gbk, utf-16 ...",
+            ) from None
+        finally:
+            csv.field_size_limit(limit)
+
+    def find_ragged(self) -> list[tuple[int, str]]:
+        """(line, reason) of each row that has another number of cells than the header."""
+        expected = len(self.columns)
+        ragged = [(line, len(row)) for line, row in self.rows() if len(row) != expected]
+        named = [(line, f"row expected {expected} cells, got {got}") for line, got in ragged[:_MAX_NAMED]]
+        if len(ragged) > _MAX_NAMED:
+            named.append(
+                (ragged[_MAX_NAMED][0], f"and {len(ragged) - _MAX_NAMED} more rows with another number of cells")
+            )
+        return named
+
+    def lines_of(self, rows: Iterable[int]) -> dict[int, int]:
+        """The line each of some rows starts in; ragged rows are not counted, as they are not read."""
+        wanted = set(rows)
+        lines: dict[int, int] = {}
+        whole = (line for line, cells in self.rows() if len(cells) == len(self.columns))
+        for row, line in enumerate(whole):
+            if row in wanted:
+                lines[row] = line
+                if len(lines) == len(wanted):
+                    break
+        return lines
+
+    def blocks(self) -> Iterator[Block]:
+        """Cells in blocks of rows, in the slow way. Ragged rows are left out; `find_ragged` names them."""
+        width = len(self.columns)
+        rows: list[list[str]] = []
+        for _, row in self.rows():
+            if len(row) == width:
+                rows.append(row)
+                if len(rows) == _BLOCK_ROWS:
+                    yield self._turn(rows)
+                    rows = []
+        if rows:
+            yield self._turn(rows)
+
+    def _turn(self, rows: list[list[str]]) -> Block:
+        missing = self.missing
+        return [[None if cell in missing else cell for cell in column] for column in zip(*rows, strict=True)]
+
+    def read_arrow(self, arrow: Any, types: Mapping[str, Any] | None = None) -> Any | None:
+        """All cells as a table of strings, or of other types, nulls for missing ones; None where it cannot be.
+
+        That is where a cell is not of its type, where a row is ragged or not sound, which the slow way names, and
+        where quotes stand in places in which pyarrow drops them.
+        """
+        num_quotes = self.count_quotes()
+        if num_quotes % 2 or (num_quotes and self._has_loose_quotes()):
+            return None
+        try:
+            return arrow.csv.read_csv(self.path, **self._arrow_options(arrow, num_quotes > 0, types))
+        except (arrow.ArrowInvalid, UnicodeDecodeError):
+            return None
+
+    def count_quotes(self) -> int:
+        """How many quotes there are in the file."""
+        with open(self.path, "rb") as file:
+            return sum(piece.count(b'"') for piece in iter(lambda: file.read(1 << 20), b""))
+
+    def _has_loose_quotes(self) -> bool:
+        """Does a quote stand inside a cell that is not quoted, or text behind one that closes a cell?"""
+        ends = rf"{re.escape(self.separator)}\r\n"
+        pattern = rf'[^{ends}"]"[^{ends}"]|(?:^|[{ends}])""[^{ends}"]'
+        with open(self.path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return re.search(pattern.encode(), data) is not None
+
+    def _arrow_options(self, arrow: Any, has_quotes: bool, types: Mapping[str, Any] | None) -> dict[str, Any]:
+        options = arrow.csv
+        return {
+            "read_options": options.ReadOptions(
+                column_names=self.columns,
+                skip_rows=1 if self.has_header and not has_quotes else 0,
+                skip_rows_after_names=1 if self.has_header and has_quotes else 0,
+                block_size=_BLOCK_NBYTES,
+                encoding="utf8" if self.encoding.lower() in ("utf-8", "utf8") else self.encoding,
+            ),
+            "parse_options": options.ParseOptions(delimiter=self.separator, newlines_in_values=has_quotes),
+            "convert_options": options.ConvertOptions(
+                column_types=types or dict.fromkeys(self.columns, arrow.string()),
+                null_values=sorted(self.missing),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=True,
+            ),
+        }
+
+
+def open_csv(
+    path: str,
+    *,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+    columns: Sequence[str] | None = None,
+    missing: Iterable[str] = (),
+) -> CsvFile:
+    """Find out the form of a CSV file from its first row. `columns` are its names where it has no header."""
+    notes: list[str] = []
+    first = _first_line(path, encoding)
+    if separator is None:
+        separator = "\t" if path.endswith(".tsv") else find_separator(first)
+    elif len(separator) != 1:
+        raise ValueError(f"separator expected one character, got {separator!r}")
+    names = tuple(columns) if columns is not None else _read_header(path, encoding, separator)
+    unnamed = [index for index, name in enumerate(names) if not name.strip()]
+    if unnamed:
+        numbers = ", ".join(str(index + 1) for index in unnamed)
+        notes.append(f"columns without a name, called column_<number>: {numbers}")
+    named = tuple(f"column_{index + 1}" if index in unnamed else name.strip() for index, name in enumerate(names))
+    twice = sorted({name for name in named if named.count(name) > 1})
+    if twice:
+        raise SourceError(f"columns expected different names, got twice {', '.join(map(repr, twice[:5]))}", shard=path)
+    has_header = columns is None
+    return CsvFile(path, named, separator, encoding, has_header, frozenset({"", *missing}), notes)
+
+
+def find_separator(line: str) -> str:
+    """The character that separates the cells of a header.
+
+    Example:
+        >>> find_separator('"a, b";c;d')
+        ';'
+    """
+    counts = dict.fromkeys(_SEPARATORS, 0)
+    is_quoted = False
+    for character in line:
+        if character == '"':
+            is_quoted = not is_quoted
+        elif character in counts and not is_quoted:
+            counts[character] += 1
+    return max(_SEPARATORS, key=lambda mark: counts[mark])
+
+
+def _first_line(path: str, encoding: str) -> str:
+    try:
+        with open(path, encoding=_with_mark(encoding), errors="replace", newline="") as file:
+            line = file.readline(1 << 20)
+    except OSError as error:
+        raise SourceError(f"cannot open, {(error.strerror or str(error)).lower()}", shard=path) from None
+    except LookupError:
+        raise ValueError(f"encoding expected one Python knows, got {encoding!r:.64}") from None
+    if line.startswith(("\x1f\ufffd", "PK\x03\x04")):
+        raise SourceError("expected text, got a compressed file", shard=path, hint="unpack it first")
+    if not line.strip():
+        what = "an empty file" if os.path.getsize(path) == 0 else "an empty first line"
+        raise SourceError(f"expected a header with names of columns, got {what}", shard=path)
+    return line
+
+
+def _read_header(path: str, encoding: str, separator: str) -> tuple[str, ...]:
+    reading = CsvFile(path, (), separator, encoding, has_header=False)
+    return tuple(next(reading.rows())[1])
+
+
+def _with_mark(encoding: str) -> str:
+    """UTF-8 files may start with a byte order mark, which is no part of the first name."""
+    return "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding

@@ -1,0 +1,294 @@
+"""Images with objects: what VOC, COCO and YOLO have in common once their files are read.
+
+Rows carry the features that readers of the TensorFlow Object Detection API expect: one list for each side of the
+boxes, as parts of width and height, and lists of labels, names and whatever else the format tells, all of one length.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tfrkit._types import Row
+from tfrkit.errors import SourceError
+from tfrkit.features.labels import LabelMap
+from tfrkit.features.schema import Schema
+from tfrkit.features.spec import Spec
+from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
+from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem
+from tfrkit.sources.boxes import BoxFitter, Corners, measure_image
+
+_SIDES = ("xmin", "ymin", "xmax", "ymax")
+# An array of strings says what a list of nothing is a list of.
+_EMPTY_TEXTS = np.empty(0, "S1")
+# A class that is not in the map is shown at so many places.
+_MAX_USES = 3
+_IMAGE = "image/encoded"
+
+
+@dataclass
+class FoundObject:
+    """One object of an image: its name, its corners in pixels, where it stands, and further values by feature name."""
+
+    name: str
+    corners: Corners
+    where: str
+    values: Mapping[str, int | float | str] = field(default_factory=dict)
+    outline: Any = None
+
+
+class DetectionGatherer:
+    """Collects images with their objects, checks every one, and keeps what the reader needs of it as an item."""
+
+    def __init__(self, root: str, fitter: BoxFitter, *, split_names: Sequence[str] = ()) -> None:
+        self.builder = ItemsBuilder(split_names)
+        self.problems: list[Problem] = []
+        self.counts: Counter[str] = Counter()
+        self.num_empty = 0
+        self._root = root
+        self._fitter = fitter
+        self._uses: dict[str, list[str]] = {}
+        self._keys: set[str] = set()
+
+    def add(
+        self,
+        key: str,
+        file: str,
+        objects: Sequence[FoundObject],
+        *,
+        source_id: str,
+        declared: tuple[int | None, int | None] = (None, None),
+        declared_at: str = "",
+        captions: Sequence[str] = (),
+        split: int = -1,
+        are_parts: bool = False,
+    ) -> None:
+        """One image, as `file` below the root.
+
+        `declared` is the (width, height) its annotation gives. With `are_parts` corners are parts of its size.
+        """
+        path = os.path.join(self._root, file)
+        if key in self._keys:
+            self.problems.append(Problem(declared_at or key, f"image {key!r} expected once, got it twice"))
+            return
+        self._keys.add(key)
+        try:
+            info = os.stat(path)
+            width, height = measure_image(path)
+        except SourceError as error:
+            self.problems.append(Problem(file, error.what))
+            return
+        except OSError as error:
+            self.problems.append(Problem(file, f"cannot open, {(error.strerror or str(error)).lower()}"))
+            return
+        wrong = _compare_sizes(declared, (width, height))
+        if wrong is not None:
+            self.problems.append(Problem(declared_at or key, wrong))
+            return
+        if are_parts:
+            objects = [replace(found, corners=_scale(found.corners, width, height)) for found in objects]
+        kept = self._fit(objects, width, height)
+        if kept is None:
+            return
+        for found in kept:
+            self.counts[found.name] += 1
+            uses = self._uses.setdefault(found.name, [])
+            if len(uses) < _MAX_USES:
+                uses.append(found.where)
+        self.num_empty += not kept
+        data = _pack(file, source_id, kept, captions, width, height)
+        self.builder.add(key, data=data, nbytes=info.st_size, stamp=info.st_mtime_ns, split=split)
+
+    def _fit(self, objects: Sequence[FoundObject], width: int, height: int) -> list[FoundObject] | None:
+        """The objects to store, or None where one of them fails the build."""
+        kept = []
+        is_sound = True
+        for found in objects:
+            name = self._fitter.name(found.name, found.where)
+            corners, problem = self._fitter.fit(found.corners, found.where, width=width, height=height)
+            if problem is not None:
+                self.problems.append(Problem(found.where, problem))
+                is_sound = False
+            elif corners is not None:
+                kept.append(replace(found, name=name, corners=corners))
+        return kept if is_sound else None
+
+    def ids(self, labels: LabelMap) -> dict[str, int]:
+        """The id of each class that occurs; one blocking problem for each that the map does not hold."""
+        ids = {}
+        for name in sorted(self.counts):
+            if name in labels:
+                ids[name] = labels.id_of(name)
+                continue
+            uses = self._uses[name]
+            more = self.counts[name] - len(uses)
+            where = "; ".join(uses) + (f" and {more} more" if more else "")
+            reason = f"class {name!r:.64} is not one of the {len(labels)} of {labels.origin}"
+            self.problems.append(Problem(where, reason, blocking=True))
+        return ids
+
+    def notes(self) -> list[str]:
+        """What was done, and what is unusual."""
+        notes = self._fitter.notes()
+        if self.num_empty:
+            notes.append(f"images without objects, kept: {self.num_empty}")
+        return notes
+
+
+def _scale(corners: Corners, width: int, height: int) -> Corners:
+    return corners[0] * width, corners[1] * height, corners[2] * width, corners[3] * height
+
+
+def _pack(
+    file: str, source_id: str, objects: Sequence[FoundObject], captions: Sequence[str], width: int, height: int
+) -> bytes:
+    packed: dict[str, Any] = {
+        "file": file,
+        "id": source_id,
+        "size": [width, height],
+        "corners": [found.corners for found in objects],
+        "names": [found.name for found in objects],
+    }
+    for name in objects[0].values if objects else ():
+        packed[name] = [found.values[name] for found in objects]
+    if any(found.outline is not None for found in objects):
+        packed["outlines"] = [found.outline for found in objects]
+    if captions:
+        packed["captions"] = list(captions)
+    return json.dumps(packed, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogateescape")
+
+
+def _compare_sizes(declared: tuple[int | None, int | None], true: tuple[int, int]) -> str | None:
+    """What is wrong with the size an annotation gives: boxes of an image of another size are in another place."""
+    if None in declared or declared == true:
+        return None
+    said, got = f"{declared[0]}x{declared[1]}", f"{true[0]}x{true[1]}"
+    turned = ", which is turned" if (declared[1], declared[0]) == true else ""
+    return f"annotation expected an image of {said}, got one of {got}{turned}"
+
+
+class DetectionReader:
+    """Reads one image and its objects as a row."""
+
+    def __init__(
+        self,
+        root: str,
+        images: ImageOptions,
+        *,
+        ids: Mapping[str, int],
+        fields: Mapping[str, str],
+        masks: bool = False,
+        captions: bool = False,
+    ) -> None:
+        self._root = root
+        self._store = ImageStore(images)
+        self._ids = dict(ids)
+        self._fields = dict(fields)
+        self._masks = masks
+        self._captions = captions
+
+    def read(self, item: Item) -> Row:
+        """The row of one image."""
+        found = json.loads(item.data.decode("utf-8", "surrogateescape"))
+        with open(os.path.join(self._root, found["file"]), "rb") as file:
+            data = file.read()
+        stored = self._store.store(data)
+        width, height = found["size"]
+        if (stored.source_width, stored.source_height) != (width, height):
+            raise SourceError(
+                f"image changed since it was looked at, {width}x{height} then, "
+                f"{stored.source_width}x{stored.source_height} now"
+            )
+        sides = np.array(found["corners"], np.float64).reshape(-1, 4) / (width, height, width, height)
+        names = found["names"]
+        strange = [name for name in names if name not in self._ids]
+        if strange:
+            raise SourceError(f"class {strange[0]!r:.64} is not one of the classes")
+        row: Row = {
+            _IMAGE: stored.data,
+            "image/format": stored.format,
+            "image/height": stored.height,
+            "image/width": stored.width,
+            "image/channels": stored.channels,
+            "image/filename": os.fsencode(os.path.basename(found["file"])),
+            "image/source_id": found["id"].encode("utf-8", "surrogateescape"),
+            "image/key/sha256": hashlib.sha256(stored.data).hexdigest(),
+            "image/object/class/text": _texts(names),
+            "image/object/class/label": np.array([self._ids[name] for name in names], np.int64),
+        }
+        for index, side in enumerate(_SIDES):
+            row[f"image/object/bbox/{side}"] = sides[:, index].astype(np.float32)
+        for name, kind in self._fields.items():
+            values = found.get(name, [])
+            row[f"image/object/{name}"] = (
+                _texts(values) if kind == "bytes" else np.array(values, np.int64 if kind == "int64" else np.float32)
+            )
+        if self._masks:
+            row["image/object/mask"] = self._read_masks(found, (stored.width, stored.height))
+        if self._captions:
+            row["image/caption"] = _texts(found.get("captions", []))
+        return row
+
+    def _read_masks(self, found: dict[str, Any], size: tuple[int, int]) -> Any:
+        from tfrkit.sources.coco_masks import rasterize_segmentation
+        from tfrkit.sources.masks import encode_indices, resize_indices
+
+        width, height = found["size"]
+        masks = []
+        for name, outline in zip(found["names"], found.get("outlines", []), strict=True):
+            try:
+                mask = rasterize_segmentation(outline, width=width, height=height)
+            except ValueError as error:
+                raise SourceError(f"object {name!r} {error}") from None
+            masks.append(encode_indices(mask if size == (width, height) else resize_indices(mask, size)))
+        return masks or _EMPTY_TEXTS
+
+    def take_facts(self) -> Facts:
+        """Formats and sizes of the images read."""
+        return {_IMAGE: self._store.take_facts()}
+
+
+def _texts(values: Sequence[str]) -> Any:
+    """Text as a list of bytes; an empty list that still says it is one of bytes."""
+    return [value.encode("utf-8", "surrogateescape") for value in values] or _EMPTY_TEXTS
+
+
+def detection_schema(
+    images: ImageOptions,
+    facts: Facts,
+    *,
+    classes: tuple[str, ...] | None,
+    fields: Mapping[str, str],
+    masks: bool = False,
+    captions: bool = False,
+) -> Schema:
+    """What the rows hold."""
+    texts = Spec("bytes", (None,), logical="text")
+    features: dict[str, Spec] = {
+        _IMAGE: Spec(**image_spec(images, facts.get(_IMAGE))),
+        "image/format": Spec("bytes", logical="text"),
+        "image/height": Spec("int64"),
+        "image/width": Spec("int64"),
+        "image/channels": Spec("int64"),
+        "image/filename": Spec("bytes", logical="text"),
+        "image/source_id": Spec("bytes", logical="text"),
+        "image/key/sha256": Spec("bytes", logical="text"),
+    }
+    for side in _SIDES:
+        features[f"image/object/bbox/{side}"] = Spec("float", (None,))
+    features["image/object/class/label"] = Spec("int64", (None,), logical="class_label", classes=classes)
+    features["image/object/class/text"] = texts
+    for name, kind in fields.items():
+        features[f"image/object/{name}"] = texts if kind == "bytes" else Spec(kind, (None,))  # type: ignore[arg-type]
+    if masks:
+        features["image/object/mask"] = Spec("bytes", (None,), logical="mask", format="png")
+    if captions:
+        features["image/caption"] = texts
+    return Schema(features)

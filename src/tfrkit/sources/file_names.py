@@ -1,0 +1,268 @@
+"""`file-names`: a folder of pictures whose names say what they show.
+
+A regular expression with a group named `class` gives one class a picture (`apple01.jpg`); with one named `text`, the
+characters on it (`7KQ3X_0001.png`), one label each.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tfrkit._types import Row
+from tfrkit.errors import SourceError
+from tfrkit.features.labels import LabelMap, make_charset, make_class_map, read_class_map
+from tfrkit.features.schema import Schema
+from tfrkit.features.spec import Spec
+from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
+from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
+from tfrkit.sources.walk import FoundFile, find_images, read_file, require_folder
+
+PAD = "<pad>"
+_MAX_HEADS = 256
+
+
+@dataclass(frozen=True)
+class FileNames:
+    """Pictures labelled by their file names.
+
+    Features: `image`, `height`, `width`, `channels`, `format`, `filename`, and
+
+    - with a `class` group: `label` (the id) and `label/text` (the name);
+    - with a `text` group: `label0` … `label{k-1}`, one id a character, `label/ids` (the same in one list),
+      `label/text` and `label/length`. Where lengths differ, shorter ones are filled up with one more id, `<pad>`.
+
+    Args:
+        root: The folder, with any folders below it.
+        label: A regular expression that is searched for in each file name, with a group `class` or `text`.
+        images: What becomes of the pictures; kept as they are by default.
+        charset: Characters of text labels: "auto", "digits", "lower", "upper", "letters", "alnum", or a file.
+        classes: Class names in the order of their ids, or a file that lists them; sorted names by default.
+        label_offset: The id of the first class or character.
+    """
+
+    root: str | os.PathLike[str]
+    label: str
+    images: ImageOptions = field(default_factory=ImageOptions)
+    charset: str = "auto"
+    classes: Sequence[str] | str | None = None
+    label_offset: int = 0
+
+    kind = "file-names"
+
+    def __post_init__(self) -> None:
+        try:
+            groups = re.compile(self.label).groupindex
+        except re.error as error:
+            raise ValueError(f"label expected a regular expression, got {self.label!r}, {error}") from None
+        if ("class" in groups) == ("text" in groups):
+            raise ValueError(
+                f"label expected one group named class or text, got {self.label!r}\n"
+                "  '^(?P<class>[a-z]+)' for one class a picture, '^(?P<text>.{5})' for its characters"
+            )
+
+    @property
+    def title(self) -> str:
+        return os.fspath(self.root)
+
+    def options(self) -> dict[str, Any]:
+        classes = self.classes if self.classes is None or isinstance(self.classes, str) else list(self.classes)
+        return {
+            "path": self.title,
+            "label": self.label,
+            "images": self.images.to_json(),
+            "charset": self.charset,
+            "classes": classes,
+            "label_offset": self.label_offset,
+        }
+
+    def scan(self, scratch: str) -> Scan:
+        root = self.title
+        require_folder(root, "images")
+        pattern = re.compile(self.label)
+        found = find_images(root)
+        matched: list[tuple[FoundFile, str]] = []
+        problems = []
+        for file in found.files:
+            try:
+                matched.append((file, match_label(pattern, file.key)))
+            except SourceError as error:
+                problems.append(Problem(file.key, error.what))
+        if found.files and not matched:
+            raise SourceError(
+                f"label {self.label!r} matches none of {len(found.files)} file names, such as "
+                f"{os.path.basename(found.files[0].key)!r}",
+                shard=root,
+            )
+        make = self._scan_text if "text" in pattern.groupindex else self._scan_classes
+        scan = make(matched)
+        scan.problems[:0] = problems
+        scan.ignored = found.ignored
+        scan.notes[:0] = [*found.notes, *self.images.describe()]
+        return scan
+
+    def _scan_classes(self, matched: list[tuple[FoundFile, str]]) -> Scan:
+        names = {name for _, name in matched}
+        if isinstance(self.classes, str):
+            labels = read_class_map(self.classes, offset=self.label_offset)
+        elif self.classes is not None:
+            labels = LabelMap(tuple(self.classes), origin="the given classes", offset=self.label_offset)
+        else:
+            labels = make_class_map(names, offset=self.label_offset)
+        builder = ItemsBuilder()
+        counts: Counter[str] = Counter(dict.fromkeys(labels.names, 0))
+        problems = []
+        for file, name in matched:
+            if name not in labels:
+                problems.append(Problem(file.key, labels.describe_stranger(name), blocking=True))
+                continue
+            counts[name] += 1
+            builder.add(file.key, nbytes=file.nbytes, stamp=file.stamp, label=labels.id_of(name))
+        return Scan(
+            looked_for=f"images in {self.title} and below",
+            items=builder.build(),
+            reader=ClassNameReader(self.title, self.label, labels, self.images),
+            schema=_make_class_schema(self.images, labels, {}),
+            problems=problems,
+            counts={"class": dict(counts)},
+            label_files={"classes.txt": labels.to_text()},
+            refine=lambda facts: _make_class_schema(self.images, labels, facts),
+        )
+
+    def _scan_text(self, matched: list[tuple[FoundFile, str]]) -> Scan:
+        counts: Counter[str] = Counter()
+        lengths: Counter[int] = Counter()
+        for _, text in matched:
+            counts.update(text)
+            lengths[len(text)] += 1
+        charset = make_charset(self.charset, counts)
+        problems = []
+        builder = ItemsBuilder()
+        for file, text in matched:
+            strangers = [character for character in dict.fromkeys(text) if character not in charset]
+            if strangers:
+                reasons = "; ".join(map(charset.describe_stranger, strangers))
+                problems.append(Problem(file.key, reasons, blocking=True))
+            else:
+                builder.add(file.key, nbytes=file.nbytes, stamp=file.stamp)
+        num_heads = max(lengths, default=0)
+        if num_heads > _MAX_HEADS:
+            raise SourceError(f"text labels expected at most {_MAX_HEADS} characters, got {num_heads}")
+        notes = [f"labels: {len(charset)} characters ({charset.origin})"]
+        names = charset.names
+        if len(lengths) > 1:
+            names = (*names, PAD)
+            notes.append(f"labels: {min(lengths)} to {num_heads} characters, filled up with id {len(names) - 1} {PAD}")
+        labels = LabelMap(names, title="character", origin=charset.origin, offset=self.label_offset)
+        return Scan(
+            looked_for=f"images in {self.title} and below",
+            items=builder.build(),
+            reader=TextNameReader(self.title, self.label, labels, self.images, num_heads),
+            schema=_make_text_schema(self.images, labels, num_heads, {}),
+            problems=problems,
+            notes=notes,
+            counts={"character": dict(sorted(counts.items())), "length": {str(k): lengths[k] for k in sorted(lengths)}},
+            label_files={"charset.txt": labels.to_text()},
+            refine=lambda facts: _make_text_schema(self.images, labels, num_heads, facts),
+        )
+
+
+def match_label(pattern: re.Pattern[str], key: str) -> str:
+    """The label in the file name of a key; raises `SourceError` where there is none."""
+    match = pattern.search(key.rpartition("/")[2])
+    if match is None:
+        raise SourceError(f"label {pattern.pattern!r} does not match the file name")
+    label = match["text" if "text" in pattern.groupindex else "class"]
+    if not label:
+        raise SourceError(f"label {pattern.pattern!r} matches an empty label")
+    try:
+        label.encode()
+    except UnicodeEncodeError:
+        raise SourceError("label expected text, got bytes in the file name that are not UTF-8") from None
+    return label
+
+
+class _NameReader:
+    def __init__(self, root: str, label: str, labels: LabelMap, images: ImageOptions) -> None:
+        self._root = root
+        self._pattern = re.compile(label)
+        self._labels = labels
+        self._store = ImageStore(images)
+
+    def read_image(self, item: Item) -> Row:
+        image = self._store.store(read_file(self._root, item.key))
+        return {
+            "channels": image.channels,
+            "filename": os.fsencode(item.key),
+            "format": image.format.encode(),
+            "height": image.height,
+            "image": image.data,
+            "width": image.width,
+        }
+
+    def take_facts(self) -> Facts:
+        return {"image": self._store.take_facts()}
+
+
+class ClassNameReader(_NameReader):
+    """Rows of pictures with a class in their name."""
+
+    def read(self, item: Item) -> Row:
+        name = match_label(self._pattern, item.key)
+        return {**self.read_image(item), "label": self._labels.id_of(name), "label/text": name.encode()}
+
+
+class TextNameReader(_NameReader):
+    """Rows of pictures with their text in their name."""
+
+    def __init__(self, root: str, label: str, labels: LabelMap, images: ImageOptions, num_heads: int) -> None:
+        super().__init__(root, label, labels, images)
+        self._names = [f"label{head}" for head in range(num_heads)]
+        self._pad = [labels.id_of(PAD)] if PAD in labels else []
+
+    def read(self, item: Item) -> Row:
+        text = match_label(self._pattern, item.key)
+        ids = [self._labels.id_of(character) for character in text]
+        ids += self._pad * (len(self._names) - len(ids))
+        return {
+            **self.read_image(item),
+            **dict(zip(self._names, ids, strict=True)),
+            "label/ids": np.array(ids, np.int64),
+            "label/length": len(text),
+            "label/text": text.encode(),
+        }
+
+
+def _image_specs(images: ImageOptions, facts: Facts) -> dict[str, Spec]:
+    return {
+        "image": Spec(**image_spec(images, facts.get("image"))),
+        "height": Spec("int64"),
+        "width": Spec("int64"),
+        "channels": Spec("int64"),
+        "format": Spec("bytes", logical="text"),
+        "filename": Spec("bytes", logical="text"),
+    }
+
+
+def _make_class_schema(images: ImageOptions, labels: LabelMap, facts: Facts) -> Schema:
+    label = Spec("int64", logical="class_label", classes=labels.spec_names())
+    return Schema({**_image_specs(images, facts), "label": label, "label/text": Spec("bytes", logical="text")})
+
+
+def _make_text_schema(images: ImageOptions, labels: LabelMap, num_heads: int, facts: Facts) -> Schema:
+    head = Spec("int64", logical="class_label", classes=labels.spec_names())
+    return Schema(
+        {
+            **_image_specs(images, facts),
+            **{f"label{number}": head for number in range(num_heads)},
+            "label/ids": head.replace(shape=(num_heads,)),
+            "label/text": Spec("bytes", logical="text"),
+            "label/length": Spec("int64"),
+        }
+    )

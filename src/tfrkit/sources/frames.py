@@ -1,0 +1,238 @@
+"""`frames`: folders of frames, one SequenceExample a folder: its frames a list, what holds for all of them its context.
+
+Names are those of MediaPipe's MediaSequence: image/encoded and image/timestamp in the lists, clip/media_id, clip/label
+and the form of the images in the context. A table whose rows are frames is read by `frames_table`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
+
+from tfrkit._types import Row
+from tfrkit.errors import SourceError
+from tfrkit.features.labels import LabelMap, make_class_map
+from tfrkit.features.schema import Schema
+from tfrkit.features.spec import Spec
+from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
+from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
+from tfrkit.sources.class_files import load_classes
+from tfrkit.sources.walk import IMAGE_SUFFIXES, FoundFile, find_files, read_file, require_folder
+
+_IMAGE = "image/encoded"
+_DIGITS = re.compile(r"([0-9]+)")
+_MICROSECONDS = 1_000_000
+_MAX_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Folders of frames below one folder.
+
+    Each folder that holds images is a clip; frames follow the numbers in their names, so frame 10 comes after 9. Where
+    all clips lie one folder deeper, root/<class>/<clip>/, that folder is their class.
+
+    Attributes:
+        root: The folder.
+        frame_rate: Frames a second; gives each frame a timestamp in microseconds.
+        classes: Names of classes in the order of their ids, or a file of them; sorted folder names without.
+        label_offset: The id of the first class.
+        images: What becomes of the images.
+    """
+
+    root: str
+    _: KW_ONLY
+    frame_rate: float | None = None
+    classes: str | Sequence[str] | None = None
+    label_offset: int = 0
+    images: ImageOptions = field(default_factory=ImageOptions)
+
+    kind = "frames"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root", os.fsdecode(self.root))
+        if self.frame_rate is not None and not 0 < self.frame_rate < float("inf"):
+            raise ValueError(f"frame rate expected above 0, got {self.frame_rate}")
+
+    @property
+    def title(self) -> str:
+        """The folder."""
+        return self.root
+
+    def options(self) -> dict[str, Any]:
+        """Everything that decides about the output."""
+        return {
+            "path": self.root,
+            "frame_rate": self.frame_rate,
+            "classes": self.classes if isinstance(self.classes, str | None) else list(self.classes),
+            "label_offset": self.label_offset,
+            "images": self.images.to_json(),
+        }
+
+    def scan(self, scratch: str) -> Scan:
+        """Look which clips there are."""
+        require_folder(self.root, "folders of frames")
+        found = find_files(self.root, IMAGE_SUFFIXES)
+        clips: dict[str, list[FoundFile]] = {}
+        problems = []
+        for file in found.files:
+            folder = os.path.dirname(file.key)
+            if folder:
+                clips.setdefault(folder, []).append(file)
+            else:
+                problems.append(Problem(file.key, "frame lies in no folder, expected one folder a clip"))
+        labels = self._decide_classes(clips)
+        builder = ItemsBuilder()
+        counts: Counter[str] = Counter(dict.fromkeys(labels.names, 0) if labels is not None else {})
+        gaps = []
+        for clip, files in clips.items():
+            files.sort(key=lambda file: natural_key(os.path.basename(file.key)))
+            names = [os.path.basename(file.key) for file in files]
+            name = clip.partition("/")[0]
+            if labels is not None and name not in labels:
+                reason = f"class {name!r:.64} is not one of the {len(labels)} of {labels.origin}"
+                problems.append(Problem(clip, reason, blocking=True))
+                continue
+            counts[name] += labels is not None
+            if has_gap(names):
+                gaps.append(clip)
+            builder.add(
+                clip,
+                data=json.dumps(names).encode(),
+                nbytes=sum(file.nbytes for file in files),
+                stamp=max(file.stamp for file in files),
+                label=-1 if labels is None else labels.id_of(name),
+            )
+        notes = [*found.notes, *self.images.describe()]
+        if gaps:
+            shown = ", ".join(gaps[:_MAX_SHOWN]) + (f" and {len(gaps) - _MAX_SHOWN} more" if gaps[_MAX_SHOWN:] else "")
+            notes.append(f"clips whose frame numbers have gaps: {len(gaps)} - {shown}")
+        return Scan(
+            looked_for=f"folders of frames in {self.root}",
+            items=builder.build(),
+            reader=FramesReader(self.root, self.images, labels, self.frame_rate),
+            schema=self._make_schema(labels, {}),
+            problems=problems,
+            ignored=found.ignored,
+            notes=notes,
+            counts={} if labels is None else {"class": dict(counts)},
+            label_files={} if labels is None else {"classes.txt": labels.to_text()},
+            refine=lambda facts: self._make_schema(labels, facts),
+        )
+
+    def _decide_classes(self, clips: Iterable[str]) -> LabelMap | None:
+        """The classes, where every clip lies in a folder of one; folders of different depth are a mistake."""
+        depths = {clip.count("/") for clip in clips}
+        if len(depths) > 1:
+            examples = [
+                next(clip for clip in sorted(clips) if clip.count("/") == depth) for depth in sorted(depths)[:2]
+            ]
+            raise SourceError(
+                f"clips expected at one depth, got {' and '.join(map(repr, examples))}",
+                shard=self.root,
+                hint="lay them out as <clip>/frame or <class>/<clip>/frame",
+            )
+        if depths != {1}:
+            if self.classes is not None:
+                raise SourceError("classes expected clips in <class>/<clip>/, got <clip>/", shard=self.root)
+            if depths - {0}:
+                raise SourceError("clips expected one or two folders deep, got them deeper", shard=self.root)
+            return None
+        if self.classes is not None:
+            return load_classes(self.classes, label_offset=self.label_offset)
+        return make_class_map((clip.partition("/")[0] for clip in clips), offset=self.label_offset)
+
+    def _make_schema(self, labels: LabelMap | None, facts: Facts) -> Schema:
+        text = Spec("bytes", logical="text")
+        context: dict[str, Any] = {
+            "clip/media_id": text,
+            "clip/length": "int64",
+            "image/format": text,
+            "image/height": "int64",
+            "image/width": "int64",
+            "image/channels": "int64",
+        }
+        if labels is not None:
+            context["clip/label/index"] = Spec("int64", logical="class_label", classes=labels.spec_names())
+            context["clip/label/string"] = text
+        lists: dict[str, Any] = {
+            _IMAGE: Spec(**image_spec(self.images, facts.get(_IMAGE)), is_list=True),
+            "image/filename": Spec("bytes", logical="text", is_list=True),
+        }
+        if self.frame_rate is not None:
+            context["image/frame_rate"] = "float"
+            lists["image/timestamp"] = Spec("int64", is_list=True)
+        return Schema(context, feature_lists=lists)
+
+
+def natural_key(name: str) -> tuple[Any, ...]:
+    """A key that sorts frame9 before frame10, and equal numbers by their text.
+
+    Example:
+        >>> sorted(["f10.jpg", "f9.jpg", "f009.jpg"], key=natural_key)
+        ['f009.jpg', 'f9.jpg', 'f10.jpg']
+    """
+    parts = _DIGITS.split(name)
+    return (*((int(part), "") if index % 2 else (-1, part) for index, part in enumerate(parts)), (-1, name))
+
+
+def has_gap(names: Sequence[str]) -> bool:
+    """Do the last numbers in these names, in their order, leave one out?"""
+    numbers = [int(found[-1]) for name in names if (found := _DIGITS.findall(os.path.splitext(name)[0]))]
+    return len(numbers) == len(names) > 1 and numbers[-1] - numbers[0] + 1 != len(numbers)
+
+
+class FramesReader:
+    """Reads one clip as a row."""
+
+    def __init__(self, root: str, images: ImageOptions, labels: LabelMap | None, frame_rate: float | None) -> None:
+        self._root = root
+        self._store = ImageStore(images)
+        self._labels = labels
+        self._frame_rate = frame_rate
+
+    def read(self, item: Item) -> Row:
+        """The row of one clip; frames of different formats or sizes are a bad input."""
+        names = json.loads(item.data)
+        frames = []
+        first = None
+        for name in names:
+            try:
+                stored = self._store.store(read_file(self._root, f"{item.key}/{name}"))
+            except SourceError as error:
+                raise SourceError(f"frame {name!r:.64} {error.what}") from None
+            form = (stored.format, stored.width, stored.height, stored.channels)
+            first = first or form
+            if form != first:
+                shown = [f"{one[0]} {one[1]}x{one[2]} with {one[3]} channels" for one in (first, form)]
+                raise SourceError(f"frames expected one form, got {shown[0]} at first and {shown[1]} at {name!r:.64}")
+            frames.append(stored.data)
+        assert first is not None
+        context: Row = {
+            "clip/media_id": os.fsencode(item.key),
+            "clip/length": len(frames),
+            "image/format": first[0],
+            "image/width": first[1],
+            "image/height": first[2],
+            "image/channels": first[3],
+        }
+        lists: Row = {_IMAGE: frames, "image/filename": [os.fsencode(name) for name in names]}
+        if self._labels is not None:
+            name = item.key.partition("/")[0]
+            context["clip/label/index"] = self._labels.id_of(name)
+            context["clip/label/string"] = os.fsencode(name)
+        if self._frame_rate is not None:
+            import numpy as np
+
+            context["image/frame_rate"] = np.float32(self._frame_rate)
+            lists["image/timestamp"] = [round(index * _MICROSECONDS / self._frame_rate) for index in range(len(frames))]
+        return {"context": context, "feature_lists": lists}
+
+    def take_facts(self) -> Facts:
+        """Formats and sizes of the frames read."""
+        return {_IMAGE: self._store.take_facts()}

@@ -1,0 +1,250 @@
+"""`frames` from a table: rows that share a value are the frames of one SequenceExample, in the order of a column."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tfrkit._types import Int64Array, Row
+from tfrkit.codec.coerce import Floats
+from tfrkit.codec.columns import PRESENT
+from tfrkit.codec.encode_columns import rows_of_columns
+from tfrkit.errors import SourceError
+from tfrkit.features.schema import Schema
+from tfrkit.features.spec import Spec
+from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
+from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan, fingerprint_file
+from tfrkit.sources.column_spool import ColumnSpool
+from tfrkit.sources.table_load import load_table
+from tfrkit.sources.table_options import TableOptions, require_column
+from tfrkit.sources.table_spool import LoadedTable
+
+_IMAGE = "image/encoded"
+_MAX_NAMED = 100
+
+
+@dataclass(frozen=True, eq=False)
+class FramesTable:
+    """A table whose rows are frames of clips.
+
+    Attributes:
+        data: What `Table` takes: a CSV, JSON lines, Parquet or Arrow file, or a table in memory.
+        group: The column that says to which clip a row belongs; in the context.
+        order: The column by which the rows of a clip are ordered; as they are in the table without.
+        context: Columns that hold one value for a whole clip; all others become feature lists.
+        image_column: Holds paths of image files, whose bytes become the list `image/encoded`.
+        image_root: Where these paths start; at the folder of the table without.
+        types, missing, floats: As for `Table`.
+        images: What becomes of the images.
+    """
+
+    data: Any
+    _: KW_ONLY
+    group: str
+    order: str | None = None
+    context: Sequence[str] = ()
+    image_column: str | None = None
+    image_root: str | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
+    missing: Sequence[str] = ()
+    floats: Floats = "ask"
+    images: ImageOptions = field(default_factory=ImageOptions)
+
+    kind = "frames"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.data, os.PathLike):
+            object.__setattr__(self, "data", os.fspath(self.data))
+        object.__setattr__(self, "context", (self.context,) if isinstance(self.context, str) else tuple(self.context))
+
+    @property
+    def title(self) -> str:
+        """The file."""
+        return self.data if isinstance(self.data, str) else "a table in memory"
+
+    def options(self) -> dict[str, Any]:
+        """Everything that decides about the output."""
+        return {
+            "path": self.title,
+            "group": self.group,
+            "order": self.order,
+            "context": list(self.context),
+            "image_column": self.image_column,
+            "image_root": self.image_root,
+            "types": dict(sorted(self.types.items())),
+            "missing": sorted(self.missing),
+            "floats": self.floats,
+            "images": self.images.to_json() if self.image_column else None,
+        }
+
+    def scan(self, scratch: str) -> Scan:
+        """Read the table into the spool, and find the rows of each clip."""
+        options = TableOptions(missing=self.missing, types=self.types, floats=self.floats)
+        table = load_table(self.data, options, scratch)
+        scan = Scan(
+            looked_for=f"rows in {self.title}",
+            items=ItemsBuilder().build(),
+            reader=table.spool,
+            schema=None,
+            problems=list(table.problems),
+            notes=list(table.notes),
+            floats=self.floats,
+        )
+        if isinstance(self.data, str):
+            scan.fingerprint, scan.stamp = fingerprint_file(self.data)
+        else:
+            scan.fingerprint = table.spool.digest()
+        if any(problem.blocking for problem in table.problems):
+            return scan
+        names = [column.name for column in table.spool.columns]
+        for name in (self.group, *self.context, *(one for one in (self.order, self.image_column) if one)):
+            require_column(name, names, self.title)
+        groups = self._group(table)
+        scan.problems += self._check_context(table, groups)
+        builder = ItemsBuilder()
+        for key, rows in groups.items():
+            builder.add(key, data=rows.astype("<i8").tobytes(), nbytes=len(rows) * (table.nbytes // table.num_rows))
+        scan.items = builder.build()
+        root = self.image_root
+        if root is None:
+            root = os.path.dirname(self.data) if isinstance(self.data, str) else ""
+        in_context = (self.group, *self.context)
+        scan.reader = FramesTableReader(table.spool, in_context, self.image_column, root, self.images)
+        scan.refine = lambda facts: self._make_schema(table, facts)
+        scan.schema = self._make_schema(table, {})
+        scan.notes.append(f"clips: {len(groups)} of {table.num_rows} rows, by column {self.group!r}")
+        return scan
+
+    def _group(self, table: LoadedTable) -> dict[str, Int64Array]:
+        """Clip → its rows in order."""
+        keys = _read_keys(table.spool, self.group, self.title)
+        rows: dict[str, list[int]] = {}
+        for row, key in enumerate(keys):
+            rows.setdefault(key, []).append(row)
+        order = None if self.order is None else _read_order(table.spool, self.order, self.title)
+        if order is None:
+            return {key: np.array(found, np.int64) for key, found in rows.items()}
+        groups = {}
+        for key, found in rows.items():
+            ordered = sorted(found, key=lambda row: order[row])
+            for before, after in pairwise(ordered):
+                if order[before] == order[after]:
+                    place = table.places([after]).get(after, f"row {after}")
+                    raise SourceError(
+                        f"clip {key!r:.64} expected different values in column {self.order!r}, "
+                        f"got {order[after]!r:.40} twice",
+                        shard=place,
+                    )
+            groups[key] = np.array(ordered, np.int64)
+        return groups
+
+    def _check_context(self, table: LoadedTable, groups: Mapping[str, Int64Array]) -> list[Problem]:
+        """Clips in which a column of the context has several values."""
+        problems: list[Problem] = []
+        names = [column.name for column in table.spool.columns]
+        for name in self.context:
+            values = _read_values(table.spool, names.index(name))
+            for key, rows in groups.items():
+                different = {repr(values[row]) for row in rows.tolist()}
+                if len(different) > 1 and len(problems) < _MAX_NAMED:
+                    shown = " and ".join(sorted(different)[:2])
+                    reason = f"context column {name!r} expected one value in a clip, got {shown:.100}"
+                    problems.append(Problem(f"{self.title}, clip {key!r:.64}", reason, blocking=True))
+        return problems
+
+    def _make_schema(self, table: LoadedTable, facts: Facts) -> Schema:
+        in_context = (self.group, *self.context)
+        context: dict[str, Spec] = {name: table.features[name] for name in in_context}
+        lists = {name: spec.replace(is_list=True) for name, spec in table.features.items() if name not in in_context}
+        if self.image_column is not None:
+            text = Spec("bytes", logical="text")
+            context |= {"image/format": text}
+            context |= {f"image/{name}": Spec("int64") for name in ("height", "width", "channels")}
+            lists[_IMAGE] = Spec(**image_spec(self.images, facts.get(_IMAGE)), is_list=True)
+        return Schema(context, feature_lists=lists)
+
+
+def _read_values(spool: ColumnSpool, index: int) -> list[Any]:
+    """Values of a column as Python has them, None where one is missing."""
+    column = spool.read_column(index, np.arange(spool.num_rows), as_tensors=False)
+    presence = getattr(column, "presence", None)
+    if presence is None:
+        return column.tolist() if isinstance(column, np.ndarray) else list(column)
+    values = [value[0] if isinstance(value, np.ndarray) and len(value) else value for value in column]
+    return [value if state == PRESENT else None for value, state in zip(values, presence.tolist(), strict=True)]
+
+
+def _read_keys(spool: ColumnSpool, name: str, title: str) -> list[str]:
+    index = [column.name for column in spool.columns].index(name)
+    if spool.columns[index].is_list or spool.columns[index].kind not in ("int64", "bytes"):
+        raise SourceError(f"group column {name!r} expected integers or text", shard=title)
+    values = _read_values(spool, index)
+    if None in values:
+        raise SourceError(f"group column {name!r} is empty in row {values.index(None)}", shard=title)
+    return [os.fsdecode(value) if isinstance(value, bytes) else str(value) for value in values]
+
+
+def _read_order(spool: ColumnSpool, name: str, title: str) -> list[Any]:
+    index = [column.name for column in spool.columns].index(name)
+    values = _read_values(spool, index)
+    if spool.columns[index].is_list or None in values:
+        raise SourceError(f"order column {name!r} expected one value in every row", shard=title)
+    return values
+
+
+class FramesTableReader:
+    """Reads the rows of one clip as a row."""
+
+    def __init__(
+        self, spool: ColumnSpool, context: Sequence[str], image_column: str | None, root: str, images: ImageOptions
+    ) -> None:
+        self._spool = spool
+        self._context = tuple(context)
+        self._image_column = image_column
+        self._root = root
+        self._store = ImageStore(images)
+
+    def read(self, item: Item) -> Row:
+        """The row of one clip."""
+        numbers = np.frombuffer(item.data, "<i8")
+        rows = list(rows_of_columns(self._spool.read_columns(numbers)))
+        names = [column.name for column in self._spool.columns]
+        context: Row = {name: rows[0][name] for name in self._context if name in rows[0]}
+        lists: Row = {name: [row.get(name) for row in rows] for name in names if name not in self._context}
+        if self._image_column is not None:
+            self._add_images(rows, context, lists)
+        return {"context": context, "feature_lists": lists}
+
+    def _add_images(self, rows: Sequence[Row], context: Row, lists: Row) -> None:
+        frames = []
+        first = None
+        for row in rows:
+            path = os.fsdecode(row.get(str(self._image_column)) or b"")
+            if not path:
+                raise SourceError(f"image column {self._image_column!r} is empty in one of its rows")
+            try:
+                with open(os.path.join(self._root, path), "rb") as file:
+                    stored = self._store.store(file.read())
+            except SourceError as error:
+                raise SourceError(f"frame {path!r:.200} {error.what}") from None
+            except OSError as error:
+                reason = (error.strerror or str(error)).lower()
+                raise SourceError(f"frame {path!r:.200} cannot be opened, {reason}") from None
+            form = (stored.format, stored.width, stored.height, stored.channels)
+            first = first or form
+            if form != first:
+                raise SourceError(f"frames expected one form, got {first} at first and {form} at {path!r:.64}")
+            frames.append(stored.data)
+        assert first is not None
+        sizes = {"image/width": first[1], "image/height": first[2], "image/channels": first[3]}
+        context.update({"image/format": first[0], **sizes})
+        lists[_IMAGE] = frames
+
+    def take_facts(self) -> Facts:
+        """Formats and sizes of the frames read."""
+        return {_IMAGE: self._store.take_facts()} if self._image_column else {}

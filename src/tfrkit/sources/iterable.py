@@ -1,0 +1,104 @@
+"""Any Python iterable of rows. How many there are is known at its end, so they are written to a spool first."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tfrkit._types import Int64Array
+from tfrkit.codec.coerce import Floats
+from tfrkit.container.index import ShardIndex, load_index
+from tfrkit.errors import SourceError
+from tfrkit.features.schema import Schema
+from tfrkit.sources.base import Items, Scan
+from tfrkit.storage.local import LocalReader
+from tfrkit.writer import Writer
+
+_HEAD_NBYTES = 8 + 4  # length, checksum of the length
+_FOOT_NBYTES = 4  # checksum of the payload
+_READ_AT_ONCE = 1 << 20
+
+
+class Rows:
+    """Rows of an iterable, a generator or a function that gives one: dicts as `Writer.write` takes them, or records.
+
+    Args:
+        rows: The rows. A function is called to get them, so that a build can be started again.
+        schema: Checks each row; read off the rows where there is none.
+        floats: What to do with floats that float32 does not hold, as in `Writer`.
+    """
+
+    kind = "iterable"
+    title = "rows"
+
+    def __init__(self, rows: Any, *, schema: Schema | Mapping[str, Any] | None = None, floats: Floats = "ask") -> None:
+        if not callable(rows) and not isinstance(rows, Iterable):
+            raise TypeError(f"source expected a source or an iterable of rows, got {type(rows).__name__}")
+        if isinstance(rows, (str, bytes, Mapping)):
+            raise TypeError(
+                f"source expected an iterable of rows, got {type(rows).__name__}\n"
+                "  a path needs to say what is there: tfr.sources.class_folders(path); arrays: tfr.sources.arrays(...)"
+            )
+        self._rows = rows
+        self._schema = schema if schema is None or isinstance(schema, Schema) else Schema(schema)
+        self._floats: Floats = floats
+
+    def options(self) -> dict[str, Any]:
+        return {"path": self.title, "floats": self._floats}
+
+    def scan(self, scratch: str) -> Scan:
+        path = os.path.join(scratch, "rows.tfrecord")
+        rows: Iterable[Any] = self._rows() if callable(self._rows) else self._rows
+        with Writer(path, schema=self._schema, floats=self._floats, index=True) as writer:
+            for row in rows:
+                if isinstance(row, (bytes, bytearray, memoryview)):
+                    writer.write_record(row)
+                else:
+                    writer.write(row)
+            num_rows = writer.num_records
+        return Scan(
+            looked_for="rows of the iterable",
+            items=Items(num_rows),
+            reader=SpoolReader(path),
+            schema=self._schema,
+            order="source",
+            floats=self._floats,
+            fingerprint=_digest_file(path),
+        )
+
+
+class SpoolReader:
+    """Records of a file we wrote ourselves, by number."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._open: tuple[LocalReader, ShardIndex] | None = None
+
+    def read_records(self, numbers: Int64Array) -> Sequence[bytes]:
+        if self._open is None:
+            reader = LocalReader(self._path)
+            index = load_index(reader)
+            if index is None:
+                raise SourceError("the spool of rows has no index", shard=self._path)
+            self._open = reader, index
+        reader, index = self._open
+        span = memoryview(reader.span() or b"")
+        records = []
+        for number in numbers.tolist():
+            start = int(index.offsets[number])
+            stop = int(index.offsets[number + 1]) if number + 1 < len(index.offsets) else len(span)
+            records.append(bytes(span[start + _HEAD_NBYTES : stop - _FOOT_NBYTES]))
+        return records
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_path": self._path, "_open": None}
+
+
+def _digest_file(path: str) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while piece := file.read(_READ_AT_ONCE):
+            digest.update(piece)
+    return digest.hexdigest()[:32]

@@ -1,0 +1,226 @@
+"""JSON lines: one object a line, its keys the columns. Inner objects are columns of their own, ``outer/inner``."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from tfrkit.codec.columns import BytesColumn
+from tfrkit.errors import SourceError
+
+JsonKind = Literal["int64", "float", "text"]
+
+_BLOCK_ROWS = 1 << 13
+_MAX_PLACES = 5
+_MAX_DEPTH = 16
+_SAFE_INT = 1 << 53
+_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+_WORDS: dict[str, str] = {"int64": "integers", "float": "numbers", "text": "text"}
+
+
+@dataclass
+class JsonColumn:
+    """What the values of one key are, over all lines: kinds with the first lines they occur in."""
+
+    kinds: dict[tuple[JsonKind, bool], list[int]] = field(default_factory=dict)
+    counts: dict[tuple[JsonKind, bool], int] = field(default_factory=dict)
+    wide: list[int] = field(default_factory=list)
+    inexact: list[int] = field(default_factory=list)
+
+    def add(self, kind: JsonKind, is_list: bool, line: int) -> None:
+        """One value."""
+        key = (kind, is_list)
+        self.counts[key] = self.counts.get(key, 0) + 1
+        lines = self.kinds.setdefault(key, [])
+        if len(lines) < _MAX_PLACES:
+            lines.append(line)
+
+    def decide(self, wanted: str | None = None) -> tuple[JsonKind, bool] | None:
+        """Kind and whether lists; None where no line has a value; ValueError(reason, lines) where lines differ.
+
+        What is `wanted` as text takes numbers too, as they stand in the file.
+        """
+        if not self.kinds:
+            return None
+        if len({is_list for _, is_list in self.kinds}) > 1:
+            rare = min((key for key in self.counts), key=lambda key: self.counts[key])
+            what = "lists" if rare[1] else "single values"
+            raise ValueError(f"expected lists or single values in all lines, got both; {what}", self.kinds[rare])
+        is_list = next(iter(self.kinds))[1]
+        if wanted == "text":
+            return "text", is_list
+        names: set[JsonKind] = {kind for kind, _ in self.kinds}
+        if wanted is not None:
+            for kind in names - ({"int64", "float"} if wanted == "float" else {"int64"}):
+                raise ValueError(f"expected {_WORDS[wanted]}, got {_WORDS[kind]}", self.kinds[kind, is_list])
+            names = {"float"} if wanted == "float" else names
+        if names == {"int64", "float"}:
+            names = {"float"}
+        if len(names) > 1:
+            rare = min((key for key in self.counts), key=lambda key: self.counts[key])
+            others = " and ".join(sorted(_WORDS[kind] for kind in names))
+            raise ValueError(f"expected values of one type, got {others}; {_WORDS[rare[0]]}", self.kinds[rare])
+        if self.inexact and names == {"float"}:
+            raise ValueError("expected numbers that float64 holds, got integers that it would round", self.inexact)
+        if self.wide:
+            raise ValueError("expected integers of 64 bits with sign, got larger ones", self.wide)
+        return names.pop(), is_list
+
+
+class JsonLines:
+    """A file of JSON lines. `survey` looks at all of them; lines it found bad are left out afterwards."""
+
+    def __init__(self, path: str, encoding: str = "utf-8") -> None:
+        self.path = path
+        self._encoding = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+        self._bad: set[int] = set()
+
+    def survey(self) -> tuple[dict[str, JsonColumn], int, list[tuple[int, str]]]:
+        """What the columns are, the number of good rows, and (line, reason) of lines that are bad."""
+        columns: dict[str, JsonColumn] = {}
+        problems: list[tuple[int, str]] = []
+        num_rows = 0
+        for line, text in self._lines():
+            try:
+                row = parse_line(text)
+                look_at_row(columns, row, line)
+            except ValueError as error:
+                problems.append((line, str(error)))
+                self._bad.add(line)
+            else:
+                num_rows += 1
+        return columns, num_rows, problems
+
+    def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """(line, values by name) of every good line."""
+        for line, text in self._lines():
+            if line not in self._bad:
+                yield line, parse_line(text)
+
+    def blocks(self) -> Iterator[list[dict[str, Any]]]:
+        """Rows, many at a time."""
+        rows: list[dict[str, Any]] = []
+        for _, row in self.rows():
+            rows.append(row)
+            if len(rows) == _BLOCK_ROWS:
+                yield rows
+                rows = []
+        if rows:
+            yield rows
+
+    def lines_of(self, rows: Iterable[int]) -> dict[int, int]:
+        """The line of each of some rows."""
+        wanted = set(rows)
+        return {row: line for row, (line, _) in enumerate(self.rows()) if row in wanted}
+
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        try:
+            with open(self.path, encoding=self._encoding) as file:
+                for number, line in enumerate(file, 1):
+                    if line.strip():
+                        yield number, line
+        except UnicodeDecodeError as error:
+            raise SourceError(f"expected text, got byte {error.object[error.start]:#04x}", shard=self.path) from None
+        except OSError as error:
+            raise SourceError(f"cannot open, {(error.strerror or str(error)).lower()}", shard=self.path) from None
+
+
+class _Constant(float):
+    """NaN or Infinity that stands in the file as such; a number too large for a float becomes a plain infinity."""
+
+
+def parse_line(line: str) -> dict[str, Any]:
+    """The values of one line by name; ValueError with what is wrong.
+
+    Example:
+        >>> parse_line('{"a": 1, "b": {"c": [2, 3]}}')
+        {'a': 1, 'b/c': [2, 3]}
+    """
+    try:
+        value = json.loads(line, parse_constant=_Constant)
+    except json.JSONDecodeError as error:
+        more = "; one object a line is expected, of a list makes them: jq -c '.[]'" if line[:1] == "[" else ""
+        raise ValueError(f"not sound JSON, {error.msg.lower()}{more}") from None
+    except RecursionError:
+        raise ValueError("expected a flat object, got a deeply nested one") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"expected an object a line, got {type(value).__name__}")
+    return value if not any(isinstance(one, dict) for one in value.values()) else _flatten(value)
+
+
+def _flatten(value: dict[str, Any], depth: int = 0) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, inner in value.items():
+        if isinstance(inner, dict):
+            if depth == _MAX_DEPTH:
+                raise ValueError(f"expected at most {_MAX_DEPTH} levels of objects, got more")
+            for key, one in _flatten(inner, depth + 1).items():
+                flat[f"{name}/{key}"] = one
+        else:
+            flat[name] = inner
+    return flat
+
+
+def _kind_of(value: object) -> JsonKind:
+    if isinstance(value, (bool, int)):
+        return "int64"
+    if isinstance(value, float):
+        if math.isinf(value) and not isinstance(value, _Constant):
+            raise ValueError("expected a number that float64 holds, got a larger one")
+        return "float"
+    if isinstance(value, str):
+        if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+            raise ValueError("expected text that UTF-8 holds, got half of a character")
+        return "text"
+    name = "null" if value is None else "a list" if isinstance(value, list) else "an object"
+    raise ValueError(f"expected numbers or text, got {name} inside a list")
+
+
+def look_at_row(columns: dict[str, JsonColumn], row: dict[str, Any], line: int) -> None:
+    """Note what the values of a row are; ValueError, and nothing noted, for one that no feature holds."""
+    found = []
+    for name, value in row.items():
+        values = value if isinstance(value, list) else [] if value is None else [value]
+        try:
+            found.append((name, value, values, {_kind_of(one) for one in values}))
+        except ValueError as error:
+            raise ValueError(f"column {name!r:.64} {error}") from None
+    for name, value, values, kinds in found:
+        column = columns.setdefault(name, JsonColumn())
+        for kind in kinds:
+            column.add(kind, isinstance(value, list), line)
+        for one in values:
+            if isinstance(one, int) and abs(one) > _SAFE_INT:
+                _note_large(column, one, line)
+
+
+def _note_large(column: JsonColumn, value: int, line: int) -> None:
+    if not _INT64_MIN <= value <= _INT64_MAX and len(column.wide) < _MAX_PLACES:
+        column.wide.append(line)
+    is_inexact = abs(value) > 1 << 1000 or float(value) != value
+    if is_inexact and len(column.inexact) < _MAX_PLACES:
+        column.inexact.append(line)
+
+
+def convert_values(rows: list[dict[str, Any]], name: str, kind: JsonKind, is_list: bool) -> tuple[Any, Any, Any]:
+    """(values, lengths of lists, missing rows) of one column of some rows, as the spool takes them."""
+    found = [row.get(name) for row in rows]
+    missing = np.array([value is None for value in found], np.uint8) if None in found else None
+    if not is_list:
+        filler: Any = "" if kind == "text" else 0
+        return _pack([filler if value is None else value for value in found], kind), None, missing
+    lists = [[] if value is None else value for value in found]
+    lengths = np.array([len(value) for value in lists], np.int64)
+    return _pack([one for value in lists for one in value], kind), lengths, missing
+
+
+def _pack(values: list[Any], kind: JsonKind) -> Any:
+    if kind == "text":
+        texts = (value if isinstance(value, str) else json.dumps(value) for value in values)
+        return BytesColumn.from_values([text.encode() for text in texts])
+    return np.array(values, np.int64 if kind == "int64" else np.float64)

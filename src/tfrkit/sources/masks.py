@@ -1,0 +1,204 @@
+"""Masks on their way into a record: class numbers out of palettes, gray levels or colours, written as a gray PNG.
+
+A palette image stores an index a pixel, and a colour for each index that is only for looking at. Most readers,
+TensorFlow's among them, give the colours, and the classes are gone. The gray values of a gray PNG every reader gives
+back as they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tfrkit._types import UInt8Array
+from tfrkit.errors import CodecError, SourceError
+from tfrkit.images.mask import decode_mask
+from tfrkit.images.sniff import ImageInfo, sniff_image
+
+Color = tuple[int, int, int]
+
+_LOSSY = frozenset({"JPEG", "AVIF", "HEIF"})
+_CVAT_LINE = re.compile(r"(?P<name>[^:]+):(?P<color>\d+\s*,\s*\d+\s*,\s*\d+)(?::.*)?")
+
+
+def inspect_mask(data: bytes) -> ImageInfo:
+    """What the header says; raises `SourceError` for what is no image, or one whose coding changes values."""
+    info = sniff_image(data)
+    if info is None:
+        raise SourceError("mask expected an image, got something else" if data else "mask expected, got an empty file")
+    if info.format in _LOSSY:
+        raise SourceError(f"mask expected a lossless image, got {info.format}, which changes class numbers")
+    return info
+
+
+def require_size(info: ImageInfo, size: tuple[int, int]) -> None:
+    """Raise `SourceError` unless a mask has the (width, height) of its image."""
+    if (info.width, info.height) != size:
+        raise SourceError(f"mask expected the size of its image, {size[0]}x{size[1]}, got {info.width}x{info.height}")
+
+
+def require_numbers(info: ImageInfo) -> None:
+    """Raise `SourceError` for an image of colours."""
+    if info.mode not in ("P", "L", None):
+        raise SourceError(
+            f"mask expected class numbers (palette or gray), got {info}, which has colours "
+            "(--colormap says which colour is which class)"
+        )
+
+
+def read_indices(data: bytes, info: ImageInfo) -> UInt8Array:
+    """The class numbers (height, width) of a palette or gray image; raises `SourceError` for one of colours."""
+    require_numbers(info)
+    try:
+        numbers = decode_mask(data, exif=False)
+    except CodecError as error:
+        raise SourceError(error.what) from None
+    if numbers.dtype != np.uint8 and numbers.size and int(numbers.max()) > 255:
+        raise SourceError(f"mask expected class numbers up to 255, got {int(numbers.max())} in a {info}")
+    return np.ascontiguousarray(numbers, np.uint8)
+
+
+def read_colors(data: bytes, info: ImageInfo, colors: Mapping[Color, int]) -> UInt8Array:
+    """The class numbers of an image of colours; raises `SourceError` with the colours that stand for no class.
+
+    A palette image is read by the colours of its palette.
+    """
+    if info.mode in ("LA", "RGBA", "CMYK"):
+        raise SourceError(f"colour mask expected RGB or a palette, got {info}")
+    pixels = _decode_colors(data)
+    packed = pixels[..., 0] << 16 | pixels[..., 1] << 8 | pixels[..., 2]
+    known = np.array([red << 16 | green << 8 | blue for red, green, blue in colors], np.uint32)
+    order = np.argsort(known)
+    places = np.minimum(np.searchsorted(known[order], packed), len(known) - 1)
+    is_known = known[order][places] == packed
+    if not is_known.all():
+        values, counts = np.unique(packed[~is_known], return_counts=True)
+        most = np.argsort(-counts, kind="stable")[:5]
+        shown = ", ".join(f"{_show_color(int(values[i]))} in {counts[i]:,} pixels" for i in most)
+        more = f" and {len(values) - 5} more" if len(values) > 5 else ""
+        raise SourceError(f"colours expected from the colour map of {len(colors)}, got {shown}{more}")
+    indices = np.array(list(colors.values()), np.uint8)[order]
+    return np.ascontiguousarray(indices[places])
+
+
+def _decode_colors(data: bytes) -> Any:
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            return np.asarray(image.convert("RGB")).astype(np.uint32)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise SourceError(f"mask cannot be decoded, {str(error).rstrip('.').lower()}") from None
+
+
+def _show_color(packed: int) -> str:
+    return f"({packed >> 16}, {packed >> 8 & 255}, {packed & 255})"
+
+
+def is_plain_mask(info: ImageInfo) -> bool:
+    """Do its own bytes give the class numbers to every reader: an 8-bit gray PNG?"""
+    return info.format == "PNG" and info.mode == "L" and info.bits == 8
+
+
+def encode_indices(mask: UInt8Array) -> bytes:
+    """Class numbers (height, width) as an 8-bit gray PNG."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(mask, np.uint8)).save(buffer, "PNG", compress_level=6)
+    return buffer.getvalue()
+
+
+def resize_indices(mask: UInt8Array, size: tuple[int, int]) -> UInt8Array:
+    """A mask of another (width, height): each pixel takes the number nearest to it, none is made up."""
+    from PIL import Image
+
+    return np.asarray(Image.fromarray(mask).resize(size, Image.Resampling.NEAREST))
+
+
+def count_indices(mask: UInt8Array) -> dict[int, int]:
+    """How many pixels each class number has."""
+    counts = np.bincount(mask.reshape(-1), minlength=256)
+    return {int(value): int(counts[value]) for value in np.flatnonzero(counts)}
+
+
+def show_histogram(counts: Mapping[int, int]) -> str:
+    """Class numbers with their shares, most frequent first.
+
+    Example:
+        >>> show_histogram({0: 90, 200: 9, 255: 1})
+        '0: 90 %, 200: 9 %, 255: 1 %'
+    """
+    total = sum(counts.values())
+    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    shown = ", ".join(f"{value}: {100 * count / total:.2g} %" for value, count in ranked[:8])
+    return shown + (f" and {len(ranked) - 8} more" if len(ranked) > 8 else "")
+
+
+@functools.cache
+def voc_colors() -> Mapping[Color, int]:
+    """The colours of Pascal VOC: class numbers 0 to 255, their bits spread over the three channels.
+
+    Example:
+        >>> voc_colors()[128, 0, 0], voc_colors()[224, 224, 192]
+        (1, 255)
+    """
+    colors = {}
+    for index in range(256):
+        channels = [0, 0, 0]
+        for bit in range(8):
+            # Bits of the number go to red, green and blue in turn, and in each from the top down.
+            channels[bit % 3] |= (index >> bit & 1) << (7 - bit // 3)
+        colors[channels[0], channels[1], channels[2]] = index
+    return colors
+
+
+def parse_color_map(text: str, path: str) -> tuple[dict[Color, int], list[str]]:
+    """Colours with their class numbers, and the names, from a text file of one class a line.
+
+    Lines are ``name:r,g,b:...`` (labelmap.txt), ``name,r,g,b``, ``r,g,b,name``, ``r,g,b`` or the same with blanks
+    between. Classes are numbered in the order of the lines. Lines that start with # and a heading count for nothing.
+    """
+    colors: dict[Color, int] = {}
+    names: list[str] = []
+    for number, line in enumerate(text.lstrip("\ufeff").splitlines(), 1):
+        stripped = line.strip()
+        if not stripped or stripped.startswith("#"):
+            continue
+        parsed = _parse_color_line(stripped)
+        if parsed is None:
+            if not colors and re.fullmatch(r"[^0-9]+", stripped):
+                continue  # a heading such as name,r,g,b
+            raise SourceError(
+                f"expected a name and three numbers from 0 to 255, got {stripped!r:.64}", shard=f"{path}, line {number}"
+            )
+        name, color = parsed
+        if color in colors:
+            raise SourceError(f"colour {color} expected once, got it twice", shard=f"{path}, line {number}")
+        colors[color] = len(names)
+        names.append(name)
+    if not colors:
+        raise SourceError("expected at least one colour, got none", shard=path)
+    if len(colors) > 256:
+        raise SourceError(f"expected at most 256 colours, got {len(colors)}", shard=path)
+    return colors, names
+
+
+def _parse_color_line(line: str) -> tuple[str, Color] | None:
+    cvat = _CVAT_LINE.fullmatch(line)
+    if cvat is not None:
+        words = [cvat["name"], *cvat["color"].split(",")]
+    else:
+        words = line.split(",") if "," in line else line.split()
+    words = [word.strip() for word in words]
+    for start in (len(words) - 3, 0):
+        if start >= 0 and len(words) >= 3 and all(word.isdecimal() for word in words[start : start + 3]):
+            red, green, blue = (int(word) for word in words[start : start + 3])
+            if max(red, green, blue) <= 255:
+                return " ".join(words[:start] + words[start + 3 :]), (red, green, blue)
+    return None

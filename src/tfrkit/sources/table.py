@@ -1,0 +1,335 @@
+"""`table`: CSV, JSON lines, Parquet, Arrow, pandas. A row becomes a record, a column a feature.
+
+Types are found over whole columns. A missing cell stays missing: the feature is absent from that record. Columns are
+written to a spool while the table is scanned, and read from there by all workers, never as Python rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from tfrkit._types import Int64Array, Row
+from tfrkit.codec.coerce import Floats
+from tfrkit.codec.columns import PRESENT, Ragged
+from tfrkit.codec.encode_columns import rows_of_columns
+from tfrkit.errors import SourceError
+from tfrkit.features.labels import LabelMap, make_class_map
+from tfrkit.features.schema import Schema
+from tfrkit.features.spec import Spec
+from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
+from tfrkit.sources.base import Facts, Item, Items, ItemsBuilder, Problem, Scan, fingerprint_file
+from tfrkit.sources.class_files import load_classes
+from tfrkit.sources.column_spool import ColumnSpool
+from tfrkit.sources.table_load import load_table
+from tfrkit.sources.table_options import TableOptions, require_column
+from tfrkit.sources.table_spool import LoadedTable
+
+TableFormat = Literal["auto", "csv", "jsonl", "parquet", "arrow"]
+
+_IMAGE = "image/encoded"
+# So many rows of a kind of mistake are named one by one.
+_MAX_NAMED = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table, as a file or in memory.
+
+    Attributes:
+        data: A CSV, JSON lines, Parquet or Arrow file; or a table of pandas, polars or pyarrow; or a dict of columns.
+        format: What the file is; found from its first bytes and its name with "auto".
+        separator: What separates cells of CSV; found from the header without.
+        encoding: Of CSV and JSON lines.
+        columns: Names of the columns of a CSV file that has no header.
+        missing: Cells of CSV that mean nothing is there, beside empty ones: "NA", "null".
+        types: What columns are to be, where it should not be found out: {"zip": "text"}; int64, float or text.
+        floats: What to do with floats that float32 does not hold: "ask" stops, "float32" rounds, "float64" keeps
+            them as serialized tensors.
+        label_column: Its text becomes a class id, under its name; the text stays as `<name>/text`.
+        classes: Names of classes in the order of their ids, or a file of them; sorted names without.
+        label_offset: The id of the first class.
+        split_column: Says in which split a row goes.
+        group_column: Rows with one value there stay in one split.
+        image_column: Holds paths of image files, whose bytes are stored as `image/encoded`.
+        image_root: Where these paths start; at the folder of the table without.
+        images: What becomes of the images.
+    """
+
+    data: Any
+    _: KW_ONLY
+    format: TableFormat = "auto"
+    separator: str | None = None
+    encoding: str = "utf-8"
+    columns: Sequence[str] | None = None
+    missing: Sequence[str] = ()
+    types: Mapping[str, str] = field(default_factory=dict)
+    floats: Floats = "ask"
+    label_column: str | None = None
+    classes: str | Sequence[str] | None = None
+    label_offset: int = 0
+    split_column: str | None = None
+    group_column: str | None = None
+    image_column: str | None = None
+    image_root: str | None = None
+    images: ImageOptions = field(default_factory=ImageOptions)
+
+    kind = "table"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.data, os.PathLike):
+            object.__setattr__(self, "data", os.fspath(self.data))
+        object.__setattr__(self, "missing", (self.missing,) if isinstance(self.missing, str) else tuple(self.missing))
+        self._table_options()
+
+    @property
+    def title(self) -> str:
+        """The file."""
+        return self.data if isinstance(self.data, str) else "a table in memory"
+
+    def options(self) -> dict[str, Any]:
+        """Everything that decides about the output."""
+        return {
+            "path": self.title,
+            "format": self.format,
+            "separator": self.separator,
+            "encoding": self.encoding,
+            "columns": None if self.columns is None else list(self.columns),
+            "missing": sorted(self.missing),
+            "types": dict(sorted(self.types.items())),
+            "floats": self.floats,
+            "label_column": self.label_column,
+            "classes": self.classes if isinstance(self.classes, str | None) else list(self.classes),
+            "label_offset": self.label_offset,
+            "split_column": self.split_column,
+            "group_column": self.group_column,
+            "image_column": self.image_column,
+            "image_root": self.image_root,
+            "images": self.images.to_json() if self.image_column else None,
+        }
+
+    def _table_options(self) -> TableOptions:
+        return TableOptions(
+            self.format, self.separator, self.encoding, self.columns, self.missing, dict(self.types), self.floats
+        )
+
+    def scan(self, scratch: str) -> Scan:
+        """Read the table once, into the spool."""
+        table = load_table(self.data, self._table_options(), scratch)
+        if table.num_rows and not table.features and not table.problems:
+            raise SourceError("no column holds any value", shard=self.title)
+        fingerprint, stamp = fingerprint_file(self.data) if isinstance(self.data, str) else (table.spool.digest(), 0)
+        nbytes = np.full(table.num_rows, table.nbytes // max(1, table.num_rows), np.int64)
+        scan = Scan(
+            looked_for=f"rows in {self.title}",
+            items=Items(table.num_rows, nbytes=nbytes),
+            reader=table.spool,
+            schema=Schema(table.features),
+            problems=list(table.problems),
+            notes=list(table.notes),
+            order="source",
+            floats=self.floats,
+            fingerprint=fingerprint,
+            stamp=stamp,
+        )
+        # Columns whose type is not decided are not there to look at; the build stops at the problem.
+        return scan if any(problem.blocking for problem in table.problems) else self._mark(scan, table)
+
+    def _mark(self, scan: Scan, table: LoadedTable) -> Scan:
+        """The scan with what some columns say about the rows: labels, splits, groups, images."""
+        marks = TableMarks(table, self.title)
+        labels, label_map = self._label(table, marks)
+        splits, split_names = marks.number(self.split_column, "split") if self.split_column else (None, ())
+        groups = marks.number(self.group_column, "group")[0] if self.group_column else None
+        if all(name.isupper() for name in split_names):
+            split_names = tuple(name.lower() for name in split_names)
+        scan.items = replace(scan.items, labels=labels, groups=groups, splits=splits, split_names=split_names)
+        scan.reader = table.spool
+        scan.problems += marks.problems
+        if label_map is not None and labels is not None:
+            name, features = str(self.label_column), dict(table.features)
+            optional = features[name].optional
+            features[f"{name}/text"] = features[name]
+            features[name] = Spec("int64", logical="class_label", classes=label_map.spec_names(), optional=optional)
+            scan.schema = Schema(features)
+            counts = np.bincount(labels[labels >= 0] - label_map.offset, minlength=len(label_map))
+            scan.counts = {"class": dict(zip(label_map.names, counts.tolist(), strict=True))}
+            scan.label_files = {"classes.txt": label_map.to_text()}
+        return scan if self.image_column is None else self._with_images(scan, table, marks)
+
+    def _label(self, table: LoadedTable, marks: TableMarks) -> tuple[Int64Array | None, LabelMap | None]:
+        """Class ids of the rows for stratifying, and the map where text became ids; the spool gets the new column."""
+        if self.label_column is None:
+            return None, None
+        index = marks.index_of(self.label_column)
+        column = table.spool.columns[index]
+        if column.is_list or column.kind not in ("int64", "bytes"):
+            raise SourceError(f"label column {column.name!r} expected integers or text", shard=self.title)
+        if column.kind == "int64":
+            return marks.integers(index), None
+        names, codes = marks.texts(index)
+        label_map = self._decide_classes(names)
+        ids = np.array([label_map.id_of(name) if name in label_map else -1 for name in names] or [0], np.int64)
+        marks.report_strangers(label_map, names, codes, column.name)
+        labels = np.where(codes >= 0, ids[codes], -1)
+        table.spool = table.spool.with_labels(index, labels)
+        return labels, label_map
+
+    def _decide_classes(self, names: Sequence[str]) -> LabelMap:
+        if self.classes is not None:
+            return load_classes(self.classes, label_offset=self.label_offset)
+        return make_class_map(names, offset=self.label_offset)
+
+    def _with_images(self, scan: Scan, table: LoadedTable, marks: TableMarks) -> Scan:
+        """The scan of rows that each name an image: the file is looked for now, and read by the workers."""
+        index = marks.index_of(str(self.image_column))
+        column = table.spool.columns[index]
+        if column.kind != "bytes" or column.is_list:
+            raise SourceError(f"image column {column.name!r} expected paths, got numbers", shard=self.title)
+        root = self.image_root
+        if root is None:
+            root = os.path.dirname(self.data) if isinstance(self.data, str) else ""
+        files = table.spool.read_column(index, np.arange(table.num_rows))
+        builder = ItemsBuilder(scan.items.split_names)
+        problems: dict[int, str] = {}
+        for row, raw in enumerate(files):
+            path = os.fsdecode(raw)
+            try:
+                info = os.stat(os.path.join(root, path)) if path else None
+            except OSError as error:
+                problems[row] = f"image {path!r:.200} cannot be opened, {(error.strerror or str(error)).lower()}"
+                continue
+            builder.add(
+                f"row {row}, {path}",
+                data=row.to_bytes(8, "little"),
+                nbytes=info.st_size if info else 0,
+                stamp=info.st_mtime_ns if info else 0,
+                label=_pick(scan.items.labels, row),
+                group=_pick(scan.items.groups, row),
+                split=_pick(scan.items.splits, row),
+            )
+        places = table.places(sorted(problems)[:_MAX_NAMED])
+        scan.problems += [Problem(places.get(row, f"row {row}"), reason) for row, reason in problems.items()]
+        features = dict(scan.schema.features) if scan.schema is not None else {}
+        optional = column.has_missing
+
+        def make_schema(facts: Facts) -> Schema:
+            image = Spec(**image_spec(self.images, facts.get(_IMAGE)), optional=optional)
+            whole = Spec("int64", optional=optional)
+            sizes = {f"image/{name}": whole for name in ("height", "width", "channels")}
+            text = Spec("bytes", logical="text", optional=optional)
+            return Schema({_IMAGE: image, "image/format": text, **sizes, **features})
+
+        scan.items = builder.build(sort=False)
+        scan.reader = TableImageReader(table.spool, column.name, root, self.images)
+        scan.schema, scan.refine = make_schema({}), make_schema
+        scan.notes += self.images.describe()
+        return scan
+
+
+def _pick(values: Int64Array | None, row: int) -> int:
+    return -1 if values is None else int(values[row])
+
+
+class TableImageReader:
+    """Reads one row of the spool, and the image it names."""
+
+    def __init__(self, spool: ColumnSpool, column: str, root: str, images: ImageOptions) -> None:
+        self._spool = spool
+        self._column = column
+        self._root = root
+        self._store = ImageStore(images)
+
+    def read(self, item: Item) -> Row:
+        """The row with its image; one that names none has no image."""
+        number = int.from_bytes(item.data, "little")
+        row: Row = next(rows_of_columns(self._spool.read_columns(np.array([number]))))
+        path = os.fsdecode(row.get(self._column) or b"")
+        if not path:
+            return row
+        with open(os.path.join(self._root, path), "rb") as file:
+            stored = self._store.store(file.read())
+        return {
+            _IMAGE: stored.data,
+            "image/format": stored.format,
+            "image/height": stored.height,
+            "image/width": stored.width,
+            "image/channels": stored.channels,
+            **row,
+        }
+
+    def take_facts(self) -> Facts:
+        """Formats and sizes of the images read."""
+        return {_IMAGE: self._store.take_facts()}
+
+
+class TableMarks:
+    """Columns of a loaded table that say something about its rows: label, split, group."""
+
+    def __init__(self, table: LoadedTable, title: str) -> None:
+        self.problems: list[Problem] = []
+        self._table = table
+        self._title = title
+        self._names = [column.name for column in table.spool.columns]
+
+    def index_of(self, name: str) -> int:
+        """The number of a column; `SourceError` where there is none of this name."""
+        require_column(name, self._names, self._title)
+        return self._names.index(name)
+
+    def integers(self, index: int) -> Int64Array:
+        """Values of a column of integers; -1 where one is missing."""
+        column = self._table.spool.read_column(index, np.arange(self._table.num_rows))
+        if not isinstance(column, Ragged):
+            return np.array(column, np.int64)
+        values = np.full(len(column), -1, np.int64)
+        values[np.asarray(column.presence) == PRESENT] = column.values
+        return values
+
+    def texts(self, index: int) -> tuple[list[str], Int64Array]:
+        """Sorted distinct texts of a column, and the number of each row's text; -1 where it is missing."""
+        column = self._table.spool.read_column(index, np.arange(self._table.num_rows))
+        seen: dict[bytes, int] = {}
+        codes = np.fromiter((seen.setdefault(value, len(seen)) for value in column), np.int64, len(column))
+        if column.presence is not None:
+            codes[np.asarray(column.presence) != PRESENT] = -1
+        occurring = set(np.unique(codes).tolist())  # the filler of a missing cell is no value
+        used = sorted((value, code) for value, code in seen.items() if code in occurring)
+        ranks = np.full(len(seen) + 1, -1, np.int64)
+        for rank, (_, code) in enumerate(used):
+            ranks[code] = rank
+        return [value.decode("utf-8", "surrogateescape") for value, _ in used], ranks[codes]
+
+    def number(self, name: str, what: str) -> tuple[Int64Array, tuple[str, ...]]:
+        """Distinct values of a column of integers or text, numbered in order; a missing one is a problem."""
+        index = self.index_of(name)
+        column = self._table.spool.columns[index]
+        if column.is_list or column.kind not in ("int64", "bytes"):
+            raise SourceError(f"{what} column {name!r} expected integers or text", shard=self._title)
+        if column.kind == "bytes":
+            names, codes = self.texts(index)
+        else:
+            values, codes = np.unique(self.integers(index), return_inverse=True)
+            names = [str(value) for value in values.tolist()]
+        if column.has_missing:
+            rows = np.flatnonzero(codes < 0)[:_MAX_NAMED].tolist()
+            places = self._table.places(rows)
+            self.problems += [
+                Problem(places.get(row, f"row {row}"), f"{what} column {name!r} is empty", blocking=True)
+                for row in rows
+            ]
+        return codes.astype(np.int64), tuple(names)
+
+    def report_strangers(self, labels: LabelMap, names: Sequence[str], codes: Int64Array, column: str) -> None:
+        """One blocking problem for each class that the map does not hold."""
+        for code, name in enumerate(names):
+            if name not in labels:
+                rows = np.flatnonzero(codes == code)
+                place = self._table.places(rows[:1].tolist()).get(int(rows[0]), f"row {rows[0]}")
+                more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+                reason = f"class {name!r:.64} is not one of the {len(labels)} of {labels.origin}"
+                self.problems.append(Problem(f"{place}, column {column!r}{more}", reason, blocking=True))

@@ -1,0 +1,42 @@
+"""From a file or a table in memory to the spool."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tfrkit.errors import SourceError
+from tfrkit.sources.table_arrow import load_arrow_file, load_memory
+from tfrkit.sources.table_options import TableOptions
+from tfrkit.sources.table_spool import LoadedTable, TableSpooler
+from tfrkit.sources.table_text import load_csv, load_json
+
+
+def load_table(data: Any, options: TableOptions, scratch: str) -> LoadedTable:
+    """Everything a table holds, in the spool."""
+    folder = os.path.join(scratch, "columns")
+    os.makedirs(folder, exist_ok=True)
+    spooler = TableSpooler(folder, options.floats)
+    if not isinstance(data, str):
+        return load_memory(data, options, spooler)
+    if not os.path.isfile(data):
+        what = "a folder" if os.path.isdir(data) else "nothing"
+        raise SourceError(f"expected a CSV, JSON lines, Parquet or Arrow file, got {what}", shard=data)
+    kind = find_format(data) if options.format == "auto" else options.format
+    if kind == "csv":
+        return load_csv(data, options, spooler)
+    if kind == "jsonl":
+        return load_json(data, options, spooler)
+    return load_arrow_file(data, options, spooler)
+
+
+def find_format(path: str) -> str:
+    """What a table file is, by its first bytes, and where they say nothing by its name."""
+    with open(path, "rb") as file:
+        head = file.read(4096)
+    if head[:4] == b"PAR1":
+        return "parquet"
+    if head[:6] == b"ARROW1" or (head[:4] == b"\xff\xff\xff\xff" and path.endswith((".arrow", ".arrows", ".feather"))):
+        return "arrow"
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return "jsonl" if text[:1] in (b"{", b"[") or path.endswith((".jsonl", ".ndjson", ".json")) else "csv"

@@ -1,0 +1,144 @@
+"""Columns of a table on their way into the spool, with the one decision they share: what becomes of floats.
+
+A float that float32 would round is stored only as the user said: rounded, or whole as a serialized tensor. Where
+nothing was said, every such column is named, with the row and the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from tfrkit._types import Int64Array
+from tfrkit.codec.coerce import Floats
+from tfrkit.features.spec import Spec
+from tfrkit.sources.base import Problem
+from tfrkit.sources.column_spool import ColumnSpool, ColumnWriter, SpoolKind
+
+ValueKind = Literal["int64", "float", "text", "bytes"]
+Places = Callable[[Iterable[int]], Mapping[int, str]]
+"""Row numbers → where these rows are, for messages: ``train.csv, line 17``."""
+
+
+@dataclass
+class LoadedTable:
+    """A table in the spool, and what was found out about it."""
+
+    spool: ColumnSpool
+    features: dict[str, Spec]
+    num_rows: int
+    nbytes: int
+    places: Places
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Rounded:
+    """Floats of one column that float32 does not hold."""
+
+    count: int = 0
+    row: int = 0
+    value: float = 0.0
+    is_too_large: bool = False
+
+
+class SpoolColumn:
+    """One column being spooled."""
+
+    def __init__(self, folder: str, index: int, name: str, kind: ValueKind, *, is_list: bool, floats: Floats) -> None:
+        self.name = name
+        self.kind = kind
+        self.is_list = is_list
+        self.rounded = _Rounded()
+        self._floats = floats
+        self._num_rows = 0
+        self._num_values = 0
+        self._lengths: set[int] = set()
+        stored: SpoolKind = "int64" if kind == "int64" else "bytes"
+        if kind == "float":
+            stored = "float64" if floats == "float64" else "float32"
+        self.stored: SpoolKind = stored
+        self.writer = ColumnWriter(folder, index, name, stored, is_list=is_list)
+
+    def append(self, values: Any, lengths: Int64Array | None = None, missing: Any = None) -> None:
+        """One more block of rows, as `ColumnWriter.append` takes it."""
+        if self.stored == "float32":
+            values = self._narrow(values, lengths)
+        if lengths is not None and len(self._lengths) < 2:
+            there = lengths if missing is None else lengths[np.asarray(missing) == 0]
+            self._lengths |= set(np.unique(there)[:2].tolist())
+        self.writer.append(values, lengths=lengths, missing=missing)
+        self._num_rows += len(values) if lengths is None else len(lengths)
+
+    def _narrow(self, values: Any, lengths: Int64Array | None) -> Any:
+        if values.dtype == np.float32:
+            return values
+        with np.errstate(over="ignore", invalid="ignore"):
+            narrow = values.astype(np.float32)
+        wrong = np.isinf(narrow) & ~np.isinf(values)
+        if self._floats == "ask":
+            wrong |= (narrow.astype(np.float64) != values) & ~np.isnan(values)
+        if wrong.any():
+            first = int(np.flatnonzero(wrong)[0])
+            if not self.rounded.count:
+                row = first if lengths is None else int(np.searchsorted(np.cumsum(lengths), first, "right"))
+                self.rounded.row, self.rounded.value = self._num_rows + row, float(values[first])
+                self.rounded.is_too_large = bool(np.isinf(narrow[first]))
+            self.rounded.count += int(wrong.sum())
+        return narrow
+
+    def spec(self, has_missing: bool) -> Spec:
+        """What the feature is."""
+        shape: tuple[int | None, ...] = ()
+        if self.is_list:
+            shape = tuple(self._lengths) if len(self._lengths) == 1 and 0 not in self._lengths else (None,)
+        if self.stored == "float64":
+            return Spec(
+                "bytes", shape, logical="tensor", encoding="tensor_proto", dtype="float64", optional=has_missing
+            )
+        if self.kind in ("text", "bytes"):
+            return Spec("bytes", shape, logical="text" if self.kind == "text" else "bytes", optional=has_missing)
+        return Spec("int64" if self.kind == "int64" else "float", shape, optional=has_missing)
+
+
+class TableSpooler:
+    """Spools the columns of one table."""
+
+    def __init__(self, folder: str, floats: Floats) -> None:
+        self._folder = folder
+        self._floats = floats
+        self._columns: list[SpoolColumn] = []
+
+    def add(self, name: str, kind: ValueKind, *, is_list: bool = False) -> SpoolColumn:
+        """A new column."""
+        column = SpoolColumn(self._folder, len(self._columns), name, kind, is_list=is_list, floats=self._floats)
+        self._columns.append(column)
+        return column
+
+    def finish(self, num_rows: int, nbytes: int, places: Places) -> LoadedTable:
+        """The table, with a problem for each column whose floats need a choice."""
+        closed = [column.writer.close() for column in self._columns]
+        features = {
+            column.name: column.spec(spooled.has_missing) for column, spooled in zip(self._columns, closed, strict=True)
+        }
+        table = LoadedTable(ColumnSpool(self._folder, closed, num_rows), features, num_rows, nbytes, places)
+        for column in self._columns:
+            rounded = column.rounded
+            if rounded.count:
+                where = places([rounded.row]).get(rounded.row, f"row {rounded.row}")
+                table.problems.append(Problem(f"{where}, column {column.name!r}", _explain(rounded), blocking=True))
+        return table
+
+
+def _explain(rounded: _Rounded) -> str:
+    more = f", as would {rounded.count - 1:,} more" if rounded.count > 1 else ""
+    if rounded.is_too_large:
+        return f"float32 does not hold {rounded.value!r}{more}; --floats float64 keeps them as tensors"
+    return (
+        f"float32 would round {rounded.value!r} to {float(np.float32(rounded.value))!r}{more}; "
+        "choose: --floats float32 rounds, --floats float64 keeps them as tensors"
+    )

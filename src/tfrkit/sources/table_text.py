@@ -1,0 +1,191 @@
+"""Tables of text into the spool: CSV and JSON lines, whose types must be found out first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from tfrkit.sources.base import Problem
+from tfrkit.sources.cell_types import (
+    CellKind,
+    Tally,
+    Verdict,
+    convert_cells,
+    convert_strings,
+    decide_kind,
+    tally_cells,
+    tally_strings,
+)
+from tfrkit.sources.csv_file import CsvFile, open_csv
+from tfrkit.sources.csv_typed import TypedColumn, read_typed
+from tfrkit.sources.json_lines import JsonLines, convert_values
+from tfrkit.sources.table_arrow import NUM_THREADS, require_arrow
+from tfrkit.sources.table_options import TableOptions
+from tfrkit.sources.table_spool import LoadedTable, SpoolColumn, TableSpooler
+
+
+def load_csv(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
+    """A CSV file, with pyarrow where it is installed."""
+    file = open_csv(
+        path,
+        separator=options.separator,
+        encoding=options.encoding,
+        columns=options.columns,
+        missing=options.missing,
+    )
+    options.check_names(file.columns, path)
+    arrow = _find_arrow("csv")
+    typed = None if arrow is None or options.types else read_typed(file, arrow)
+    if typed is not None:
+        return _spool_typed(file, typed, spooler)
+    table = None if arrow is None else file.read_arrow(arrow)
+    if table is None:
+        problems = [Problem(f"{path}, line {line}", reason) for line, reason in file.find_ragged()]
+        loaded = _spool_cells(file, file.blocks, tally_cells, convert_cells, map, options, spooler)
+        loaded.problems[:0] = problems
+        return loaded
+    arrow = _find_arrow("compute")
+    with ThreadPoolExecutor(min(NUM_THREADS, os.cpu_count() or 1)) as pool:
+        return _spool_cells(
+            file,
+            lambda: (batch.columns for batch in table.to_batches()),
+            lambda cells, tally, row: tally_strings(cells, tally, row, arrow),
+            lambda cells, kind, read: convert_strings(cells, kind, read, arrow),
+            pool.map,
+            options,
+            spooler,
+        )
+
+
+def _spool_typed(file: CsvFile, columns: Sequence[TypedColumn], spooler: TableSpooler) -> LoadedTable:
+    """Columns that came as what they are."""
+    added = [
+        (spooler.add(name, column.kind), column.blocks)
+        for name, column in zip(file.columns, columns, strict=True)
+        if column.kind is not None
+    ]
+
+    def spool(one: tuple[SpoolColumn, list[tuple[Any, Any]]]) -> int:
+        for block in one[1]:
+            _append(one[0], block)
+        return sum(len(values) for values, _ in one[1])
+
+    with ThreadPoolExecutor(min(NUM_THREADS, os.cpu_count() or 1)) as pool:
+        num_rows = max(pool.map(spool, added))
+    loaded = spooler.finish(num_rows, os.path.getsize(file.path), _name_rows(file.path, file.lines_of))
+    empty = [name for name, column in zip(file.columns, columns, strict=True) if column.kind is None]
+    _note_file(loaded, file, empty)
+    return loaded
+
+
+def _note_file(loaded: LoadedTable, file: CsvFile, empty: Sequence[str]) -> None:
+    loaded.notes += file.notes
+    if empty:
+        loaded.notes.append(f"columns without any value, left out: {', '.join(map(repr, empty))}")
+
+
+def _spool_cells(
+    file: CsvFile,
+    blocks: Callable[[], Iterable[Sequence[Any]]],
+    tally_block: Callable[[Any, Tally, int], Any],
+    convert_block: Callable[[Any, CellKind, Any], tuple[Any, Any]],
+    each: Callable[..., Iterable[Any]],
+    options: TableOptions,
+    spooler: TableSpooler,
+) -> LoadedTable:
+    """Decide over all blocks what each column is, then convert them; `each` is map, or that of a pool."""
+    tallies = [Tally() for _ in file.columns]
+    num_rows = 0
+    read: list[list[Any]] = []
+    for block in blocks():
+        start = num_rows
+        read.append(list(each(lambda cells, tally: tally_block(cells, tally, start), block, tallies)))  # noqa: B023
+        num_rows += len(block[0])
+    places = _name_rows(file.path, file.lines_of)
+    verdicts = [
+        decide_kind(tally, options.types.get(name))  # type: ignore[arg-type]
+        for name, tally in zip(file.columns, tallies, strict=True)
+    ]
+    problems = [
+        _explain_verdict(name, verdict, places)
+        for name, verdict in zip(file.columns, verdicts, strict=True)
+        if verdict.reason
+    ]
+    empty = [
+        name for name, verdict in zip(file.columns, verdicts, strict=True) if not verdict.reason and not verdict.kind
+    ]
+    columns: list[tuple[int, SpoolColumn, CellKind]] = []
+    if not problems:
+        for index, (name, verdict) in enumerate(zip(file.columns, verdicts, strict=True)):
+            if verdict.kind is not None:
+                columns.append((index, spooler.add(name, verdict.kind), verdict.kind))
+        for block, values in zip(blocks(), read, strict=True):
+            list(each(lambda one: _append(one[1], convert_block(block[one[0]], one[2], values[one[0]])), columns))  # noqa: B023
+    loaded = spooler.finish(num_rows, os.path.getsize(file.path), places)
+    loaded.problems[:0] = problems
+    _note_file(loaded, file, empty)
+    return loaded
+
+
+def _append(column: SpoolColumn, converted: tuple[Any, Any]) -> None:
+    column.append(converted[0], None, converted[1])
+
+
+def _explain_verdict(name: str, verdict: Verdict, places: Callable[..., Mapping[int, str]]) -> Problem:
+    rows = [row for row, _ in verdict.places]
+    lines = places(rows)
+    shown = "; ".join(
+        f"{cell!r:.40} at {lines.get(row, f'row {row}').rpartition(', ')[2]}" for row, cell in verdict.places
+    )
+    more = verdict.num_places - len(rows)
+    path = next(iter(lines.values()), "").rpartition(", ")[0]
+    reason = f"{verdict.reason}: {shown}" + (f" and {more:,} more" if more > 0 else "")
+    return Problem(f"{path}, column {name!r}", f"{reason}; --type {name}=text takes all as text", blocking=True)
+
+
+def load_json(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
+    """A file of JSON lines."""
+    file = JsonLines(path, options.encoding)
+    found, num_rows, bad = file.survey()
+    options.check_names(found, path)
+    problems = [Problem(f"{path}, line {line}", reason) for line, reason in bad]
+    columns: list[tuple[SpoolColumn, Any, bool]] = []
+    empty = []
+    for name, column in found.items():
+        try:
+            decided = column.decide(options.types.get(name))
+        except ValueError as error:
+            reason, lines = error.args
+            shown = ", ".join(map(str, lines))
+            problems.append(Problem(f"{path}, column {name!r}", f"{reason} in lines {shown}", blocking=True))
+            continue
+        if decided is None:
+            empty.append(name)
+        else:
+            columns.append((spooler.add(name, decided[0], is_list=decided[1]), *decided))
+    if not any(problem.blocking for problem in problems):
+        for rows in file.blocks():
+            for spooled, kind, is_list in columns:
+                spooled.append(*convert_values(rows, spooled.name, kind, is_list))
+    loaded = spooler.finish(num_rows, os.path.getsize(path), _name_rows(path, file.lines_of))
+    loaded.problems[:0] = problems
+    if empty:
+        loaded.notes.append(f"columns without any value, left out: {', '.join(map(repr, empty))}")
+    return loaded
+
+
+def _find_arrow(part: str) -> Any | None:
+    """The pyarrow module with one of its parts, where it is installed.
+
+    Its compute part takes a quarter of a second to load, so it is left out where it is not needed.
+    """
+    try:
+        return require_arrow(part)
+    except ImportError:
+        return None
+
+
+def _name_rows(path: str, lines_of: Callable[[Iterable[int]], Mapping[int, int]]) -> Callable[..., Mapping[int, str]]:
+    return lambda rows: {row: f"{path}, line {line}" for row, line in lines_of(rows).items()}

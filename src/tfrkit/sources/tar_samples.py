@@ -1,0 +1,110 @@
+"""Tar files of samples: members that share a name up to its first dot belong together.
+
+Only the headers are read. What an archive must not hold - names that lead out of it, links, devices - is refused by
+member, and an archive that ends in the middle is never taken for a shorter one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tarfile
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tfrkit.errors import SourceError
+from tfrkit.sources.base import Problem
+
+_NAME = re.compile(r"(?P<key>(?:.*/)?[^./][^/.]*)\.(?P<suffix>[^/]+)")
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"BZ": "bzip2", b"\xfd7": "xz", b"\x28\xb5": "zstd"}
+_BLOCK_NBYTES = 512
+
+
+@dataclass(frozen=True)
+class Member:
+    """One file of a sample: the part of its name behind the first dot, and where its bytes lie in the archive."""
+
+    suffix: str
+    offset: int
+    nbytes: int
+
+
+@dataclass
+class TarSamples:
+    """The samples of one archive, in its order."""
+
+    samples: dict[str, list[Member]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    ignored: Counter[str] = field(default_factory=Counter)
+
+
+def list_samples(path: str, shown: str) -> TarSamples:
+    """Every sample of an archive; `shown` is how messages call it. Raises `SourceError` for what is no archive."""
+    found = TarSamples()
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        packing = _COMPRESSED.get(file.read(2))
+        if packing is not None:
+            raise SourceError(
+                f"expected a plain tar, got one packed with {packing}", shard=shown, hint="unpack it first"
+            )
+        file.seek(0)
+        try:
+            with tarfile.open(fileobj=file, mode="r:") as archive:
+                bad: set[str] = set()
+                last = ""
+                for member in archive:
+                    last = _add_member(found, member, shown, size, last, bad)
+                stop = archive.offset
+        except tarfile.TarError as error:
+            raise SourceError(f"not a sound tar, {str(error).lower()}", shard=shown) from None
+        file.seek(stop)
+        end = file.read(_BLOCK_NBYTES)
+    if len(end) < _BLOCK_NBYTES or any(end):
+        what = "holds something else" if any(end) else "ends without its end mark, it may be cut off"
+        found.problems.append(Problem(f"{shown}, byte {stop}", f"tar {what}"))
+    for key in bad:
+        found.samples.pop(key, None)
+    return found
+
+
+def _add_member(found: TarSamples, member: tarfile.TarInfo, shown: str, size: int, last: str, bad: set[str]) -> str:
+    """Add one member; answers with the key of its sample, or `last` where it belongs to none."""
+    where = f"{shown}, member {member.name!r:.200}"
+    if member.isdir():
+        return last
+    match = _NAME.fullmatch(member.name)
+    reason = _judge_member(member, size)
+    if reason is not None:
+        found.problems.append(Problem(where, reason))
+        if match is not None:
+            bad.add(match["key"])
+        return last
+    if match is None or os.path.basename(member.name).startswith("__"):
+        found.ignored["members without a suffix" if match is None else "metadata"] += 1
+        return last
+    key, suffix = match["key"], match["suffix"].lower()
+    if key not in found.samples:
+        found.samples[key] = []
+    elif key != last:
+        found.problems.append(Problem(where, f"sample {key!r:.200} expected in one place of the tar, got two"))
+        bad.add(key)
+    if any(other.suffix == suffix for other in found.samples[key]):
+        found.problems.append(Problem(where, f"sample {key!r:.200} expected one .{suffix}, got two"))
+        bad.add(key)
+    found.samples[key].append(Member(suffix, member.offset_data, member.size))
+    return key
+
+
+def _judge_member(member: tarfile.TarInfo, size: int) -> str | None:
+    """Why a member is refused, or None."""
+    if member.name.startswith("/") or ".." in member.name.split("/"):
+        return "name expected inside the archive, got one that leads out of it"
+    if not member.isreg():
+        kind = "a link" if member.issym() or member.islnk() else "no file"
+        return f"expected a file, got {kind}"
+    if member.issparse():
+        return "expected a whole file, got a sparse one"
+    if member.offset_data + member.size > size:
+        return f"cut off, {member.size} bytes expected, {max(0, size - member.offset_data)} are there"
+    return None

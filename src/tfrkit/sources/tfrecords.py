@@ -1,0 +1,172 @@
+"""`tfrecord`: the records of TFRecord files, byte for byte, into other shards.
+
+Nothing is decoded. Both checksums of every record are compared when it is read, whatever the order.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+
+from tfrkit._types import Int64Array
+from tfrkit.container.locate import load_frames, scan_frames_once
+from tfrkit.container.records import Policy, read_records
+from tfrkit.container.seekable import SeekableInflate
+from tfrkit.container.shards import Shard, find_shards, note_missing_shards
+from tfrkit.errors import ContainerError, SourceError
+from tfrkit.sources.base import Items, Scan, fingerprint_file
+from tfrkit.storage.memory import MemoryReader
+
+# `name-train.tfrecord-00000-of-00005`, `train-00000-of-00005.tfrecord`, `train.tfrecord`
+_SPLIT_NAME = re.compile(r"(?:.*[-_.])?(?P<split>train|test|val|valid|validation|eval|dev)(?:[-_.].*)?", re.IGNORECASE)
+# Shards a reader keeps open.
+_MAX_OPEN = 64
+
+
+@dataclass(frozen=True)
+class TFRecords:
+    """TFRecord files, of any kind of record and any compression.
+
+    Attributes:
+        path: A file, a glob, a folder, or a list of these.
+        split_names: Records stay in the split their file is named for: train-00000-of-00005, x-test.tfrecord.
+    """
+
+    path: str | Sequence[str]
+    _: KW_ONLY
+    split_names: bool = False
+
+    kind = "tfrecord"
+
+    @property
+    def title(self) -> str:
+        """What was asked for."""
+        return os.fspath(self.path) if isinstance(self.path, (str, os.PathLike)) else ", ".join(map(str, self.path))
+
+    def options(self) -> dict[str, Any]:
+        """Everything that decides about the output."""
+        return {"path": self.title, "split_names": self.split_names}
+
+    def scan(self, scratch: str) -> Scan:
+        """Find every record by its header."""
+        paths = find_shards(self.path)
+        notes = [f"the set is not complete: {missing}" for missing in note_missing_shards(paths)]
+        offsets: list[Int64Array] = []
+        stops: list[Int64Array] = []
+        counts = []
+        fingerprints = []
+        stamp = 0
+        for path in paths:
+            index = _find_frames(path)
+            starts = np.asarray(index.offsets, np.int64)
+            offsets.append(starts)
+            stops.append(np.append(starts[1:], index.inflated_size)[: len(starts)])
+            counts.append(index.num_records)
+            fingerprint, changed = fingerprint_file(path)
+            fingerprints.append(fingerprint)
+            stamp = max(stamp, changed)
+        table = np.stack([np.concatenate(offsets), np.concatenate(stops)]) if paths else np.empty((2, 0), np.int64)
+        np.save(os.path.join(scratch, "frames.npy"), table)
+        names, splits = self._split(paths, counts)
+        notes.append(f"records as they are: {sum(counts)} of {len(paths)} file{'' if len(paths) == 1 else 's'}")
+        items = Items(sum(counts), nbytes=table[1] - table[0], splits=splits, split_names=names)
+        return Scan(
+            looked_for=f"records in {self.title}",
+            items=items,
+            reader=TFRecordReader(scratch, paths, counts),
+            schema=None,
+            notes=notes,
+            order="source",
+            fingerprint=" ".join(fingerprints),
+            stamp=stamp,
+        )
+
+    def _split(self, paths: Sequence[str], counts: Sequence[int]) -> tuple[tuple[str, ...], Int64Array | None]:
+        if not self.split_names:
+            return (), None
+        found = []
+        for path in paths:
+            match = _SPLIT_NAME.fullmatch(os.path.basename(path))
+            if match is None:
+                raise SourceError("expected a file named for a split, such as train-00000-of-00005", shard=path)
+            found.append(match["split"].lower())
+        names = tuple(dict.fromkeys(found))
+        return names, np.repeat([names.index(name) for name in found], counts).astype(np.int64)
+
+
+def _find_frames(path: str) -> Any:
+    shard = Shard.open(path)
+    try:
+        if shard.nbytes is None:
+            raise SourceError("expected a file, got a pipe, which can be read only once", shard=path)
+        return load_frames(shard, Policy()) or scan_frames_once(shard, Policy())
+    finally:
+        shard.close()
+
+
+class TFRecordReader:
+    """Reads records by number."""
+
+    def __init__(self, scratch: str, paths: Iterable[str], counts: Sequence[int]) -> None:
+        self._scratch = scratch
+        self._paths = tuple(paths)
+        self._starts = np.cumsum([0, *counts])
+        self._frames: Any = None
+        self._open: dict[int, SeekableInflate] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_frames": None, "_open": {}}
+
+    def read_records(self, numbers: Int64Array) -> Sequence[bytes]:
+        """Payloads of these records, in this order, both checksums compared."""
+        if not len(numbers):
+            return []
+        if self._frames is None:
+            self._frames = np.load(os.path.join(self._scratch, "frames.npy"), mmap_mode="r")
+        shards = np.searchsorted(self._starts, numbers, side="right") - 1
+        starts, stops = self._frames[:, numbers]
+        # Records that lie one behind the other are read in one go.
+        is_next = (shards[1:] == shards[:-1]) & (starts[1:] == stops[:-1])
+        firsts = np.flatnonzero(np.append(True, ~is_next))
+        lasts = np.append(firsts[1:], len(numbers)) - 1
+        pieces = [
+            self._open_shard(int(shards[first])).read_at(int(starts[first]), int(stops[last] - starts[first]))
+            for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True)
+        ]
+        # Frames follow one another with nothing between them, so these are a shard of their own, and checked as one.
+        try:
+            gathered = Shard(MemoryReader(b"".join(pieces)))
+            records = [record for some in read_records(gathered, Policy()) for record in some]
+        except ContainerError as error:
+            raise self._locate(error, numbers) from None
+        if len(records) != len(numbers):
+            raise SourceError(
+                f"expected {len(numbers)} records, got {len(records)}, the file changed while it was read"
+            )
+        return records
+
+    def _open_shard(self, shard: int) -> SeekableInflate:
+        opened = self._open.get(shard)
+        if opened is None:
+            if len(self._open) >= _MAX_OPEN:
+                self._open.pop(next(iter(self._open))).close()
+            found = Shard.open(self._paths[shard])
+            opened = self._open[shard] = SeekableInflate(found.reader, found.compression)
+        return opened
+
+    def _locate(self, error: ContainerError, numbers: Int64Array) -> ContainerError:
+        """The error with the place in the file it comes from."""
+        number = int(numbers[error.record or 0])
+        shard = int(np.searchsorted(self._starts, number, side="right")) - 1
+        return type(error)(
+            error.what,
+            shard=self._paths[shard],
+            record=number - int(self._starts[shard]),
+            offset=int(self._frames[0, number]),
+            hint="copy what is readable first: tfr repair",
+        )

@@ -1,0 +1,265 @@
+"""Pascal VOC detection: images with XML annotations, in VOC's folders or lying about in any."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, NamedTuple
+
+from tfrkit.errors import SourceError
+from tfrkit.features.labels import LabelMap, make_class_map
+from tfrkit.images.encode import ImageOptions
+from tfrkit.sources.base import Problem, Scan
+from tfrkit.sources.boxes import BoxFitter, BoxPolicy
+from tfrkit.sources.class_files import find_class_file, load_classes
+from tfrkit.sources.detection import DetectionGatherer, DetectionReader, FoundObject, detection_schema
+from tfrkit.sources.voc_layout import FilesById, find_folder, read_sets
+from tfrkit.sources.voc_seg import VOC_CLASSES
+from tfrkit.sources.voc_xml import VocAnnotation, parse_voc_xml
+from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files, read_file, require_folder
+
+FIELDS: Mapping[str, str] = {"difficult": "int64", "truncated": "int64", "view": "bytes"}
+
+_XML_FOLDERS = ("Annotations", "annotations")
+_IMAGE_FOLDERS = ("JPEGImages", "images")
+# Folders at the top that are splits by their names, and what the split is called.
+FOLDER_SPLITS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
+
+
+@dataclass(frozen=True)
+class VocDet:
+    """A dataset of images with annotations in the XML of Pascal VOC.
+
+    Attributes:
+        root: The folder: VOCdevkit/VOC2007, or any with .xml files and images below it.
+        sets: Lists of ImageSets/Main to take, one split each. Without any: train, val and test, where they are
+            there; without lists, every annotation, split only if all lie in folders called train, val or test.
+        classes: Names, a file of them, or a label map .pbtxt; a class outside stops the build. Without: a file of
+            names in the folder; VOC's 20, if no other occurs; else the names that occur, sorted.
+        label_offset: The id of the first class: 1, unless a file says otherwise; 0 is left to the background.
+        boxes: What becomes of boxes that do not lie in their image: "fail", "clip" or "drop".
+        images: What becomes of the images.
+    """
+
+    root: str
+    _: KW_ONLY
+    sets: Sequence[str] = ()
+    classes: str | Sequence[str] | None = None
+    label_offset: int | None = None
+    boxes: BoxPolicy = "fail"
+    images: ImageOptions = field(default_factory=ImageOptions)
+
+    kind = "voc-det"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root", os.fsdecode(self.root))
+        object.__setattr__(self, "sets", (self.sets,) if isinstance(self.sets, str) else tuple(self.sets))
+        BoxFitter(self.boxes)
+        # Boxes lie on the pixels as they are stored; an image turned by its EXIF data would leave them behind.
+        object.__setattr__(self, "images", replace(self.images, exif="ignore"))
+
+    @property
+    def title(self) -> str:
+        """The folder."""
+        return self.root
+
+    def options(self) -> dict[str, Any]:
+        """Everything that decides about the output."""
+        return {
+            "path": self.root,
+            "sets": list(self.sets),
+            "classes": self.classes if isinstance(self.classes, str | None) else list(self.classes),
+            "label_offset": self.label_offset,
+            "boxes": self.boxes,
+            "images": self.images.to_json(),
+        }
+
+    def scan(self, scratch: str) -> Scan:
+        """Read every annotation, and the header of every image."""
+        require_folder(self.root, "images with annotations")
+        files = _Files(self.root)
+        listed = read_sets(self.root, "Main", self.sets)
+        if listed is None:
+            pairs, names, notes = files.pair_all()
+            problems = []
+        else:
+            pairs = files.pair_listed(listed.ids)
+            names, notes, problems = listed.split_names, listed.notes, listed.problems
+        gatherer = DetectionGatherer(self.root, BoxFitter(self.boxes), split_names=names)
+        gatherer.problems += [*problems, *files.problems]
+        for pair in pairs:
+            self._gather(gatherer, pair)
+        labels = self._decide_classes(gatherer.counts)
+        ids = gatherer.ids(labels)
+        return Scan(
+            looked_for=f"annotations (.xml) in {os.path.join(self.root, files.xml_folder)} with their images",
+            items=gatherer.builder.build(),
+            reader=DetectionReader(self.root, self.images, ids=ids, fields=FIELDS),
+            schema=detection_schema(self.images, {}, classes=labels.spec_names(), fields=FIELDS),
+            problems=gatherer.problems,
+            ignored=files.ignored,
+            notes=[*notes, *gatherer.notes(), f"classes: {len(labels)}, {labels.origin}", *self.images.describe()],
+            counts={"objects": dict(gatherer.counts.most_common())},
+            label_files={"classes.txt": labels.to_text()},
+            refine=lambda facts: detection_schema(self.images, facts, classes=labels.spec_names(), fields=FIELDS),
+        )
+
+    def _gather(self, gatherer: DetectionGatherer, pair: _Pair) -> None:
+        try:
+            annotation = pair.annotation or parse_voc_xml(read_file(self.root, pair.xml), pair.xml)
+        except SourceError as error:
+            gatherer.problems.append(Problem(error.shard or pair.xml, error.what))
+            return
+        except OSError as error:
+            gatherer.problems.append(Problem(pair.xml, f"cannot open, {(error.strerror or str(error)).lower()}"))
+            return
+        gatherer.problems += [Problem(f"{pair.xml}, line {line}", reason) for line, reason in annotation.problems]
+        if annotation.problems:
+            return
+        objects = [
+            FoundObject(
+                found.name,
+                found.corners,
+                f"{pair.xml}, line {found.line}",
+                {"difficult": found.difficult, "truncated": found.truncated, "view": found.pose},
+            )
+            for found in annotation.objects
+        ]
+        gatherer.add(
+            pair.key,
+            pair.image,
+            objects,
+            source_id=os.path.basename(pair.image),
+            declared=(annotation.width, annotation.height),
+            declared_at=pair.xml,
+            split=pair.split,
+        )
+
+    def _decide_classes(self, counts: Mapping[str, int]) -> LabelMap:
+        classes = self.classes or find_class_file(self.root)
+        if classes is not None:
+            return load_classes(classes, label_offset=self.label_offset)
+        offset = 1 if self.label_offset is None else self.label_offset
+        if counts.keys() <= set(VOC_CLASSES[1:]):
+            return LabelMap(VOC_CLASSES[1:], origin="the 20 of Pascal VOC", offset=offset)
+        return make_class_map(counts, offset=offset)
+
+
+class _Pair(NamedTuple):
+    """An annotation and its image, as paths below the root."""
+
+    key: str
+    xml: str
+    image: str
+    split: int = -1
+    annotation: VocAnnotation | None = None
+
+
+class _Files:
+    """Annotations and images of a folder, and which belong together."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self.xml_folder = find_folder(root, _XML_FOLDERS) or ""
+        self._image_folder = find_folder(root, _IMAGE_FOLDERS) or ""
+        found = find_files(os.path.join(root, self.xml_folder), {".xml"})
+        images = find_files(os.path.join(root, self._image_folder), IMAGE_SUFFIXES)
+        self._annotations = found.files
+        self._images = images.files
+        self.ignored = Counter({k: n for k, n in images.ignored.items() if k != ".xml"})
+        self.problems: list[Problem] = []
+
+    def pair_listed(self, ids: Mapping[str, tuple[int, str]]) -> list[_Pair]:
+        """By the ids of lists: both files are called like the id."""
+        annotations, images = FilesById(self._annotations), FilesById(self._images)
+        pairs = []
+        for identifier, (split, where) in ids.items():
+            found = []
+            for files, what, folder in (
+                (annotations, "annotation", self.xml_folder),
+                (images, "image", self._image_folder),
+            ):
+                try:
+                    found.append(_join(folder, files.find(identifier, f"{what} in {folder or 'the folder'}").key))
+                except SourceError as error:
+                    self.problems.append(Problem(where, error.what))
+            if len(found) == 2:
+                pairs.append(_Pair(identifier, found[0], found[1], split))
+        return pairs
+
+    def pair_all(self) -> tuple[list[_Pair], tuple[str, ...], list[str]]:
+        """Every annotation with the image it names, or else the one called like it; names of splits, and notes."""
+        by_name: dict[str, list[str]] = {}
+        by_stem: dict[str, list[str]] = {}
+        for file in self._images:
+            name = os.path.basename(file.key)
+            by_name.setdefault(name, []).append(file.key)
+            by_stem.setdefault(os.path.splitext(name)[0], []).append(file.key)
+        pairs = []
+        for file in self._annotations:
+            xml = _join(self.xml_folder, file.key)
+            try:
+                annotation = parse_voc_xml(read_file(self._root, xml), xml)
+                image = self._choose(file.key, annotation.filename, by_name, by_stem)
+            except SourceError as error:
+                self.problems.append(Problem(error.shard or xml, error.what))
+                continue
+            except OSError as error:
+                self.problems.append(Problem(xml, f"cannot open, {(error.strerror or str(error)).lower()}"))
+                continue
+            pairs.append(_Pair(os.path.splitext(image)[0], xml, _join(self._image_folder, image), -1, annotation))
+        pairs = self._check_uses(pairs)
+        names, notes = split_by_folder([pair.key for pair in pairs])
+        if names:
+            pairs = [pair._replace(split=names.index(FOLDER_SPLITS[_top(pair.key)])) for pair in pairs]
+        return pairs, names, notes
+
+    def _choose(self, xml: str, named: str, by_name: dict[str, list[str]], by_stem: dict[str, list[str]]) -> str:
+        name = os.path.basename(named.replace("\\", "/"))
+        stem = os.path.splitext(os.path.basename(xml))[0]
+        found, alike = by_name.get(name, []), by_stem.get(stem, [])
+        if found and alike and not set(found) & set(alike):
+            raise SourceError(f"annotation names {name!r}, but {alike[0]!r} is called like it; which one is meant")
+        found = found or alike
+        if not found:
+            raise SourceError(f"no image {name!r}, which the annotation names, and none called {stem!r}")
+        folder = os.path.dirname(xml)
+        near = [key for key in found if os.path.dirname(key) == folder]
+        near = near or [key for key in found if os.path.basename(os.path.dirname(key)) == os.path.basename(folder)]
+        chosen = found if len(found) == 1 else near
+        if len(chosen) != 1:
+            raise SourceError(f"one image {name or stem!r} expected, got {', '.join(found[:3])}")
+        return chosen[0]
+
+    def _check_uses(self, pairs: Sequence[_Pair]) -> list[_Pair]:
+        """The pairs whose image has no other annotation; images with several or none are problems."""
+        uses = Counter(pair.image for pair in pairs)
+        bad = {os.path.splitext(os.path.basename(problem.key.partition(", line ")[0]))[0] for problem in self.problems}
+        for pair in pairs:
+            if uses[pair.image] > 1:
+                self.problems.append(Problem(pair.xml, f"image {pair.image!r} expected one annotation, got several"))
+        for file in self._images:
+            image = _join(self._image_folder, file.key)
+            # An annotation that cannot be read is a problem already, and its image is not another one.
+            if image not in uses and os.path.splitext(os.path.basename(image))[0] not in bad:
+                self.problems.append(Problem(image, "image has no annotation (.xml)"))
+        return [pair for pair in pairs if uses[pair.image] == 1]
+
+
+def split_by_folder(files: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """Names of the splits where every file lies in a folder called train, val or test, and a note that says so."""
+    tops = {_top(file) for file in files}
+    if not tops or not tops <= FOLDER_SPLITS.keys():
+        return (), []
+    names = tuple(dict.fromkeys(name for top, name in FOLDER_SPLITS.items() if top in tops))
+    return names, [f"splits: {', '.join(names)}, by the folders"]
+
+
+def _top(file: str) -> str:
+    return file.partition("/")[0] if "/" in file else ""
+
+
+def _join(folder: str, key: str) -> str:
+    return f"{folder}/{key}" if folder else key

@@ -1,0 +1,125 @@
+"""Where things lie in a dataset in the form of Pascal VOC: lists of images, images, annotations, masks.
+
+ImageSets/Main/train.txt  ImageSets/Segmentation/train.txt     ids, one a line
+JPEGImages/<id>.jpg  Annotations/<id>.xml  SegmentationClass/<id>.png
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tfrkit.errors import SourceError
+from tfrkit.sources.base import Problem
+from tfrkit.sources.class_files import read_text
+from tfrkit.sources.walk import IMAGE_SUFFIXES, FoundFile
+
+# Lists taken where nobody names any; a list of two of them together would give every image twice.
+_USUAL_SETS = ("train", "val", "test")
+# Lists of one class mark each image: 1 shows the class, -1 does not, 0 shows it where it hardly counts.
+_MARKED = re.compile(r"(?P<id>.*?)\s+-?[01]")
+
+
+@dataclass
+class ListedIds:
+    """Ids in the order of the lists, each with its split and the line it comes from."""
+
+    ids: dict[str, tuple[int, str]] = field(default_factory=dict)
+    split_names: tuple[str, ...] = ()
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def read_sets(root: str, folder: str, sets: Sequence[str]) -> ListedIds | None:
+    """The ids of some lists of ImageSets/`folder`; without names, those of train, val and test that are there.
+
+    None where no list is named and none is there. A name that is a path to a text file is taken as that list.
+    """
+    lists = _find_lists(root, folder, sets)
+    if not lists:
+        return None
+    listed = ListedIds(split_names=tuple(lists))
+    if not sets:
+        listed.notes.append(f"sets: {', '.join(lists)} of {os.path.join('ImageSets', folder)}, as none were named")
+    for split, (name, path) in enumerate(lists.items()):
+        shown = os.path.relpath(path, root)
+        texts = [text.strip() for text in read_text(path).splitlines()]
+        # A name may end in a number behind a blank, too; a mark stands behind every one.
+        is_marked = all(_MARKED.fullmatch(text) for text in texts if text)
+        if is_marked and any(texts):
+            listed.notes.append(f"set {name!r}: the marks -1, 0 and 1 behind its ids were passed over")
+        for line, text in enumerate(texts, 1):
+            where = f"{shown}, line {line}"
+            marked = _MARKED.fullmatch(text) if is_marked else None
+            identifier = text if marked is None else marked["id"]
+            if not identifier:
+                continue
+            if identifier not in listed.ids:
+                listed.ids[identifier] = (split, where)
+            elif listed.ids[identifier][0] == split:
+                listed.problems.append(Problem(where, f"id {identifier!r} expected once, got it twice in set {name!r}"))
+            else:
+                other = listed.split_names[listed.ids[identifier][0]]
+                reason = f"id {identifier!r} expected in one set, got it in {other!r} and {name!r}"
+                listed.problems.append(Problem(where, reason, blocking=True))
+    return listed
+
+
+def _find_lists(root: str, folder: str, sets: Sequence[str]) -> dict[str, str]:
+    """Name of a split → path of its list."""
+    parent = os.path.join(root, "ImageSets", folder)
+    lists: dict[str, str] = {}
+    if not sets:
+        usual = [name for name in _USUAL_SETS if os.path.isfile(os.path.join(parent, f"{name}.txt"))]
+        if not usual and os.path.isfile(os.path.join(parent, "trainval.txt")):
+            usual = ["trainval"]
+        return {name: os.path.join(parent, f"{name}.txt") for name in usual}
+    for name in sets:
+        path = os.path.join(parent, f"{name}.txt")
+        if not os.path.isfile(path):
+            path = name
+        if not os.path.isfile(path):
+            there = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
+            names = [entry.removesuffix(".txt") for entry in there if entry.endswith(".txt")]
+            raise SourceError(
+                f"no list of set {name!r}, expected {name}.txt in {os.path.join('ImageSets', folder)}",
+                shard=root,
+                hint=f"sets that are there: {', '.join(names[:20])}" if names else None,
+            )
+        split = os.path.splitext(os.path.basename(name))[0]
+        if split in lists:
+            raise ValueError(f"sets expected different names, got {split!r} twice")
+        lists[split] = path
+    return lists
+
+
+class FilesById:
+    """Files of one folder by their path without the suffix, which is what lists and annotations call them by."""
+
+    def __init__(self, files: Iterable[FoundFile]) -> None:
+        self._files: dict[str, list[FoundFile]] = {}
+        for file in files:
+            self._files.setdefault(os.path.splitext(file.key)[0], []).append(file)
+
+    def ids(self) -> list[str]:
+        """Every id, sorted as the files are."""
+        return list(self._files)
+
+    def find(self, identifier: str, what: str) -> FoundFile:
+        """The one file of an id, given with or without a suffix; raises `SourceError` for none and for several."""
+        found = self._files.get(identifier)
+        if found is None and os.path.splitext(identifier)[1].lower() in IMAGE_SUFFIXES:
+            found = self._files.get(os.path.splitext(identifier)[0])
+        if found is None:
+            raise SourceError(f"no {what} of id {identifier!r}")
+        if len(found) > 1:
+            names = ", ".join(file.key for file in found[:3])
+            raise SourceError(f"one {what} of id {identifier!r} expected, got {names}")
+        return found[0]
+
+
+def find_folder(root: str, names: Sequence[str]) -> str | None:
+    """The first of these folders that is there."""
+    return next((name for name in names if os.path.isdir(os.path.join(root, name))), None)

@@ -1,0 +1,326 @@
+"""Pascal VOC segmentation: an image and a mask of class numbers, as DeepLab's readers expect them.
+
+The masks are palette images. What is stored is the indices, 0 to 20 and 255 where nobody knows, as a gray PNG; the
+colours of the palette are for looking at and are not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, Literal
+
+from tfrkit._types import Row, UInt8Array
+from tfrkit.errors import SourceError
+from tfrkit.features.labels import LabelMap
+from tfrkit.features.schema import Schema
+from tfrkit.features.spec import Spec
+from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
+from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
+from tfrkit.sources.boxes import measure_image
+from tfrkit.sources.class_files import find_class_file, load_classes, read_text
+from tfrkit.sources.masks import (
+    Color,
+    count_indices,
+    encode_indices,
+    inspect_mask,
+    is_plain_mask,
+    parse_color_map,
+    read_colors,
+    read_indices,
+    require_numbers,
+    require_size,
+    resize_indices,
+    show_histogram,
+    voc_colors,
+)
+from tfrkit.sources.voc_layout import FilesById, find_folder, read_sets
+from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files, require_folder
+
+VOC_CLASSES = (
+    "background", "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable",
+    "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor",
+)  # fmt: skip
+
+MaskForm = Literal["gray", "keep"]
+
+_IMAGE, _MASK = "image/encoded", "image/segmentation/class/encoded"
+_MASK_FOLDERS = ("SegmentationClass", "SegmentationClassRaw", "SegmentationClassPNG", "masks")
+_IMAGE_FOLDERS = ("JPEGImages", "images")
+_HEAD_NBYTES = 1 << 14
+
+
+@dataclass(frozen=True)
+class MaskOptions:
+    """How masks are read: numbers that stand for others, colours that stand for numbers, and which may occur."""
+
+    num_classes: int
+    ignore: int | None = 255
+    changes: Mapping[int, int] = field(default_factory=dict)
+    colors: Mapping[Color, int] | None = None
+    form: MaskForm = "gray"
+
+
+class MaskStore:
+    """Makes stored masks by fixed options. Picklable."""
+
+    def __init__(self, options: MaskOptions) -> None:
+        self._options = options
+
+    def store(self, data: bytes, *, source_size: tuple[int, int], size: tuple[int, int], as_raw: bool) -> bytes:
+        """The mask to write, of the stored image's size; raises `SourceError` where its values or size are wrong."""
+        info = inspect_mask(data)
+        require_size(info, source_size)
+        options = self._options
+        if options.colors is not None:
+            mask = read_colors(data, info, options.colors)
+        else:
+            mask = read_indices(data, info)
+        mask = self._change(mask)
+        self._check(mask)
+        if as_raw:
+            return (mask if size == source_size else resize_indices(mask, size)).tobytes()
+        is_untouched = size == source_size and not options.changes and options.colors is None
+        if is_untouched and (options.form == "keep" or is_plain_mask(info)):
+            return data
+        return encode_indices(mask if size == source_size else resize_indices(mask, size))
+
+    def _change(self, mask: UInt8Array) -> UInt8Array:
+        if not self._options.changes:
+            return mask
+        import numpy as np
+
+        table = np.arange(256, dtype=np.uint8)
+        for number, other in self._options.changes.items():
+            table[number] = other
+        return table[mask]
+
+    def _check(self, mask: UInt8Array) -> None:
+        counts = count_indices(mask)
+        options = self._options
+        strange = [value for value in counts if value >= options.num_classes and value != options.ignore]
+        if strange:
+            known = f"0 to {options.num_classes - 1}" + ("" if options.ignore is None else f" and {options.ignore}")
+            values = ", ".join(map(str, strange[:5])) + (" and more" if len(strange) > 5 else "")
+            raise SourceError(
+                f"mask expected class numbers {known}, got {values} ({show_histogram(counts)}); "
+                f"--map {strange[0]}=N makes N of it"
+            )
+
+
+class VocSegReader:
+    """Reads one image with its mask as a row."""
+
+    def __init__(self, root: str, images: ImageOptions, masks: MaskOptions) -> None:
+        self._root = root
+        self._images = ImageStore(images)
+        self._masks = MaskStore(masks)
+        self._as_raw = images.stored_as == "raw"
+
+    def read(self, item: Item) -> Row:
+        """The row of one image."""
+        image_file, mask_file = item.data.split(b"\0")
+        stored = self._images.store(_read_file(self._root, image_file))
+        mask = self._masks.store(
+            _read_file(self._root, mask_file),
+            source_size=(stored.source_width, stored.source_height),
+            size=(stored.width, stored.height),
+            as_raw=self._as_raw,
+        )
+        return {
+            _IMAGE: stored.data,
+            "image/filename": os.path.basename(image_file),
+            "image/format": stored.format,
+            "image/height": stored.height,
+            "image/width": stored.width,
+            "image/channels": stored.channels,
+            _MASK: mask,
+            "image/segmentation/class/format": "raw" if self._as_raw else "png",
+        }
+
+    def take_facts(self) -> Facts:
+        """Formats and sizes of the images read."""
+        return {_IMAGE: self._images.take_facts()}
+
+
+def _say(error: SourceError | OSError) -> str:
+    if isinstance(error, SourceError):
+        return error.what
+    return f"cannot open, {(error.strerror or str(error)).lower()}"
+
+
+def _read_file(root: str, name: bytes) -> bytes:
+    with open(os.path.join(os.fsencode(root), name), "rb") as file:
+        return file.read()
+
+
+@dataclass(frozen=True)
+class VocSeg:
+    """A dataset in the form of Pascal VOC segmentation.
+
+    Attributes:
+        root: The folder with JPEGImages and SegmentationClass: VOCdevkit/VOC2007.
+        sets: Lists of ImageSets/Segmentation to take, one split each. Without any: train, val and test, where they
+            are there; without lists, every mask, not split.
+        classes: Names, or a file of them, background first. Without: a file of names in the folder, else VOC's 21.
+        ignore: The number of pixels that count for nothing; None if there is none.
+        map: Numbers to change: {200: 1}.
+        colormap: For masks of colours instead of numbers: "voc", or a file of a name and three numbers a line.
+        mask: "gray" stores a gray PNG of the numbers, which every reader gives back as they are; "keep" the file's
+            own bytes, whose palette TensorFlow's decoder turns into colours.
+        images: What becomes of the images; masks are resized with them, to the nearest number.
+    """
+
+    root: str
+    _: KW_ONLY
+    sets: Sequence[str] = ()
+    classes: str | Sequence[str] | None = None
+    ignore: int | None = 255
+    map: Mapping[int, int] = field(default_factory=dict)
+    colormap: str | None = None
+    mask: MaskForm = "gray"
+    images: ImageOptions = field(default_factory=ImageOptions)
+
+    kind = "voc-seg"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root", os.fsdecode(self.root))
+        object.__setattr__(self, "sets", (self.sets,) if isinstance(self.sets, str) else tuple(self.sets))
+        if self.mask not in ("gray", "keep"):
+            raise ValueError(f"mask expected 'gray' or 'keep', got {self.mask!r:.64}")
+        for number in (*self.map, *self.map.values(), *(() if self.ignore is None else (self.ignore,))):
+            if not 0 <= number <= 255:
+                raise ValueError(f"mask numbers expected from 0 to 255, got {number}")
+        # Masks lie on the pixels as they are stored; an image turned by its EXIF data would leave its mask behind.
+        object.__setattr__(self, "images", replace(self.images, exif="ignore"))
+
+    @property
+    def title(self) -> str:
+        """The folder."""
+        return self.root
+
+    def options(self) -> dict[str, Any]:
+        """Everything that decides about the output."""
+        return {
+            "path": self.root,
+            "sets": list(self.sets),
+            "classes": self.classes if isinstance(self.classes, str | None) else list(self.classes),
+            "ignore": self.ignore,
+            "map": {str(number): other for number, other in sorted(self.map.items())},
+            "colormap": self.colormap,
+            "mask": self.mask,
+            "images": self.images.to_json(),
+        }
+
+    def scan(self, scratch: str) -> Scan:
+        """Look which images and masks there are."""
+        require_folder(self.root, "images with masks")
+        mask_folder, image_folder = find_folder(self.root, _MASK_FOLDERS), find_folder(self.root, _IMAGE_FOLDERS)
+        if mask_folder is None or image_folder is None:
+            missing = _MASK_FOLDERS[0] if mask_folder is None else _IMAGE_FOLDERS[0]
+            raise SourceError(f"no folder {missing}, expected JPEGImages and SegmentationClass", shard=self.root)
+        colors, color_names = self._load_colors()
+        labels = self._load_labels(color_names)
+        images = find_files(os.path.join(self.root, image_folder), IMAGE_SUFFIXES)
+        masks = find_files(os.path.join(self.root, mask_folder), IMAGE_SUFFIXES)
+        problems, notes, builder = self._pair(
+            image_folder, FilesById(images.files), mask_folder, FilesById(masks.files)
+        )
+        options = MaskOptions(len(labels), self.ignore, dict(self.map), colors, self.mask)
+        return Scan(
+            looked_for=f"masks in {os.path.join(self.root, mask_folder)} with images in {image_folder}",
+            items=builder.build(),
+            reader=VocSegReader(self.root, self.images, options),
+            schema=self._schema(labels, {}),
+            problems=problems,
+            ignored=images.ignored + masks.ignored,
+            notes=[*notes, f"classes: {len(labels)} from {labels.origin}", *self.images.describe(), *images.notes],
+            label_files={"classes.txt": labels.to_text()},
+            refine=lambda facts: self._schema(labels, facts),
+        )
+
+    def _pair(
+        self, image_folder: str, images: FilesById, mask_folder: str, masks: FilesById
+    ) -> tuple[list[Problem], list[str], ItemsBuilder]:
+        listed = read_sets(self.root, "Segmentation", self.sets)
+        if listed is None:
+            ids = {identifier: (-1, f"{mask_folder}/{identifier}") for identifier in masks.ids()}
+            builder, problems, notes = ItemsBuilder(), [], []
+        else:
+            ids, problems, notes = listed.ids, listed.problems, listed.notes
+            builder = ItemsBuilder(listed.split_names)
+        for identifier, (split, where) in ids.items():
+            faults = []
+            found = []
+            for files, what in ((images, f"image in {image_folder}"), (masks, f"mask in {mask_folder}")):
+                try:
+                    found.append(files.find(identifier, what))
+                except SourceError as error:
+                    faults.append(Problem(where, error.what))
+            if not faults:
+                faults = self._compare_headers(f"{image_folder}/{found[0].key}", f"{mask_folder}/{found[1].key}")
+            problems += faults
+            if not faults:
+                image, mask = found
+                data = os.fsencode(f"{image_folder}/{image.key}\0{mask_folder}/{mask.key}")
+                stamp = max(image.stamp, mask.stamp)
+                builder.add(identifier, data=data, nbytes=image.nbytes + mask.nbytes, stamp=stamp, split=split)
+        return problems, notes, builder
+
+    def _compare_headers(self, image: str, mask: str) -> list[Problem]:
+        """What is wrong with an image and its mask, as far as headers tell; their pixels are read by the workers."""
+        faults = []
+        size = None
+        try:
+            size = measure_image(os.path.join(self.root, image))
+        except (SourceError, OSError) as error:
+            faults.append(Problem(image, _say(error)))
+        try:
+            with open(os.path.join(self.root, mask), "rb") as file:
+                info = inspect_mask(file.read(_HEAD_NBYTES))
+            if size is not None and info.width is not None:
+                require_size(info, size)
+            if self.colormap is None:
+                require_numbers(info)
+        except (SourceError, OSError) as error:
+            faults.append(Problem(mask, _say(error)))
+        return faults
+
+    def _load_colors(self) -> tuple[Mapping[Color, int] | None, list[str]]:
+        if self.colormap is None:
+            return None, []
+        if self.colormap == "voc":
+            return voc_colors(), []
+        return parse_color_map(read_text(self.colormap), self.colormap)
+
+    def _load_labels(self, color_names: list[str]) -> LabelMap:
+        classes = self.classes
+        if classes is None and color_names and all(color_names):
+            return LabelMap(tuple(color_names), origin=str(self.colormap))
+        if classes is None:
+            classes = find_class_file(self.root)
+        if classes is None:
+            return LabelMap(VOC_CLASSES, origin="Pascal VOC")
+        return load_classes(classes, label_offset=0)
+
+    def _schema(self, labels: LabelMap, facts: Facts) -> Schema:
+        image = Spec(**image_spec(self.images, facts.get(_IMAGE)))
+        if self.images.stored_as == "raw":
+            mask = Spec("bytes", (*image.shape[:2], 1), logical="mask", encoding="raw", dtype="uint8")
+        else:
+            height_width = (image.decoded_shape or (None, None))[:2]
+            mask = Spec("bytes", logical="mask", format="png", decoded_shape=(*height_width, 1))
+        text = Spec("bytes", logical="text")
+        return Schema(
+            {
+                _IMAGE: image,
+                "image/filename": text,
+                "image/format": text,
+                "image/height": "int64",
+                "image/width": "int64",
+                "image/channels": "int64",
+                _MASK: mask.replace(classes=labels.names, ignore=self.ignore),
+                "image/segmentation/class/format": text,
+            }
+        )

@@ -1,0 +1,379 @@
+"""`webdataset`: tar files of samples. The part of a member's name behind the first dot says what it is.
+
+    .jpg .jpeg .png .webp .gif .bmp .tif .tiff .ppm   image/encoded, and image/format, height, width, channels
+    .cls                                              image/class/label, one integer
+    .txt                                              text
+    .json                                             json/<key>, one feature a key
+    .npy                                              npy, one array
+    .index .id                                        one integer, called like the suffix
+    .bin, .pkl and any other                          the bytes as they are, called like the suffix
+
+A longer one, .left.jpg or .note.txt, is a feature of its own: left/encoded ..., note. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tfrkit._types import Row
+from tfrkit.codec.coerce import Floats
+from tfrkit.codec.tensor_proto import encode_tensor
+from tfrkit.errors import SourceError
+from tfrkit.features.schema import Schema
+from tfrkit.features.spec import Spec
+from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS
+from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
+from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
+from tfrkit.sources.json_lines import JsonColumn, look_at_row, parse_line
+from tfrkit.sources.tar_samples import Member, list_samples
+from tfrkit.storage.base import ByteReader
+from tfrkit.storage.resolve import open_reader
+
+_IMAGES = frozenset({"jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff", "ppm"})
+_INTEGERS = frozenset({"cls", "index", "id"})
+_TEXTS = frozenset({"txt", "text"})
+_BRACES = re.compile(r"\{(\d+)\.\.(\d+)\}")
+_MAX_JSON_NBYTES = 16 << 20
+_MAX_OPEN = 16
+_MAX_NPY_HEAD = 1 << 16
+
+
+@dataclass(frozen=True)
+class WebDataset:
+    """Samples in tar files.
+
+    Attributes:
+        path: A tar file, a glob, a folder of them, a list of these, or WebDataset's own x-{000..099}.tar.
+        floats: What to do with floats of .json members that float32 does not hold: "ask" stops, "float32" rounds,
+            "float64" keeps them as serialized tensors.
+        images: What becomes of the images.
+    """
+
+    path: str | Sequence[str]
+    _: KW_ONLY
+    floats: Floats = "ask"
+    images: ImageOptions = field(default_factory=ImageOptions)
+
+    kind = "webdataset"
+
+    @property
+    def title(self) -> str:
+        """What was asked for."""
+        return os.fspath(self.path) if isinstance(self.path, (str, os.PathLike)) else ", ".join(map(str, self.path))
+
+    def options(self) -> dict[str, Any]:
+        """Everything that decides about the output."""
+        return {"path": self.title, "floats": self.floats, "images": self.images.to_json()}
+
+    def scan(self, scratch: str) -> Scan:
+        """Read the headers of every archive, and the .json members, whose keys become features."""
+        paths = find_tars(self.path)
+        root = os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in paths])
+        builder = ItemsBuilder()
+        problems: list[Problem] = []
+        ignored: Counter[str] = Counter()
+        suffixes: Counter[str] = Counter()
+        survey = _Survey()
+        for path in paths:
+            name = os.path.relpath(os.path.abspath(path), root)
+            found = list_samples(path, name)
+            problems += found.problems
+            ignored += found.ignored
+            stamp = os.stat(path).st_mtime_ns
+            with open(path, "rb") as file:
+                for key, members in found.samples.items():
+                    where = f"{name}, sample {key!r:.200}"
+                    reasons = survey.add(file, members)
+                    problems += [Problem(where, reason) for reason in reasons]
+                    if not reasons:
+                        suffixes.update(member.suffix for member in members)
+                        nbytes = sum(member.nbytes for member in members)
+                        builder.add(f"{name}:{key}", data=_pack(name, members), nbytes=nbytes, stamp=stamp)
+        columns, blocking = survey.decide()
+        problems += blocking
+        size = len(builder)
+
+        def make_schema(facts: Facts) -> Schema:
+            return _make_schema(self.images, facts, suffixes, columns, survey.arrays, size)
+
+        shown = ", ".join(f".{suffix} {count}" for suffix, count in suffixes.most_common(12))
+        return Scan(
+            looked_for=f"samples in {self.title}",
+            items=builder.build(sort=False),
+            reader=WebDatasetReader(
+                root, self.images, {name: column[0] for name, column in columns.items()}, survey.tensors()
+            ),
+            schema=make_schema({}),
+            problems=problems,
+            ignored=ignored,
+            notes=[f"members: {shown}", *self.images.describe()] if shown else [],
+            counts={"member": dict(suffixes.most_common())},
+            order="source",
+            refine=make_schema,
+            floats=self.floats,
+        )
+
+
+def find_tars(path: str | Sequence[str]) -> list[str]:
+    """The archives a path, a glob, a folder, a list of these, or a name with {000..099} stands for, in order."""
+    if not isinstance(path, (str, os.PathLike)):
+        found = [one for part in path for one in find_tars(part)]
+    else:
+        text = os.fspath(path)
+        braces = _BRACES.search(text)
+        if os.path.isdir(text):
+            found = sorted(glob.glob("**/*.tar", root_dir=text, recursive=True))
+            found = [os.path.join(text, name) for name in found]
+        elif braces is not None and not os.path.exists(text):
+            first, last = int(braces[1]), int(braces[2])
+            if not 0 <= last - first < 1 << 20:
+                raise ValueError(f"expected numbers that rise, got {braces[0]}")
+            numbers = (str(number).zfill(len(braces[1])) for number in range(first, last + 1))
+            found = [f"{text[: braces.start()]}{number}{text[braces.end() :]}" for number in numbers]
+        else:
+            found = [text] if os.path.exists(text) else sorted(glob.glob(text, recursive=True))
+    if not found:
+        raise SourceError("no tar file there", shard=str(path))
+    for one in found:
+        if not os.path.isfile(one):
+            raise SourceError("cannot open, no such file", shard=one)
+    return found
+
+
+def _pack(archive: str, members: Sequence[Member]) -> bytes:
+    content = [archive, [[member.suffix, member.offset, member.nbytes] for member in members]]
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
+class _Survey:
+    """What the keys of all .json members are, and the arrays of all .npy members, by the feature they become."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, set[tuple[str, tuple[int, ...]]]] = {}
+        self._columns: dict[str, JsonColumn] = {}
+        self._num_samples = 0
+
+    def add(self, file: Any, members: Sequence[Member]) -> list[str]:
+        """Look at the .json and .npy members of a sample; what is wrong with them."""
+        reasons = []
+        self._num_samples += 1
+        for member in members:
+            prefix, kind = split_suffix(member.suffix)
+            if kind == "npy":
+                try:
+                    self._add_array(prefix or "npy", file, member)
+                except ValueError as error:
+                    reasons.append(f".{member.suffix} {error}")
+            if kind != "json":
+                continue
+            if member.nbytes > _MAX_JSON_NBYTES:
+                reasons.append(f".{member.suffix} expected at most {_MAX_JSON_NBYTES:,} bytes, got {member.nbytes:,}")
+                continue
+            file.seek(member.offset)
+            try:
+                row = parse_json(file.read(member.nbytes), prefix)
+                look_at_row(self._columns, row, self._num_samples)
+            except ValueError as error:
+                reasons.append(f".{member.suffix} {error}")
+        return reasons
+
+    def _add_array(self, name: str, file: Any, member: Member) -> None:
+        file.seek(member.offset)
+        head = io.BytesIO(file.read(min(member.nbytes, _MAX_NPY_HEAD)))
+        version = np.lib.format.read_magic(head)
+        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read_header(head)
+        if dtype.name not in DTYPE_NUMBERS:
+            raise ValueError(f"expected an array of numbers, got dtype {dtype}")
+        self.arrays.setdefault(name, set()).add((dtype.name, shape))
+
+    def tensors(self) -> frozenset[str]:
+        """Features that are serialized tensors: all arrays but those that are plain lists in every sample."""
+        return frozenset(name for name, seen in self.arrays.items() if not _are_lists(seen))
+
+    def decide(self) -> tuple[dict[str, tuple[str, bool, bool]], list[Problem]]:
+        """Feature → (kind, is a list, may be absent), and problems of keys whose values differ in type."""
+        decided: dict[str, tuple[str, bool, bool]] = {}
+        problems = []
+        for name, column in self._columns.items():
+            try:
+                kind = column.decide()
+            except ValueError as error:
+                reason, numbers = error.args
+                shown = ", ".join(map(str, numbers))
+                problems.append(Problem(f"feature {name!r}", f"{reason} in samples number {shown}", blocking=True))
+                continue
+            if kind is not None:
+                decided[name] = (*kind, sum(column.counts.values()) < self._num_samples)
+        return decided, problems
+
+
+def _are_lists(seen: set[tuple[str, tuple[int, ...]]]) -> bool:
+    dtypes = {dtype for dtype, _ in seen}
+    return dtypes in ({"int64"}, {"float32"}) and all(len(shape) == 1 for _, shape in seen)
+
+
+def _array_spec(seen: set[tuple[str, tuple[int, ...]]], optional: bool) -> Spec:
+    dtypes = {dtype for dtype, _ in seen}
+    ranks = {len(shape) for _, shape in seen}
+    shape: tuple[int | None, ...] = ()
+    if len(ranks) == 1:
+        sizes = zip(*(shape for _, shape in seen), strict=True)
+        shape = tuple(next(iter(set(one))) if len(set(one)) == 1 else None for one in sizes)
+    if _are_lists(seen):
+        return Spec("int64" if dtypes == {"int64"} else "float", shape, logical="tensor", optional=optional)
+    dtype = dtypes.pop() if len(dtypes) == 1 else None
+    return Spec("bytes", shape, logical="tensor", encoding="tensor_proto", dtype=dtype, optional=optional)
+
+
+def parse_json(data: bytes, prefix: str) -> dict[str, Any]:
+    """The values of a .json member by feature name; ValueError with what is wrong."""
+    row = parse_line(data.decode("utf-8-sig"))
+    return {f"{prefix or 'json'}/{key}": value for key, value in row.items()}
+
+
+def split_suffix(suffix: str) -> tuple[str, str]:
+    """("", "jpg") of jpg, ("left", "jpg") of left.jpg."""
+    prefix, _, kind = suffix.rpartition(".")
+    return prefix, kind
+
+
+class WebDatasetReader:
+    """Reads one sample as a row."""
+
+    def __init__(self, root: str, images: ImageOptions, kinds: Mapping[str, str], tensors: frozenset[str]) -> None:
+        self._root = root
+        self._images = images
+        self._stores: dict[str, ImageStore] = {}
+        self._kinds = dict(kinds)
+        self._tensors = tensors
+        self._archives: dict[str, ByteReader] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_archives": {}}
+
+    def read(self, item: Item) -> Row:
+        """The row of one sample."""
+        archive, members = json.loads(item.data)
+        reader = self._open(archive)
+        row: Row = {"__key__": item.key.partition(":")[2].encode("utf-8", "surrogateescape")}
+        for suffix, offset, nbytes in members:
+            data = reader.read_at(offset, nbytes)
+            if len(data) != nbytes:
+                raise SourceError(f".{suffix} cut off, {nbytes} bytes expected, got {len(data)}")
+            try:
+                row.update(self._convert(suffix, data))
+            except ValueError as error:
+                raise SourceError(f".{suffix} {error}") from None
+            except SourceError as error:
+                raise SourceError(f".{suffix} {error.what}") from None
+        return row
+
+    def _convert(self, suffix: str, data: bytes) -> Row:
+        prefix, kind = split_suffix(suffix)
+        if kind in _IMAGES:
+            name = prefix or "image"
+            stored = self._stores.setdefault(name, ImageStore(self._images)).store(data)
+            return {
+                f"{name}/encoded": stored.data,
+                f"{name}/format": stored.format,
+                f"{name}/height": stored.height,
+                f"{name}/width": stored.width,
+                f"{name}/channels": stored.channels,
+            }
+        if kind == "json":
+            return {
+                name: self._fit(name, value) for name, value in parse_json(data, prefix).items() if value is not None
+            }
+        if kind in _INTEGERS:
+            return {_name_integer(prefix, kind): _parse_integer(data)}
+        if kind in _TEXTS:
+            data.decode()  # text is UTF-8, or this says at which byte it is not
+            return {prefix or "text": data}
+        if kind == "npy":
+            array = np.load(io.BytesIO(data), allow_pickle=False)
+            name = prefix or "npy"
+            return {name: encode_tensor(array) if name in self._tensors else array}
+        return {suffix: data}
+
+    def _fit(self, name: str, value: Any) -> Any:
+        """A value of JSON in the kind its feature has in all samples."""
+        kind = self._kinds.get(name)
+        if isinstance(value, list) and not value:
+            return np.empty(0, {"int64": "<i8", "float": "<f4"}.get(kind or "", "S1"))
+        if kind == "float":
+            return [float(one) for one in value] if isinstance(value, list) else float(value)
+        return value
+
+    def _open(self, archive: str) -> ByteReader:
+        reader = self._archives.get(archive)
+        if reader is None:
+            if len(self._archives) >= _MAX_OPEN:
+                self._archives.pop(next(iter(self._archives))).close()
+            reader = self._archives[archive] = open_reader(os.path.join(self._root, archive))
+        return reader
+
+    def take_facts(self) -> Facts:
+        """Formats and sizes of the images read."""
+        return {f"{name}/encoded": store.take_facts() for name, store in self._stores.items()}
+
+
+def _name_integer(prefix: str, kind: str) -> str:
+    return prefix or ("image/class/label" if kind == "cls" else kind)
+
+
+def _parse_integer(data: bytes) -> int:
+    try:
+        value = int(data)
+    except ValueError:
+        raise ValueError(f"expected one integer, got {data[:40]!r}") from None
+    if not -(1 << 63) <= value < 1 << 63:
+        raise ValueError(f"expected an integer of 64 bits with sign, got {value}")
+    return value
+
+
+def _make_schema(
+    images: ImageOptions,
+    facts: Facts,
+    suffixes: Mapping[str, int],
+    columns: Mapping[str, tuple[str, bool, bool]],
+    arrays: Mapping[str, set[tuple[str, tuple[int, ...]]]],
+    size: int,
+) -> Schema:
+    features: dict[str, Spec] = {"__key__": Spec("bytes", logical="text")}
+    for suffix, count in suffixes.items():
+        prefix, kind = split_suffix(suffix)
+        optional = count < size
+        if kind in _IMAGES:
+            name = prefix or "image"
+            # .jpg of one sample and .png of another are one feature, which may be there in all.
+            optional = sum(suffixes.get(f"{prefix}.{one}" if prefix else one, 0) for one in _IMAGES) < size
+            features[f"{name}/encoded"] = Spec(**image_spec(images, facts.get(f"{name}/encoded")), optional=optional)
+            features[f"{name}/format"] = Spec("bytes", logical="text", optional=optional)
+            for part in ("height", "width", "channels"):
+                features[f"{name}/{part}"] = Spec("int64", optional=optional)
+        elif kind in _INTEGERS:
+            features[_name_integer(prefix, kind)] = Spec("int64", optional=optional)
+        elif kind in _TEXTS:
+            features[prefix or "text"] = Spec("bytes", logical="text", optional=optional)
+        elif kind == "npy":
+            features[prefix or "npy"] = _array_spec(arrays[prefix or "npy"], optional)
+        elif kind != "json":
+            features[suffix] = Spec("bytes", logical="bytes", optional=optional)
+    for name, (kind, is_list, optional) in columns.items():
+        shape = (None,) if is_list else ()
+        if kind == "text":
+            features[name] = Spec("bytes", shape, logical="text", optional=optional)
+        else:
+            features[name] = Spec("int64" if kind == "int64" else "float", shape, optional=optional)
+    return Schema(features)

@@ -1,0 +1,306 @@
+"""YOLO: images with a text file each, one object a line, and class names in data.yaml or classes.txt.
+
+data.yaml                                  names, and where train, val and test are
+images/train/x.jpg  labels/train/x.txt     or train/images/x.jpg  train/labels/x.txt, or side by side
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+from tfrkit.errors import SourceError
+from tfrkit.features.labels import LabelMap
+from tfrkit.images.encode import ImageOptions
+from tfrkit.sources.base import Problem, Scan
+from tfrkit.sources.boxes import BoxFitter, BoxPolicy
+from tfrkit.sources.class_files import read_text
+from tfrkit.sources.detection import DetectionGatherer, DetectionReader, FoundObject, detection_schema
+from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files
+from tfrkit.sources.yolo_files import DataYaml, YoloObject, parse_data_yaml, parse_names, parse_yolo_labels
+
+MissingLabels = Literal["empty", "fail"]
+
+_YAML_NAMES = ("data.yaml", "data.yml", "dataset.yaml")
+_NAME_FILES = ("classes.txt", "obj.names", "labels/classes.txt", "labels.txt", "train/classes.txt")
+_OTHER_TEXTS = frozenset({"classes.txt", "labels.txt", "train.txt", "val.txt", "test.txt"})
+_SPLIT_FOLDERS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
+
+
+class _Image(NamedTuple):
+    """An image and the label file it should have, as paths below the root."""
+
+    file: str
+    labels: str
+    split: int
+
+
+@dataclass(frozen=True)
+class Yolo:
+    """A dataset in the form of YOLO.
+
+    Attributes:
+        path: The folder, or its data.yaml.
+        sets: Which of train, val and test to take; all that are there without.
+        classes: Names in the order of their numbers, or a file of them; from data.yaml or classes.txt without.
+        label_offset: The label of YOLO's class 0: 1, as readers of boxes expect; 0 keeps YOLO's numbers.
+        missing_labels: An image without a label file has no objects ("empty"), or is a problem ("fail").
+        boxes: What becomes of boxes that do not lie in their image: "fail", "clip" or "drop".
+        images: What becomes of the images.
+    """
+
+    path: str
+    _: KW_ONLY
+    sets: Sequence[str] = ()
+    classes: str | Sequence[str] | None = None
+    label_offset: int = 1
+    missing_labels: MissingLabels = "empty"
+    boxes: BoxPolicy = "fail"
+    images: ImageOptions = field(default_factory=ImageOptions)
+
+    kind = "yolo"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", os.fsdecode(self.path))
+        object.__setattr__(self, "sets", (self.sets,) if isinstance(self.sets, str) else tuple(self.sets))
+        BoxFitter(self.boxes)
+        if self.missing_labels not in ("empty", "fail"):
+            raise ValueError(f"missing labels expected 'empty' or 'fail', got {self.missing_labels!r:.64}")
+        # Boxes lie on the pixels as they are stored; an image turned by its EXIF data would leave them behind.
+        object.__setattr__(self, "images", replace(self.images, exif="ignore"))
+
+    @property
+    def title(self) -> str:
+        """The file or folder."""
+        return self.path
+
+    def options(self) -> dict[str, Any]:
+        """Everything that decides about the output."""
+        return {
+            "path": self.path,
+            "sets": list(self.sets),
+            "classes": self.classes if isinstance(self.classes, str | None) else list(self.classes),
+            "label_offset": self.label_offset,
+            "missing_labels": self.missing_labels,
+            "boxes": self.boxes,
+            "images": self.images.to_json(),
+        }
+
+    def scan(self, scratch: str) -> Scan:
+        """Read every label file, and the header of every image."""
+        layout = _Layout(self.path, self.sets)
+        names = self._load_names(layout)
+        fitter = BoxFitter(self.boxes)
+        gatherer = DetectionGatherer(layout.root, fitter, split_names=layout.split_names)
+        gatherer.problems += layout.problems
+        tally = _Tally()
+        for image in layout.images:
+            self._gather(gatherer, layout, image, names, tally)
+        if layout.images and tally.num_missing == len(layout.images):
+            raise SourceError(
+                f"no label file for any of {len(layout.images)} images, expected {layout.images[0].labels!r} "
+                f"for {layout.images[0].file!r}",
+                shard=layout.root,
+            )
+        labels = self._number(names, gatherer.counts, tally)
+        ids = gatherer.ids(labels)
+        notes = [*layout.notes, *tally.notes(), *gatherer.notes(), f"classes: {labels.origin}", *self.images.describe()]
+        return Scan(
+            looked_for=f"images with label files (.txt) in {self.path}",
+            items=gatherer.builder.build(),
+            reader=DetectionReader(layout.root, self.images, ids=ids, fields={}),
+            schema=detection_schema(self.images, {}, classes=labels.spec_names(), fields={}),
+            problems=gatherer.problems,
+            notes=notes,
+            counts={"objects": dict(gatherer.counts.most_common())},
+            label_files={"classes.txt": labels.to_text()},
+            refine=lambda facts: detection_schema(self.images, facts, classes=labels.spec_names(), fields={}),
+        )
+
+    def _gather(
+        self, gatherer: DetectionGatherer, layout: _Layout, image: _Image, names: Mapping[int, str], tally: _Tally
+    ) -> None:
+        path = os.path.join(layout.root, image.labels)
+        try:
+            found, problems = parse_yolo_labels(read_text(path), has_keypoints=layout.has_keypoints)
+        except SourceError as error:
+            if os.path.lexists(path) or self.missing_labels == "fail":
+                gatherer.problems.append(Problem(image.labels, error.what))
+                return
+            tally.num_missing += 1
+            found, problems = [], []
+        tally.add(found)
+        gatherer.problems += [Problem(f"{image.labels}, line {line}", reason) for line, reason in problems]
+        strange = [one for one in found if names and one.label not in names]
+        for one in strange:
+            reason = f"class {one.label} is not one of the {len(names)} classes, 0 to {max(names)}"
+            gatherer.problems.append(Problem(f"{image.labels}, line {one.line}", reason, blocking=True))
+        if problems or strange:
+            return
+        objects = [
+            FoundObject(names.get(one.label, str(one.label)), one.corners, f"{image.labels}, line {one.line}")
+            for one in found
+        ]
+        name = os.path.basename(image.file)
+        gatherer.add(image.file, image.file, objects, source_id=name, split=image.split, are_parts=True)
+
+    def _load_names(self, layout: _Layout) -> dict[int, str]:
+        """Class names by YOLO's number; empty where nobody says."""
+        if self.classes is not None and not isinstance(self.classes, str):
+            return dict(enumerate(self.classes))
+        if self.classes is not None:
+            return dict(enumerate(parse_names(read_text(self.classes))))
+        return layout.names
+
+    def _number(self, names: Mapping[int, str], counts: Mapping[str, int], tally: _Tally) -> LabelMap:
+        if not names:
+            numbers = range(max(tally.labels, default=-1) + 1)
+            origin = f"{len(numbers)} numbers without names, as there is no data.yaml or classes.txt"
+            return LabelMap(tuple(map(str, numbers)), origin=origin, offset=self.label_offset)
+        filled = tuple(names.get(number, f"unused {number}") for number in range(max(names) + 1))
+        plus = f", labels are their numbers plus {self.label_offset}" if self.label_offset else ""
+        return LabelMap(filled, origin=f"{len(names)} names{plus}", offset=self.label_offset)
+
+
+class _Tally:
+    """What the label files of a dataset have in common."""
+
+    def __init__(self) -> None:
+        self.num_missing = 0
+        self.labels: set[int] = set()
+        self._num_outlines = 0
+
+    def add(self, objects: Iterable[YoloObject]) -> None:
+        for one in objects:
+            self.labels.add(one.label)
+            self._num_outlines += one.is_outline
+
+    def notes(self) -> list[str]:
+        notes = []
+        if self.num_missing:
+            notes.append(f"images without a label file, taken to have no objects: {self.num_missing}")
+        if self._num_outlines:
+            notes.append(f"outlines of which the surrounding box is stored: {self._num_outlines}")
+        return notes
+
+
+class _Layout:
+    """Where images and labels of a dataset lie, and what its classes are called."""
+
+    def __init__(self, path: str, sets: Sequence[str]) -> None:
+        self.notes: list[str] = []
+        self.problems: list[Problem] = []
+        self.images: list[_Image] = []
+        self.names: dict[int, str] = {}
+        self.has_keypoints = False
+        self.root, yaml = _find_root(path)
+        described = None
+        if yaml is not None:
+            described = parse_data_yaml(read_text(yaml), yaml)
+            self.names, self.has_keypoints = described.names, described.has_keypoints
+        if not self.names:
+            self._read_names()
+        places = self._find_places(described)
+        if sets:
+            missing = [name for name in sets if name not in places]
+            if missing:
+                raise SourceError(f"no set {missing[0]!r}, expected one of {', '.join(places)}", shard=self.root)
+            places = {name: places[name] for name in sets}
+        self.split_names = tuple(name for name in places if name)
+        for name, folders in places.items():
+            self._list_images(folders, self.split_names.index(name) if name else -1)
+        self._find_orphans()
+
+    def _read_names(self) -> None:
+        for name in _NAME_FILES:
+            path = os.path.join(self.root, name)
+            if os.path.isfile(path):
+                self.names = dict(enumerate(parse_names(read_text(path))))
+                self.notes.append(f"class names from {name}")
+                return
+
+    def _find_places(self, described: DataYaml | None) -> dict[str, list[str]]:
+        """Split → folders of images or lists of them, below the root; split "" where there are no splits."""
+        if described is not None and described.splits:
+            return {
+                name: [_resolve(self.root, described.path, place) for place in places]
+                for name, places in described.splits.items()
+            }
+        for pattern in ("images/{}", "{}/images", "{}"):
+            found: dict[str, list[str]] = {}
+            for folder, split in _SPLIT_FOLDERS.items():
+                place = pattern.format(folder)
+                if os.path.isdir(os.path.join(self.root, place)):
+                    found.setdefault(split, []).append(place)
+            if found:
+                return found
+        return {"": ["images" if os.path.isdir(os.path.join(self.root, "images")) else ""]}
+
+    def _list_images(self, places: Sequence[str], split: int) -> None:
+        for place in places:
+            path = os.path.join(self.root, place)
+            if os.path.isfile(path):
+                folder = os.path.dirname(place)
+                lines = (line.strip() for line in read_text(path).splitlines())
+                files = [os.path.normpath(os.path.join(folder, line)) for line in lines if line]
+            else:
+                files = [_join(place, file.key) for file in find_files(path, IMAGE_SUFFIXES).files]
+            self.images += [_Image(file, _label_path(file), split) for file in files]
+
+    def _find_orphans(self) -> None:
+        """Label files that belong to no image: images that are missing."""
+        expected = {image.labels for image in self.images}
+        orphans = set()
+        for folder in {os.path.dirname(image.labels) for image in self.images}:
+            if os.path.isdir(os.path.join(self.root, folder)):
+                found = find_files(os.path.join(self.root, folder), {".txt"}).files
+                orphans |= {_join(folder, file.key) for file in found} - expected
+        for labels in sorted(orphans):
+            if os.path.basename(labels) not in _OTHER_TEXTS and _looks_like_labels(self.root, labels):
+                self.problems.append(Problem(labels, "label file belongs to no image"))
+
+
+def _find_root(path: str) -> tuple[str, str | None]:
+    """The folder, and its data.yaml, where there is one."""
+    if os.path.isfile(path):
+        if not path.endswith((".yaml", ".yml")):
+            raise SourceError("expected a folder or a data.yaml, got another file", shard=path)
+        return os.path.dirname(path) or ".", path
+    if not os.path.isdir(path):
+        raise SourceError("no such folder, expected a YOLO dataset", shard=path)
+    yaml = next((name for name in _YAML_NAMES if os.path.isfile(os.path.join(path, name))), None)
+    return path, None if yaml is None else os.path.join(path, yaml)
+
+
+def _resolve(root: str, prefix: str, place: str) -> str:
+    """A place of data.yaml below the root. Exports say ../train/images where train/images is meant."""
+    bare = place
+    while bare.startswith(("../", "./")):
+        bare = bare.partition("/")[2]
+    candidates = [os.path.join(prefix, place), place, bare]
+    for candidate in candidates:
+        if os.path.exists(os.path.join(root, candidate)):
+            return os.path.normpath(candidate)
+    raise SourceError(f"no folder or list {place!r}, which data.yaml names", shard=root)
+
+
+def _label_path(image: str) -> str:
+    """The label file of an image: `images` of its path becomes `labels`; otherwise it lies beside the image."""
+    stem = os.path.splitext(image)[0] if os.path.splitext(image)[1].lower() in IMAGE_SUFFIXES else image
+    parts = stem.split("/")
+    if "images" in parts[:-1]:
+        last = len(parts) - 2 - parts[:-1][::-1].index("images")
+        parts[last] = "labels"
+    return "/".join(parts) + ".txt"
+
+
+def _looks_like_labels(root: str, labels: str) -> bool:
+    """Other text files lie about too; a label file starts with a number, or is empty."""
+    with open(os.path.join(root, labels), "rb") as file:
+        return (file.read(64).split() or [b"0"])[0].isdigit()
+
+
+def _join(folder: str, key: str) -> str:
+    return f"{folder}/{key}" if folder and folder != "." else key

@@ -1,0 +1,134 @@
+"""`tfr build` of datasets of a known form: every source once, with the options only it has."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import tfrkit as tfr
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def build(run_tfr: Run, tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
+    """Runs `tfr build`, and gives the rows of the file it made."""
+
+    def run(source: str, *arguments: object) -> list[dict[str, Any]]:
+        out = tmp_path / "out.tfrecord"
+        done = run_tfr("build", source, *arguments, "-o", out, "--order", "source", "--jobs", 1)
+        assert (done.returncode, done.stdout.count("written")) == (0, 1), done.stderr
+        with tfr.open(out) as ds:
+            return list(ds)
+
+    return run
+
+
+def save_image(path: Path, size: tuple[int, int] = (60, 40)) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", size).save(path)
+
+
+def save_text(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_build_voc_seg_maps_numbers_of_masks(build: Any, run_tfr: Run, tmp_path: Path) -> None:
+    save_image(tmp_path / "v/JPEGImages/a.jpg")
+    (tmp_path / "v/SegmentationClass").mkdir()
+    mask = np.zeros((40, 60), np.uint8)
+    mask[:10] = 200
+    Image.fromarray(mask).save(tmp_path / "v/SegmentationClass/a.png")
+    failed = run_tfr("build", "voc-seg", tmp_path / "v", "-o", tmp_path / "x")
+    assert failed.returncode == 3
+    assert "got 200 (0: 75 %, 200: 25 %)" in failed.stderr
+    [row] = build("voc-seg", tmp_path / "v", "--map", "200=1", "--keys", "image/segmentation/class/encoded=label_raw")
+    assert np.unique(np.asarray(Image.open(io.BytesIO(row["label_raw"])))).tolist() == [0, 1]
+
+
+def test_build_voc_det_cuts_boxes(build: Any, tmp_path: Path) -> None:
+    save_image(tmp_path / "a.jpg")
+    box = "<bndbox><xmin>30</xmin><ymin>0</ymin><xmax>90</xmax><ymax>20</ymax></bndbox>"
+    save_text(tmp_path / "a.xml", f"<annotation><object><name>cat</name>{box}</object></annotation>")
+    [row] = build("voc-det", tmp_path, "--boxes", "clip", "--label-offset", 5)
+    assert (row["image/object/bbox/xmax"], row["image/object/class/label"]) == (1.0, 12)
+
+
+def test_build_coco_with_masks(build: Any, tmp_path: Path) -> None:
+    save_image(tmp_path / "pics/a.jpg")
+    content = {
+        "images": [{"id": 1, "file_name": "a.jpg"}],
+        "categories": [{"id": 7, "name": "cat"}],
+        "annotations": [
+            {"id": 1, "image_id": 1, "category_id": 7, "bbox": [0, 0, 9, 9], "segmentation": [[0, 0, 9, 0, 9, 9]]}
+        ],
+    }
+    path = save_text(tmp_path / "c.json", json.dumps(content))
+    [row] = build("coco", path, "--image-root", tmp_path / "pics", "--masks")
+    # One object in every record reads back as one value from a bare file.
+    assert row["image/object/class/label"] == 7
+    assert Image.open(io.BytesIO(row["image/object/mask"])).size == (60, 40)
+
+
+def test_build_yolo_takes_a_set(build: Any, tmp_path: Path) -> None:
+    for split in ("train", "val"):
+        save_image(tmp_path / f"y/images/{split}/{split}.jpg")
+        save_text(tmp_path / f"y/labels/{split}/{split}.txt", "0 .5 .5 .2 .2\n")
+    save_text(tmp_path / "y/classes.txt", "cat\n")
+    [row] = build("yolo", tmp_path / "y", "--set", "val")
+    assert row["image/filename"] == b"val.jpg"
+
+
+def test_build_table_types_floats_and_missing(build: Any, run_tfr: Run, tmp_path: Path) -> None:
+    path = save_text(tmp_path / "t.csv", "id;x;y\n007;0.1;NA\n008;0.5;3\n")
+    failed = run_tfr("build", "table", path, "-o", tmp_path / "x.tfrecord")
+    assert failed.returncode == 3
+    assert "--floats float32 rounds" in failed.stderr
+    rows = build("table", path, "--floats", "float32", "--missing", "NA", "--type", "y=text")
+    assert rows == [{"id": b"007", "x": np.float32(0.1)}, {"id": b"008", "x": 0.5, "y": b"3"}]
+
+
+def test_build_frames_of_a_table(build: Any, run_tfr: Run, tmp_path: Path) -> None:
+    path = save_text(tmp_path / "t.csv", "clip,t,x,who\na,2,5,me\na,1,6,me\n")
+    [row] = build("frames", path, "--clip-column", "clip", "--order-column", "t", "--context", "who")
+    assert row["context"] == {"clip": b"a", "who": b"me"}
+    assert np.concatenate([np.atleast_1d(frame) for frame in row["feature_lists"]["x"]]).tolist() == [6, 5]
+    failed = run_tfr("build", "frames", path, "-o", tmp_path / "x")
+    assert failed.returncode == 2
+    assert "a table of frames expected --clip-column" in failed.stderr
+
+
+def test_build_frames_of_folders(build: Any, tmp_path: Path) -> None:
+    for number in (2, 10):
+        save_image(tmp_path / f"clips/walk/a/{number}.png", (number, 4))
+    [row] = build("frames", tmp_path / "clips", "--frame-rate", 10, "--resize", "4x4", "--encode", "png")
+    assert [int(stamp) for stamp in row["feature_lists"]["image/timestamp"]] == [0, 100_000]
+    assert row["context"]["clip/label/string"] == b"walk"
+
+
+def test_build_tfrecord_of_two_files(build: Any, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        with tfr.Writer(tmp_path / f"{name}.tfrecord") as writer:
+            writer.write({"name": name})
+    rows = build("tfrecord", tmp_path / "b.tfrecord", tmp_path / "a.tfrecord")
+    assert [row["name"] for row in rows] == [b"b", b"a"]
+
+
+def test_build_webdataset_of_a_tar(build: Any, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        for name, data in (("a.txt", b"hi"), ("a.cls", b"3")):
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    assert build("webdataset", tmp_path / "x.tar") == [{"__key__": b"a", "image/class/label": 3, "text": b"hi"}]

@@ -1,0 +1,332 @@
+"""What `test_torch.py` runs in a process of its own: whatever starts workers, is killed, or might hang.
+
+``python torch_process.py FOLDER NAME...`` calls the functions of these names, and prints for each a line of JSON: what
+it returned, or the text of its error. The process of pytest itself has TensorFlow's and JAX's threads in it, which do
+not go well with forking.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import tfrkit as tfr
+
+NUM_ROWS = 53
+BATCH = 12
+SEED = 7
+# Each pair of (workers, ranks), (workers, files) and (ranks, files) once.
+GRID = [(workers, ranks, files) for i, workers in enumerate((1, 2, 5)) for j, ranks in enumerate((1, 2, 3))
+        for files in [(1, 3, 7)[(i + j) % 3]]]  # fmt: skip
+
+
+def make_row(number: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "half": number / 2,
+        "tokens": np.arange(number % 4, dtype=np.int64),
+        "name": b"row\x00%d" % number,
+        "pixels": np.full((2, 3), number % 256, np.uint8),
+    }
+
+
+def write_dataset(folder: Path, num_files: int, *, num_rows: int = NUM_ROWS, compression: str = "none") -> str:
+    """Rows in turn over files; returns their pattern."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(num_files):
+        path = folder / f"rows-{number:05d}-of-{num_files:05d}.tfrecord"
+        with tfr.Writer(str(path), compression=compression) as writer:
+            for row in range(number, num_rows, num_files):
+                writer.write(make_row(row))
+    return str(folder / "rows-*")
+
+
+def open_shuffled(folder: str) -> tfr.Dataset:
+    return tfr.open(f"{folder}/rows-*").shuffle(seed=SEED)
+
+
+def ids_of(batches: Iterator[Any]) -> list[list[int]]:
+    return [batch["id"].tolist() for batch in batches]
+
+
+def read_ranks(dataset: tfr.Dataset, ranks: int, even: str, **options: Any) -> dict[str, Any]:
+    """One epoch as every rank reads it."""
+    loaders = [dataset.batch(BATCH).to_torch(rank=r, world_size=ranks, even=even, **options) for r in range(ranks)]
+    return {"lengths": [len(loader) for loader in loaders], "ids": [ids_of(loader) for loader in loaders]}
+
+
+# ---- one epoch, exactly once ---------------------------------------------------------------------------------------
+
+
+def forked_grid(folder: str) -> Any:
+    results = []
+    for workers, ranks, files in GRID:
+        dataset = open_shuffled(f"{folder}/{files}")
+        read = read_ranks(
+            dataset, ranks, ("drop", "pad")[workers % 2], num_workers=workers, multiprocessing_context="fork"
+        )
+        results.append({"workers": workers, "ranks": ranks, "files": files, **read})
+    return results
+
+
+def spawned(folder: str) -> Any:
+    """Two epochs of two workers that live on, then one of five; the last is not shuffled."""
+    dataset = open_shuffled(f"{folder}/3")
+    options = {"multiprocessing_context": "spawn"}
+    loader = dataset.batch(BATCH).to_torch(
+        num_workers=2, rank=1, world_size=2, even="drop", persistent_workers=True, **options
+    )
+    first, second = ids_of(loader), ids_of(loader)
+    del loader
+    plain = tfr.open(f"{folder}/3/rows-*").batch(BATCH).to_torch(num_workers=5, prefetch_factor=1, **options)
+    return {"epochs": [first, second], "plain": ids_of(plain)}
+
+
+# ---- going on ------------------------------------------------------------------------------------------------------
+
+
+def resumes(folder: str) -> Any:
+    """Stop after every step with some workers, go on with others: what came before and after, by step."""
+    dataset = open_shuffled(f"{folder}/3")
+    results = []
+    for step in range(6):
+        first = dataset.batch(BATCH).to_torch(num_workers=2, multiprocessing_context="fork")
+        batches = iter(first)
+        before = [next(batches)["id"].tolist() for _ in range(step)]
+        state = json.loads(json.dumps(first.state_dict()))
+        del batches
+        second = dataset.batch(BATCH).to_torch(num_workers=(0, 1, 3)[step % 3])
+        second.load_state_dict(state)
+        results.append([before, ids_of(second), ids_of(second)])
+    return results
+
+
+def persistent(folder: str) -> Any:
+    """Workers that live on follow set_epoch, a broken-off pass and a loaded state."""
+    loader = open_shuffled(f"{folder}/1").batch(BATCH).to_torch(num_workers=2, persistent_workers=True)
+    passes = {"0": ids_of(loader), "1": ids_of(loader)}
+    loader.set_epoch(5)
+    passes["5"] = ids_of(loader)
+    batches = iter(loader)
+    passes["6 start"] = [next(batches)["id"].tolist() for _ in range(2)]
+    state = loader.state_dict()
+    passes["7 start"] = [next(iter(loader))["id"].tolist()]
+    loader.load_state_dict(state)
+    passes["6 rest"] = ids_of(loader)
+    passes["7"] = ids_of(loader)
+    return passes
+
+
+def two_passes_at_once(folder: str) -> Any:
+    loader = open_shuffled(f"{folder}/1").batch(BATCH).to_torch(num_workers=2, multiprocessing_context="fork")
+    first, second = iter(loader), iter(loader)
+    return [[a["id"].tolist(), b["id"].tolist()] for a, b in zip(first, second, strict=True)]
+
+
+def stateful(folder: str) -> Any:
+    """torchdata's loader: stop after every step, go on in a new one; then its next epoch."""
+    from torchdata.stateful_dataloader import StatefulDataLoader
+
+    def new_loader(workers: int) -> Any:
+        dataset = open_shuffled(f"{folder}/3").batch(BATCH).to_torch_dataset()
+        options = {"multiprocessing_context": "fork", "persistent_workers": True} if workers else {}
+        return StatefulDataLoader(dataset, batch_size=None, num_workers=workers, **options)
+
+    results = []
+    for workers, steps in ((0, range(6)), (2, (0, 1, 4, 5))):
+        for step in steps:
+            first = new_loader(workers)
+            batches = iter(first)
+            before = [next(batches)["id"].tolist() for _ in range(step)]
+            state = first.state_dict()
+            del batches, first
+            second = new_loader(workers)
+            second.load_state_dict(state)
+            results.append([workers, before, ids_of(second), ids_of(second)])
+    return results
+
+
+# ---- what travels --------------------------------------------------------------------------------------------------
+
+
+def same_values(folder: str) -> Any:
+    """Batches of all kinds of columns through workers, against those made here."""
+    from tfrkit.feeds.torch_tensors import RaggedTensor
+
+    def is_equal(a: Any, b: Any) -> bool:
+        if type(a) is not type(b):
+            return False
+        if isinstance(a, torch.Tensor):
+            return a.dtype == b.dtype and torch.equal(a, b)
+        if isinstance(a, dict):
+            return a.keys() == b.keys() and all(is_equal(a[name], b[name]) for name in a)
+        if isinstance(a, (list, tuple, RaggedTensor)):
+            return len(a) == len(b) and all(map(is_equal, a, b))
+        return bool(a == b)
+
+    def add_odd_columns(batch: Any) -> Any:  # a function that cannot be pickled is fine for forked workers
+        batch["text"] = np.array(["ä" * len(name) for name in batch["name"]], object)
+        batch["arrays"] = [np.full((n, 2), n, np.uint16) for n in range(len(batch["id"]))]
+        if batch["id"][0] == 0:
+            batch["large"] = np.arange(12 * 50_000).reshape(12, 50_000)  # too much for a pipe
+        batch["swapped"] = batch["id"].astype(">i4")
+        batch["tensor"] = torch.arange(len(batch["id"]))
+        return batch
+
+    results = {}
+    dataset = tfr.open(f"{folder}/3/rows-*")
+    for name, batches in {
+        "examples": dataset.batch(BATCH).map(add_odd_columns),
+        "sequences": tfr.open(f"{folder}/sequences.tfrecord").batch(3),
+    }.items():
+        here = list(batches.to_torch())
+        batches.set_epoch(0)
+        there = list(batches.to_torch(num_workers=2, multiprocessing_context="fork"))
+        plain = list(
+            torch.utils.data.DataLoader(
+                batches.to_torch_dataset(), batch_size=None, num_workers=2, multiprocessing_context="fork"
+            )
+        )
+        results[name] = [is_equal(here, there), is_equal(here, plain), len(here)]
+    return results
+
+
+def changed_in_collate(folder: str) -> Any:
+    """What a collate function of the user puts into a batch arrives."""
+    loader = torch.utils.data.DataLoader(
+        tfr.open(f"{folder}/1/rows-*").batch(BATCH).to_torch_dataset(),
+        batch_size=None,
+        num_workers=1,
+        collate_fn=lambda batch: {**batch, "more": batch["id"] + 1} if batch["id"][0] == 0 else _grow(batch),
+        multiprocessing_context="fork",
+    )
+    return [[batch["id"].tolist(), batch["more"].tolist()] for batch in loader]
+
+
+def _grow(batch: dict[str, Any]) -> dict[str, Any]:
+    batch["more"] = batch["id"] + 1
+    batch["id"] += 100  # in place: the tensor lies in shared memory
+    return batch
+
+
+def rows_in_workers(folder: str) -> Any:
+    """A map-style dataset under a sampler, spawned."""
+    from tfrkit.feeds.torch import TorchRows
+
+    rows = TorchRows(tfr.open(f"{folder}/3/rows-*").select(["id", "half", "name", "pixels"]))
+    loader = torch.utils.data.DataLoader(
+        rows, batch_size=10, sampler=range(0, NUM_ROWS, 2), num_workers=1, multiprocessing_context="spawn"
+    )
+    batches = list(loader)
+    return {
+        "ids": [batch["id"].tolist() for batch in batches],
+        "name": [value.decode() for value in batches[0]["name"]],
+        "pixels": [list(batches[0]["pixels"].shape), str(batches[0]["pixels"].dtype)],
+    }
+
+
+def fork_while_threads_read(folder: str) -> Any:
+    """Validation forks its workers while the threads of training read the same compressed files."""
+    dataset = tfr.open(f"{folder}/gzip/rows-*")
+    train, test = dataset.split({"train": 0.9, "test": 0.1}, seed=0)
+    counts = []
+    for _ in range(5):
+        for number, _batch in enumerate(train.shuffle(seed=1).batch(4, threads=2).to_torch()):
+            if number == 2:
+                loader = test.batch(2).to_torch(num_workers=2, multiprocessing_context="fork")
+                counts.append(sum(len(batch["id"]) for batch in loader))
+    return counts
+
+
+def skipping(folder: str) -> Any:
+    """Two records that do not decode are left out, wherever the batches are made."""
+    dataset = tfr.open(f"{folder}/torn.tfrecord", on_error="skip")
+    options = {"multiprocessing_context": "fork"}
+    loaders = [dataset.batch(4).to_torch(num_workers=workers, **(options if workers else {})) for workers in (0, 1, 2)]
+    return [[len(loader), ids_of(loader)] for loader in loaders]
+
+
+def distributed(folder: str) -> Any:
+    """Two processes joined by torch.distributed get their own part without being told which."""
+    store = f"{folder}/store"
+    pid = os.fork()
+    rank = 0 if pid else 1
+    torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+    mine = ids_of(open_shuffled(f"{folder}/3").batch(BATCH).to_torch())
+    gathered: list[Any] = [None, None]
+    torch.distributed.all_gather_object(gathered, mine)
+    torch.distributed.destroy_process_group()
+    if rank:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return gathered
+
+
+# ---- the end -------------------------------------------------------------------------------------------------------
+
+
+def train_and_die(folder: str) -> Any:
+    """Log every batch and save the state; kill this process hard in the middle of an epoch, the first two times."""
+    log, saved = Path(folder, "log.jsonl"), Path(folder, "state.json")
+    loader = open_shuffled(f"{folder}/3").batch(BATCH).to_torch(num_workers=2, multiprocessing_context="fork")
+    if saved.exists():
+        loader.load_state_dict(json.loads(saved.read_text()))
+    num_steps = 0
+    while loader.epoch < 2:
+        for batch in loader:
+            with log.open("a") as file:
+                file.write(json.dumps(batch["id"].tolist()) + "\n")
+            temporary = saved.with_suffix(".tmp")
+            temporary.write_text(json.dumps(loader.state_dict()))
+            temporary.replace(saved)
+            num_steps += 1
+            if num_steps == 3 and len(log.read_text().splitlines()) < 8:
+                tell_workers()
+                os.kill(os.getpid(), signal.SIGKILL)
+    return "done"
+
+
+def fail_in_the_middle(folder: str) -> Any:
+    for _ in _read_some(folder):
+        tell_workers()
+        raise ValueError("the consumer failed")
+
+
+def wait_in_the_middle(folder: str) -> Any:
+    for _ in _read_some(folder):
+        tell_workers()
+        signal.pause()
+
+
+def _read_some(folder: str) -> Iterator[Any]:
+    loader = open_shuffled(f"{folder}/3").batch(2, threads=2).to_torch(num_workers=int(os.environ["WORKERS"]))
+    for number, batch in enumerate(loader):
+        if number == 2:
+            yield batch
+
+
+def tell_workers() -> None:
+    """Print the ids of the processes that this one has started."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    print(json.dumps([int(child) for child in children]), flush=True)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[2:]:
+        function: Callable[[str], Any] = globals()[name]
+        try:
+            answer = {"result": function(sys.argv[1])}
+        except Exception:
+            if name.endswith("in_the_middle"):
+                raise
+            answer = {"error": traceback.format_exc()}
+        print(json.dumps({"name": name, **answer}), flush=True)

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tfrkit.errors import CodecError
+from tfrkit.ops.picture import Picture, Span, fit_size, resize_nearest, to_levels, to_pixels
+from tfrkit.ops.tiles import PAGE, Layout, Sheet, clean_text, fold, load_font, shorten
+
+FONT = load_font(12)
+
+
+def test_text_is_one_line_of_what_can_be_seen() -> None:
+    assert clean_text("a\nb\x00\x1b[31mc\u202ed") == "a b [31mc d"
+    assert len(clean_text("x" * 10_000)) == 120
+    assert clean_text("\ud800") == ""
+
+
+@pytest.mark.parametrize("text", ["short", "a label that is much too long for its tile", "验证码" * 20, "", "\n"])
+def test_shortened_text_fits(text: str) -> None:
+    for width in (0, 5, 40, 128):
+        assert FONT.getlength(shorten(text, FONT, width)) <= width
+    assert shorten("short", FONT, 128) == "short"
+    assert shorten("a label that is much too long for its tile", FONT, 60).endswith("…")
+
+
+def test_folded_text_fits_and_says_if_there_was_more() -> None:
+    lines = fold("one two three four five six seven eight nine ten", FONT, 60, max_lines=3)
+    assert len(lines) == 3
+    assert all(FONT.getlength(line) <= 60 for line in lines)
+    assert lines[-1].endswith("…")
+    assert fold("one two", FONT, 100, max_lines=3) == ["one two"]
+
+
+def test_layout_has_room_for_every_tile() -> None:
+    for num_tiles in (1, 5, 6, 7, 36):
+        layout = Layout(num_tiles, 6, 64)
+        places = [layout.locate(place) for place in range(num_tiles)]
+        assert len(set(places)) == num_tiles
+        assert all(x + 64 < layout.width and y + 64 + layout.caption_height < layout.height for x, y in places)
+
+
+def test_caption_stays_in_its_column() -> None:
+    sheet = Sheet(Layout(2, 2, 64))
+    caption = [Span("a very long name of a class", (1, 2, 3)), Span("another one that finds no room")]
+    sheet.put(0, Picture(caption, np.zeros((64, 64, 3), np.uint8)), 123_456)
+    x, y = Layout(2, 2, 64).locate(1)
+    beside = sheet.image.crop((x, y, sheet.image.width, sheet.image.height))
+    assert beside.getextrema() == tuple((level, level) for level in PAGE)
+
+
+@pytest.mark.parametrize(
+    ("size", "fitted"),
+    [
+        ((375, 500), (96, 128)),
+        ((28, 28), (112, 112)),
+        ((128, 128), (128, 128)),
+        ((1, 9999), (1, 128)),
+        ((129, 1), (128, 1)),
+    ],
+)
+def test_size_fits_the_square(size: tuple[int, int], fitted: tuple[int, int]) -> None:
+    assert fit_size(*size, 128) == fitted
+
+
+def test_nearest_takes_the_middle_of_each_pixel() -> None:
+    numbers = np.arange(16).reshape(4, 4)
+    assert resize_nearest(numbers, (2, 2)).tolist() == [[5, 7], [13, 15]]
+    assert np.array_equal(resize_nearest(numbers, (8, 8))[::2, 1::2], numbers)
+
+
+@pytest.mark.parametrize(
+    ("values", "levels"),
+    [
+        (np.array([0, 7, 255], np.uint8), [0, 7, 255]),
+        (np.array([False, True, False]), [0, 255, 0]),
+        (np.array([0, 256, 65535], np.uint16), [0, 1, 255]),
+        (np.array([0, 0.5, 1], np.float32), [0, 128, 255]),
+        (np.array([0, 100, 255], np.float32), [0, 100, 255]),
+        (np.array([-0.5, 0, 0.5], np.float32), [0, 128, 255]),
+        (np.array([0, 1, 2], np.int64), [0, 1, 2]),
+        (np.array([0, 500, 1000], np.int64), [0, 128, 255]),
+        (np.array([np.nan, np.inf, 1], np.float32), [0, 0, 255]),
+        (np.array([-3, -3, -3], np.int64), [0, 0, 0]),
+    ],
+)
+def test_numbers_become_levels(values: np.ndarray, levels: list[int]) -> None:
+    assert to_levels(values).tolist() == levels
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (4, 5, 1), (1, 4, 5), (3, 4, 5), (4, 5, 4), (7, 4, 5, 3)])
+def test_arrays_become_rgb(shape: tuple[int, ...]) -> None:
+    assert to_pixels(np.zeros(shape, np.uint8)).shape == (4, 5, 3)
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, 5, 2), (0, 5, 3), (2, 2, 4, 5, 3)])
+def test_arrays_that_are_no_picture_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(CodecError, match="image expected gray or RGB pixels, got a uint8 array of shape"):
+        to_pixels(np.zeros(shape, np.uint8))

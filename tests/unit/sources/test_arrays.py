@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tfrkit as tfr
+from tfrkit.errors import SourceError
+from tfrkit.sources.arrays import Arrays
+
+IMAGES = np.arange(5 * 4 * 3, dtype=np.uint8).reshape(5, 4, 3)
+LABELS = np.array([0, 1, 0, 1, 1])
+
+
+def read_all(source, tmp_path):
+    found = source.scan(str(tmp_path))
+    return found, found.reader.read_columns(np.arange(found.items.size))
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed], ids=["stored", "compressed"])
+def test_npz_gives_one_feature_an_array(tmp_path, save):
+    save(tmp_path / "d.npz", x=IMAGES, y=LABELS)
+    found, columns = read_all(Arrays(tmp_path / "d.npz"), tmp_path)
+    np.testing.assert_array_equal(columns["x"], IMAGES)
+    np.testing.assert_array_equal(columns["y"], LABELS)
+    assert found.schema["x"].encoding == "tensor_proto"
+    assert (found.schema["x"].dtype, found.schema["x"].shape) == ("uint8", (4, 3))
+    assert found.schema["y"] == tfr.Spec("int64")
+
+
+def test_npy_gives_the_feature_data(tmp_path):
+    np.save(tmp_path / "d.npy", LABELS)
+    _, columns = read_all(Arrays(tmp_path / "d.npy"), tmp_path)
+    assert columns["data"].tolist() == LABELS.tolist()
+
+
+def test_fortran_order_and_other_byte_order_are_read_as_they_mean(tmp_path):
+    np.save(tmp_path / "d.npy", np.asfortranarray(np.arange(12, dtype=">i8").reshape(3, 4)))
+    _, columns = read_all(Arrays(tmp_path / "d.npy"), tmp_path)
+    assert columns["data"].tolist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+
+
+def test_rows_come_in_the_asked_order(tmp_path):
+    found = Arrays({"x": np.arange(10)}).scan(str(tmp_path))
+    assert found.reader.read_columns(np.array([3, 1, 7]))["x"].tolist() == [3, 1, 7]
+    assert found.order == "source"
+
+
+def test_text_becomes_bytes(tmp_path):
+    _, columns = read_all(Arrays({"t": np.array(["a", "ü"])}), tmp_path)
+    assert columns["t"] == ["a", "ü"]
+
+
+def test_lengths_that_differ_are_all_named(tmp_path):
+    with pytest.raises(SourceError, match="arrays expected one length, got x 5, y 4"):
+        Arrays({"x": IMAGES, "y": LABELS[:4]}).scan(str(tmp_path))
+
+
+def test_single_value_raises(tmp_path):
+    with pytest.raises(SourceError, match="array 'x' expected one row a record, got a single value"):
+        Arrays({"x": np.int64(3)}).scan(str(tmp_path))
+
+
+def test_python_objects_are_refused(tmp_path):
+    np.savez(tmp_path / "d.npz", x=np.array([{}, []], object))
+    with pytest.raises(SourceError, match="array 'x' holds Python objects, which are not read from files"):
+        Arrays(tmp_path / "d.npz").scan(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("content", "what"), [(b"hello", "starts with b'hello'"), (b"\x93NUMPY", "cannot read arrays")]
+)
+def test_file_that_holds_no_arrays_raises(tmp_path, content, what):
+    (tmp_path / "x.npy").write_bytes(content)
+    with pytest.raises(SourceError, match=what):
+        Arrays(tmp_path / "x.npy").scan(str(tmp_path))
+
+
+def test_missing_file_raises(tmp_path):
+    with pytest.raises(SourceError, match=r"expected a .npy or .npz file, got nothing there"):
+        Arrays(tmp_path / "x.npy").scan(str(tmp_path))
+
+
+def test_label_array_is_for_stratifying(tmp_path):
+    assert Arrays({"x": IMAGES, "y": LABELS}, label="y").scan(str(tmp_path)).items.labels.tolist() == LABELS.tolist()
+    with pytest.raises(SourceError, match="label expected one of x, y, got 'z'"):
+        Arrays({"x": IMAGES, "y": LABELS}, label="z").scan(str(tmp_path))
+    with pytest.raises(SourceError, match="label expected one integer a record, got uint8"):
+        Arrays({"x": IMAGES, "y": LABELS}, label="x").scan(str(tmp_path))
+
+
+def test_dtype_no_record_holds_raises(tmp_path):
+    with pytest.raises(SourceError, match=r"array 'x' has dtype datetime64\[D\], which no record holds"):
+        Arrays({"x": np.array(["2020-01-01"], "datetime64[D]")}).scan(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(4, dtype=np.int8),
+        np.array([True, False, True, True]),
+        np.arange(4, dtype=np.float16),
+        np.arange(4.0),
+        np.arange(8, dtype=np.int64).reshape(4, 2),
+        np.arange(8, dtype=np.float32).reshape(4, 2),
+        np.arange(8.0).reshape(4, 2),
+        np.arange(16, dtype=np.int16).reshape(4, 2, 2),
+        np.array([b"a", b"b", b"c", b"d"]),
+    ],
+    ids=lambda array: f"{array.dtype}{array.ndim}",
+)
+def test_schema_is_that_of_the_records_written(tmp_path, array):
+    """What the source promises and what a reader infers from the records must not contradict each other."""
+    from tfrkit.features.schema import find_mismatches
+
+    report = tfr.build(Arrays({"x": array}), tmp_path / "x.tfrecord", jobs=1)
+    promised = Arrays({"x": array}).scan(str(tmp_path)).schema
+    assert report.written == 4
+    assert find_mismatches(promised, tfr.open(tmp_path / "x.tfrecord").schema) == []
+
+
+def test_arrays_come_back_with_dtype_and_shape(tmp_path):
+    tfr.build(Arrays({"x": IMAGES, "y": LABELS}), tmp_path / "x.tfrecord", jobs=1)
+    rows = list(tfr.open(tmp_path / "x.tfrecord"))
+    np.testing.assert_array_equal([row["x"] for row in rows], IMAGES)
+    assert rows[0]["x"].dtype == np.uint8
+    assert [row["y"] for row in rows] == LABELS.tolist()
