@@ -15,9 +15,10 @@ SECONDS_EACH := $(if $(filter command line environment,$(origin SECONDS)),$(SECO
 
 PIP_QUIET := --quiet --disable-pip-version-check
 BUILD_NEEDS := "scikit-build-core>=1.1" "nanobind>=3.1,<4" cmake ninja
-TEST_NEEDS := "pytest>=8" "hypothesis>=6.100"
+# pyarrow: Parquet, Arrow and the quick way to read CSV are tested where it is there.
+TEST_NEEDS := "pytest>=8" "hypothesis>=6.100" "pyarrow>=15"
 LINT_NEEDS := "ruff>=0.14" "mypy>=1.13" "clang-format>=18"
-INTEROP_NEEDS := "tensorflow-cpu==2.21.*" tensorflow-datasets pyarrow
+INTEROP_NEEDS := "tensorflow-cpu==2.21.*" tensorflow-datasets pyarrow pandas polars duckdb datasets torch==2.13.0 torchdata jax grain
 
 # A change to any of these means the installed package is not the one in this folder.
 NATIVE := $(shell find native/core native/bindings -name '*.h' -o -name '*.cc')
@@ -48,6 +49,11 @@ help:  ## list the targets
 	$(PYTHON) -m venv .venv-bench
 	PIP_CONSTRAINT=benchmarks/build-constraints.txt PIP_BUILD_CONSTRAINT=benchmarks/build-constraints.txt \
 	    .venv-bench/bin/python -m pip install $(PIP_QUIET) -r benchmarks/requirements.txt
+	touch $@
+
+.venv-bench-more/.tools: benchmarks/requirements-more.txt
+	$(PYTHON) -m venv .venv-bench-more
+	.venv-bench-more/bin/python -m pip install $(PIP_QUIET) -r benchmarks/requirements-more.txt
 	touch $@
 
 .venv-asan/.tools: Makefile
@@ -99,8 +105,8 @@ interop: .venv-interop/.installed  ## real TensorFlow and TFDS read what we writ
 	TF_CPP_MIN_LOG_LEVEL=2 .venv-interop/bin/python -m pytest tests/interop $(ARGS)
 
 .PHONY: bench
-bench: .venv-bench/.installed  ## time tfrkit against TensorFlow and peers, write benchmarks/RESULTS.md (ARGS=--quick: smoke)
-	TF_CPP_MIN_LOG_LEVEL=2 .venv-bench/bin/python benchmarks/run.py $(ARGS)
+bench: .venv-bench/.installed $(if $(MORE),.venv-bench-more/.tools)  ## time tfrkit against TensorFlow and peers, write benchmarks/RESULTS.md (ARGS=--quick: smoke; MORE=1: two more peers)
+	TF_CPP_MIN_LOG_LEVEL=2 .venv-bench/bin/python benchmarks/run.py $(if $(MORE),--more .venv-bench-more/bin/python) $(ARGS)
 
 .PHONY: fuzz
 fuzz:  ## feed the native core hostile bytes, SECONDS=30 for each target (needs clang)
@@ -155,7 +161,7 @@ wheel: build/wheel/.built  ## build a wheel into dist/
 
 .PHONY: clean
 clean:  ## remove environments, builds and caches
-	rm -rf .venv .venv-interop .venv-bench .venv-asan build build-* dist demo .bench
+	rm -rf .venv .venv-interop .venv-bench .venv-bench-more .venv-asan build build-* dist demo .bench
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests examples docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 

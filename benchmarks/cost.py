@@ -1,8 +1,9 @@
-"""What tfrkit costs: peak memory of a streaming pass, size and speed of an index, installed size."""
+"""What tfrkit costs: peak memory of a streaming pass, size and speed of an index, time to start, installed size."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import start
 from packaging.requirements import Requirement
 from plain_frames import iterate_frames
 
@@ -40,6 +42,14 @@ print(json.dumps({"import": imported, "peak": peak, "own": highest}))
 """
 
 
+# The largest of a program and the processes it started.
+RUN = """
+import json, resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+print(json.dumps(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+"""
+
+
 def measure(root: Path) -> dict[str, Any]:
     """Return all figures; sizes in MB of 1,000,000 bytes."""
     with tempfile.TemporaryDirectory() as folder:
@@ -51,7 +61,13 @@ def measure(root: Path) -> dict[str, Any]:
             for path in (small, root / "images.tfrecord")
         ]
         index = measure_index(root / "small.tfrecord", Path(folder))
-    return {"memory": memory, "index": index, "installed": measure_installed()}
+    return {
+        "memory": memory,
+        "build_memory": measure_build_memory(root / "captchas"),
+        "index": index,
+        "start": start.measure(root),
+        "installed": measure_installed(),
+    }
 
 
 def copy_head(source: Path, target: Path, nbytes: int) -> None:
@@ -69,6 +85,26 @@ def measure_memory(how: str, path: Path, title: str) -> dict[str, Any]:
     kilobytes = json.loads(done.stdout)
     figures = {f"{name}_mb": round(value * 1024 / 1e6, 1) for name, value in kilobytes.items()}
     return {"title": title, "file_mb": round(path.stat().st_size / 1e6), **figures}
+
+
+def measure_build_memory(source: Path) -> list[dict[str, Any]]:
+    """Return the peak memory of builds of few and of a hundred times as many pictures, links to the same few files."""
+    files = sorted(source.iterdir())
+    num_few = max(1, len(files) // 5)
+    figures = []
+    for count in (num_few, 100 * num_few):
+        with tempfile.TemporaryDirectory(dir=source.parent) as folder:
+            pictures = Path(folder) / "pictures"
+            pictures.mkdir()
+            for number in range(count):
+                file = files[number % num_few]
+                os.link(file, pictures / f"{file.stem}_{number}.png")
+            program = str(Path(sys.executable).with_name("tfr"))
+            command = [program, "build", "file-names", str(pictures), "--out", f"{folder}/built"]
+            command += ["--label", "^(?P<text>.{5})", "--jobs", "2", "--progress", "none"]
+            done = subprocess.run([sys.executable, "-c", RUN, *command], check=True, capture_output=True, text=True)
+        figures.append({"items": count, "peak_mb": round(json.loads(done.stdout) * 1024 / 1e6, 1)})
+    return figures
 
 
 def measure_index(path: Path, folder: Path) -> str:

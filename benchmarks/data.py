@@ -1,13 +1,11 @@
-"""The benchmark's data: what is in each file, and TensorFlow writing it once into the cache folder.
-
-Everything follows from a fixed seed, so that the sides need no copy of the values to know what they should read.
-TensorFlow is imported only where files are made.
+"""The benchmark's data: what is in each file. Everything follows from a fixed seed, so that the sides need no copy of
+the values to know what they should read.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,12 +34,43 @@ class Sizes:
     tokens: int
     sequences: int
     picks: int  # random accesses
+    jpegs: int  # Examples of photos
+    captchas: int  # PNG files
+    photos: int  # JPEG files
+    table: int  # rows of the CSV and the Parquet file
+
+    @property
+    def test_captchas(self) -> int:
+        """How many captchas are kept for test."""
+        return self.captchas // 10
 
 
 FULL = Sizes(
-    small=1_000_000, images=20_000, tabular=1_000_000, packed=200_000, tokens=200_000, sequences=50_000, picks=100_000
+    small=1_000_000,
+    images=20_000,
+    tabular=1_000_000,
+    packed=200_000,
+    tokens=200_000,
+    sequences=50_000,
+    picks=100_000,
+    jpegs=5_000,
+    captchas=5_000,
+    photos=20_000,
+    table=1_000_000,
 )
-QUICK = Sizes(small=20_000, images=100, tabular=10_000, packed=4_000, tokens=2_000, sequences=1_000, picks=1_000)
+QUICK = Sizes(
+    small=20_000,
+    images=100,
+    tabular=10_000,
+    packed=4_000,
+    tokens=2_000,
+    sequences=1_000,
+    picks=1_000,
+    jpegs=100,
+    captchas=100,
+    photos=200,
+    table=4_000,
+)
 
 
 def sizes_of(root: Path) -> Sizes:
@@ -121,38 +150,40 @@ def uniform_picks(num_picks: int, num_records: int) -> list[int]:
     return np.random.default_rng([SEED, 6]).integers(0, num_records, num_picks).tolist()
 
 
-# -- writing them with TensorFlow --------------------------------------------------------------------------------------
+def table_columns(num_rows: int) -> dict[str, np.ndarray]:
+    """Return the columns of the table: numbers that are exact in float32 and short as text, and two kinds of words."""
+    rng = np.random.default_rng([SEED, 10])
+    columns: dict[str, np.ndarray] = {"id": np.arange(num_rows, dtype=np.int64)}
+    columns["age"] = rng.integers(0, 100, num_rows, dtype=np.int64)
+    columns["time"] = rng.integers(1_600_000_000, 1_700_000_000, num_rows, dtype=np.int64)
+    for name, scale in (("price", 4), ("weight", 8), ("score", 64)):
+        columns[name] = rng.integers(-10_000, 10_000, num_rows) / scale
+    columns["city"] = np.array([f"city-{number}" for number in range(1000)])[rng.integers(0, 1000, num_rows)]
+    columns["user"] = np.array([f"user-{number}" for number in rng.integers(0, 10**9, num_rows).tolist()])
+    return columns
 
 
-def make_data(root: Path, sizes: Sizes) -> None:
-    """Write every file into ``root`` unless it already holds this version of them."""
-    wanted = {"version": VERSION, "seed": SEED, "sizes": vars(sizes)}
-    marker = root / "data.json"
-    if marker.exists() and json.loads(marker.read_text()) == wanted:
-        return
-    root.mkdir(parents=True, exist_ok=True)
-    for old in root.glob("*"):
-        if old.is_file():
-            old.unlink()
+class RowFinder:
+    """Tells which row of the tabular file a batch's rows are."""
 
-    import tensorflow as tf
+    def __init__(self, num_rows: int) -> None:
+        columns = tabular_columns(num_rows)
+        keys = self._make_keys(columns)
+        self._order = np.argsort(keys)
+        self._keys = keys[self._order]
 
-    def write(name: str, payloads: Iterable[bytes], compression: str = "") -> None:
-        print(f"making {root.name}/{name}", flush=True)
-        with tf.io.TFRecordWriter(str(root / name), options=compression) as writer:
-            for payload in payloads:
-                writer.write(payload)
+    def find(self, batch: dict[str, Any]) -> np.ndarray:
+        """Return the row numbers."""
+        return self._order[np.searchsorted(self._keys, self._make_keys(batch))]
 
-    write("small.tfrecord", small_payloads(sizes.small))
-    write("images.tfrecord", (example_of(tf, row) for row in image_rows(sizes.images)))
-    write("tabular.tfrecord", (example_of(tf, row) for row in tabular_rows(sizes.tabular)))
-    packed = [example_of(tf, row) for row in tabular_rows(sizes.packed)]
-    write("packed.tfrecord", packed)
-    write("packed.tfrecord.gz", packed, "GZIP")
-    write("packed.tfrecord.zlib", packed, "ZLIB")
-    write("tokens.tfrecord", (example_of(tf, {"tokens": row}) for row in token_rows(sizes.tokens)))
-    write("sequences.tfrecord", (sequence_of(tf, row) for row in sequence_rows(sizes.sequences)))
-    marker.write_text(json.dumps(wanted))
+    @staticmethod
+    def _make_keys(columns: dict[str, Any]) -> np.ndarray:
+        # Two floats of 32 random bits each: no two rows share both.
+        first, second = (np.ascontiguousarray(columns[f"float_{index}"]).view(np.uint32) for index in range(2))
+        return first.astype(np.uint64) << np.uint64(32) | second
+
+
+# -- as TensorFlow's messages ------------------------------------------------------------------------------------------
 
 
 def example_of(tf: Any, row: dict[str, Any]) -> bytes:

@@ -5,19 +5,29 @@ from __future__ import annotations
 import datetime
 import os
 import platform
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from environments import Environments
 
-def describe(peers: tuple[str, ...]) -> dict[str, Any]:
+PACKAGES = (
+    "tfrkit",
+    "tensorflow-cpu",
+    "numpy",
+    "isal",
+    "zlib-ng",
+    "simplejpeg",
+    "pillow",
+    "torch",
+    "pandas",
+    "pyarrow",
+)
+
+
+def describe(peers: tuple[str, ...], environments: Environments) -> dict[str, Any]:
     """Return machine, date and versions; a package that is not installed is None."""
     versions: dict[str, str | None] = {"python": platform.python_version()}
-    for package in ("tfrkit", "tensorflow-cpu", "numpy", "isal", "zlib-ng", *peers):
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            versions[package] = None
+    versions |= {package: environments.find_version(package) for package in (*PACKAGES, *peers)}
     return {
         "machine": f"{processor_name()}, {os.cpu_count()} cores, {memory_gib()} GiB, {platform.system()} "
         f"{platform.release().partition('-')[0]}",

@@ -7,35 +7,34 @@
 | bagz | its own: records and a table of their ends | has none |
 | array_record | its own: Riegeli chunks | checked |
 
-A peer that is not installed has no works and is named as absent in the report.
+Those that feed a training loop are in `loader_peers.py` and `dali_side.py`. A peer that is not installed has no works
+and is named as absent in the report.
 """
 
 from __future__ import annotations
 
+import importlib
 import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import data
 import numpy as np
-from work import DIGEST_PICKS, IMAGE_BATCH, Digest, Work, digest_strings, drain
+from work import DIGEST_PICKS, IMAGE_BATCH, Answer, Digest, Work, digest_strings, drain
 
-PEERS = ("tfr-reader", "tfrecord", "bagz", "array_record")
-
-
-def version_of(peer: str) -> str | None:
-    """Return a peer's installed version, or None."""
-    try:
-        return metadata.version(peer)
-    except metadata.PackageNotFoundError:
-        return None
+READERS = ("tfr-reader", "tfrecord", "bagz", "array_record")
+LOADERS = ("webdataset", "litdata", "grain", "mosaicml-streaming", "nvidia-dali-cuda120")
+PEERS = (*READERS, *LOADERS)  # the names of their distributions
 
 
-def make_works(peer: str, root: Path, out: Path) -> dict[str, Work]:
+def make_works(peer: str, root: Path, *, threads: int) -> dict[str, Work]:
     """Return what a peer does here, by the name of the work."""
+    if peer in LOADERS or threads > 1:
+        module = importlib.import_module("dali_side" if "dali" in peer else "loader_peers")
+        works: dict[str, Work] = module.make_works(peer, root, threads=threads)
+        return works
     makers = {
         "tfr-reader": make_tfr_reader,
         "tfrecord": make_vahidk,
@@ -81,7 +80,7 @@ def make_tfr_reader(root: Path) -> dict[str, Work]:
         drain(columns())
         return sizes.images
 
-    def digest() -> dict[str, str]:
+    def digest() -> Answer:
         result = Digest()
         for batch in columns():
             for name, values in batch.items():

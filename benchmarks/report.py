@@ -8,6 +8,8 @@ from typing import Any
 from bars import NAMES, Bar, Row
 from timing import Timing
 
+MET = {True: "met", False: "**not met**", None: ""}
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -17,6 +19,7 @@ class Measured:
     timings: dict[str, Timing]
     nbytes: int
     output_sizes: dict[str, int]  # of works that write
+    notes: dict[str, str]  # what a side says of its result
 
     def ratio(self, side: str) -> float | None:
         """Return tfrkit's speed divided by a side's, of the shortest times."""
@@ -45,6 +48,10 @@ def to_markdown(measured: list[Measured], costs: dict[str, Any] | None, facts: d
     lines += [table_row(one) for one in measured]
     lines += ["", "Ways that were timed:", ""]
     lines += [f"- {one.row.name}: {ways_text(one)}" for one in measured]
+    notes = [one for one in measured if one.notes]
+    if notes:
+        lines += ["", "Results that are not the same on all sides:", ""]
+        lines += [f"- {one.row.name}: {notes_text(one)}" for one in notes]
     sizes = [one for one in measured if len(one.output_sizes) > 1]
     if sizes:
         lines += ["", "Sizes of written files:", ""]
@@ -75,10 +82,12 @@ def speed_text(one: Measured, timing: Timing) -> str:
     """Return a speed in records and, where it says something, bytes a second."""
     per_record = one.nbytes / max(one.timings[next(iter(one.timings))].records, 1)
     rate = f"{timing.rate / 1e6:.2f} M/s" if timing.rate >= 1e6 else f"{timing.rate / 1e3:.1f} k/s"
-    if "random" in one.row.work:
+    if timing.rate < 10_000:
+        rate = f"{timing.rate:,.0f} /s"
+    if "random" in one.row.work or not per_record:
         return rate
-    gigabytes = one.nbytes / timing.best / 1e9
-    return f"{rate}, {gigabytes:.2f} GB/s" if per_record else rate
+    nbytes = one.nbytes / timing.best
+    return f"{rate}, {nbytes / 1e9:.2f} GB/s" if nbytes >= 1e8 else f"{rate}, {nbytes / 1e6:.0f} MB/s"
 
 
 def ratio_text(one: Measured, side: str) -> str:
@@ -92,12 +101,17 @@ def verdict(one: Measured, bar: Bar) -> str:
     ratio = one.ratio(bar.side)
     if ratio is None:
         return "not measured"
-    return "met" if ratio >= bar.at_least else "**not met**"
+    return MET[ratio >= bar.at_least]
 
 
 def ways_text(one: Measured) -> str:
     """Return which way of each side was timed."""
     return "; ".join(f"{NAMES[side]} `{timing.way}`" for side, timing in one.timings.items())
+
+
+def notes_text(one: Measured) -> str:
+    """Return what sides said of their results."""
+    return "; ".join(f"{NAMES[side]} {note}" for side, note in one.notes.items())
 
 
 def sizes_text(sizes: dict[str, int]) -> str:
@@ -120,6 +134,10 @@ def cost_lines(costs: dict[str, Any]) -> list[str]:
     for one in costs["memory"]:
         megabytes = " | ".join(f"{one[key]:,.0f} MB" for key in ("file_mb", "import_mb", "peak_mb", "own_mb"))
         lines.append(f"| `{one['title']}` | {megabytes} |")
+    built = ", ".join(f"{one['items']:,} pictures {one['peak_mb']:,.0f} MB" for one in costs["build_memory"])
+    lines += ["", f"Peak memory of the largest process of `tfr build file-names`, 2 jobs: {built}."]
+    lines += ["", "| start, in a fresh process, imports not counted | | bar | met |", "| --- | ---: | --- | --- |"]
+    lines += [f"| {one['title']} | {one['value']} | {one['bar']} | {MET[one['is_met']]} |" for one in costs["start"]]
     lines += ["", "| installed size | |", "| --- | ---: |"]
     lines += [f"| {title} | {megabytes:,.1f} MB |" for title, megabytes in costs["installed"].items()]
     lines += ["", f"Index: {costs['index']}"] if costs.get("index") else []

@@ -1,7 +1,7 @@
 """Measure tfrkit against TensorFlow and its peers: equal results first, then times in turns.
 
     python benchmarks/run.py                      all rows, full data, writes benchmarks/RESULTS.md
-    python benchmarks/run.py --quick              small data, under a minute: checks results, prints ratios
+    python benchmarks/run.py --quick              small data, two minutes: checks results, prints ratios
     python benchmarks/run.py --only columns_gzip  rows whose name contains this
 
 Standard output carries one JSON row per measurement.
@@ -20,8 +20,9 @@ from typing import Any
 import cost
 import machine
 import report
-from bars import ROWS, Row
-from peers import PEERS, version_of
+from bars import LIMITS, ROWS, Row
+from environments import Environments, look_around
+from peers import PEERS
 from timing import Timing, Worker, time_in_turns
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -33,6 +34,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small data; nothing is written to RESULTS.md")
     parser.add_argument("--only", default="", help="rows whose name contains this")
     parser.add_argument("--without", action="append", default=[], metavar="SIDE", help="leave a side out")
+    parser.add_argument("--more", type=Path, metavar="PYTHON", help="another environment, for peers not in this one")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--cache", type=Path, default=PROJECT / ".bench")
     parser.add_argument("--results", type=Path, default=PROJECT / "benchmarks" / "RESULTS.md")
@@ -41,9 +43,9 @@ def main() -> None:
     root = options.cache / ("quick" if options.quick else "full")
     make_data_in_child(root, quick=options.quick)
     rows = [row for row in ROWS if options.only in row.name]
-    sides = [side for side in ("tfrkit", "tensorflow", "native", *PEERS) if side not in options.without]
-    sides = [side for side in sides if side not in PEERS or version_of(side)]
-    facts = machine.describe(PEERS)
+    environments = look_around(options.more)
+    sides = {side: python for side, python in find_sides(environments).items() if side not in options.without}
+    facts = machine.describe(PEERS, environments)
     measured: list[report.Measured] = []
     # Outputs go to memory where there is some, so that a disk does not decide who encodes faster.
     memory = Path("/dev/shm")
@@ -69,18 +71,27 @@ def main() -> None:
 
 def make_data_in_child(root: Path, *, quick: bool) -> None:
     """Make the data in a process of its own, so that this one never loads TensorFlow."""
-    size = "QUICK" if quick else "FULL"
-    code = f"import data, pathlib, sys; data.make_data(pathlib.Path(sys.argv[1]), data.{size})"
-    subprocess.run([sys.executable, "-c", code, str(root)], check=True, cwd=Path(__file__).parent, stdout=sys.stderr)
+    program = Path(__file__).with_name("make_data.py")
+    subprocess.run([sys.executable, program, root, *(["--quick"] if quick else [])], check=True, stdout=sys.stderr)
+
+
+def find_sides(environments: Environments) -> dict[str, str]:
+    """Return the Python that each side runs in; a peer that is not installed has none and is left out."""
+    sides = dict.fromkeys(("tfrkit", "tensorflow", *LIMITS), sys.executable)
+    return sides | {peer: python for peer in PEERS if (python := environments.find_python(peer))}
 
 
 def run_rows(
-    rows: list[Row], sides: list[str], root: Path, out: Path, facts: dict[str, Any], *, rounds: int
+    rows: list[Row], sides: dict[str, str], root: Path, out: Path, facts: dict[str, Any], *, rounds: int
 ) -> list[report.Measured]:
     """Check and time rows that share a thread count."""
     threads = rows[0].threads
     wanted = {"tfrkit", *(side for row in rows for side in row.beside)}
-    workers = {side: Worker(side, threads=threads, root=root, out=out) for side in sides if side in wanted}
+    workers = {
+        side: Worker(side, python, threads=threads, root=root, out=out)
+        for side, python in sides.items()
+        if side in wanted
+    }
     measured = []
     for row in rows:
         present = [
@@ -88,39 +99,57 @@ def run_rows(
         ]
         if not present:
             continue
-        sizes = check_equal(present, row.work, workers.get("tensorflow"))
+        sizes = check_equal(present, row, workers.get("tensorflow"))
         timings = time_in_turns(present, row.work, rounds=rounds, patience=30)
-        nbytes = (root / row.file).stat().st_size
+        nbytes = measure_size(root / row.file)
         for timing in timings.values():
             print(json.dumps(json_row(row, timing, nbytes, facts)), flush=True)
-        measured.append(report.Measured(row, timings, nbytes, sizes))
+        notes = {worker.side: worker.ask({"do": "note", "work": row.work})["note"] for worker in present}
+        measured.append(
+            report.Measured(row, timings, nbytes, sizes, {side: note for side, note in notes.items() if note})
+        )
     for worker in workers.values():
         worker.close()
     return measured
 
 
-def check_equal(workers: list[Worker], work: str, reader: Worker | None) -> dict[str, int]:
-    """Stop the run unless every side gets the same values; returns the sizes of written files."""
-    digests, sizes = {}, {}
+def measure_size(path: Path) -> int:
+    """Return the bytes of a file, or of all files of a folder."""
+    return (
+        sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) if path.is_dir() else path.stat().st_size
+    )
+
+
+def check_equal(workers: list[Worker], row: Row, reader: Worker | None) -> dict[str, int]:
+    """Stop the run unless every side gets the same values; returns the sizes of what was written."""
+    work, sizes = row.work, {}
+    digests: dict[str, dict[str, Any]] = {}
     for worker in workers:
-        if worker.side == "native":
-            continue
-        answer = worker.ask({"do": "digest", "work": work})
+        answer = worker.digest(work)
         if answer["output"]:
             worker.time(work, worker.ways[work][0])
-            sizes[worker.side] = Path(answer["output"]).stat().st_size
+            sizes[worker.side] = measure_size(Path(answer["output"]))
             if reader is not None:
-                answer = reader.ask({"do": "digest_file", "path": answer["output"]})
+                answer = reader.ask({"do": "digest_file", "path": answer["output"], "reader": answer["reader"]})
         if answer["digest"] is not None:
             digests[worker.side] = answer["digest"]
-    first = next(iter(digests), None)
+    first = next(iter(digests), "")
     for side, digest in digests.items():
-        if digest != digests[first]:
-            differing = sorted(
-                name for name in digest.keys() | digests[first].keys() if digest.get(name) != digests[first].get(name)
-            )
+        differing = [
+            name
+            for name in sorted(digest.keys() | digests[first].keys())
+            if not is_same(digest.get(name), digests[first].get(name), row.tolerance(side))
+        ]
+        if differing:
             raise SystemExit(f"{work}: {side} and {first} read different values in {differing}")
     return sizes
+
+
+def is_same(one: Any, other: Any, tolerance: float) -> bool:
+    """Tell whether two answers are equal or, where they are numbers, close."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(abs(a - b) <= tolerance for a, b in zip(one, other, strict=True))
+    return bool(one == other)
 
 
 def json_row(row: Row, timing: Timing, nbytes: int, facts: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,9 @@ from typing import Any
 
 import data
 import tensorflow as tf
-from work import BATCH, IMAGE_BATCH, Digest, Work, digest_strings, drain
+import tensorflow_build
+import tensorflow_loading
+from work import BATCH, IMAGE_BATCH, Answer, Digest, Work, digest_strings, drain
 
 BUFFERS = {"default buffer": None, "1 MB buffer": 1 << 20, "8 MB buffer": 8 << 20}
 
@@ -52,12 +54,16 @@ def make_works(root: Path, out: Path, *, threads: int) -> dict[str, Work]:
     for kind in ("gzip", "zlib"):
         path = str(root / ("packed.tfrecord.gz" if kind == "gzip" else "packed.tfrecord.zlib"))
         works[f"records_{kind}"] = Work(record_ways(path, sizes.packed), partial(digest_records, path))
-    return works
+    if threads > 1:
+        works |= tensorflow_loading.make_works(root, tabular_spec(), threads=threads)
+    return works | tensorflow_build.make_works(root)
 
 
-def digest_file(path: str) -> dict[str, str]:
-    """Return what TensorFlow reads from a file of tabular Examples, whoever wrote it."""
-    return digest_examples(path, tabular_spec(), BATCH)
+def digest_file(path: str, reader: str) -> Answer:
+    """Return what TensorFlow reads from a file or a folder, whoever wrote it."""
+    if reader == "tabular":
+        return digest_examples(path, tabular_spec(), BATCH)
+    return tensorflow_build.digest_built(path, reader)
 
 
 # -- records -----------------------------------------------------------------------------------------------------------
@@ -104,7 +110,7 @@ def record_ways(path: str, count: int) -> dict[str, Callable[[], int]]:
     return ways
 
 
-def digest_records(path: str) -> dict[str, str]:
+def digest_records(path: str) -> Answer:
     """Digest all payloads."""
     return digest_strings(iterate_records(path))
 
@@ -196,7 +202,7 @@ def add_tensor(digest: Digest, name: str, value: Any) -> None:
         digest.add(name, value.numpy())
 
 
-def digest_examples(path: str, spec: dict[str, Any], batch: int) -> dict[str, str]:
+def digest_examples(path: str, spec: dict[str, Any], batch: int) -> Answer:
     """Digest every column."""
     digest = Digest()
     for records in open_records(path, buffer=None).batch(batch):
@@ -247,7 +253,7 @@ def sequence_ways(path: str, count: int, threads: int) -> dict[str, Callable[[],
     return ways
 
 
-def digest_sequences(path: str) -> dict[str, str]:
+def digest_sequences(path: str) -> Answer:
     """Digest context and lists; a list's lengths are those of its rows, then those of its steps."""
     context, specs = sequence_specs()
     digest = Digest()

@@ -9,7 +9,9 @@ from typing import Any
 
 import data
 import numpy as np
-from work import BATCH, DIGEST_PICKS, IMAGE_BATCH, Digest, Work, digest_strings, drain
+import tfrkit_build
+import tfrkit_loading
+from work import BATCH, DIGEST_PICKS, IMAGE_BATCH, Answer, Digest, Work, digest_strings, drain
 
 import tfrkit as tfr
 
@@ -58,7 +60,8 @@ def make_works(root: Path, out: Path, *, threads: int) -> dict[str, Work]:
         works[name] = Work(
             {f"Writer.write_record, level {level}": partial(write_gzip, root, packed, level)}, output=packed
         )
-    return works
+    works |= tfrkit_loading.make_works(root, threads=threads)
+    return works | tfrkit_build.make_works(root, threads=threads)
 
 
 def count_of(sizes: data.Sizes, file: str) -> int:
@@ -83,7 +86,7 @@ def view_records(path: Path, count: int) -> int:
     return count
 
 
-def digest_records(path: Path) -> dict[str, str]:
+def digest_records(path: Path) -> Answer:
     """Digest all payloads."""
     with tfr.open(path) as ds:
         return digest_strings(ds.records())
@@ -104,7 +107,7 @@ def read_columns(path: Path, batch: int, threads: int, count: int) -> int:
     return count
 
 
-def digest_columns(path: Path, batch: int) -> dict[str, str]:
+def digest_columns(path: Path, batch: int) -> Answer:
     """Digest every column."""
     digest = Digest()
     with tfr.open(path) as ds:

@@ -6,12 +6,14 @@ import json
 import os
 import statistics
 import subprocess
-import sys
+import time
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+SLOW_SECONDS = 30  # what takes longer is warm after it was checked, and is timed once
 
 
 @dataclass
@@ -43,13 +45,13 @@ class Timing:
 class Worker:
     """A running side; see worker.py."""
 
-    def __init__(self, side: str, *, threads: int, root: Path, out: Path) -> None:
+    def __init__(self, side: str, python: str, *, threads: int, root: Path, out: Path) -> None:
         environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", OMP_NUM_THREADS=str(threads), CUDA_VISIBLE_DEVICES="")
         self.side = side
         self.threads = threads
         self._process = subprocess.Popen(
             [
-                sys.executable,
+                python,
                 str(HERE / "worker.py"),
                 "--side",
                 side,
@@ -65,7 +67,13 @@ class Worker:
             text=True,
             env=environment,
         )
-        self.ways: dict[str, list[str]] = self.ask({"do": "list"})["works"]
+        self.slow_works: set[str] = set()
+
+    @cached_property
+    def ways(self) -> dict[str, list[str]]:
+        """The ways of each work. Asked for late, so that several sides can start at the same time."""
+        ways: dict[str, list[str]] = self.ask({"do": "list"})["works"]
+        return ways
 
     def ask(self, command: dict[str, Any]) -> dict[str, Any]:
         """Send a command and wait for its answer."""
@@ -81,9 +89,20 @@ class Worker:
             raise SystemExit(f"{self.side} failed: {answer['error']} - at {command}")
         return answer
 
+    def digest(self, work: str) -> dict[str, Any]:
+        """Do the work once and return what came out."""
+        before = time.monotonic()
+        answer = self.ask({"do": "digest", "work": work})
+        if time.monotonic() - before > SLOW_SECONDS:
+            self.slow_works.add(work)
+        return answer
+
     def time(self, work: str, way: str) -> dict[str, Any]:
         """Do the work once."""
-        return self.ask({"do": "time", "work": work, "way": way})
+        answer = self.ask({"do": "time", "work": work, "way": way})
+        if answer["seconds"] > SLOW_SECONDS:
+            self.slow_works.add(work)
+        return answer
 
     def close(self) -> None:
         """End the process."""
@@ -99,7 +118,8 @@ def pick_way(worker: Worker, work: str, *, tries: int) -> str:
     """
     ways = worker.ways[work]
     if len(ways) == 1:
-        worker.time(work, ways[0])
+        if work not in worker.slow_works:
+            worker.time(work, ways[0])
         return ways[0]
     measure = "cpu_seconds" if worker.threads == 1 else "seconds"
     tried = {way: min(worker.time(work, way)[measure] for _ in range(tries)) for way in ways}
@@ -107,7 +127,10 @@ def pick_way(worker: Worker, work: str, *, tries: int) -> str:
 
 
 def time_in_turns(workers: list[Worker], work: str, *, rounds: int, patience: float) -> dict[str, Timing]:
-    """Time every side in turns until ``rounds`` are done or ``patience`` seconds are spent (two rounds at least)."""
+    """Time every side in turns until ``rounds`` are done or ``patience`` seconds are spent (two rounds at least).
+
+    A side that needs minutes is timed once: what disturbs it is short beside that.
+    """
     timings = {worker.side: Timing(worker.side, pick_way(worker, work, tries=min(rounds, 2)), 0) for worker in workers}
     spent = 0.0
     for round_number in range(rounds):
@@ -115,6 +138,8 @@ def time_in_turns(workers: list[Worker], work: str, *, rounds: int, patience: fl
             break
         for worker in workers:
             timing = timings[worker.side]
+            if timing.seconds and timing.seconds[-1] > SLOW_SECONDS:
+                continue
             answer = worker.time(work, timing.way)
             timing.records = answer["records"]
             timing.seconds.append(answer["seconds"])

@@ -17,7 +17,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-MODULES = {"tfrkit": "tfrkit_side", "tensorflow": "tensorflow_side", "native": "native_side"}
+MODULES = {
+    "tfrkit": "tfrkit_side",
+    "tensorflow": "tensorflow_side",
+    "native": "native_side",
+    "jpeg": "jpeg_side",
+    "cp": "copy_side",
+}
 
 
 def main() -> None:
@@ -34,7 +40,7 @@ def main() -> None:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.threads])
     module = importlib.import_module(MODULES.get(options.side, "peers"))
     if module.__name__ == "peers":
-        works = module.make_works(options.side, options.root, options.out)
+        works = module.make_works(options.side, options.root, threads=options.threads)
     else:
         works = module.make_works(options.root, options.out, threads=options.threads)
 
@@ -52,11 +58,16 @@ def obey(command: dict[str, Any], works: dict[str, Any], module: Any) -> dict[st
     if command["do"] == "list":
         return {"works": {name: list(work.ways) for name, work in works.items()}}
     if command["do"] == "digest_file":
-        return {"digest": module.digest_file(command["path"])}
+        return {"digest": module.digest_file(command["path"], command["reader"])}
     work = works[command["work"]]
     if command["do"] == "digest":
-        return {"digest": work.digest() if work.digest else None, "output": str(work.output) if work.output else None}
+        digest = work.digest() if work.digest else None
+        return {"digest": digest, "output": str(work.output) if work.output else None, "reader": work.reader}
+    if command["do"] == "note":
+        return {"note": work.note() if work.note else None}
     way = work.ways[command["way"]]
+    if work.prepare:
+        work.prepare()
     # Left-over garbage of the previous work must not be collected on this one's time.
     gc.collect()
     gc.freeze()

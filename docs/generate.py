@@ -12,7 +12,11 @@ import typer.main
 
 import tfrkit
 from tfrkit import errors
+from tfrkit.batched import Batches
+from tfrkit.batches.access import Records
+from tfrkit.batches.loop import BatchIterator
 from tfrkit.cli.main import HELP, make_app
+from tfrkit.dataset import Splits
 
 FOLDER = Path(__file__).parent
 NOTE = "<!-- Written by docs/generate.py; run `make docs` instead of editing this page. -->"
@@ -20,6 +24,14 @@ NOTE = "<!-- Written by docs/generate.py; run `make docs` instead of editing thi
 COMPLETION = {
     "install_completion": "Install completion of commands and options for the current shell.",
     "show_completion": "Print the completion script of the current shell.",
+}
+
+# What methods give, and which of their methods are for users.
+GIVEN: dict[type, list[str]] = {
+    Batches: ["__iter__", "__len__", "num_rows", "set_epoch", "map", "make_batch", "to_torch", "to_jax", "to_tf"],
+    BatchIterator: ["state_dict", "load_state_dict", "close"],
+    Splits: ["__getitem__"],
+    Records: ["__iter__", "__len__", "views", "pick"],
 }
 
 
@@ -108,16 +120,24 @@ def make_python_page() -> str:
             lines += ["", f"## tfr.{name}", "", *describe_callable(f"tfr.{name}", member)]
         elif name != "__version__":
             lines += ["", f"## tfr.{name}", ""]
+    lines += ["", "# What these give", "", "Not to be made by hand, only to be used."]
+    for kind, names in GIVEN.items():
+        lines += ["", f"## {kind.__name__}", "", *docstring_lines(kind)]
+        methods = dict(public_methods(kind))
+        for method_name in names:
+            method = methods[method_name]
+            lines += ["", f"### {kind.__name__}.{method_name}", "", *describe_callable(method_name, method)]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def public_methods(kind: type) -> list[tuple[str, Any]]:
-    found = []
-    for name, member in vars(kind).items():
-        is_ours = not name.startswith("_") or name in ("__getitem__", "__len__", "__iter__")
-        if is_ours and (inspect.isfunction(member) or isinstance(member, property | classmethod | staticmethod)):
-            found.append((name, member))
-    return found
+    found: dict[str, Any] = {}
+    for base in kind.__mro__:
+        for name, member in vars(base).items() if base.__module__.startswith("tfrkit") else ():
+            is_ours = not name.startswith("_") or name in ("__getitem__", "__len__", "__iter__")
+            if is_ours and (inspect.isfunction(member) or isinstance(member, property | classmethod | staticmethod)):
+                found.setdefault(name, member)
+    return list(found.items())
 
 
 def describe_callable(name: str, member: Any) -> list[str]:
