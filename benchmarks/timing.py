@@ -83,7 +83,7 @@ class Worker:
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise SystemExit(f"the {self.side} process ended while doing {command}")
+            raise SystemExit(f"the {self.side} process ended with {self._process.wait()} while doing {command}")
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise SystemExit(f"{self.side} failed: {answer['error']} - at {command}")

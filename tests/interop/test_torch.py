@@ -27,7 +27,7 @@ from tfrkit.feeds.torch_tensors import RaggedTensor, convert_batch  # noqa: E402
 
 SEQUENCES = tfr.Schema({"id": "int64"}, feature_lists={"frame": "bytes", "words": ("int64", (None,))})
 SCRIPT = Path(process.__file__)
-TIMEOUT = 120
+TIMEOUT = 300
 
 
 @pytest.fixture(scope="session")

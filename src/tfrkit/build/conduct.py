@@ -13,7 +13,7 @@ from tfrkit.build.changes import describe_changes, describe_input_changes
 from tfrkit.build.engines.local import count_processors, run_tasks
 from tfrkit.build.finish import finish_build, inputs_path, recall_shards
 from tfrkit.build.journal import Journal, read_inputs
-from tfrkit.build.plan import PlannedShard
+from tfrkit.build.plan import PlannedShard, digest_stamps
 from tfrkit.build.prepare import BuildOptions, Prepared, prepare
 from tfrkit.build.progress import Progress
 from tfrkit.build.report import Report, Skipped, refuse
@@ -107,13 +107,15 @@ def _made_folder(target: Target) -> Any:
 
 def _compare_finished(prepared: Prepared, old: dict[str, Any]) -> Report | None:
     """A report where the finished dataset is the one asked for; None where it lacks shards; else an error."""
-    target = prepared.target
+    target, items = prepared.target, prepared.scan.items
     since = os.stat(target.paper(MANIFEST_NAME)).st_mtime_ns
-    changes = describe_input_changes(read_inputs(inputs_path(target)), prepared.scan.items, since=since)
+    changes = []
+    if old.get("plan") != prepared.plan.hash:
+        changes = describe_changes(old.get("recipe") or {}, prepared.plan.description)
     if prepared.scan.stamp > since:
         changes.append(f"{prepared.source.title} was changed after the dataset was built")
-    if old.get("plan") != prepared.plan.hash:
-        changes = [*describe_changes(old.get("recipe") or {}, prepared.plan.description), *changes]
+    if changes or (items.stamps is not None and int(items.stamps.max()) > since):
+        changes += describe_input_changes(read_inputs(inputs_path(target)), items, since=since)
     if changes:
         raise StorageError(
             "a finished dataset is there, made otherwise",
@@ -135,26 +137,28 @@ def _compare_finished(prepared: Prepared, old: dict[str, Any]) -> Report | None:
 def _begin(prepared: Prepared, journal: Journal, old: dict[str, Any] | None) -> None:
     """Make sure that what is staged belongs to this plan, that nothing is in the way, and that it will fit."""
     target, plan = prepared.target, prepared.plan
-    items = prepared.scan.items
+    wanted = {
+        "hash": plan.hash,
+        "made_by": prepared.made_by,
+        "stamps": digest_stamps(prepared.scan),
+        "description": plan.description,
+    }
     begun = journal.load_plan()
-    if begun is not None:
-        changes = describe_input_changes(journal.load_inputs(), items)
-        if begun.get("hash") != plan.hash:
-            changes = [*describe_changes(begun.get("description") or {}, plan.description), *changes]
-        elif prepared.scan.stamp > int(begun.get("stamp", 0)):
-            changes.append(f"{prepared.source.title} was changed since")
-        if changes and not prepared.options.overwrite:
+    if begun is not None and begun != wanted:
+        if not prepared.options.overwrite:
+            changes = describe_changes(begun.get("description") or {}, plan.description)
+            if begun.get("made_by") != prepared.made_by:
+                changes.append(f"made by was {begun.get('made_by')}, is {prepared.made_by}")
+            changes += describe_input_changes(journal.load_inputs(), prepared.scan.items)
             raise StorageError(
                 "an unfinished build is there, begun otherwise",
                 shard=target.out,
                 hint="\n  ".join([*changes, "begin anew: overwrite=True (--overwrite)"]),
             )
-        if changes:
-            begun = None
+        begun = None
     if begun is None:
         _require_free_names(prepared, old)
-        description = {"hash": plan.hash, "stamp": prepared.scan.stamp, "description": plan.description}
-        journal.save_plan(description, items)
+        journal.save_plan(wanted, prepared.scan.items)
     else:
         journal.sweep(plan.hash)
         recall_shards(target, journal, plan.hash, [shard.name for shard in plan.shards])

@@ -153,6 +153,7 @@ def _make_manifest(
     return {
         "name": prepared.target.name,
         "plan": prepared.plan.hash,
+        "made_by": prepared.made_by,
         "path": prepared.source.title,
         "on_bad": prepared.options.on_bad,
         "recipe": description,

@@ -18,7 +18,7 @@ import numpy as np
 
 from tfrkit._types import Int64Array
 from tfrkit.build.splits import Assignment, order_split
-from tfrkit.sources.base import Items, Order
+from tfrkit.sources.base import Items, Order, Scan
 
 # Without a wish a shard holds about this much: few files, and still something to hand out to several readers.
 DEFAULT_SHARD_NBYTES = 256 << 20
@@ -144,6 +144,12 @@ def describe_inputs(items: Items) -> dict[str, Any]:
         digest.update(items.nbytes.tobytes())
     total = None if items.nbytes is None else int(items.nbytes.sum())
     return {"items": items.size, "nbytes": total, "digest": digest.hexdigest()[:32]}
+
+
+def digest_stamps(scan: Scan) -> str:
+    """A digest of when the inputs were last changed: a build that goes on wants them untouched."""
+    stamps = b"" if scan.items.stamps is None else scan.items.stamps.tobytes()
+    return hashlib.sha256(stamps + scan.stamp.to_bytes(16, "little", signed=True)).hexdigest()[:32]
 
 
 def digest_shards(shards: tuple[PlannedShard, ...]) -> str:

@@ -91,6 +91,11 @@ class Prepared:
     num_left_out: int = 0
 
     @property
+    def made_by(self) -> str:
+        """Who writes the records: another version may write others."""
+        return f"tfrkit {_version()}"
+
+    @property
     def found(self) -> int:
         """Inputs that were looked at."""
         return self.scan.items.size + len({problem.key for problem in self.scan.problems})
@@ -145,7 +150,6 @@ def prepare(source: Source, target: Target, options: BuildOptions, scratch: str)
     compression = options.compression or _read_suffix(target) or "none"
     described = {name: value for name, value in source.options().items() if name != "path"}
     description = {
-        "made_by": f"tfrkit {_version()}",
         "source": source.kind,
         "options": described,
         "build": {**options.to_json(), "order": order, "compression": compression},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -41,17 +41,15 @@ def cut_shards(weights: Sequence[float], jobs: int) -> list[int]:
     return num_parts
 
 
-def make_read_tasks(scan: Scan, jobs: int) -> list[Task]:
+def make_read_tasks(scan: Scan, jobs: int) -> Iterator[Task]:
     """Tasks that read every item once and write nothing; none where items are read in blocks, which are all alike."""
     if not hasattr(scan.reader, "read"):
-        return []
+        return
     size = scan.items.size
     num_tasks = min(size, _PIECES_PER_JOB * jobs)
-    tasks: list[Task] = []
     for number in range(num_tasks):
         numbers = np.arange(size * number // num_tasks, size * (number + 1) // num_tasks)
-        tasks.append(ReadTask(f"items {numbers[0]} to {numbers[-1]}", scan.items.take(numbers), scan.reader))
-    return tasks
+        yield ReadTask(f"items {numbers[0]} to {numbers[-1]}", scan.items.take(numbers), scan.reader)
 
 
 @dataclass
@@ -71,20 +69,21 @@ class Schedule:
     _waiting: dict[str, int] = field(default_factory=dict)
     _broken: set[str] = field(default_factory=set)
 
-    def begin(self) -> list[Task]:
-        """The first tasks: checks of what is there, then the rest from large to small."""
+    def begin(self) -> Iterator[Task]:
+        """The first tasks, made one by one: checks of what is there, then the rest from large to small."""
         self._by_name = {shard.name: shard for shard in self.shards}
         there = [shard for shard in self.shards if read_done(self._path(shard)) is not None]
         names = {shard.name for shard in there}
         missing = [shard for shard in self.shards if shard.name not in names]
-        return [*(CheckTask(self._path(shard)) for shard in there), *self._write(missing)]
+        yield from (CheckTask(self._path(shard)) for shard in there)
+        yield from self._write(missing)
 
     def follow(self, task: Task, result: ShardResult | None) -> list[Task]:
         """What can begin after a task."""
         name = os.path.basename(task.path)
         if isinstance(task, CheckTask):
             if result is None:
-                return self._write([self._by_name[name]])
+                return list(self._write([self._by_name[name]]))
             self.num_resumed += 1
         assert result is not None
         if not isinstance(task, ShardTask) or task.num_parts == 1:
@@ -111,18 +110,16 @@ class Schedule:
         split = self._by_name[name].split
         self.bad += [(key, reason, split) for key, reason in result.bad]
 
-    def _write(self, shards: Sequence[PlannedShard]) -> list[Task]:
+    def _write(self, shards: Sequence[PlannedShard]) -> Iterator[Task]:
         ordered = sorted(shards, key=lambda shard: -self.weights[shard.name])
         cuts = (
             cut_shards([self.weights[shard.name] for shard in ordered], self.jobs)
             if self.may_cut
             else [1] * len(ordered)
         )
-        tasks: list[Task] = []
         for shard, num_parts in zip(ordered, cuts, strict=True):
             task = self.make_task(shard, self._path(shard))
-            tasks += self._cut(task, min(num_parts, max(1, len(shard.numbers))))
-        return tasks
+            yield from self._cut(task, min(num_parts, max(1, len(shard.numbers))))
 
     def _cut(self, task: ShardTask, num_parts: int) -> list[Task]:
         if num_parts == 1:

@@ -3,8 +3,8 @@
 ```json
 {
   "format": "tfrkit.dataset", "version": 1,
-  "name": "captcha", "plan": "5f0c21...", "path": "captcha/images", "on_bad": "fail",
-  "recipe": {"made_by": "tfrkit 0.1.0", "source": "file-names", "options": {...},
+  "name": "captcha", "plan": "5f0c21...", "made_by": "tfrkit 0.1.0", "path": "captcha/images", "on_bad": "fail",
+  "recipe": {"source": "file-names", "options": {...},
              "build": {"seed": 0, "splits": {"test": 500}, ...}, "inputs": {"items": 5000, "nbytes": 91200000, ...}},
   "schema": {...},
   "splits": {"train": {"records": 4500, "shards": 5, "nbytes": 226000000}},

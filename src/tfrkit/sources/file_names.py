@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
-from tfrkit.sources.walk import FoundFile, find_images, read_file, require_folder
+from tfrkit.sources.walk import FoundFile, FoundFiles, find_images, read_file, require_folder
 
 PAD = "<pad>"
 _MAX_HEADS = 256
@@ -87,64 +87,62 @@ class FileNames:
         require_folder(root, "images")
         pattern = re.compile(self.label)
         found = find_images(root)
-        matched: list[tuple[FoundFile, str]] = []
         problems = []
+        seen: Counter[str] = Counter()
         for file in found.files:
             try:
-                matched.append((file, match_label(pattern, file.key)))
+                seen[match_label(pattern, file.key)] += 1
             except SourceError as error:
                 problems.append(Problem(file.key, error.what))
-        if found.files and not matched:
+        if found.files and not seen:
             raise SourceError(
                 f"label {self.label!r} matches none of {len(found.files)} file names, such as "
                 f"{os.path.basename(found.files[0].key)!r}",
                 shard=root,
             )
         make = self._scan_text if "text" in pattern.groupindex else self._scan_classes
-        scan = make(matched)
+        scan = make(_Labelled(found.files, pattern, {problem.key for problem in problems}), seen)
         scan.problems[:0] = problems
         scan.ignored = found.ignored
         scan.notes[:0] = [*found.notes, *self.images.describe()]
         return scan
 
-    def _scan_classes(self, matched: list[tuple[FoundFile, str]]) -> Scan:
-        names = {name for _, name in matched}
+    def _scan_classes(self, labelled: _Labelled, seen: Counter[str]) -> Scan:
         if isinstance(self.classes, str):
             labels = read_class_map(self.classes, offset=self.label_offset)
         elif self.classes is not None:
             labels = LabelMap(tuple(self.classes), origin="the given classes", offset=self.label_offset)
         else:
-            labels = make_class_map(names, offset=self.label_offset)
+            labels = make_class_map(seen, offset=self.label_offset)
         builder = ItemsBuilder()
-        counts: Counter[str] = Counter(dict.fromkeys(labels.names, 0))
         problems = []
-        for file, name in matched:
-            if name not in labels:
+        for file, name in labelled:
+            if name in labels:
+                builder.add(file.key, nbytes=file.nbytes, stamp=file.stamp, label=labels.id_of(name))
+            else:
                 problems.append(Problem(file.key, labels.describe_stranger(name), blocking=True))
-                continue
-            counts[name] += 1
-            builder.add(file.key, nbytes=file.nbytes, stamp=file.stamp, label=labels.id_of(name))
         return Scan(
             looked_for=f"images in {self.title} and below",
             items=builder.build(),
             reader=ClassNameReader(self.title, self.label, labels, self.images),
             schema=_make_class_schema(self.images, labels, {}),
             problems=problems,
-            counts={"class": dict(counts)},
+            counts={"class": {name: seen[name] for name in labels.names}},
             label_files={"classes.txt": labels.to_text()},
             refine=lambda facts: _make_class_schema(self.images, labels, facts),
         )
 
-    def _scan_text(self, matched: list[tuple[FoundFile, str]]) -> Scan:
+    def _scan_text(self, labelled: _Labelled, seen: Counter[str]) -> Scan:
         counts: Counter[str] = Counter()
         lengths: Counter[int] = Counter()
-        for _, text in matched:
-            counts.update(text)
-            lengths[len(text)] += 1
+        for text, number in seen.items():
+            lengths[len(text)] += number
+            for character in text:
+                counts[character] += number
         charset = make_charset(self.charset, counts)
         problems = []
         builder = ItemsBuilder()
-        for file, text in matched:
+        for file, text in labelled:
             strangers = [character for character in dict.fromkeys(text) if character not in charset]
             if strangers:
                 reasons = "; ".join(map(charset.describe_stranger, strangers))
@@ -171,6 +169,20 @@ class FileNames:
             label_files={"charset.txt": labels.to_text()},
             refine=lambda facts: _make_text_schema(self.images, labels, num_heads, facts),
         )
+
+
+class _Labelled:
+    """Files that have a label, with it; found again on each pass, because a hundred thousand of them take memory."""
+
+    def __init__(self, files: FoundFiles, pattern: re.Pattern[str], without: set[str]) -> None:
+        self._files = files
+        self._pattern = pattern
+        self._without = without
+
+    def __iter__(self) -> Iterator[tuple[FoundFile, str]]:
+        for file in self._files:
+            if file.key not in self._without:
+                yield file, match_label(self._pattern, file.key)
 
 
 def match_label(pattern: re.Pattern[str], key: str) -> str:

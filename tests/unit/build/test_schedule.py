@@ -56,7 +56,7 @@ def test_workers_end_at_nearly_the_same_time(seed):
 
 
 def test_tasks_of_a_shard_in_parts_cover_it_in_order(tmp_path):
-    tasks = make_schedule(tmp_path).begin()
+    tasks = list(make_schedule(tmp_path).begin())
     parts = [task for task in tasks if task.path.endswith("/a")]
     assert len(parts) > 1
     assert np.concatenate([task.items.numbers for task in parts]).tolist() == list(range(40))
@@ -89,7 +89,7 @@ def test_shard_that_is_there_is_checked_and_kept(tmp_path):
     result = ShardResult("b", num_records=10, nbytes=5, sha256="x")
     write_done(str(tmp_path / "b"), result)
     schedule = make_schedule(tmp_path)
-    check = schedule.begin()[0]
+    check = next(schedule.begin())
     assert check == CheckTask(str(tmp_path / "b"))
     assert schedule.follow(check, result) == []
     assert schedule.num_resumed == 1
@@ -100,7 +100,7 @@ def test_shard_that_is_not_what_its_marker_says_is_written_again(tmp_path):
     (tmp_path / "b").write_bytes(b"12345")
     write_done(str(tmp_path / "b"), ShardResult("b", nbytes=5, sha256="x"))
     schedule = make_schedule(tmp_path, may_cut=False)
-    check = schedule.begin()[0]
+    check = next(schedule.begin())
     (task,) = schedule.follow(check, None)
     assert isinstance(task, ShardTask)
     assert task.path == str(tmp_path / "b")
@@ -120,7 +120,7 @@ def test_read_tasks_cover_every_item_once():
             return {}
 
     scan = Scan("", Items(37), Reader(), Schema({}))
-    tasks = make_read_tasks(scan, 2)
+    tasks = list(make_read_tasks(scan, 2))
     assert sorted(np.concatenate([task.items.numbers for task in tasks]).tolist()) == list(range(37))
-    assert make_read_tasks(Scan("", Items(0), Reader(), Schema({})), 2) == []
-    assert make_read_tasks(Scan("", Items(5), object(), Schema({})), 2) == []
+    assert list(make_read_tasks(Scan("", Items(0), Reader(), Schema({})), 2)) == []
+    assert list(make_read_tasks(Scan("", Items(5), object(), Schema({})), 2)) == []

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
+from tfrkit import _native
 from tfrkit.errors import CodecError
 from tfrkit.images.decode import Scratch, decode_image, decode_into, measure_image
 from tfrkit.images.jpeg import choose_eighths
@@ -320,6 +321,24 @@ def test_decoding_into_a_batch_touches_only_its_part() -> None:
     assert batch[1].any()
     assert not batch[0].any()
     assert not batch[2].any()
+
+
+def test_scratch_grows_and_is_used_again() -> None:
+    scratch = Scratch()
+    first = scratch.take(100)
+    assert len(first) >= 100
+    assert scratch.take(50) is first
+    assert len(scratch.take(1_000_000)) >= 1_000_000
+
+
+@pytest.mark.parametrize("nbytes", [0, 1, 65_535, 65_536, 5_000_000])
+def test_allocated_bytes_are_nobody_elses(nbytes: int) -> None:
+    first, second = _native.allocate_bytes(nbytes), _native.allocate_bytes(nbytes)
+    assert first.shape == second.shape == (nbytes,)
+    assert first.dtype == np.uint8
+    first[:] = 1
+    second[:] = 2
+    assert (first == 1).all()
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])

@@ -13,7 +13,8 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from tfrkit.build.journal import ShardResult
@@ -36,7 +37,7 @@ def count_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def run_tasks(tasks: Sequence[Task], *, jobs: int, then: Then, progress: Tick) -> Iterator[ShardResult | None]:
+def run_tasks(tasks: Iterable[Task], *, jobs: int, then: Then, progress: Tick) -> Iterator[ShardResult | None]:
     """Run tasks and those that follow from them; yields each result as it comes.
 
     With one job everything runs in this process.
@@ -46,13 +47,36 @@ def run_tasks(tasks: Sequence[Task], *, jobs: int, then: Then, progress: Tick) -
     return _Pool(jobs, then, progress).run(tasks)
 
 
-def _run_here(tasks: Sequence[Task], then: Then, progress: Tick) -> Iterator[ShardResult | None]:
-    pending = deque(tasks)
-    while pending:
-        task = pending.popleft()
+def _run_here(tasks: Iterable[Task], then: Then, progress: Tick) -> Iterator[ShardResult | None]:
+    queue = _Queue(tasks)
+    while queue:
+        task = queue.take()
         result = task.run(progress)
-        pending.extendleft(reversed(then(task, result)))
+        queue.put_first(then(task, result))
         yield result
+
+
+class _Queue:
+    """Tasks to come: those that follow from others first, then those given, which are made when it is their turn."""
+
+    def __init__(self, tasks: Iterable[Task]) -> None:
+        self._given = iter(tasks)
+        self._ready: deque[Task] = deque()
+
+    def __bool__(self) -> bool:
+        if not self._ready:
+            self._ready.extend(islice(self._given, 1))
+        return bool(self._ready)
+
+    def take(self) -> Task:
+        return self._ready.popleft()
+
+    def put_first(self, tasks: Sequence[Task]) -> None:
+        self._ready.extendleft(reversed(tasks))
+
+    def needs_main(self) -> bool:
+        """Whether a task has a reader that was defined in the main file."""
+        return bool(self) and type(getattr(self._ready[0], "reader", None)).__module__ == "__main__"
 
 
 def choose_start_method() -> str:
@@ -92,16 +116,16 @@ class _Pool:
         self._jobs = jobs
         self._then = then
         self._progress = progress
-        self._pending: deque[Task] = deque()
+        self._queue = _Queue(())
         self._deaths: dict[int, int] = {}
         self._workers: list[_Worker] = []
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[ShardResult | None]:
+    def run(self, tasks: Iterable[Task]) -> Iterator[ShardResult | None]:
         from multiprocessing.connection import wait
 
-        self._pending.extend(tasks)
+        self._queue = _Queue(tasks)
         try:
-            while self._pending or any(worker.task for worker in self._workers):
+            while self._queue or any(worker.task for worker in self._workers):
                 self._hand_out()
                 busy = [worker for worker in self._workers if worker.task is not None]
                 ready = wait([worker.pipe for worker in busy] + [worker.process.sentinel for worker in busy])
@@ -117,14 +141,14 @@ class _Pool:
 
     def _hand_out(self) -> None:
         for worker in self._workers:
-            if worker.task is None and self._pending:
+            if worker.task is None and self._queue:
                 self._give(worker)
-        while self._pending and len(self._workers) < self._jobs:
+        while self._queue and len(self._workers) < self._jobs:
             self._workers.append(self._start())
             self._give(self._workers[-1])
 
     def _give(self, worker: _Worker) -> None:
-        task = self._pending.popleft()
+        task = self._queue.take()
         try:
             worker.give(task)
         except OSError:  # it died while it had nothing to do; the sentinel says so next
@@ -136,8 +160,7 @@ class _Pool:
         # A spawned process runs the user's main file again, which a script without a __main__ guard does not survive.
         # Our tasks need nothing of it, unless a reader was defined there.
         main = sys.modules["__main__"]
-        needs_main = any(type(getattr(task, "reader", None)).__module__ == "__main__" for task in self._pending)
-        if not needs_main:
+        if not self._queue.needs_main():
             sys.modules["__main__"] = type(sys)("__main__")
         try:
             return _Worker(self._context)
@@ -157,7 +180,7 @@ class _Pool:
         else:
             task, worker.task = worker.task, None
             assert task is not None
-            self._pending.extendleft(reversed(self._then(task, content)))
+            self._queue.put_first(self._then(task, content))
             yield content
 
     def _bury(self, worker: _Worker) -> None:
@@ -176,7 +199,7 @@ class _Pool:
                 shard=os.path.basename(task.path),
                 hint="too little memory? use fewer workers: --jobs 1; what is finished is kept",
             )
-        self._pending.appendleft(task)
+        self._queue.put_first([task])
 
 
 def _name_signal(number: int) -> str:
