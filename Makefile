@@ -16,7 +16,7 @@ SECONDS_EACH := $(if $(filter command line environment,$(origin SECONDS)),$(SECO
 PIP_QUIET := --quiet --disable-pip-version-check
 BUILD_NEEDS := "scikit-build-core>=1.1" "nanobind>=3.1,<4" cmake ninja
 # pyarrow: Parquet, Arrow and the quick way to read CSV are tested where it is there.
-TEST_NEEDS := "pytest>=8" "hypothesis>=6.100" "pyarrow>=15"
+TEST_NEEDS := "pytest>=8" "pytest-xdist>=3.5" "hypothesis>=6.100" "pyarrow>=15"
 LINT_NEEDS := "ruff>=0.14" "mypy>=1.13" "clang-format>=18"
 INTEROP_NEEDS := "tensorflow-cpu==2.21.*" tensorflow-datasets pyarrow pandas polars duckdb datasets torch==2.13.0 torchdata jax grain
 
@@ -98,7 +98,8 @@ test-native: .venv/.tools
 
 .PHONY: test-python
 test-python: .venv/.installed
-	.venv/bin/python -m pytest tests --ignore=tests/interop $(ARGS)
+	.venv/bin/python -m pytest tests --ignore=tests/interop -m "not resources" -n $(JOBS) $(ARGS)
+	.venv/bin/python -m pytest tests --ignore=tests/interop -m resources $(ARGS) || [ $$? = 5 ]  # 5: ARGS chose none of them
 
 .PHONY: interop
 interop: .venv-interop/.installed  ## real TensorFlow and TFDS read what we write, and the other way round

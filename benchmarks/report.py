@@ -52,6 +52,10 @@ def to_markdown(measured: list[Measured], costs: dict[str, Any] | None, facts: d
     if notes:
         lines += ["", "Results that are not the same on all sides:", ""]
         lines += [f"- {one.row.name}: {notes_text(one)}" for one in notes]
+    builds = [one for one in measured if "_build" in one.row.work and "tfrkit" in one.timings]
+    if builds:
+        lines += ["", "Share of the cores that a build keeps busy, from its start to its end:", ""]
+        lines += [f"- {one.row.name}: {one.timings['tfrkit'].cores / one.row.threads:.0%}" for one in builds]
     sizes = [one for one in measured if len(one.output_sizes) > 1]
     if sizes:
         lines += ["", "Sizes of written files:", ""]

@@ -37,6 +37,11 @@ class Timing:
         return statistics.median(self.seconds)
 
     @property
+    def cores(self) -> float:
+        """Cores that were busy at the shortest time."""
+        return self.cpu_seconds[self.seconds.index(self.best)] / self.best
+
+    @property
     def rate(self) -> float:
         """Records a second at the shortest time."""
         return self.records / self.best

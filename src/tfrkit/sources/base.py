@@ -192,7 +192,10 @@ class ItemsBuilder:
         ]
 
     def build(self, *, sort: bool = True) -> Items:
-        """The items, sorted by key unless the order they were added in means something."""
+        """The items, sorted by key unless the order they were added in means something.
+
+        They take over the memory of the builder, to which nothing can be added after this.
+        """
         keys = _to_column(self._keys, self._key_stops)
         data = _to_column(self._data, self._data_stops) if self._data else None
         order: Int64Array | None = None
@@ -203,14 +206,14 @@ class ItemsBuilder:
             data = None if data is None else BytesColumn.from_values([data[int(i)] for i in order])
         columns: dict[str, Int64Array | None] = {}
         for name, values in self._numbers.items():
-            column = np.array(values, np.int64)
+            column = np.frombuffer(values, np.int64) if values else np.empty(0, np.int64)
             says_nothing = bool((column == (0 if name in ("nbytes", "stamps") else -1)).all())
             columns[name] = None if says_nothing else column if order is None else column[order]
         return Items(len(self), keys=keys, data=data, split_names=self._split_names, **columns)
 
 
 def _to_column(joined: bytearray, stops: array[int]) -> BytesColumn:
-    return BytesColumn(np.frombuffer(bytes(joined), np.uint8), np.array(stops, np.int64))
+    return BytesColumn(np.frombuffer(joined, np.uint8), np.frombuffer(stops, np.int64))
 
 
 class RowReader(Protocol):

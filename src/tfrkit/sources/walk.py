@@ -40,9 +40,8 @@ class FoundFiles(Sequence[FoundFile]):
         self._built: Items | None = None
 
     def add(self, file: FoundFile) -> None:
-        """One more file, in whatever order."""
+        """One more file, in whatever order, before any is looked at."""
         self._items.add(file.key, nbytes=file.nbytes, stamp=file.stamp)
-        self._built = None
 
     def __len__(self) -> int:
         return len(self._items)

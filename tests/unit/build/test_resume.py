@@ -10,7 +10,7 @@ import pytest
 
 import tfrkit as tfr
 from tfrkit import sources
-from tfrkit.build import task
+from tfrkit.build import finish, task
 from tfrkit.errors import StorageError
 
 LABEL = r"^(?P<class>[a-z]+)"
@@ -118,3 +118,23 @@ def test_array_file_changed_between_runs_is_noticed(tmp_path, monkeypatch):
     np.save(tmp_path / "x.npy", np.arange(40) + 1)
     with pytest.raises(StorageError, match="the inputs are others, or go elsewhere"):
         tfr.build(sources.arrays(tmp_path / "x.npy"), tmp_path / "out", shards=4, jobs=1)
+
+
+def test_shards_already_in_place_are_not_written_again(make_images, tmp_path, monkeypatch):
+    root = make_images(NAMES)
+    move = finish._move
+    moved = []
+
+    def stop(source, destination):
+        if len(moved) == 3:
+            raise StorageError("cannot write, no space left on device")
+        moved.append(destination)
+        move(source, destination)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(finish, "_move", stop)
+        with pytest.raises(StorageError, match="no space left on device"):
+            tfr.build(sources.file_names(root, LABEL), tmp_path / "out", shards=4, jobs=1)
+    assert any("_index" not in path for path in moved)
+    report = tfr.build(sources.file_names(root, LABEL), tmp_path / "out", shards=4, jobs=1)
+    assert report.resumed == 4
