@@ -227,6 +227,11 @@ def _write_shards(prepared: Prepared, journal: Journal, progress: Progress) -> S
     try:
         for _ in run_tasks(schedule.begin(), jobs=jobs, then=schedule.follow, progress=progress.advance):
             pass
+    except BaseException as error:
+        journal.sweep(plan.hash)
+        if isinstance(error, StorageError) and error.hint is None:
+            error.hint = "what is finished is kept: the same command goes on from there"
+        raise
     finally:
         progress.end()
     return schedule

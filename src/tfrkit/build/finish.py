@@ -79,14 +79,16 @@ def recall_shards(target: Target, journal: Journal, plan_hash: str, names: list[
     """Take back shards that a run put in place before it was stopped, to where the next one looks for them."""
     folder = journal.shards_folder(plan_hash)
     for name in names:
-        staged = os.path.join(folder, name)
+        staged, placed = os.path.join(folder, name), target.shard(name)
         marker = read_marker(staged)
-        if marker is None or os.path.exists(staged):
+        if marker is None:
             continue
         with contextlib.suppress(FileNotFoundError):
-            if os.path.getsize(target.shard(name)) == marker.nbytes:
-                os.replace(target.shard(name), staged)
-                os.replace(index_path(target.shard(name)), index_path(staged))
+            if not os.path.exists(staged) and os.path.getsize(placed) == marker.nbytes:
+                os.replace(placed, staged)
+        with contextlib.suppress(FileNotFoundError):
+            if not os.path.exists(index_path(staged)):
+                os.replace(index_path(placed), index_path(staged))
 
 
 def list_outputs(target: Target, manifest: dict[str, Any]) -> list[str]:
