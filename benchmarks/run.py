@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -59,6 +60,8 @@ def main() -> None:
                 facts,
                 rounds=1 if options.quick else options.rounds,
             )
+    for built in root.glob("built-*"):
+        shutil.rmtree(built)
     costs = None if options.only or "tfrkit" not in sides else cost.measure(root)
     if costs:
         print(json.dumps(costs), flush=True)
