@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 # How much a thread takes at a time: about what its cache holds.
 _JOB_NBYTES = 1 << 20
-# A map keeps a descriptor open until it is decoded. A batch may go over hundreds of shards if they are small, so
-# of those the bytes are copied.
-_COPIED_NBYTES = 1 << 20
 
 SizedBatch = tuple[Batch, int]
 """A batch and its number of rows, which a batch of no features does not tell."""
@@ -109,10 +106,7 @@ def _cut_batches(shards: Sequence[Shard], policy: Policy, batch_size: int) -> It
         verify = "none" if policy.verify == "none" else "lengths"
         num_frames, next_start, fault = _native.check_frames(data, start, stop, missing, verify)
         if num_frames:
-            part = _Stretch(shard, data, start, next_start, num_frames, stream.record, stream.offset)
-            if isinstance(data, _native.FileMap) and len(data) <= _COPIED_NBYTES:
-                part.data, part.start, part.stop = data[start:next_start], 0, next_start - start
-            batch.append(part)
+            batch.append(_Stretch(shard, data, start, next_start, num_frames, stream.record, stream.offset))
         return num_frames, next_start, fault
 
     for shard in shards:
