@@ -63,15 +63,15 @@ def test_import_of_third_parties_is_numpy_and_the_codecs() -> None:
 
 
 @pytest.mark.resources
-def test_import_adds_less_than_a_tenth_of_a_second_to_numpy() -> None:
-    """In processor time and the best of several, because others may use the machine too.
+def test_import_takes_less_time_than_that_of_numpy_alone() -> None:
+    """In processor time, the best of several, and as a ratio: seconds differ by two between one machine and the next.
 
-    NumPy takes about 0.1 s of the 0.2 s that `import tfrkit` may take; a busy machine doubles both.
+    NumPy takes about half of the 0.2 s that `import tfrkit` may take, and comes with it.
     """
     code = "import time; t = time.process_time(); import {}; print(time.process_time() - t)"
     whole = min(float(run_python(code.format("tfrkit"))) for _ in range(7))
     numpy = min(float(run_python(code.format("numpy"))) for _ in range(7))
-    assert whole - numpy < 0.1
+    assert whole - numpy < numpy
 
 
 def test_import_reads_and_writes_nothing_of_the_user(tmp_path: Path) -> None:
