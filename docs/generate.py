@@ -110,6 +110,11 @@ def make_python_page() -> str:
         member = getattr(tfrkit, name)
         if inspect.ismodule(member):
             lines += ["", f"## tfr.{name}", "", *docstring_lines(member)]
+            for function_name in getattr(member, "__all__", ()):
+                function = getattr(member, function_name)
+                if inspect.isfunction(function):
+                    full_name = f"tfr.{name}.{function_name}"
+                    lines += ["", f"### {full_name}", "", *describe_callable(full_name, function)]
         elif inspect.isclass(member) and not issubclass(member, Exception):
             lines += ["", f"## tfr.{name}", "", *docstring_lines(member)]
             for method_name, method in public_methods(member):

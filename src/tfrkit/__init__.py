@@ -8,6 +8,8 @@
 {'data': 7, 'label': 1}
 """
 
+from typing import TYPE_CHECKING
+
 from tfrkit import errors, sources
 from tfrkit.build.run import build
 from tfrkit.codec.columns import BytesColumn, Ragged
@@ -19,6 +21,9 @@ from tfrkit.opening import mix
 from tfrkit.opening import open_dataset as open
 from tfrkit.ops.verify import verify
 from tfrkit.writer import Writer
+
+if TYPE_CHECKING:
+    from tfrkit import tools
 
 __all__ = [
     "BytesColumn",
@@ -33,5 +38,15 @@ __all__ = [
     "mix",
     "open",
     "sources",
+    "tools",
     "verify",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import what few programs need when it is asked for: `import tfrkit` has to stay quick."""
+    if name == "tools":
+        import tfrkit.tools
+
+        return tfrkit.tools
+    raise AttributeError(f"module 'tfrkit' has no attribute {name!r}")

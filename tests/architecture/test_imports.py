@@ -39,11 +39,17 @@ TABLE: dict[str, set[str]] = {
         "errors",
         "_types",
     },
+    # Verbs that query or export go through Arrow (feeds); those that write go through `writer`.
     "ops": {
+        "batched",
+        "feeds",
         "orders",
         "batches",
         "build",
         "sources",
+        "writer",
+        "_native",
+        "_optional",
         "container",
         "codec",
         "features",
@@ -77,6 +83,8 @@ TABLE: dict[str, set[str]] = {
     "compat": {"dataset", "writer", "container", "codec", "features", "images", "_native", "errors", "_types"},
     # One sub-command of `tfr build` for each source.
     "cli": {"dataset", "ops", "build", "sources", "features", "errors"},
+    # The verbs as functions.
+    "tools": {"ops"},
     "viewer": {"dataset", "ops", "features", "images", "errors"},
 }
 # The public face and the test tools see everything; nothing of ours may import the test tools.

@@ -20,4 +20,4 @@ def test_repair_of_a_sound_file_loses_nothing(tfr, sample: Path) -> None:
     assert (result["records"], result["lost_bytes"], result["lost"]) == (10, 0, [])
     assert "replace it: --force" in tfr("repair", "sample.tfrecord", "-o", "good.tfrecord", code=3).err
     tfr("repair", "sample.tfrecord", "-o", "good.tfrecord", "--force")
-    assert "compression expected" in tfr("repair", "sample.tfrecord", "-o", "x", "--compression", "rar", code=3).err
+    assert "'rar' is not one of" in tfr("repair", "sample.tfrecord", "-o", "x", "--compression", "rar", code=2).err

@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 done and it found something, 2 wrong usage, 3 could not fi
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
 from collections.abc import Callable
@@ -15,7 +16,8 @@ import typer
 
 from tfrkit.cli import bench, count, head, index, info, repair, schema, sheet, verify
 from tfrkit.cli.build import make_build_app
-from tfrkit.cli.output import say
+from tfrkit.cli.options import Quiet
+from tfrkit.cli.output import print_error
 from tfrkit.errors import TfrkitError
 
 HELP = """Look into, check and index TFRecord files. No TensorFlow needed.
@@ -86,9 +88,16 @@ def guard(run: Callable[..., int]) -> Callable[..., None]:
     """Wrap a command so that each way to end has its exit code and at most one message."""
 
     @functools.wraps(run)
-    def call(*args: Any, **kwargs: Any) -> None:
+    def call(*args: Any, quiet: bool = False, **kwargs: Any) -> None:
         raise typer.Exit(run_guarded(functools.partial(run, *args, **kwargs)))
 
+    # Every command has --quiet, whose callback does what there is to do.
+    asked = inspect.signature(run, eval_str=True)
+    option = inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Quiet)
+    call.__signature__ = asked.replace(parameters=[*asked.parameters.values(), option])  # type: ignore[attr-defined]
+    call.__annotations__ = {name: parameter.annotation for name, parameter in asked.parameters.items()} | {
+        "quiet": Quiet
+    }
     return call
 
 
@@ -106,7 +115,7 @@ def run_guarded(run: Callable[[], int]) -> int:
         return INTERRUPTED
     except (TfrkitError, OSError, ImportError, ValueError, MemoryError) as error:
         show_trace_if_asked()
-        say(f"tfr: {describe_error(error)}")
+        print_error(f"tfr: {describe_error(error)}")
         return FAILED
     except Exception:  # noqa: BLE001  (a bug: its trace is what we need, but exit code 1 means "found something")
         import traceback

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from tfrkit.cli.output import Format
+from tfrkit.cli.output import Format, set_quiet
 
 Paths = Annotated[
     list[str],
@@ -29,4 +29,23 @@ OnePath = Annotated[
 FormatOption = Annotated[
     Format,
     typer.Option("--format", "-f", metavar="text|json|jsonl|csv", help="How to print the result."),
+]
+
+Output = Annotated[
+    str, typer.Option("-o", "--output", metavar="PATH", help="File or folder to write.", show_default=False)
+]
+
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+
+CompressionOption = Annotated[
+    Literal["none", "gzip", "zlib", "xz", "zstd"] | None,
+    typer.Option("--compression", metavar="none|gzip|zlib|xz|zstd", help="That of the source unless given."),
+]
+
+Jobs = Annotated[
+    int | None, typer.Option("-j", "--jobs", min=1, metavar="N", help="How many at once; one for each core by default.")
+]
+
+Quiet = Annotated[
+    bool, typer.Option("-q", "--quiet", help="Print results and errors only.", callback=set_quiet, is_eager=True)
 ]

@@ -20,6 +20,9 @@ Cells = Sequence[object]
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
+# One command, one process: set while its options are read.
+_quiet = False
+
 
 def print_result(
     format: Format,
@@ -89,8 +92,26 @@ def print_line(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """Talk to the user on stderr; a message may have several lines."""
+    """Talk to the user on stderr, unless that is not wanted; a message may have several lines."""
+    if not is_quiet():
+        print_error(text)
+
+
+def print_error(text: str) -> None:
+    """Print why a command could not finish, on stderr."""
     print("\n".join(map(escape_controls, text.split("\n"))), file=sys.stderr)
+
+
+def set_quiet(wanted: bool) -> bool:
+    """Leave out talk and progress from here on, where that is wanted."""
+    global _quiet
+    _quiet = wanted
+    return wanted
+
+
+def is_quiet() -> bool:
+    """Whether the user asked for results and errors only."""
+    return _quiet
 
 
 def escape_controls(text: str) -> str:

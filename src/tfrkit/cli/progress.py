@@ -9,6 +9,8 @@ import sys
 import time
 from typing import Literal
 
+from tfrkit.cli.output import is_quiet
+
 ProgressForm = Literal["auto", "bar", "lines", "json", "none"]
 
 _BAR_SECONDS = 0.1
@@ -17,10 +19,18 @@ _LINE_SECONDS = 10.0
 _BAR_WIDTH = 24
 
 
+def watch_on_terminal() -> Progress:
+    """A bar where stderr is a terminal and the user did not ask for quiet; nothing elsewhere."""
+    shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not is_quiet()
+    return Progress("bar" if shown else "none")
+
+
 class Progress:
     """Counts what was read, and shows it now and then in the chosen form."""
 
     def __init__(self, form: ProgressForm) -> None:
+        if is_quiet():
+            form = "none"
         if form == "auto":
             form = "bar" if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else "lines"
         self._form = form

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from tfrkit.cli.options import FormatOption, Paths
+from tfrkit.cli.options import CompressionOption, Force, FormatOption, Output, Paths
 from tfrkit.cli.output import count_noun, print_line, print_result
 
 HELP = """Copy every readable record into files that verify.
@@ -25,23 +23,18 @@ JSON: records, lost_bytes, files (source, output, records), lost (shard, record,
 
 COLUMNS = ("shard", "record", "offset", "stop", "cause")
 
-Output = Annotated[str, typer.Option("-o", "--output", metavar="PATH", help="File to write, or folder for several.")]
-Compression = Annotated[
-    str | None,
-    typer.Option("--compression", metavar="none|gzip|zlib|xz|zstd", help="That of the source unless given."),
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
-
 
 def run(
-    paths: Paths, output: Output, compression: Compression = None, force: Force = False, format: FormatOption = "text"
+    paths: Paths,
+    output: Output,
+    compression: CompressionOption = None,
+    force: Force = False,
+    format: FormatOption = "text",
 ) -> int:
     """Copy, and print what was lost."""
     from tfrkit.ops.repair import repair
 
-    if compression not in (None, "none", "gzip", "zlib", "xz", "zstd"):
-        raise ValueError(f"compression expected none, gzip, zlib, xz or zstd, got {compression!r}")
-    made = repair(paths, output, compression=compression, force=force)  # type: ignore[arg-type]
+    made = repair(paths, output, compression=compression, force=force)
     result = made.to_json()
     print_result(
         format,

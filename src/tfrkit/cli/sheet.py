@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tfrkit.cli.options import FormatOption, Paths
+from tfrkit.cli.options import Force, FormatOption, Paths
 from tfrkit.cli.output import count_noun, print_line, print_result, say
 
 HELP = """Draw a contact sheet: images with labels, boxes and masks.
@@ -41,7 +41,6 @@ ImageFeature = Annotated[
 LabelFeature = Annotated[
     str | None, typer.Option("--label", metavar="FEATURE", help="The feature to write below; found by default.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
 
 def run(
