@@ -19,9 +19,10 @@ NAMES = {
     "nvidia-dali-cuda120": "DALI",
     "jpeg": "libjpeg-turbo alone",
     "cp": "cp",
+    "duckdb": "DuckDB on Parquet",
 }
 # Sides that do only a part of the work, and show what is possible.
-LIMITS = {"native": "the C loop", "jpeg": "libjpeg-turbo alone", "cp": "cp"}
+LIMITS = {"native": "the C loop", "jpeg": "libjpeg-turbo alone", "cp": "cp", "duckdb": "DuckDB on Parquet"}
 LOADERS = ("webdataset", "litdata", "grain", "mosaicml-streaming", "tfrecord")
 
 
@@ -181,7 +182,7 @@ ROWS = (
         "small.tfrecord",
         (Bar("tfr-reader", 5), Bar("bagz", 1)),
         beside=("tfr-reader", "bagz", "array_record"),
-        limit="the fstat before each pick that keeps a truncated file from killing the process",
+        limit="one cache miss in the index and one in the file for each pick",
     ),
     Row(
         "random_large",
@@ -255,4 +256,45 @@ ROWS = (
     ),
     Row("csv_build", "build 1M rows of CSV, 2 jobs", "table.csv", (tf(30),), threads=2),
     Row("parquet_build", "build 1M rows of Parquet, 2 jobs", "table.parquet", (tf(30),), threads=2),
+    Row(
+        "sql_tabular",
+        "sql: count and average by group over 1M Examples of 22 scalars, 2 threads",
+        "tabular.tfrecord",
+        (tf(20),),
+        threads=2,
+        beside=("tensorflow", "duckdb"),
+        limit="checksums and the walk over 22 features to find 2",
+    ),
+    Row(
+        "stats_tabular",
+        "stats: all figures of 1M Examples of 22 scalars, 2 threads",
+        "tabular.tfrecord",
+        (tf(10),),
+        threads=2,
+    ),
+    Row(
+        "verify_large",
+        "verify: 2 GB of image Examples, 2 threads",
+        "images.tfrecord",
+        (tf(5),),
+        threads=2,
+        limit="mapping pages and the memory bus",
+    ),
+    Row(
+        "shuffle_file",
+        "shuffle: two files of 2 GB under 512 MB of memory",
+        "shuffle-sources",
+        (Bar("cp", 0.3),),
+        threads=2,
+        beside=("cp",),
+        limit="the disk, and picking records in another order",
+    ),
+    Row(
+        "convert_gzip",
+        "convert: none to gzip, 200k Examples, 2 threads",
+        "packed.tfrecord",
+        (tf(3),),
+        threads=2,
+        limit="deflate (zlib-ng)",
+    ),
 )

@@ -34,7 +34,7 @@ def to_markdown(measured: list[Measured], costs: dict[str, Any] | None, facts: d
     lines = [
         "# Results",
         "",
-        f"Made by `{command}` on {facts['date']}.",
+        f"Made by `{command}`; the last rows on {facts['date']}.",
         "",
         f"- Machine: {facts['machine']}.",
         f"- Versions: {versions}." + (f" Not installed: {', '.join(absent)}." if absent else ""),

@@ -2,7 +2,7 @@
 
     python benchmarks/run.py                      all rows, full data, writes benchmarks/RESULTS.md
     python benchmarks/run.py --quick              small data, two minutes: checks results, prints ratios
-    python benchmarks/run.py --only columns_gzip  rows whose name contains this
+    python benchmarks/run.py --only gzip,sql      rows whose name contains one of these; "cost" is memory and starts
 
 Standard output carries one JSON row per measurement.
 """
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import cost
+import kept
 import machine
 import report
 from bars import LIMITS, ROWS, Row
@@ -33,7 +34,7 @@ def main() -> None:
     """Make the data, check and time every row, write the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small data; nothing is written to RESULTS.md")
-    parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--only", default="", help="rows whose name contains this, or one of these: gzip,sql")
     parser.add_argument("--without", action="append", default=[], metavar="SIDE", help="leave a side out")
     parser.add_argument("--more", type=Path, metavar="PYTHON", help="another environment, for peers not in this one")
     parser.add_argument("--rounds", type=int, default=7)
@@ -43,7 +44,8 @@ def main() -> None:
 
     root = options.cache / ("quick" if options.quick else "full")
     make_data_in_child(root, quick=options.quick)
-    rows = [row for row in ROWS if options.only in row.name]
+    wanted = options.only.split(",")
+    rows = [row for row in ROWS if any(part in row.name for part in wanted)]
     environments = look_around(options.more)
     sides = {side: python for side, python in find_sides(environments).items() if side not in options.without}
     facts = machine.describe(PEERS, environments)
@@ -62,14 +64,19 @@ def main() -> None:
             )
     for built in root.glob("built-*"):
         shutil.rmtree(built)
-    costs = None if options.only or "tfrkit" not in sides else cost.measure(root)
+    costs = cost.measure(root) if "tfrkit" in sides and any(part in "cost" for part in wanted) else None
     if costs:
         print(json.dumps(costs), flush=True)
-    table = report.to_markdown(measured, costs, facts, command="make bench")
-    if options.quick or options.only or options.without:
-        print(table, file=sys.stderr)
-    else:
-        options.results.write_text(table)
+    if options.quick or options.without:
+        print(report.to_markdown(measured, costs, facts, command="make bench"), file=sys.stderr)
+        return
+    folder = root / "measured"
+    for one in measured:
+        kept.save_row(folder, one)
+    if costs:
+        kept.save_costs(folder, costs)
+    table = report.to_markdown(kept.load_rows(folder), kept.load_costs(folder), facts, command="make bench")
+    options.results.write_text(table)
 
 
 def make_data_in_child(root: Path, *, quick: bool) -> None:

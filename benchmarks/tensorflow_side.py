@@ -15,6 +15,7 @@ import data
 import tensorflow as tf
 import tensorflow_build
 import tensorflow_loading
+import tensorflow_tools
 from work import BATCH, IMAGE_BATCH, Answer, Digest, Work, digest_strings, drain
 
 BUFFERS = {"default buffer": None, "1 MB buffer": 1 << 20, "8 MB buffer": 8 << 20}
@@ -56,6 +57,7 @@ def make_works(root: Path, out: Path, *, threads: int) -> dict[str, Work]:
         works[f"records_{kind}"] = Work(record_ways(path, sizes.packed), partial(digest_records, path))
     if threads > 1:
         works |= tensorflow_loading.make_works(root, tabular_spec(), threads=threads)
+        works |= tensorflow_tools.make_works(root, out, tabular_spec(), threads=threads)
     return works | tensorflow_build.make_works(root)
 
 

@@ -23,6 +23,7 @@ MODULES = {
     "native": "native_side",
     "jpeg": "jpeg_side",
     "cp": "copy_side",
+    "duckdb": "duckdb_side",
 }
 
 

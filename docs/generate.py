@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +41,10 @@ def make_cli_page() -> str:
     group: Any = typer.main.get_command(make_app())
     lines = [NOTE, "", "# Command line", "", *quote_help(HELP), "", "## Options of `tfr` itself", ""]
     lines += describe_parameters(group)
-    for name, command in group.commands.items():
+    for name, command in walk_commands(group, "tfr"):
         arguments = " ".join(parameter.metavar for parameter in command.params if is_argument(parameter))
-        lines += ["", f"## tfr {name}", "", "```", f"tfr {name} [OPTIONS] {arguments}", "```", ""]
+        usage = "COMMAND" if hasattr(command, "commands") else arguments
+        lines += ["", f"## {name}", "", "```", f"{name} [OPTIONS] {usage}".rstrip(), "```", ""]
         lines += [*quote_help(command.help), "", *describe_parameters(command)]
     lines += ["", "## Environment", "", "| variable | effect |", "| --- | --- |"]
     lines += ["| `NO_COLOR` | no colours, whatever the terminal can do |"]
@@ -51,6 +53,14 @@ def make_cli_page() -> str:
     lines += ["| 1 | done, and it found something (`verify`) |", "| 2 | wrong usage |", "| 3 | could not finish |"]
     lines += ["| 130 | interrupted |"]
     return "\n".join(lines) + "\n"
+
+
+def walk_commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Every command with its full name, those of a group behind the group."""
+    for name, command in group.commands.items():
+        yield f"{path} {name}", command
+        if hasattr(command, "commands"):
+            yield from walk_commands(command, f"{path} {name}")
 
 
 def quote_help(text: str) -> list[str]:

@@ -84,6 +84,7 @@ using Numbers = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::devic
 void BindFileMap(nb::module_& m);
 void BindFrames(nb::module_& m);
 void BindFrameTable(nb::module_& m);
+void BindFrameCopy(nb::module_& m);
 void BindPicker(nb::module_& m);
 void BindImages(nb::module_& m);
 void BindColumns(nb::module_& m);

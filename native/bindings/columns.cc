@@ -2,7 +2,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
+#include <new>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bindings/buffers.h"
@@ -13,6 +16,7 @@
 #include "core/frame_picks.h"
 #include "core/survey.h"
 #include "core/tensor_proto.h"
+#include "core/value_hash.h"
 
 namespace tfrkit {
 
@@ -103,6 +107,7 @@ class Columns {
   }
 
   size_t num_rows() const { return builder_.num_rows(); }
+  bool has_others() const { return builder_.has_others(); }
 
   // One (values, splits, list_splits, presence, frame_presence) a column; values is a pair for bytes.
   nb::list Finish() {
@@ -264,6 +269,29 @@ nb::tuple FindOthers(nb::handle data, uint64_t start, uint64_t stop, uint64_t ma
   return nb::make_tuple(run.num_frames, found, run.next, ToPython(run.fault, run.resume));
 }
 
+using ValueOffsets = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// One hash a value.
+Array<uint64_t> HashValues(nb::handle data, const ValueOffsets& offsets) {
+  const Buffer buffer(data);
+  const ByteView bytes = buffer.bytes();
+  const int64_t* at = offsets.data();
+  const size_t count = offsets.size() == 0 ? 0 : offsets.size() - 1;
+  PoolVector<uint64_t> hashes;
+  {
+    nb::gil_scoped_release release;
+    bool is_rising = count == 0 || (at[0] >= 0 && static_cast<uint64_t>(at[count]) <= bytes.size());
+    for (size_t i = 0; i < count; ++i) is_rising &= at[i] <= at[i + 1];
+    if (!is_rising) throw std::out_of_range("offsets lie outside the data");
+    if (!hashes.Resize(count)) throw std::bad_alloc();
+    for (size_t i = 0; i < count; ++i) {
+      const size_t start = static_cast<size_t>(at[i]);
+      hashes[i] = HashValue(bytes.subspan(start, static_cast<size_t>(at[i + 1]) - start));
+    }
+  }
+  return ToArray(std::move(hashes));
+}
+
 nb::object ReadStrictTensorPy(nb::handle data) {
   const Buffer buffer(data);
   TensorHead head;
@@ -299,7 +327,14 @@ void BindColumns(nb::module_& m) {
            "Hand over (values, splits, list_splits, presence, frame_presence) for each column.",
            nb::sig(
                "def finish(self) -> list[tuple[typing.Any, typing.Any, typing.Any, typing.Any, typing.Any]]"))
-      .def_prop_ro("num_rows", &Columns::num_rows);
+      .def_prop_ro("num_rows", &Columns::num_rows)
+      .def_prop_ro("has_others", &Columns::has_others,
+                   "Whether any record so far had a feature that no column was asked for.");
+
+  m.def("hash_values", &HashValues, nb::arg("data"), nb::arg("offsets"),
+        "A 64-bit hash of each value, the same for the same bytes everywhere.",
+        nb::sig("def hash_values(data: object, offsets: numpy.typing.NDArray[numpy.int64]) -> "
+                "numpy.typing.NDArray[numpy.uint64]"));
 
   nb::class_<Surveyor>(m, "Survey", "Gathers what a schema is inferred from. One thread at a time.")
       .def(

@@ -311,6 +311,17 @@ Array<uint64_t> PermuteMany(const Permutation& permutation, const Offsets& posit
   return ToArray(std::move(items));
 }
 
+Array<uint64_t> PositionsOfRange(const Permutation& permutation, uint64_t start, uint64_t stop) {
+  if (start > stop || stop > permutation.size()) throw nb::index_error("items lie outside the permutation");
+  PoolVector<uint64_t> positions;
+  if (!positions.Resize(stop - start)) throw std::bad_alloc();
+  {
+    nb::gil_scoped_release release;
+    for (uint64_t item = start; item < stop; ++item) positions[item - start] = permutation.PositionOf(item);
+  }
+  return ToArray(std::move(positions));
+}
+
 uint64_t Checked(const Permutation& permutation, uint64_t index) {
   if (index >= permutation.size()) throw nb::index_error("position lies outside the permutation");
   return index;
@@ -409,6 +420,9 @@ void BindFrames(nb::module_& m) {
       .def(
           "position_of", [](const Permutation& p, uint64_t i) { return p.PositionOf(Checked(p, i)); },
           nb::arg("item"))
+      .def("positions_of_range", &PositionsOfRange, nb::arg("start"), nb::arg("stop"),
+           nb::sig(
+               "def positions_of_range(self, start: int, stop: int) -> numpy.typing.NDArray[numpy.uint64]"))
       .def_prop_ro("size", &Permutation::size);
 }
 

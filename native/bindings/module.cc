@@ -8,6 +8,7 @@ NB_MODULE(_core, m) {
   tfrkit::BindFileMap(m);
   tfrkit::BindFrames(m);
   tfrkit::BindFrameTable(m);
+  tfrkit::BindFrameCopy(m);
   tfrkit::BindPicker(m);
   tfrkit::BindImages(m);
   tfrkit::BindColumns(m);

@@ -439,9 +439,38 @@ class RowEncoder {
   uint64_t num_records_ = 0;
 };
 
+// A list or tuple of bytes joined: (data, offsets). None when a value is something else.
+nb::object PackBytes(nb::handle values) {
+  const bool is_list = PyList_Check(values.ptr());
+  if (!is_list && !PyTuple_Check(values.ptr())) throw nb::type_error("expected a list or a tuple");
+  const Py_ssize_t count = is_list ? PyList_Size(values.ptr()) : PyTuple_Size(values.ptr());
+  PoolVector<uint8_t> data;
+  PoolVector<int64_t> offsets;
+  if (!offsets.Reserve(static_cast<size_t>(count) + 1) || !offsets.PushBack(0)) throw std::bad_alloc();
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* const value = is_list ? PyList_GetItem(values.ptr(), i) : PyTuple_GetItem(values.ptr(), i);
+    if (value == nullptr) nb::raise_python_error();
+    if (!PyBytes_CheckExact(value)) return nb::none();
+    char* bytes = nullptr;
+    Py_ssize_t size = 0;
+    if (PyBytes_AsStringAndSize(value, &bytes, &size) != 0) nb::raise_python_error();
+    const void* const start = bytes;
+    if (!data.Append(static_cast<const uint8_t*>(start), static_cast<size_t>(size)) ||
+        !offsets.PushBack(static_cast<int64_t>(data.size()))) {
+      throw std::bad_alloc();
+    }
+  }
+  return nb::make_tuple(ToArray(std::move(data)), ToArray(std::move(offsets)));
+}
+
 }  // namespace
 
 void BindRows(nb::module_& m) {
+  m.def("pack_bytes", &PackBytes, nb::arg("values"),
+        "A list or tuple of bytes joined: (data, offsets); None when a value is something else.",
+        nb::sig("def pack_bytes(values: list[typing.Any] | tuple[typing.Any, ...]) -> "
+                "tuple[numpy.typing.NDArray[numpy.uint8], numpy.typing.NDArray[numpy.int64]] | None"));
+
   nb::class_<RowEncoder>(m, "RowEncoder", "Rows in, frames out. One thread at a time.")
       .def(nb::init<std::string_view, nb::callable>(), nb::arg("floats"), nb::arg("coerce"),
            nb::sig("def __init__(self, floats: str, coerce: typing.Callable[[str, typing.Any, str | None], "

@@ -68,7 +68,35 @@ Taps MakeTaps(size_t num_source, size_t num_target) {
           static_cast<int32_t>(weight < 0 ? weight - 0.5 : weight + 0.5);
     }
   }
+  // Most positions have fewer taps than there may be, and often all of them have.
+  const size_t widest = *std::max_element(taps.counts.begin(), taps.counts.end());
+  for (size_t position = 1; position < num_target && widest < taps.max_taps; ++position) {
+    const auto from = taps.weights.begin() + static_cast<std::ptrdiff_t>(position * taps.max_taps);
+    std::copy_n(from, widest, taps.weights.begin() + static_cast<std::ptrdiff_t>(position * widest));
+  }
+  taps.max_taps = widest;
   return taps;
+}
+
+// The taps of the sizes that were asked for last, of which there are two at a time: images of a dataset
+// are often of one size. Good until the next but one call of this thread.
+const Taps& FindTaps(size_t num_source, size_t num_target) {
+  struct Kept {
+    size_t num_source = 0, num_target = 0;
+    Taps taps;
+  };
+  thread_local Kept kept[2];
+  thread_local size_t oldest = 0;
+  for (const Kept& one : kept) {
+    if (one.num_source == num_source && one.num_target == num_target) return one.taps;
+  }
+  Kept& replaced = kept[oldest];
+  oldest = 1 - oldest;
+  replaced.num_source = 0;
+  replaced.taps = MakeTaps(num_source, num_target);
+  replaced.num_source = num_source;
+  replaced.num_target = num_target;
+  return replaced.taps;
 }
 
 uint8_t Clip(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255)); }
@@ -211,7 +239,7 @@ std::vector<uint8_t> ResizeColumns(const ImageView& source, size_t width, BlendC
     }
     return planes;
   }
-  const Taps taps = MakeTaps(source.width, width);
+  const Taps& taps = FindTaps(source.width, width);
   std::vector<int32_t> wide((source.width + taps.max_taps) * kLanes);
   for (size_t y = 0; y < source.height; ++y) {
     const uint8_t* row = source.bytes.data() + y * source.stride;
@@ -257,7 +285,8 @@ bool ResizeBicubic(const ImageView& source, const ImageSpan& target) {
   const size_t row_nbytes = target.width * source.channels;
   const std::vector<uint8_t> planes = ResizeColumns(source, target.width, blend_columns);
   const bool keeps_rows = source.height == target.height;
-  const Taps rows = keeps_rows ? Taps{} : MakeTaps(source.height, target.height);
+  static const Taps kNone;
+  const Taps& rows = keeps_rows ? kNone : FindTaps(source.height, target.height);
   std::vector<uint8_t> blended(row_nbytes);
   for (size_t y = 0; y < target.height; ++y) {
     uint8_t* out = target.bytes.data() + y * target.stride;

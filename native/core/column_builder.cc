@@ -132,6 +132,7 @@ struct ColumnBuilder::Impl {
   }
 
   KeyNode* AddOtherName(KeyTable* keys, KeyNode* previous, ByteView name) {
+    met_others = true;
     // A name that is not remembered: the record goes on as if it had just begun.
     if (keys->size() >= stores.size() + kMaxOtherNames) return keys->start();
     try {
@@ -194,6 +195,7 @@ struct ColumnBuilder::Impl {
   SlotFinder lists;
   std::vector<ColumnStore> stores;
   ExampleReader reader;
+  bool met_others = false;
   uint64_t serial = 0;
   size_t num_seen = 0;
   size_t num_rows = 0;
@@ -209,6 +211,10 @@ ColumnBuilder::~ColumnBuilder() = default;
 Fault ColumnBuilder::Append(ByteView record) { return impl_->Append(record); }
 
 size_t ColumnBuilder::num_rows() const { return impl_->num_rows; }
+
+bool ColumnBuilder::has_others() const {
+  return impl_->met_others || impl_->features.met_others || impl_->lists.met_others;
+}
 
 std::vector<Column> ColumnBuilder::Finish() {
   std::vector<Column> columns;

@@ -61,6 +61,9 @@ class ColumnBuilder {
 
   size_t num_rows() const;
 
+  // Did any record so far, also before Finish, have a name that no column was asked for?
+  bool has_others() const;
+
   // Hands over the columns in the order of the specs and starts again at zero rows.
   std::vector<Column> Finish();
 

@@ -143,8 +143,72 @@ bool ColumnStore::AppendFeature(const uint8_t* p, const uint8_t* end, size_t row
   return true;
 }
 
+// Takes frames as most are: one run of values, lengths of one byte. Returns the first that is not, or that
+// needs more room. What is counted is kept in registers: a store through a pointer might be to a member, for
+// all the compiler knows.
+template <Kind kKind>
+const uint8_t* ColumnStore::AppendShortFrames(const uint8_t* p, const uint8_t* const end) {
+  constexpr size_t kHead = 6;  // tag and length of the frame, of its list, and of the list's values
+  const uint32_t first_bytes = kFieldOneTag | static_cast<uint32_t>(list_tag_) << 16;
+  const size_t length = static_cast<size_t>(length_);
+  const bool is_ragged = length_ < 0;
+  size_t num_values = num_values_, num_frames = num_frames_, data_size = data_size_;
+  while (static_cast<size_t>(end - p) > kHead && num_frames < frame_capacity_) {
+    const size_t size = p[5];
+    const uint8_t* const values = p + kHead;
+    const size_t left = static_cast<size_t>(end - values);
+    if (size - 1 >= kMaxShortValue || size > left || p[4] != kFieldOneTag ||
+        LoadLE32(p) != first_bytes + static_cast<uint32_t>(size + 4) * 0x100u +
+                           static_cast<uint32_t>(size + 2) * 0x1000000u) {
+      break;
+    }
+    const size_t room = value_capacity_ - num_values;
+    if constexpr (kKind == Kind::kFloat) {
+      const size_t count = size / sizeof(float);
+      if (size % sizeof(float) != 0 || count > room || (!is_ragged && count != length)) break;
+      for (size_t i = 0; i < count; ++i) {
+        floats_[num_values + i] = std::bit_cast<float>(LoadLE32(values + i * sizeof(float)));
+      }
+      num_values += count;
+    } else {
+      if (room == 0 || (!is_ragged && length != 1)) break;
+      if constexpr (kKind == Kind::kInt64) {
+        uint64_t value;
+        if (size > 8 ||
+            !ReadWholeVarint(left >= 8 ? LoadLE64(values) : LoadShort(values, size), size, &value))
+          break;
+        ints_[num_values++] = static_cast<int64_t>(value);
+      } else {
+        if (data_capacity_ - data_size < (size < kCopySize ? kCopySize : size)) break;
+        if (size <= kCopySize && left >= kCopySize) {
+          std::memcpy(data_ + data_size, values, kCopySize);
+        } else {
+          std::memcpy(data_ + data_size, values, size);
+        }
+        data_size += size;
+        offsets_[++num_values] = static_cast<int64_t>(data_size);
+      }
+    }
+    ++num_frames;
+    if (is_ragged) splits_[num_frames] = static_cast<int64_t>(num_values);
+    p = values + size;
+  }
+  num_values_ = num_values;
+  num_frames_ = num_frames;
+  data_size_ = data_size;
+  return p;
+}
+
 bool ColumnStore::AppendFrames(const uint8_t* p, const uint8_t* end, size_t row) {
-  while (p < end) {
+  while (true) {
+    if (kind_ == Kind::kInt64) {
+      p = AppendShortFrames<Kind::kInt64>(p, end);
+    } else if (kind_ == Kind::kFloat) {
+      p = AppendShortFrames<Kind::kFloat>(p, end);
+    } else {
+      p = AppendShortFrames<Kind::kBytes>(p, end);
+    }
+    if (p == end) break;
     if (*p++ != kFieldOneTag) return false;
     size_t size;
     const uint8_t* const feature = ReadLength(p, end, &size);

@@ -59,6 +59,8 @@ class ColumnStore {
 
   bool AppendList(const uint8_t* p, const uint8_t* end);
   bool AppendOnlyValue(const uint8_t* p, const uint8_t* feature_end, const uint8_t* end);
+  template <Kind kKind>
+  const uint8_t* AppendShortFrames(const uint8_t* p, const uint8_t* end);
   bool AppendOneFrame(const uint8_t* p, const uint8_t* end, const uint8_t* list_end);
   bool AppendOne(const uint8_t* p, size_t size, const uint8_t* end);
   bool AppendValue(const uint8_t* data, size_t size, const uint8_t* end);

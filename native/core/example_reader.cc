@@ -225,6 +225,7 @@ bool ExampleReader::FindSlot(ByteView name, Side* side, KeyNode** previous, uint
   KeyNode* node = finder.keys.FindAfter(*previous, name);
   if (node == nullptr) {
     if (!finder.adds_names) {
+      finder.met_others = true;
       *slot = kNoSlot;
       return true;
     }

@@ -44,6 +44,7 @@ struct SlotFinder {
   bool adds_names = false;  // give every new name the next slot
   uint32_t num_slots = 0;
   uint32_t max_slots = kNoSlot;  // with adds_names: more than this is kNoMemory
+  bool met_others = false;       // without it: a record had a name that has no slot
 };
 
 class ExampleReader {

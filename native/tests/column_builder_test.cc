@@ -304,6 +304,23 @@ TEST(ColumnBuilder, NamesNobodyAsksForAreNotRead) {
   CHECK_EQ(ReadIntsOf(Example({Entry("z", Hex("ff ff ff")), Entry("a", IntFeature(Hex("05")))})), Ints{5});
 }
 
+TEST(ColumnBuilder, NamesNobodyAskedForAreNoticed) {
+  const Bytes known = Entry("a", IntFeature(Hex("05")));
+  const Bytes other = Entry("z", {});
+  // Laid out as writers do it; with the key behind its value, which the general reader reads; in a list.
+  const Bytes odd = Delimited(0x0a, Join({Hex("12 00"), Hex("0a 01 'z'")}));
+  for (const Bytes& record :
+       {Example({known, other}), Example({known, odd}), Join({Example({known}), Delimited(0x12, other)})}) {
+    ColumnBuilder builder(RecordKind::kSequenceExample, {{"a", Kind::kInt64, false, -1}});
+    CHECK(!builder.Append(Example({known})));
+    CHECK(!builder.has_others());
+    CHECK(!builder.Append(record));
+    CHECK(builder.has_others());
+    builder.Finish();
+    CHECK(builder.has_others());
+  }
+}
+
 TEST(ColumnBuilder, AnyNumberOfOtherNamesIsReadAndForgotten) {
   ColumnBuilder builder(RecordKind::kExample, {{"a", Kind::kInt64, false, 1}});
   for (int i = 0; i < 10000; ++i) {

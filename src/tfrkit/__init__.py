@@ -19,11 +19,12 @@ from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.opening import mix
 from tfrkit.opening import open_dataset as open
-from tfrkit.ops.verify import verify
 from tfrkit.writer import Writer
 
 if TYPE_CHECKING:
     from tfrkit import tools
+    from tfrkit.ops.query import sql
+    from tfrkit.ops.verify import verify
 
 __all__ = [
     "BytesColumn",
@@ -38,6 +39,7 @@ __all__ = [
     "mix",
     "open",
     "sources",
+    "sql",
     "tools",
     "verify",
 ]
@@ -45,8 +47,16 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Import what few programs need when it is asked for: `import tfrkit` has to stay quick."""
+    if name == "sql":
+        from tfrkit.ops.query import sql
+
+        return sql
     if name == "tools":
         import tfrkit.tools
 
         return tfrkit.tools
+    if name == "verify":
+        from tfrkit.ops.verify import verify
+
+        return verify
     raise AttributeError(f"module 'tfrkit' has no attribute {name!r}")

@@ -115,6 +115,8 @@ class Permutation:
 
     def position_of(self, item: int) -> int: ...
 
+    def positions_of_range(self, start: int, stop: int) -> numpy.typing.NDArray[numpy.uint64]: ...
+
     @property
     def size(self) -> int: ...
 
@@ -127,6 +129,36 @@ class FrameTable:
         """The record, or its Fault."""
 
     def __len__(self) -> int: ...
+
+def sum_frames(data: object, start: int, stop: int, max_frames: int, max_nbytes: int, verify: str) -> tuple[numpy.typing.NDArray[numpy.uint64], int, int, Fault | None]:
+    """
+    Offsets of a run of frames and the sum of their digests: (offsets, digest, next, Fault or None).
+    """
+
+def deal_frames(data: object, start: int, stop: int, parts: numpy.typing.NDArray[numpy.uint32], num_parts: int, max_nbytes: int, verify: str) -> tuple[numpy.typing.NDArray[numpy.uint8], numpy.typing.NDArray[numpy.uint64], int, int, int, Fault | None]:
+    """
+    Frames of a run by part, `parts[i]` for the i-th: (frames, bytes of each part, digest, num_frames, next, Fault or None).
+    """
+
+def gather_picks(tables: Sequence[FrameTable], shards: numpy.typing.NDArray[numpy.uint32], records: numpy.typing.NDArray[numpy.uint64], verify: str) -> tuple[numpy.typing.NDArray[numpy.uint8], int, int, Fault | None]:
+    """
+    Frame `records[i]` of `tables[shards[i]]` for each i, in that order: (frames, digest, num_frames, Fault or None).
+    """
+
+class FrameEditor:
+    """
+    Drops and renames features of records, frames in and frames out. One thread at a time.
+    """
+
+    def __init__(self, drop: Sequence[bytes], keep: Sequence[bytes], rename: Sequence[tuple[bytes, bytes]], keeps_others: bool) -> None: ...
+
+    def edit_frames(self, data: object, start: int, stop: int, max_nbytes: int, verify: str) -> tuple[numpy.typing.NDArray[numpy.uint8], int, int, Fault | None]:
+        """
+        Frames with edited records up to one that needs a closer look: (frames, num_frames, next, Fault or None).
+        """
+
+    def seen(self) -> list[bytes]:
+        """Every name that was met so far."""
 
 class RecordPicker:
     """Records by number; asks `_get` for the rest."""
@@ -202,6 +234,13 @@ class ColumnBuilder:
     @property
     def num_rows(self) -> int: ...
 
+    @property
+    def has_others(self) -> bool:
+        """Whether any record so far had a feature that no column was asked for."""
+
+def hash_values(data: object, offsets: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.uint64]:
+    """A 64-bit hash of each value, the same for the same bytes everywhere."""
+
 class Survey:
     """Gathers what a schema is inferred from. One thread at a time."""
 
@@ -239,6 +278,11 @@ def read_strict_tensor(data: object) -> tuple[int, tuple[int, ...], int, int] | 
 def read_message(kind: str, record: object) -> tuple[list[tuple[bytes, str | None, list[Any]]] | None, list[tuple[bytes, list[tuple[str | None, list[Any]]]]] | None] | Fault:
     """
     (features, feature lists) of a record as [(name, kind or None, values)] and [(name, [(kind or None, values)])], None for a part that is not there; or its Fault.
+    """
+
+def pack_bytes(values: list[Any] | tuple[Any, ...]) -> tuple[numpy.typing.NDArray[numpy.uint8], numpy.typing.NDArray[numpy.int64]] | None:
+    """
+    A list or tuple of bytes joined: (data, offsets); None when a value is something else.
     """
 
 class RowEncoder:

@@ -129,4 +129,9 @@ class SourceError(TfrkitError):
 
 
 class QueryError(TfrkitError):
-    """An expression that cannot be evaluated."""
+    """An expression that cannot be evaluated.
+
+    `position` is the character of the query, from 0, where that is known.
+    """
+
+    position: int | None = None

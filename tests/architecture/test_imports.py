@@ -14,6 +14,7 @@ TABLE: dict[str, set[str]] = {
     "errors": set(),
     "_types": set(),
     "_native": set(),
+    "_version": set(),
     "_optional": {"errors"},
     "storage": {"_native", "errors", "_types", "_optional"},
     "images": {"_native", "errors", "_types", "_optional"},
@@ -28,6 +29,7 @@ TABLE: dict[str, set[str]] = {
     # A shard task is the write street for one file, so it goes through `writer`. The schema of records that came
     # without one is read off what was written, by `batches`.
     "build": {
+        "_version",
         "batches",
         "orders",
         "sources",
@@ -41,6 +43,7 @@ TABLE: dict[str, set[str]] = {
     },
     # Verbs that query or export go through Arrow (feeds); those that write go through `writer`.
     "ops": {
+        "_version",
         "batched",
         "feeds",
         "orders",
@@ -82,7 +85,7 @@ TABLE: dict[str, set[str]] = {
     # Old scripts look at records one by one, as messages (_native), and decode pictures inside parse functions.
     "compat": {"dataset", "writer", "container", "codec", "features", "images", "_native", "errors", "_types"},
     # One sub-command of `tfr build` for each source.
-    "cli": {"dataset", "ops", "build", "sources", "features", "errors"},
+    "cli": {"dataset", "ops", "build", "sources", "features", "errors", "_version"},
     # The verbs as functions.
     "tools": {"ops"},
     "viewer": {"dataset", "ops", "features", "images", "errors"},

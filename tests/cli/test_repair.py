@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
-from tfrkit.testing.corruption import flip, frame_offsets
+from tfrkit.testing.corruption import flip, frame_offsets, truncate
+from tfrkit.testing.reference import write_frames
 
 
 def test_repair_keeps_the_rest_and_says_what_was_lost(tfr, sample: Path) -> None:
@@ -21,3 +23,26 @@ def test_repair_of_a_sound_file_loses_nothing(tfr, sample: Path) -> None:
     assert "replace it: --force" in tfr("repair", "sample.tfrecord", "-o", "good.tfrecord", code=3).err
     tfr("repair", "sample.tfrecord", "-o", "good.tfrecord", "--force")
     assert "'rar' is not one of" in tfr("repair", "sample.tfrecord", "-o", "x", "--compression", "rar", code=2).err
+
+
+def test_repair_of_a_torn_gzip_names_the_stored_bytes(tfr, tmp_path: Path) -> None:
+    members = [gzip.compress(write_frames([bytes([number]) * 50 for number in range(40)])) for _ in range(2)]
+    (tmp_path / "bad.gz").write_bytes(truncate(members[0], 60) + members[1])
+    done = tfr("repair", "bad.gz", "-o", "good.gz", code=1)
+    assert "to 60: compressed stream" in done.lines[0]
+    assert ", stored bytes " in done.lines[0]
+    kept = tfr("count", "good.gz", "--format", "json").json["records"]
+    assert kept >= 40
+    assert tfr("verify", "good.gz").lines == [f"ok, {kept} records"]
+
+
+def test_repair_reads_stdin(tfr, sample: Path, tmp_path: Path) -> None:
+    data = sample.read_bytes()
+    tfr("repair", "-", "-o", "good.tfrecord", stdin=flip(data, 20), code=1)
+    assert tfr("verify", "good.tfrecord").lines == ["ok, 9 records"]
+
+
+def test_repair_leaves_nothing_where_it_fails(tfr, tmp_path: Path) -> None:
+    (tmp_path / "page.tfrecord").write_text("<!DOCTYPE html><html></html>")
+    assert "HTML" in tfr("repair", "page.tfrecord", "-o", "good.tfrecord", code=3).err
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name != "cache") == ["page.tfrecord"]

@@ -23,7 +23,10 @@ def test_verify_sound_folder_exits_0(tfr, shards: Path) -> None:
 
 
 def test_verify_json_has_the_documented_keys(tfr, shards: Path) -> None:
-    assert tfr("verify", "data", "--format", "json").json == {"ok": True, "records": 10, "findings": []}
+    result = tfr("verify", "data", "--format", "json").json
+    assert set(result) == {"ok", "records", "findings", "counts", "shards", "notes"}
+    assert (result["ok"], result["records"], result["findings"], result["counts"]) == (True, 10, [], {})
+    assert [set(shard) for shard in result["shards"]] == [{"shard", "records", "nbytes", "findings"}] * 3
 
 
 def test_verify_empty_file_is_a_shard_of_no_records(tfr, tmp_path: Path) -> None:
@@ -50,7 +53,9 @@ def test_verify_two_faults_are_both_found_behind_each_other(tfr, tmp_path: Path)
     result = tfr("verify", "bad.tfrecord", "--format", "json", code=1).json
     assert not result["ok"]
     assert [finding["offset"] for finding in result["findings"]] == [starts[2], starts[5]]
-    assert [set(finding) for finding in result["findings"]] == [{"shard", "record", "offset", "cause"}] * 2
+    assert [set(finding) for finding in result["findings"]] == [
+        {"shard", "record", "offset", "cause", "kind", "other"}
+    ] * 2
     assert result["records"] == 6
 
 
@@ -59,7 +64,7 @@ def test_verify_jsonl_and_csv_list_findings(tfr, tmp_path: Path) -> None:
     lines = tfr("verify", "bad.tfrecord", "--format", "jsonl", code=1).lines
     assert [json.loads(line)["shard"] for line in lines] == ["bad.tfrecord"]
     table = tfr("verify", "bad.tfrecord", "--format", "csv", code=1).lines
-    assert table[0] == "shard,record,offset,cause"
+    assert table[0] == "shard,record,offset,cause,kind"
     assert table[1].startswith("bad.tfrecord,0,0,")
 
 
@@ -94,3 +99,52 @@ def test_verify_sound_and_damaged_together_names_the_damaged(tfr, shards: Path, 
     (tmp_path / "bad.tfrecord").write_bytes(flip(write_frames(make_records()), 14))
     ran = tfr("verify", "data", "bad.tfrecord", code=1)
     assert [line.split(",")[0] for line in ran.lines] == ["bad.tfrecord"]
+
+
+def test_verify_missing_shard_is_a_line_without_record_and_byte(tfr, shards: Path) -> None:
+    (shards / "train-00001-of-00003.tfrecord").unlink()
+    ran = tfr("verify", "data", code=1)
+    assert ran.lines == ["data/train-*-of-00003.tfrecord: 2 of 3 shards are there"]
+    assert "1 finding, 6 records readable" in ran.err
+    tfr("verify", "data", "--ignore", "set")
+
+
+def test_verify_deep_finds_labels_and_copies(tfr, sample: Path, tmp_path: Path) -> None:
+    (tmp_path / "classes.txt").write_text("".join(f"class {number}\n" for number in range(9)))
+    ran = tfr("verify", "sample.tfrecord", "--deep", code=1)
+    # All ten pictures are the same blank one; label 9 is none of the nine.
+    assert len(ran.lines) == 10
+    assert "expected 0 to 8 as classes.txt says, got 9" in ran.out
+    assert "by kind: 1 label, 9 duplicate" in ran.err
+    result = tfr("verify", "sample.tfrecord", "--deep", "--ignore", "duplicate", "--format", "json", code=1).json
+    assert result["counts"] == {"label": 1}
+    assert "note: looked at: image 'image', label 'label'" in ran.err
+    assert tfr("verify", "sample.tfrecord", "--deep", "-q", code=1).err == ""
+
+
+def test_verify_report_is_written_beside_the_lines(tfr, sample: Path, tmp_path: Path) -> None:
+    ran = tfr("verify", "sample.tfrecord", "--report", "report.json")
+    assert ran.out == "ok, 10 records\n"
+    assert json.loads((tmp_path / "report.json").read_text())["records"] == 10
+    assert "replace it: --force" in tfr("verify", "sample.tfrecord", "--report", "report.json", code=3).err
+    tfr("verify", "sample.tfrecord", "--report", "report.json", "--force")
+
+
+def test_verify_unknown_kind_is_refused(tfr, sample: Path) -> None:
+    assert "got 'nonsense'" in tfr("verify", "sample.tfrecord", "--ignore", "nonsense", code=3).err
+
+
+def test_verify_help_names_every_kind(tfr) -> None:
+    from tfrkit.ops.verify_result import KINDS
+
+    text = " ".join(tfr("verify", "--help").out.split())
+    assert f"Kinds to --ignore: {', '.join(KINDS)}." in text
+
+
+def test_verify_sha256_of_a_built_dataset(tfr, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"x": 1}\n{"x": 2}\n')
+    tfr("build", "table", "rows.jsonl", "-o", "out")
+    tfr("verify", "out", "--sha256")
+    (shard,) = (tmp_path / "out").glob("*-of-00001")
+    shard.write_bytes(write_frames(make_records(2)))
+    assert "tfrkit.json says" in tfr("verify", "out", "--sha256", code=1).out

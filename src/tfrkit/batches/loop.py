@@ -225,24 +225,23 @@ class BatchLoop:
             drop_last=how.drop_last,
             # Without steps of their own, threads share the decoding; reading ahead gains nothing on a mapped file.
             threads=1 if has_work or how.threads is None else how.threads,
+            skip=skip,
         )
         if not has_work:
-            stop = 0
+            stop = skip
             for batch, num_rows in batches:
                 stop += num_rows
-                if stop > skip:
-                    yield batch, stop
+                yield batch, stop
             return
 
         def finish(batch: Batch, stop: int, num_rows: int) -> tuple[Batch, int]:
             return self._finish(Fetched(batch, np.arange(stop - num_rows, stop, dtype=np.uint64))), stop
 
         def jobs() -> Iterator[Callable[[], tuple[Batch, int]]]:
-            stop = 0
+            stop = skip
             for batch, num_rows in batches:
                 stop += num_rows
-                if stop > skip:
-                    yield partial(finish, batch, stop, num_rows)
+                yield partial(finish, batch, stop, num_rows)
 
         if threads == 1:
             for job in jobs():

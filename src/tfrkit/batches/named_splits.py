@@ -16,12 +16,12 @@ from tfrkit.orders.split_names import find_splits, read_split_lengths
 
 def find_split_orders(shard_set: ShardSet) -> dict[str, Order]:
     """The records of each split, by name; empty where the files name none."""
-    return {name: _join_shards(shard_set, shards) for name, shards in _find_shards(shard_set).items()}
+    return {name: _join_shards(shard_set, shards) for name, shards in find_split_shards(shard_set.files).items()}
 
 
 def slice_splits(shard_set: ShardSet, text: str) -> Order:
     """The records that a text such as ``train[:75%]+test`` asks for."""
-    shards = _find_shards(shard_set)
+    shards = find_split_shards(shard_set.files)
     if not shards:
         raise QueryError(
             f"the files name no splits, got {text!r}",
@@ -37,13 +37,14 @@ def slice_splits(shard_set: ShardSet, text: str) -> Order:
     return parts[0] if len(parts) == 1 else Joined(parts)
 
 
-def _find_shards(shard_set: ShardSet) -> dict[str, list[int]]:
+def find_split_shards(files: Sequence[str]) -> dict[str, list[int]]:
+    """The shards of each split, by the names of all of them and by TFDS's dataset_info.json beside them."""
     known: dict[str, None] = {}
-    for folder in dict.fromkeys(os.path.dirname(name) for name in shard_set.files):
+    for folder in dict.fromkeys(os.path.dirname(name) for name in files):
         info = read_json(os.path.join(folder, "dataset_info.json"))
         if isinstance(info, dict):
             known.update(dict.fromkeys(read_split_lengths(info)))
-    return find_splits(shard_set.files, list(known))
+    return find_splits(files, list(known))
 
 
 def _join_shards(shard_set: ShardSet, shards: Sequence[int]) -> Order:

@@ -38,14 +38,16 @@ def read_batches(
     drop_last: bool,
     threads: int,
     partial: bool = False,
+    skip: int = 0,
 ) -> Iterator[SizedBatch]:
     """Yield batches of `batch_size` rows in file order, running on from one shard into the next.
 
-    With `partial`, the rows before damage come as a short batch before it is raised.
+    With `partial`, the rows before damage come as a short batch before it is raised. The first `skip` rows are read
+    and left out.
     With `on_error="skip"` one thread is used: how many frames make a batch is known only once they are decoded.
     """
-    if threads == 1 or policy.on_error == "skip":
-        batches = _read_serial(shards, decoder, policy, batch_size, partial)
+    if threads == 1 or skip or policy.on_error == "skip":
+        batches = _read_serial(shards, decoder, policy, batch_size, partial, skip)
     else:
         batches = _read_threaded(shards, decoder, policy, batch_size, threads)
     for batch, num_rows in batches:
@@ -54,12 +56,14 @@ def read_batches(
 
 
 def _read_serial(
-    shards: Sequence[Shard], decoder: Decoder, policy: Policy, batch_size: int, partial: bool
+    shards: Sequence[Shard], decoder: Decoder, policy: Policy, batch_size: int, partial: bool, skip: int
 ) -> Iterator[SizedBatch]:
     builder = decoder.new_builder()
+    # Rows to leave out make batches of their own, the last of which ends where the first one given starts.
+    wanted = min(batch_size, skip) or batch_size
 
     def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
-        return builder.append_frames(data, start, stop, batch_size - builder.num_rows, policy.verify)
+        return builder.append_frames(data, start, stop, wanted - builder.num_rows, policy.verify)
 
     for shard in shards:
         stream = FrameStream(shard, policy, columns=decoder.column_names)
@@ -68,14 +72,20 @@ def _read_serial(
                 num_frames = stream.step(consume)
             except TfrkitError:
                 num_rows = builder.num_rows
-                if partial and num_rows:
+                if partial and num_rows and not skip:
                     yield decoder.take_batch(builder), num_rows
                 raise
             if not num_frames:
                 break
-            if builder.num_rows == batch_size:
-                yield decoder.take_batch(builder), batch_size
-    if builder.num_rows:
+            if builder.num_rows < wanted:
+                continue
+            batch = decoder.take_batch(builder)
+            if skip:
+                skip -= wanted
+                wanted = min(batch_size, skip) or batch_size
+            else:
+                yield batch, batch_size
+    if builder.num_rows and not skip:
         num_rows = builder.num_rows
         yield decoder.take_batch(builder), num_rows
 

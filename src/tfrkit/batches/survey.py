@@ -74,8 +74,11 @@ class Surveyed:
         return infer_schema(kind, self.survey.num_records, stats, sniff=sniff_image)
 
 
-def find_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
-    """The schema of a dataset: inferred from many records, and refined by TFDS's features.json beside them."""
+def find_schema(shards: Sequence[Shard], policy: Policy, *, from_all: bool = False) -> Schema:
+    """The schema of a dataset: inferred from many records, and refined by TFDS's features.json beside them.
+
+    With `from_all` every record is looked at, however many there are.
+    """
     # Damage is for the reader to report; here it only means that a record says nothing about the schema.
     lenient = Policy("none" if policy.verify == "none" else "all", "skip")
     surveyed = Surveyed()
@@ -88,7 +91,7 @@ def find_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
                 shard=shard.name,
                 hint="pass schema=, or read their bytes: for record in ds.records(): ...",
             )
-        if is_small and shard.compression == "none":
+        if from_all or (is_small and shard.compression == "none"):
             surveyed.add_shard(shard, lenient)
         elif shard.compression == "none":
             _add_places(surveyed, shard, per_shard)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import os
@@ -10,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tfrkit._version import VERSION
 from tfrkit.build.estimate import SizeEstimate, sample_sizes
 from tfrkit.build.plan import Plan, PlannedShard, ShardWish, describe_inputs, digest_shards, make_shards, parse_size
 from tfrkit.build.report import Report, Skipped
@@ -93,7 +93,7 @@ class Prepared:
     @property
     def made_by(self) -> str:
         """Who writes the records: another version may write others."""
-        return f"tfrkit {_version()}"
+        return f"tfrkit {VERSION}"
 
     @property
     def found(self) -> int:
@@ -227,13 +227,3 @@ def _read_suffix(target: Target) -> Compression | None:
 
 def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]
-
-
-@functools.cache
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("tfrkit")
-    except PackageNotFoundError:
-        return "unknown"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,9 +54,7 @@ def assign_splits(
 
     What no split asks for goes to `train`. Without sizes the splits are those the source knows, or all is `train`.
     """
-    for name in [*(sizes or {}), *items.split_names]:
-        if not _SPLIT_NAME.fullmatch(name):
-            raise ValueError(f"split name expected letters, digits and _, got {name!r}")
+    require_split_names([*(sizes or {}), *items.split_names])
     if sizes and items.splits is not None:
         raise ValueError(
             f"splits expected from one place, got {', '.join(sizes)} beside those of the source: "
@@ -81,6 +79,13 @@ def assign_splits(
         assignment.num_left_out = len(rest)
         assignment.notes.append(f"{len(rest)} found files are in no list and were left out")
     return assignment
+
+
+def require_split_names(names: Iterable[str]) -> None:
+    """Raise for a name that cannot stand in the name of a file."""
+    for name in names:
+        if not _SPLIT_NAME.fullmatch(name):
+            raise ValueError(f"split name expected letters, digits and _, got {name!r}")
 
 
 def order_split(name: str, numbers: Int64Array, seed: int) -> Int64Array:

@@ -49,7 +49,8 @@ VOC_SEG = """Pascal VOC segmentation: images with masks of class numbers.
 
 \b
   tfr build voc-seg VOCdevkit/VOC2007 -o voc/ --set train --set val
-  tfr build voc-seg VOCdevkit/VOC2007 -o voc/ --encode raw --keys image/encoded=image_raw,image/height=height
+  tfr build voc-seg VOCdevkit/VOC2007 -o voc/ --encode raw \\
+      --keys image/encoded=image_raw,image/height=height
 
 Masks are read as palette indices and stored as a gray PNG of the same numbers, 0 to 20 and 255 for VOC; any other
 number stops the build, with a histogram. Sets are lists of ImageSets/Segmentation. Features: image/encoded,
@@ -315,7 +316,8 @@ FRAMES = """Folders of frames, or a table of frames: one SequenceExample a clip.
 
 \b
   tfr build frames clips/ -o clips_tfr/ --frame-rate 25
-  tfr build frames frames.csv -o clips_tfr/ --clip-column video --order-column t --image-column path --context label
+  tfr build frames frames.csv -o clips_tfr/ --clip-column video --order-column t \\
+      --image-column path --context label
 
 Each folder with images is a clip; frames follow the numbers in their names. <class>/<clip>/frame gives clips a label.
 Context: clip/media_id, clip/length, clip/label/index, clip/label/string, image/format, image/height, image/width,

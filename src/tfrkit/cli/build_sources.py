@@ -49,7 +49,8 @@ FILE_NAMES = """Images whose file names say what they show.
 \b
   tfr build file-names captcha/images -o captcha/ --label '^(?P<text>[0-9A-Za-z]{5})' \\
       --gray --resize 224x224 --split test=500 --shards 5 --seed 0
-  tfr build file-names data/ -o fruit.tfrecord --label '^(?P<class>[a-z]+)' --resize 32x32 --encode raw
+  tfr build file-names data/ -o fruit.tfrecord --label '^(?P<class>[a-z]+)' \\
+      --resize 32x32 --encode raw
 
 --label is a regular expression searched for in each file name. Its group `class` is the class of the image:
 features label, label/text. Its group `text` is the text on it: features label0, label1, ... (one a character),

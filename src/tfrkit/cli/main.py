@@ -6,54 +6,62 @@ Exit codes: 0 done, 1 done and it found something, 2 wrong usage, 3 could not fi
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
 
-from tfrkit.cli import bench, count, head, index, info, repair, schema, sheet, verify
-from tfrkit.cli.build import make_build_app
+from tfrkit._version import VERSION
 from tfrkit.cli.options import Quiet
 from tfrkit.cli.output import print_error
 from tfrkit.errors import TfrkitError
 
-HELP = """Look into, check and index TFRecord files. No TensorFlow needed.
-
-Compression, kind of record and schema are found from the bytes.
+HELP = """Build, check, reshape and query TFRecord files, without TensorFlow.
 
 \b
-  tfr info train.tfrecord            what is in there
-  tfr head train.tfrecord -n 3       the first rows
-  tfr verify data/                   every checksum, every record
+  tfr build class-folders photos/ -o out/   a dataset from a folder for each class
+  tfr info train.tfrecord                    what is in there, found from the bytes
+  tfr verify data/                           every checksum, every record
 
-Exit codes: 0 done, 1 found something (verify), 2 wrong usage, 3 could not finish.
+Exit codes: 0 done, 1 found something, 2 wrong usage, 3 could not finish.
 """
 
 FAILED = 3
 INTERRUPTED = 130
 
-COMMANDS = {
-    "info": info,
-    "head": head,
-    "count": count,
-    "schema": schema,
-    "verify": verify,
-    "repair": repair,
-    "sheet": sheet,
-    "index": index,
-    "bench": bench,
-}
+# In the order of the help.
+_NAMES = (
+    *("info", "stats", "head", "tail", "cat", "sample", "count", "schema", "verify", "repair", "sheet"),
+    *("split", "shuffle", "merge", "reshard", "convert", "sql", "diff", "index", "bench"),
+)
+
+
+class Commands(Mapping[str, Any]):
+    """The module of each command, imported when it is asked for: a count does not wait for the others."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in _NAMES:
+            raise KeyError(name)
+        return importlib.import_module(f"tfrkit.cli.{name}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
+
+
+COMMANDS = Commands()
 
 
 def print_version(wanted: bool) -> None:
     """Print the version and stop, if it was asked for."""
     if wanted:
-        from importlib.metadata import version
-
-        print(f"tfrkit {version('tfrkit')}")
+        print(f"tfrkit {VERSION}")
         raise typer.Exit
 
 
@@ -62,8 +70,8 @@ Version = Annotated[
 ]
 
 
-def make_app() -> typer.Typer:
-    """Every subcommand under one roof, each guarded by `guard`."""
+def make_app(only: str | None = None) -> typer.Typer:
+    """Every subcommand, or only the one that was asked for, under one roof, each guarded by `guard`."""
     app = typer.Typer(
         name="tfr",
         help=HELP,
@@ -78,9 +86,17 @@ def make_app() -> typer.Typer:
     def start(version: Version = False) -> None:
         pass
 
-    for name, command in COMMANDS.items():
+    if only in (None, "build"):
+        from tfrkit.cli.build import make_build_app
+
+        app.add_typer(make_build_app(guard), name="build")
+    for name in COMMANDS if only is None else COMMANDS.keys() & {only}:
+        command = COMMANDS[name]
         app.command(name, help=command.HELP)(guard(command.run))
-    app.add_typer(make_build_app(guard), name="build")
+    if only in (None, "export"):
+        from tfrkit.cli.export import make_export_app
+
+        app.add_typer(make_export_app(guard), name="export")
     return app
 
 
@@ -153,7 +169,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         # A file name or a text that the terminal's encoding lacks must not end the command.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    asked = sys.argv[1] if len(sys.argv) > 1 else None
     try:
-        make_app()(prog_name="tfr")
+        make_app(asked if asked in (*COMMANDS, "build", "export") else None)(prog_name="tfr")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

@@ -40,8 +40,10 @@ class Progress:
         self._started = self._shown = time.monotonic()
 
     def begin(self, num_items: int, nbytes: int | None) -> None:
+        """Start anew; where the number of items is not known, it is 0 and bytes are counted alone."""
         self._num_items = num_items
         self._nbytes = nbytes or 0
+        self._items = self._bytes = self._bad = 0
         self._started = self._shown = time.monotonic()
 
     def advance(self, num_items: int, nbytes: int, num_bad: int) -> None:
@@ -55,14 +57,19 @@ class Progress:
             self._show(now - self._started)
 
     def end(self) -> None:
+        if self._form == "bar" and not self._num_items:
+            # A step of a longer command: its line makes room for the next one.
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            return
         if self._form in ("bar", "json") and self._num_items:
             self._show(time.monotonic() - self._started)
-        if self._form == "bar" and self._num_items:
+        if self._form == "bar":
             print(file=sys.stderr, flush=True)
 
     def _show(self, seconds: float) -> None:
         rate = self._items / seconds if seconds > 0 else 0.0
-        eta = (self._num_items - self._items) / rate if rate else None
+        done, of = (self._items, self._num_items) if self._num_items else (self._bytes, self._nbytes)
+        eta = (of - done) * seconds / done if done else None
         if self._form == "json":
             content = {
                 "items": self._items,
@@ -86,11 +93,15 @@ class Progress:
             print(text, file=sys.stderr, flush=True)
 
     def _describe(self, seconds: float, rate: float, eta: float | None) -> str:
-        share = self._items / self._num_items if self._num_items else 1.0
-        parts = [f"{self._items:,} of {self._num_items:,}", f"{rate:,.0f} items/s"]
+        if self._num_items:
+            share = self._items / self._num_items
+            parts = [f"{self._items:,} of {self._num_items:,}", f"{rate:,.0f} items/s"]
+        else:
+            share = self._bytes / self._nbytes if self._nbytes else 1.0
+            parts = [f"{self._bytes / 1e6:,.0f} of {self._nbytes / 1e6:,.0f} MB"]
         if self._nbytes:
             parts.append(f"{self._bytes / 1e6 / seconds if seconds > 0 else 0:,.1f} MB/s")
-        parts.append(f"{self._bad:,} skipped")
+        parts.append(f"{self._bad:,} {'skipped' if self._num_items else 'found'}")
         parts.append("ETA ?" if eta is None else f"ETA {show_seconds(eta)}")
         text = ", ".join(parts)
         if self._form != "bar":

@@ -6,6 +6,7 @@ from typing import Any
 
 from tfrkit.cli.options import CompressionOption, Force, FormatOption, Output, Paths
 from tfrkit.cli.output import count_noun, print_line, print_result
+from tfrkit.cli.progress import watch_on_terminal
 
 HELP = """Copy every readable record into files that verify.
 
@@ -14,14 +15,16 @@ HELP = """Copy every readable record into files that verify.
   tfr repair data/ -o repaired/
 
 Keeps each record whose two checksums hold, before and behind damage, damaged lengths and torn ends included, with
-its bytes unchanged. Several files go into a folder under their own names. Prints what was lost and where: bytes
-count from the start of the file, after inflating where it is compressed, from the first to before the last. The
-source stays as it is. Exit code 1 where something was lost, 0 where not.
+its bytes unchanged; of a compressed file also the members behind one that does not inflate. Several files go into
+a folder under their own names. Prints what was lost and where: bytes count from the start of the file, after
+inflating where it is compressed, from the first to before the last. The source stays as it is. Exit code 1 where
+something was lost, 0 where not.
 
-JSON: records, lost_bytes, files (source, output, records), lost (shard, record, offset, stop, cause).
+JSON: records, lost_bytes, files (source, output, records), lost (shard, record, offset, stop, cause, stored_offset,
+stored_stop). The last two are bytes of the file as it is stored that do not inflate, else null.
 """
 
-COLUMNS = ("shard", "record", "offset", "stop", "cause")
+COLUMNS = ("shard", "record", "offset", "stop", "cause", "stored_offset", "stored_stop")
 
 
 def run(
@@ -34,7 +37,7 @@ def run(
     """Copy, and print what was lost."""
     from tfrkit.ops.repair import repair
 
-    made = repair(paths, output, compression=compression, force=force)
+    made = repair(paths, output, compression=compression, force=force, progress=watch_on_terminal())
     result = made.to_json()
     print_result(
         format,
@@ -50,6 +53,8 @@ def print_text(result: dict[str, Any]) -> None:
     """One line per loss, then what was kept."""
     for lost in result["lost"]:
         where = f"{lost['shard']}, record {lost['record']}, bytes {lost['offset']} to {lost['stop']}"
+        if lost["stored_offset"] is not None:
+            where += f", stored bytes {lost['stored_offset']} to {lost['stored_stop']}"
         print_line(f"lost: {where}: {lost['cause']}")
     for file in result["files"]:
         print_line(f"{file['output']}: {count_noun(file['records'], 'record')}")

@@ -1,33 +1,72 @@
-"""`tfr verify`: every checksum, every record."""
+"""`tfr verify`: every checksum, every record, every shard of a set; with --deep, what records hold."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from tfrkit.cli.options import FormatOption, Paths
+import typer
+
+from tfrkit.cli.options import Force, FormatOption, Jobs, Paths
 from tfrkit.cli.output import count_noun, print_line, print_result, say
+from tfrkit.cli.progress import watch_on_terminal
 
-HELP = """Check every checksum and parse every record.
+HELP = """Check every checksum, parse every record, miss no shard.
 
 \b
   tfr verify data/
+  tfr verify data/ --deep --report report.json
   tfr verify 'train-*' --format json
 
 Reads everything; an index makes no difference. Prints one line per fault (shard, record, byte, cause) and
 goes on behind it, at the next frame whose two checksums hold. Records count from 0, bytes from the start of
 the file, after inflating where it is compressed. Exit code 1 where something was found, 0 where not.
 
-JSON: ok, records, findings (shard, record, offset, cause).
+A folder, a glob or several files are a set: shards of -of-N that are not there, sizes and counts that are not
+those of tfrkit.json or of TFDS's dataset_info.json, and an index that no longer fits are found too.
+
+--deep decodes every image, holds height, width and channels against it, labels against class names, boxes
+against 0 to 1 (or the image, where they are in pixels), masks against the classes and the image, compares
+sha256, and lists duplicates, near duplicates (by a perceptual hash) and records that are in two splits. It
+remembers hashes only, at most 300 bytes a record. Kinds to --ignore: file, checksum, truncated, compression, parse,
+set, index, schema, image, size, label, box, mask, duplicate, near_duplicate, leak.
+
+JSON: ok, records, findings (shard, record, offset, cause, kind, other), counts (by kind), shards (shard,
+records, nbytes, findings), notes. record and offset are null where a finding is about a whole file; other is
+the record (shard, record, offset) that a duplicate or a leak is a copy of, else null.
 """
 
-COLUMNS = ("shard", "record", "offset", "cause")
+COLUMNS = ("shard", "record", "offset", "cause", "kind")
+DAMAGE = frozenset({"file", "checksum", "truncated", "compression", "parse"})
+
+Deep = Annotated[bool, typer.Option("--deep", help="Also look at images, labels, boxes, masks and duplicates.")]
+Sha256 = Annotated[bool, typer.Option("--sha256", help="Compare files with the sha256 of their manifest.")]
+Ignore = Annotated[
+    list[str] | None, typer.Option("--ignore", metavar="KIND", help="A kind of finding to leave out; may be repeated.")
+]
+Report = Annotated[str | None, typer.Option("--report", metavar="FILE", help="Also write the result there, as JSON.")]
 
 
-def run(paths: Paths, format: FormatOption = "text") -> int:
-    """Print what is damaged, or that nothing is."""
-    from tfrkit.ops.verify import verify
+def run(
+    paths: Paths,
+    deep: Deep = False,
+    sha256: Sha256 = False,
+    ignore: Ignore = None,
+    report: Report = None,
+    force: Force = False,
+    jobs: Jobs = None,
+    format: FormatOption = "text",
+) -> int:
+    """Print what is wrong, or that nothing is."""
+    from tfrkit.ops.outputs import require_output
+    from tfrkit.ops.verify import verify, write_report
 
-    result: dict[str, Any] = verify(paths).to_json()
+    if report is not None:
+        # Before an hour of reading, not after it.
+        require_output(report, force=force)
+    made = verify(paths, deep=deep, sha256=sha256, ignore=ignore or (), jobs=jobs, progress=watch_on_terminal())
+    if report is not None:
+        write_report(made, report, force=force)
+    result: dict[str, Any] = made.to_json()
     print_result(
         format,
         document=lambda: result,
@@ -42,11 +81,16 @@ def print_text(result: dict[str, Any]) -> None:
     """One line per finding; the verdict is the result where there are none, and talk where there are some."""
     for finding in result["findings"]:
         print_line(to_line(finding))
+    for note in result["notes"]:
+        say(f"note: {note}")
     records = count_noun(result["records"], "record")
     if result["ok"]:
         print_line(f"ok, {records}" if result["records"] else "ok, no records")
     else:
-        say(f"{count_noun(len(result['findings']), 'finding')}, {records} readable")
+        counts: dict[str, int] = result["counts"]
+        if len(counts) > 1 and not DAMAGE.issuperset(counts):
+            say("by kind: " + ", ".join(f"{number:,} {kind}" for kind, number in counts.items()))
+        say(f"{count_noun(sum(counts.values()), 'finding')}, {records} readable")
 
 
 def to_line(finding: dict[str, Any]) -> str:

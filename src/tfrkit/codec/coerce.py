@@ -13,6 +13,7 @@ floats as serialized tensors.
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Literal
 
 import numpy as np
@@ -107,7 +108,7 @@ class Coercer:
 
     def to_array(self, name: str, value: object) -> _Array:
         """The value as an array of numbers, booleans or strings, with nothing changed on the way."""
-        if isinstance(value, np.ma.MaskedArray):
+        if is_masked(value):
             raise TypeError(
                 f"feature {show_name(name)} expected an array, got a masked one, whose gaps no list can hold "
                 f"- at row {self.row}"
@@ -266,3 +267,8 @@ class Coercer:
             f"feature {show_name(name)} would round {value!r} to {rounded!r} in a float32 list - at row {self.row}\n"
             '  choose: Writer(..., floats="float32") rounds, floats="float64" keeps it as a tensor'
         )
+
+
+def is_masked(value: object) -> bool:
+    """Is this a masked array? Looked up only where somebody has imported what makes one: that takes a while."""
+    return "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray)

@@ -8,6 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from tfrkit import _native
 from tfrkit._types import Int64Array, UInt8Array
 
 # Presence of a feature in one row.
@@ -38,12 +39,12 @@ class BytesColumn(Sequence[bytes]):
     @classmethod
     def from_values(cls, values: Iterable[bytes | str]) -> BytesColumn:
         """Join bytes (or str, as UTF-8) into one buffer."""
-        encoded: Sequence[Any] = values if isinstance(values, (list, tuple)) else list(values)
-        if set(map(type, encoded)) - {bytes}:
-            encoded = [v.encode() if isinstance(v, str) else v for v in encoded]
-        offsets = np.zeros(len(encoded) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), out=offsets[1:])
-        return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+        items: Any = values if isinstance(values, (list, tuple)) else list(values)
+        packed = _native.pack_bytes(items)
+        if packed is None:
+            packed = _native.pack_bytes([v.encode() if isinstance(v, str) else bytes(memoryview(v)) for v in items])
+            assert packed is not None
+        return cls(*packed)
 
     def __len__(self) -> int:
         return max(0, len(self.offsets) - 1)

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tfrkit.codec.coerce import Coercer, Floats
+from tfrkit import _native
+from tfrkit.codec.coerce import Coercer, Floats, is_masked
 from tfrkit.codec.columns import ABSENT, PRESENT, UNSET, BytesColumn, Ragged
 from tfrkit.codec.tensor_proto import encode_tensor_head, encode_varint
 from tfrkit.errors import ShapeError
@@ -37,7 +38,7 @@ def check_columns(columns: Mapping[str, Any]) -> int:
         if not isinstance(name, str):
             raise TypeError(f"feature name expected str, got {name!r}")
         is_column = isinstance(column, Sequence) or (isinstance(column, np.ndarray) and column.ndim > 0)
-        if isinstance(column, (np.ma.MaskedArray, str, bytes, bytearray)) or not is_column:
+        if is_masked(column) or isinstance(column, (str, bytes, bytearray)) or not is_column:
             raise TypeError(
                 f"feature {show_name(name)} expected a column (an array, Ragged, BytesColumn or list), "
                 f"got {type(column).__name__}"
@@ -113,10 +114,10 @@ def _encode_column(name: str, column: Any, coercer: Coercer, floats: Floats, exp
     if isinstance(column, Ragged):
         return _encode_ragged(name, column, coercer)
     if isinstance(column, (list, tuple)) and column:
-        types = set(map(type, column))
-        if types == {bytes}:
-            return _bytes_source(name, BytesColumn.from_values(column), 1, None, None)
-        if types <= {bytes, str}:
+        packed = _native.pack_bytes(column)
+        if packed is not None:
+            return "bytes", *packed, 1, None, None
+        if set(map(type, column)) <= {bytes, str}:
             values = [coercer.to_bytes(name, value) for value in column]
             return _bytes_source(name, BytesColumn.from_values(values), 1, None, None)
     if isinstance(column, np.ndarray):

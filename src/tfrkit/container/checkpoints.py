@@ -22,6 +22,7 @@ import io
 import struct
 import tempfile
 import zlib
+from collections.abc import Sequence
 from typing import IO, Any, Final
 
 from tfrkit.errors import StaleIndexError, StorageError, TfrkitError
@@ -173,9 +174,7 @@ def _convert_export(exported: IO[bytes], inflated_size: int, spacing: int) -> by
     if magic != b"GZIDX" or version != 1:
         raise RuntimeError(f"expected an index of indexed_gzip, version 1, got {magic!r}, version {version}")
     table = list(struct.iter_unpack("<QQBB", exported.read(18 * num_points)))
-    # The start of the file comes first, whether or not anything was found.
-    points = [_POINT.pack(0, 0, 0, 0)]
-    windows = [b""]
+    points: list[tuple[int, int, int, bytes]] = []
     last = 0
     for stored, inflated, bits, has_window in table:
         window = exported.read(window_nbytes) if has_window else b""
@@ -183,9 +182,19 @@ def _convert_export(exported: IO[bytes], inflated_size: int, spacing: int) -> by
         if inflated - last < spacing or inflated >= inflated_size:
             continue
         last = inflated
-        windows.append(zlib.compress(window, 6) if window else b"")
-        points.append(_POINT.pack(inflated, stored, bits, len(windows[-1])))
-    return b"".join([_HEAD.pack(_TAG, len(points), inflated_size), *points, *windows])
+        points.append((inflated, stored, bits, zlib.compress(window, 6) if window else b""))
+    return pack_checkpoints(points, inflated_size)
+
+
+def pack_checkpoints(points: Sequence[tuple[int, int, int, bytes]], inflated_size: int) -> bytes:
+    """Checkpoints as they are stored, from (inflated offset, stored offset, bits, deflated window) of each.
+
+    The start of the file is one always and is not among `points`. Of too many, some are left out.
+    """
+    kept = points[:: -(-len(points) // _MAX_POINTS) or 1]
+    table = [_POINT.pack(0, 0, 0, 0)]
+    table += [_POINT.pack(inflated, stored, bits, len(window)) for inflated, stored, bits, window in kept]
+    return b"".join([_HEAD.pack(_TAG, len(table), inflated_size), *table, *(window for *_, window in kept)])
 
 
 class _Sink(io.RawIOBase):

@@ -205,6 +205,11 @@ class InflateReader:
         self._failure: CompressionError | None = None
         self.inflated_nbytes = 0
 
+    @property
+    def member_offset(self) -> int:
+        """The stored byte at which the member starts that was read last."""
+        return self._member_offset
+
     def read(self, nbytes: int) -> bytes:
         """The next at most `nbytes` inflated bytes, at most 128 KiB a call; b"" at the end only."""
         if nbytes <= 0:

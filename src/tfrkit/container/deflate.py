@@ -24,7 +24,7 @@ _LEVEL_RANGES: Final = {"gzip": (0, 9), "zlib": (0, 9), "xz": (0, 9), "zstd": (1
 
 # Written here rather than by the library, which puts the operating system's number into it: mtime 0, no
 # name, no flags, operating system unknown.
-_GZIP_HEADER: Final = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
+GZIP_HEADER: Final = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 
 _Write = Callable[[bytes | bytearray | memoryview], bytes]
 
@@ -76,10 +76,10 @@ def _open_deflate(compression: Compression, level: Level) -> tuple[_Write, Calla
     """(compress, flush, header)."""
     if compression == "none":
         return bytes, bytes, b""
-    number = _level_number(compression, level)
+    number = level_number(compression, level)
     if compression in ("gzip", "zlib"):
         wbits = -15 if compression == "gzip" else 15
-        header = _GZIP_HEADER if compression == "gzip" else b""
+        header = GZIP_HEADER if compression == "gzip" else b""
         if level == "fast":
             fast = isal_zlib.compressobj(level=number, wbits=wbits)
             return fast.compress, fast.flush, header
@@ -96,7 +96,8 @@ def _open_deflate(compression: Compression, level: Level) -> tuple[_Write, Calla
     return zstd.compress, zstd.flush, b""
 
 
-def _level_number(compression: Compression, level: Level) -> int:
+def level_number(compression: Compression, level: Level) -> int:
+    """The codec's own number for a level."""
     if compression not in _NAMED_LEVELS:
         raise ValueError(f"compression must be one of {', '.join(COMPRESSIONS)}, got {compression!r}")
     named = _NAMED_LEVELS[compression]

@@ -89,12 +89,12 @@ class Policy:
 class _SpanWindows:
     """Windows into bytes that are all addressable: a mapped file, or memory."""
 
-    def __init__(self, reader: ByteReader, span: ByteSource) -> None:
+    def __init__(self, reader: ByteReader, span: ByteSource, start: int) -> None:
         self._reader = reader
-        self._released = 0
+        self._released = start
         self.data = span
-        self.start = 0
-        self.stop = 0
+        self.start = start
+        self.stop = start
         self.base = 0  # offset in the shard of data[0]
         self.grow(1)
 
@@ -113,16 +113,16 @@ class _SpanWindows:
 class _InflateWindows:
     """Windows of a compressed shard, or of a pipe, inflated one after the other."""
 
-    def __init__(self, shard: Shard, policy: Policy) -> None:
+    def __init__(self, shard: Shard, policy: Policy, member: int, base: int) -> None:
         self._shard = shard
         self._policy = policy
-        self._stream: InflateReader | ByteReader = shard.reader
+        self.source: InflateReader | ByteReader = shard.reader
         if shard.compression != "none":
-            self._stream = InflateReader(shard.reader, shard.compression)
+            self.source = InflateReader(shard.reader, shard.compression, start=member)
         self.data: ByteSource = b""
         self.start = 0
         self.stop = 0
-        self.base = 0
+        self.base = base
         self.is_final = False
         self.tear: CompressionError | None = None
         self.grow(1)
@@ -135,7 +135,7 @@ class _InflateWindows:
         target = max(wanted, have + 1 + have // 4)
         while have < target and not self.is_final:
             try:
-                piece = self._stream.read(min(max(_INFLATE_NBYTES, target - have), 4 * _INFLATE_NBYTES))
+                piece = self.source.read(min(max(_INFLATE_NBYTES, target - have), 4 * _INFLATE_NBYTES))
             except CompressionError as error:
                 self.tear = error
                 piece = b""
@@ -152,24 +152,35 @@ class _InflateWindows:
 class FrameStream:
     """A position in a shard, moved on by calls of the core.
 
-    One thread at a time. `record` is the ordinal of the next frame, `offset` its byte (after inflating).
+    One thread at a time. `record` is the ordinal of the next frame, `offset` its byte (after inflating). A stream
+    starts at the first frame, or at frame `record`, which is at byte `start`; of a compressed shard, with the member
+    that is stored at byte `member`, from where on it counts as if `start` bytes were inflated before.
     """
 
-    def __init__(self, shard: Shard, policy: Policy, *, columns: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        shard: Shard,
+        policy: Policy,
+        *,
+        columns: Sequence[str] = (),
+        start: int = 0,
+        record: int = 0,
+        member: int = 0,
+    ) -> None:
         self._shard = shard
         self._policy = policy
         self._columns = columns
         self._is_torn_reported = False
         self._search: tuple[ByteSource, _native.FrameSearch] | None = None
         self._wasted_nbytes = 0  # went through a checksum that did not hold
-        self.record = 0
+        self.record = record
         shard.start_reading()
         span = shard.reader.span() if shard.compression == "none" else None
         self._windows: _SpanWindows | _InflateWindows
         if span is not None:
-            self._windows = _SpanWindows(shard.reader, span)
+            self._windows = _SpanWindows(shard.reader, span, start)
         else:
-            self._windows = _InflateWindows(shard, policy)
+            self._windows = _InflateWindows(shard, policy, member, start)
 
     @property
     def offset(self) -> int:
@@ -179,6 +190,20 @@ class FrameStream:
     def base(self) -> int:
         """Offset in the shard of the first byte a consumer is handed."""
         return self._windows.base
+
+    @property
+    def torn_member(self) -> int | None:
+        """Where the compressed member is stored whose damage ended the stream; None where none did."""
+        windows = self._windows
+        if isinstance(windows, _SpanWindows) or windows.tear is None or not isinstance(windows.source, InflateReader):
+            return None
+        return windows.source.member_offset
+
+    @property
+    def torn_offset(self) -> int | None:
+        """The stored byte at which a compressed stream does not inflate any further; None where it does."""
+        tear = getattr(self._windows, "tear", None)
+        return None if tear is None else tear.offset
 
     def step(self, consume: Consume) -> int:
         """Let `consume` take frames from here: how many it took, 0 only at the end of the shard.
@@ -251,11 +276,11 @@ class FrameStream:
         num_frames, stop, fault = self._get_search().check_frames(windows.start, windows.stop, _CHECKED_AT_ONCE)
         return stop, fault if num_frames == 0 else None
 
-    def _report_tear(self) -> None:
+    def _report_tear(self, lost_nbytes: int = 0) -> None:
         tear = getattr(self._windows, "tear", None)
         if tear is not None and not self._is_torn_reported:
             self._is_torn_reported = True
-            finding = Finding(self._shard.name, self.record, self.offset, tear.what)
+            finding = Finding(self._shard.name, self.record, self.offset - lost_nbytes, tear.what, lost_nbytes)
             tear.record = self.record
             self._policy.take(finding, tear)
 
@@ -264,8 +289,9 @@ class FrameStream:
         tear = getattr(windows, "tear", None)
         if fault.kind in _TRUNCATED and tear is not None:
             # The frame is cut off because the stream is torn: that is the cause to name.
+            lost_nbytes = windows.stop - windows.start
             windows.start = windows.stop
-            self._report_tear()
+            self._report_tear(lost_nbytes)
             return
         offset = self.offset
         error = fault_to_error(fault, shard=self._shard.name, record=self.record, offset=offset, columns=self._columns)

@@ -16,6 +16,7 @@ from tfrkit.container.compression import (
     holds_other_data,
     inflate_head,
     is_frame_header,
+    is_zlib_header,
 )
 from tfrkit.container.identify import describe_foreign, suggest_remedy
 from tfrkit.errors import CompressionError, NotATFRecordError, StorageError
@@ -24,8 +25,10 @@ from tfrkit.storage.resolve import Address, expand_address, open_reader, walk_fo
 
 _HEAD_NBYTES = 4096
 
-# A damaged first frame must not turn a dataset into "not a TFRecord": so far a sound frame is looked for.
-_SEARCH_NBYTES = 4 << 20
+# A damaged first frame must not turn a dataset into "not a TFRecord": so far a sound frame is looked for, in a file as
+# it is stored (random bytes take 60 ms) and in what a compressed one inflates to.
+_SEARCH_NBYTES = 64 << 20
+_INFLATED_SEARCH_NBYTES = 4 << 20
 
 _SHARD_NAME = re.compile(r"tfrecord|\.tfr\b|\.record|-\d{5}-of-\d{5}", re.IGNORECASE)
 
@@ -80,11 +83,11 @@ class Shard:
         self._was_read = False
         self.reader, head = _peek(reader)
         found = detect_compression(head)
+        self.compression: Compression = "none"
         if found is None:
-            self._explain(head)
-            found = "none"
-        self.compression: Compression = found
-        if self.compression != "none":
+            self.compression = self._explain(head)
+        elif found != "none":
+            self.compression = found
             self._check_inflated(head)
         self.reader.park()
 
@@ -106,8 +109,8 @@ class Shard:
     def close(self) -> None:
         self.reader.close()
 
-    def _explain(self, head: bytes) -> None:
-        """Raise for a foreign file; return for a TFRecord whose first frame is damaged."""
+    def _explain(self, head: bytes) -> Compression:
+        """Raise for a foreign file; of a TFRecord whose first frame is damaged, say how it is compressed."""
         size = self.nbytes
         tail = b"" if size is None else self.reader.read_at(max(0, size - _HEAD_NBYTES), _HEAD_NBYTES)
         foreign = describe_foreign(head, size, tail=tail)
@@ -118,7 +121,12 @@ class Shard:
             stop = min(len(span), _SEARCH_NBYTES)
             found, _ = _native.find_next_frame(span, 0, stop, True)
             if found:
-                return
+                return "none"
+        if is_zlib_header(head) and size is not None:
+            # Two bytes are a weak sign, a frame somewhere in what they inflate to is a strong one.
+            inflated = self._inflate_start("zlib", _INFLATED_SEARCH_NBYTES)
+            if inflated and _native.find_next_frame(inflated, 0, len(inflated), True)[0]:
+                return "zlib"
         if len(head) < FRAME_HEADER_NBYTES:
             raise NotATFRecordError(
                 f"expected a TFRecord, got {len(head)} bytes, fewer than the 16 of an empty record", shard=self.name
@@ -140,7 +148,7 @@ class Shard:
         if self.nbytes is None:
             return
         # Either the first frame is damaged, or this is no TFRecord at all, and a bomb may take hours to search.
-        inflated = self._inflate_start(_SEARCH_NBYTES)
+        inflated = self._inflate_start(self.compression, _INFLATED_SEARCH_NBYTES)
         found, _ = _native.find_next_frame(inflated, 0, len(inflated), True)
         if not found:
             raise NotATFRecordError(
@@ -149,8 +157,8 @@ class Shard:
                 shard=self.name,
             )
 
-    def _inflate_start(self, nbytes: int) -> bytes:
-        stream = InflateReader(self.reader, self.compression)
+    def _inflate_start(self, compression: Compression, nbytes: int) -> bytes:
+        stream = InflateReader(self.reader, compression)
         pieces: list[bytes] = []
         left = nbytes
         with contextlib.suppress(CompressionError):

@@ -1,22 +1,30 @@
-"""The first rows of a dataset."""
+"""Rows of a dataset to look at: the first, the last, some, or all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from tfrkit._types import Record
+import numpy as np
+
+from tfrkit._types import Record, UInt64Array
+from tfrkit.batches.access import Records
 from tfrkit.batches.survey import Surveyed, find_schema
 from tfrkit.codec.decode import Decoder
 from tfrkit.container.faults import fault_to_error
 from tfrkit.container.records import Policy, read_records
 from tfrkit.container.shards import Shard, find_shards
+from tfrkit.errors import StorageError, TfrkitError
 from tfrkit.features.schema import Schema
 from tfrkit.storage.resolve import Address
 
 _FRAME_OVERHEAD = 16  # length, its checksum, the payload's checksum
+# Rows that are decoded at a time where all are wanted.
+_ROWS_AT_ONCE = 256
+_GATHERED_NBYTES = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -38,18 +46,93 @@ def head_rows(address: Address | Iterable[Address], count: int) -> Iterator[Any]
     shards = [Shard.open(path) for path in find_shards(address)]
     try:
         places: Iterable[_Place] = islice(chain.from_iterable(map(_read_places, shards)), count)
-        if any(shard.nbytes is None for shard in shards):
+        if _is_pipe(shards):
             places = list(places)
             schema = _survey_schema(places)
         else:
             schema = find_schema(shards, Policy())
-        if schema.kind == "raw":
-            yield from (place.record for place in places)
-        else:
-            yield from _decode_places(places, schema)
+        yield from _decode_places(places, schema)
     finally:
+        _close(shards)
+
+
+def tail_rows(address: Address | Iterable[Address], count: int) -> Iterator[tuple[int, Any]]:
+    """(number of the record, row) of the last `count` records.
+
+    Finds where they start from the index, else by the headers; a pipe is read to its end, with the last rows held.
+    """
+    if count < 0:
+        raise ValueError(f"expected a number of rows from 0 up, got {count}")
+    shards = [Shard.open(path) for path in find_shards(address)]
+    if not _is_pipe(shards):
+        _close(shards)
+        yield from pick_rows(address, lambda total: np.arange(max(0, total - count), total, dtype=np.uint64))
+        return
+    try:
+        total = 0
+        last: deque[_Place] = deque(maxlen=count)
+        for place in chain.from_iterable(map(_read_places, shards)):
+            last.append(place)
+            total += 1
+        rows = _decode_places(last, _survey_schema(last))
+        yield from enumerate(rows, total - len(last))
+    finally:
+        _close(shards)
+
+
+def cat_rows(address: Address | Iterable[Address]) -> Iterator[Any]:
+    """All rows in the order of the files, or payload bytes where the records are not Examples.
+
+    Files are looked through once before, so that every row is shown in the same form and no feature is left out. A
+    pipe is shown as it comes: a feature that turns out to have several values is a list from there on.
+    """
+    shards = [Shard.open(path) for path in find_shards(address)]
+    try:
+        places = chain.from_iterable(map(_read_places, shards))
+        if _is_pipe(shards):
+            yield from _cat_pipe(places)
+            return
+        schema = find_schema(shards, Policy(), from_all=True)
+        for some, error in _gather(places):
+            yield from _decode_many(some, schema)
+            if error is not None:
+                raise error
+    finally:
+        _close(shards)
+
+
+def pick_rows(address: Address | Iterable[Address], choose: Callable[[int], UInt64Array]) -> Iterator[tuple[int, Any]]:
+    """(number of the record, row) of the records whose numbers `choose` gives for a number of records."""
+    shards = [Shard.open(path) for path in find_shards(address)]
+    try:
         for shard in shards:
-            shard.close()
+            if shard.nbytes is None:
+                raise StorageError(
+                    "expected a file, got a pipe, whose records cannot be chosen",
+                    shard=shard.name,
+                    hint="write it first",
+                )
+        records = Records(shards, Policy())
+        numbers = choose(len(records))
+        schema = find_schema(shards, Policy())
+        shard_numbers, ordinals = records.locate_many(numbers)
+        for number, shard_number, ordinal in zip(
+            numbers.tolist(), shard_numbers.tolist(), ordinals.tolist(), strict=True
+        ):
+            access = records.open_shard(shard_number)
+            place = _Place(access.read(ordinal), access.name, ordinal, access.offset_of(ordinal))
+            yield from ((number, row) for row in _decode_places([place], schema))
+    finally:
+        _close(shards)
+
+
+def _is_pipe(shards: Iterable[Shard]) -> bool:
+    return any(shard.nbytes is None for shard in shards)
+
+
+def _close(shards: Iterable[Shard]) -> None:
+    for shard in shards:
+        shard.close()
 
 
 def _read_places(shard: Shard) -> Iterator[_Place]:
@@ -68,7 +151,38 @@ def _survey_schema(places: Iterable[_Place]) -> Schema:
     return surveyed.infer().schema
 
 
+def _cat_pipe(places: Iterator[_Place]) -> Iterator[Any]:
+    surveyed = Surveyed()
+    for some, error in _gather(places):
+        for place in some:
+            surveyed.survey.add_record(place.record)
+        yield from _decode_many(some, surveyed.infer().schema)
+        if error is not None:
+            raise error
+
+
+def _gather(places: Iterator[_Place]) -> Iterator[tuple[list[_Place], TfrkitError | None]]:
+    """Some places at a time, and behind the last ones the damage that ended them, so that they are seen before it."""
+    while True:
+        some: list[_Place] = []
+        nbytes = 0
+        try:
+            while len(some) < _ROWS_AT_ONCE and nbytes < _GATHERED_NBYTES and (place := next(places, None)) is not None:
+                some.append(place)
+                nbytes += len(place.record)
+        except TfrkitError as error:
+            yield some, error
+            return
+        if not some:
+            return
+        yield some, None
+
+
 def _decode_places(places: Iterable[_Place], schema: Schema) -> Iterator[Any]:
+    """Row by row."""
+    if schema.kind == "raw":
+        yield from (place.record for place in places)
+        return
     decoder = Decoder(schema)
     for place in places:
         builder = decoder.new_builder()
@@ -78,3 +192,16 @@ def _decode_places(places: Iterable[_Place], schema: Schema) -> Iterator[Any]:
                 fault, shard=place.shard, record=place.number, offset=place.offset, columns=decoder.column_names
             )
         yield from decoder.rows(decoder.take_batch(builder), 1)
+
+
+def _decode_many(places: list[_Place], schema: Schema) -> Iterator[Any]:
+    """Many rows at once; where one of them has a fault, one by one up to it."""
+    if schema.kind == "raw":
+        yield from (place.record for place in places)
+        return
+    decoder = Decoder(schema)
+    builder = decoder.new_builder()
+    if any(builder.append_record(place.record) is not None for place in places):
+        yield from _decode_places(places, schema)
+        return
+    yield from decoder.rows(decoder.take_batch(builder), len(places))

@@ -50,6 +50,11 @@ def permute(size: int, key: int, positions: UInt64Array) -> UInt64Array:
     return _permutation(size, key).at_many(positions)
 
 
+def keyed_permutation(size: int, seed: int, epoch: int = 0) -> _native.Permutation:
+    """The permutation that `Shuffled` mixes `size` positions with, for whoever needs its inverse too."""
+    return _permutation(size, derive_key("shuffle", seed, epoch))
+
+
 class Whole:
     """Every record, in file order."""
 

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import gzip
+import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tfrkit.batches.check import check_records
+from tfrkit.batches import check as check_module
+from tfrkit.batches.check import Stretch, check_records, check_stretch, cut_shard, holds_examples
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
-from tfrkit.errors import CorruptRecordError
+from tfrkit.errors import CorruptRecordError, StorageError
 from tfrkit.storage.memory import MemoryReader
 from tfrkit.testing.corruption import flip, frame_offsets, make_frame, truncate
 from tfrkit.testing.reference import encode_example, write_frames
@@ -60,3 +63,102 @@ def test_findings_of_both_sorts_come_in_file_order() -> None:
 def test_strict_policy_raises_at_the_first_damage() -> None:
     with pytest.raises(CorruptRecordError, match="record 3"):
         check_records(Shard(MemoryReader(flip(FRAMES, OFFSETS[3]))), Policy(), parse=True)
+
+
+# --- stretches
+
+
+@pytest.fixture
+def small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_module, "_STRETCH_NBYTES", 100)
+
+
+def check_in_stretches(data: bytes, *, parse: bool = True) -> tuple[int, list[tuple[int, int]], list[Stretch]]:
+    shard = Shard(MemoryReader(data))
+    stretches = list(cut_shard(shard))
+    places = []
+    num_frames = 0
+    for stretch in stretches:
+        policy = Policy("all", "skip")
+        checked = check_stretch(shard, stretch, policy, parse=parse)
+        num_frames += checked.num_frames - len(checked.others)
+        found = [*policy.findings.values(), *checked.others]
+        places += sorted((finding.record, finding.offset) for finding in found)
+    return num_frames, places, stretches
+
+
+def test_small_or_compressed_shard_is_one_stretch() -> None:
+    for data in (b"", FRAMES, gzip.compress(FRAMES)):
+        assert list(cut_shard(Shard(MemoryReader(data)))) == [Stretch()]
+
+
+@pytest.mark.usefixtures("small_stretches")
+def test_stretches_of_a_sound_shard_touch_each_other() -> None:
+    _, _, stretches = check_in_stretches(FRAMES)
+    assert len(stretches) > 3
+    assert stretches[0].start == 0
+    assert [stretch.stop for stretch in stretches] == [*(stretch.start for stretch in stretches[1:]), len(FRAMES)]
+    assert [stretch.record for stretch in stretches] == [OFFSETS.index(stretch.start) for stretch in stretches]
+
+
+@pytest.mark.usefixtures("small_stretches")
+@pytest.mark.parametrize("parse", [True, False])
+def test_each_flipped_byte_is_found_in_stretches_as_in_one_go(parse: bool) -> None:
+    data = FRAMES[: OFFSETS[12]] + make_frame(b"hello") + FRAMES[OFFSETS[12] :]
+    for offset in range(len(data)):
+        damaged = flip(data, offset, offset % 8)
+        expected = check(damaged, parse=parse)
+        assert check_in_stretches(damaged, parse=parse)[:2] == expected, offset
+
+
+@pytest.mark.usefixtures("small_stretches")
+def test_cut_and_spliced_shards_are_found_in_stretches_as_in_one_go() -> None:
+    rng = random.Random(5)
+    for _ in range(200):
+        start = rng.randrange(60, len(FRAMES))
+        data = FRAMES[:start] + rng.randbytes(rng.randrange(40)) + FRAMES[rng.randrange(start, len(FRAMES) + 1) :]
+        assert check_in_stretches(data)[:2] == check(data)
+
+
+def test_records_behind_damage_in_a_stretch_keep_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_module, "_STRETCH_NBYTES", len(FRAMES) // 3)
+    data = flip(flip(flip(FRAMES, OFFSETS[0] + 13), OFFSETS[2] + 13), OFFSETS[3] + 13)
+    data = data[: OFFSETS[4]] + make_frame(b"hello") + data[OFFSETS[4] :]
+    num_frames, places, stretches = check_in_stretches(data)
+    assert (stretches[0].stop or 0) > OFFSETS[5]
+    assert (num_frames, places) == check(data)
+    assert [record for record, _ in places] == [0, 2, 3, 4]
+
+
+@pytest.mark.usefixtures("small_stretches")
+def test_frame_longer_than_a_stretch_is_one_stretch() -> None:
+    data = write_frames([*EXAMPLES, encode_example({b"x": ("bytes", [bytes(1000)])}), *EXAMPLES])
+    num_frames, places, stretches = check_in_stretches(data)
+    assert (num_frames, places) == (41, [])
+    assert any((stretch.stop or 0) - stretch.start > 1000 for stretch in stretches)
+
+
+@pytest.mark.usefixtures("small_stretches")
+def test_shard_that_changes_between_cut_and_check_raises(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(FRAMES)
+    shard = Shard.open(str(path))
+    stretches = list(cut_shard(shard))
+    with path.open("r+b") as file:
+        file.seek(stretches[1].start + 1)
+        file.write(b"\xff" * 8)
+    with pytest.raises(StorageError, match="the file changed while it was read"):
+        check_stretch(shard, stretches[1], Policy("all", "skip"), parse=False)
+
+
+def test_each_step_can_end_a_check() -> None:
+    def stop() -> None:
+        raise StorageError("stopped")
+
+    with pytest.raises(StorageError, match="stopped"):
+        check_stretch(Shard(MemoryReader(FRAMES)), Stretch(), Policy("all", "skip"), parse=False, on_step=stop)
+
+
+def test_shard_of_other_records_does_not_hold_examples() -> None:
+    assert holds_examples(Shard(MemoryReader(FRAMES)))
+    assert not holds_examples(Shard(MemoryReader(write_frames([b"hello", b"world"]))))

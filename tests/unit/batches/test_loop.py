@@ -182,6 +182,30 @@ def test_damage_raises_with_its_place_or_leaves_the_row_out(tmp_path: Path, opti
     assert [finding.record for finding in ds.errors] == [20]
 
 
+@pytest.mark.parametrize("stages", [[], [double]], ids=["plain", "mapped"])
+@pytest.mark.parametrize("stop_after", [1, 2, 3])
+def test_resuming_behind_damage_with_another_batch_size_repeats_and_drops_nothing(
+    tmp_path: Path, stages: list[Any], stop_after: int
+) -> None:
+    path = tmp_path / "d.tfrecord"
+    with tfrkit.Writer(path) as writer:
+        for number in range(50):
+            writer.write({"id": number})
+    size = path.stat().st_size // 50
+    path.write_bytes(flip(path.read_bytes(), 20 * size + 16, 3))
+    ds = tfrkit.open(path, on_error="skip")
+    for stage in stages:
+        ds = ds.map(stage)
+    whole = sum(ids(ds.batch(16)), [])
+    iterator = iter(ds.batch(16))
+    given = sum((next(iterator)["id"].tolist() for _ in range(stop_after)), [])
+    for other_size in (1, 5, 16, 33, 64):
+        resumed = iter(ds.batch(other_size))
+        resumed.load_state_dict(iterator.state_dict())
+        assert given + sum(ids(resumed), []) == whole
+    iterator.close()
+
+
 def test_consumer_that_stops_leaves_no_thread_behind(ds: tfrkit.Dataset) -> None:
     before = threading.active_count()
     iterator = iter(ds.shuffle(seed=1).batch(2, threads=3))

@@ -68,6 +68,17 @@ def test_foreign_file_says_what_it_seems_to_be(data: bytes, what: str) -> None:
 @pytest.mark.parametrize("offset", [0, 8, 11])
 def test_damaged_first_header_is_still_a_tfrecord(offset: int) -> None:
     assert open_shard(flip(FRAMES, offset)).compression == "none"
+    assert open_shard(gzip.compress(flip(FRAMES, offset))).compression == "gzip"
+    assert open_shard(zlib.compress(flip(FRAMES, offset))).compression == "zlib"
+
+
+def test_damaged_first_header_of_a_large_record_is_still_a_tfrecord() -> None:
+    assert open_shard(flip(write_frames([bytes(5_000_000), b"next"]), 0)).compression == "none"
+
+
+def test_zlib_of_something_else_is_not_a_tfrecord() -> None:
+    with pytest.raises(NotATFRecordError, match="expected a TFRecord"):
+        open_shard(zlib.compress(b"some text that is long enough to hold a header" * 10))
 
 
 def test_pipe_gives_again_what_was_looked_at(tmp_path: Path) -> None:

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import gzip
+import random
+import zlib
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 import tfrkit
-from tfrkit.errors import StorageError
+from tfrkit.errors import NotATFRecordError, StorageError
+from tfrkit.ops import outputs
 from tfrkit.ops.repair import repair
-from tfrkit.testing.corruption import flip, flip_each_byte, frame_offsets
+from tfrkit.testing.corruption import flip, flip_each_byte, frame_offsets, make_frame, splice
 from tfrkit.testing.reference import write_frames
 
 RECORDS = [bytes([number]) * (number + 5) for number in range(8)]
@@ -76,7 +80,7 @@ def test_several_files_go_into_a_folder_under_their_names(tmp_path: Path) -> Non
 
 def test_nothing_is_overwritten_by_accident(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(FRAMES)
-    with pytest.raises(StorageError, match="the output is the file to repair"):
+    with pytest.raises(StorageError, match="the output is one of the files to read"):
         repair(tmp_path / "a", tmp_path / "a", force=True)
     (tmp_path / "b").write_bytes(b"precious")
     with pytest.raises(StorageError, match=r"the output is there already - at .*b\n  replace it: --force"):
@@ -87,3 +91,103 @@ def test_nothing_is_overwritten_by_accident(tmp_path: Path) -> None:
         (tmp_path / folder / "same").write_bytes(FRAMES)
     with pytest.raises(StorageError, match="two files would be written under one name"):
         repair([tmp_path / "p" / "same", tmp_path / "q" / "same"], tmp_path / "out")
+
+
+def test_output_that_is_another_source_is_refused(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(FRAMES)
+    with pytest.raises(StorageError, match="the output is one of the files to read"):
+        repair([tmp_path / "a", tmp_path / "b"], tmp_path, force=True)
+    assert (tmp_path / "b").read_bytes() == FRAMES
+
+
+def test_full_disk_is_told_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").write_bytes(FRAMES)
+    monkeypatch.setattr(outputs, "_SPARE_NBYTES", 1 << 62)
+    with pytest.raises(StorageError, match="too little space"):
+        repair(tmp_path / "a", tmp_path / "out" / "b")
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_length_with_a_right_checksum_loses_one_record(tmp_path: Path) -> None:
+    offsets = frame_offsets(FRAMES)
+    for length in (0, 3, len(RECORDS[4]) + 30, 1 << 40):
+        bad = make_frame(RECORDS[4], length=length)
+        (tmp_path / "a").write_bytes(splice(FRAMES, offsets[4], offsets[5], bad))
+        result = repair(tmp_path / "a", tmp_path / "b", force=True)
+        assert read(tmp_path / "b") == RECORDS[:4] + RECORDS[5:]
+        (loss,) = result.findings
+        assert (loss.record, loss.offset, loss.stop) == (4, offsets[4], offsets[4] + len(bad))
+
+
+def test_lost_ranges_and_kept_frames_cover_the_file(tmp_path: Path) -> None:
+    rng = random.Random(3)
+    records = [rng.randbytes(rng.randrange(40)) for _ in range(30)]
+    whole = write_frames(records)
+    for _ in range(60):
+        data = bytearray(whole)
+        for _ in range(rng.randrange(1, 5)):
+            start = rng.randrange(len(data))
+            data[start : start + rng.randrange(30)] = rng.randbytes(rng.randrange(30))
+        if not any(record in bytes(data) for record in [write_frames([record]) for record in records]):
+            continue
+        (tmp_path / "a").write_bytes(bytes(data))
+        result = repair(tmp_path / "a", tmp_path / "b", force=True)
+        kept = read(tmp_path / "b")
+        assert tfrkit.verify(tmp_path / "b", parse=False).ok
+        assert sum(len(record) + 16 for record in kept) + result.lost_nbytes == len(data)
+        ranges = [(loss.offset, loss.stop) for loss in result.findings]
+        assert ranges == sorted(ranges)
+        assert all(stop <= start for (_, stop), (start, _) in pairwise(ranges))
+
+
+def test_repaired_file_is_repaired_to_itself(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(flip(FRAMES, 40)[:-3])
+    repair(tmp_path / "a", tmp_path / "b")
+    result = repair(tmp_path / "b", tmp_path / "c")
+    assert result.findings == []
+    assert (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
+
+
+def test_members_behind_a_torn_one_are_kept(tmp_path: Path) -> None:
+    records = [random.Random(number).randbytes(200) for number in range(90)]
+    members = [gzip.compress(write_frames(records[start : start + 30])) for start in (0, 30, 60)]
+    middle = len(members[0]) + len(members[1]) // 2
+    (tmp_path / "a.gz").write_bytes(splice(b"".join(members), middle, middle + 50, bytes(50)))
+    result = repair(tmp_path / "a.gz", tmp_path / "b.gz")
+    kept = read(tmp_path / "b.gz")
+    assert kept[:30] == records[:30]
+    assert kept[-30:] == records[60:]
+    assert len(kept) > 60
+    assert set(kept) <= set(records)
+    (lost,) = [loss for loss in result.to_json()["lost"] if loss["stored_stop"] is not None]
+    assert lost["stored_stop"] == len(members[0]) + len(members[1])
+    assert lost["stored_offset"] > middle - 1000
+    assert result.lost_nbytes > 0
+
+
+def test_torn_gzip_tells_the_stored_bytes_that_are_lost(tmp_path: Path) -> None:
+    packed = gzip.compress(write_frames(RECORDS * 50))
+    (tmp_path / "a.gz").write_bytes(packed[: len(packed) // 2])
+    (lost,) = repair(tmp_path / "a.gz", tmp_path / "b.gz").to_json()["lost"]
+    assert (lost["stored_offset"], lost["stored_stop"]) == (len(packed) // 2, len(packed) // 2)
+    assert lost["offset"] <= lost["stop"]
+
+
+def test_file_that_is_no_tfrecord_does_not_keep_the_others(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.tfrecord").write_bytes(FRAMES)
+    (tmp_path / "in" / "b.tfrecord").write_bytes(b"<!DOCTYPE html><html></html>")
+    result = repair(tmp_path / "in", tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.tfrecord"]
+    (lost,) = result.to_json()["lost"]
+    assert (Path(lost["shard"]).name, lost["offset"], lost["stop"]) == ("b.tfrecord", 0, 28)
+    with pytest.raises(NotATFRecordError, match="HTML"):
+        repair(tmp_path / "in" / "b.tfrecord", tmp_path / "x")
+
+
+def test_damaged_first_record_is_the_only_one_lost(tmp_path: Path) -> None:
+    for pack in (bytes, gzip.compress, zlib.compress):
+        (tmp_path / "a").write_bytes(pack(flip(FRAMES, 3)))
+        repair(tmp_path / "a", tmp_path / "b", force=True)
+        assert read(tmp_path / "b") == RECORDS[1:]

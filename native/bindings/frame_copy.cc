@@ -1,0 +1,186 @@
+// Frames moved as they are: what the verbs that reshape datasets call.
+#include "core/frame_copy.h"
+
+#include <nanobind/stl/string_view.h>
+
+#include <new>
+#include <string>
+#include <vector>
+
+#include "bindings/buffers.h"
+#include "bindings/file_map.h"
+#include "bindings/frame_table.h"
+#include "core/frame_writer.h"
+#include "core/record_editor.h"
+
+namespace tfrkit {
+
+namespace {
+
+nb::tuple SumFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames,
+                      uint64_t max_nbytes, std::string_view verify) {
+  const Buffer buffer(data);
+  const ByteView span = buffer.until(stop);
+  CheckStart(span, start);
+  const Verify mode = ToVerify(verify);
+  MappedCall call(buffer);
+  BatchRun run;
+  PoolVector<uint64_t> offsets;
+  uint64_t digest = 0;
+  bool has_memory;
+  {
+    nb::gil_scoped_release release;
+    has_memory = SumFrames(span, start, max_frames, max_nbytes, mode, &offsets, &digest, &run);
+  }
+  call.Finish(run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
+  if (!has_memory) throw std::bad_alloc();
+  return nb::make_tuple(ToArray(std::move(offsets)), digest, run.next, ToPython(run.fault, run.resume));
+}
+
+nb::tuple DealFramesPy(nb::handle data, uint64_t start, uint64_t stop, const Numbers& parts,
+                       uint32_t num_parts, uint64_t max_nbytes, std::string_view verify) {
+  const Buffer buffer(data);
+  const ByteView span = buffer.until(stop);
+  CheckStart(span, start);
+  const Verify mode = ToVerify(verify);
+  MappedCall call(buffer);
+  DealtFrames dealt;
+  bool has_memory;
+  {
+    nb::gil_scoped_release release;
+    has_memory = DealFrames(span, start, {parts.data(), parts.size()}, num_parts, max_nbytes, mode, &dealt);
+  }
+  const BatchRun& run = dealt.run;
+  call.Finish(run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
+  if (!has_memory) throw std::bad_alloc();
+  return nb::make_tuple(ToArray(std::move(dealt.frames)), ToArray(std::move(dealt.part_nbytes)), dealt.digest,
+                        run.num_frames, run.next, ToPython(run.fault, run.resume));
+}
+
+nb::tuple GatherPicksPy(nb::sequence tables, const Numbers& shards, const Offsets& records,
+                        std::string_view verify) {
+  if (shards.size() != records.size()) throw nb::value_error("as many shards as records are needed");
+  const std::span<const uint32_t> shard_numbers{shards.data(), shards.size()};
+  const std::span<const uint64_t> record_numbers{records.data(), records.size()};
+  const Verify mode = ToVerify(verify);
+  PickedTables picked(tables);
+  if (!ArePicksInside(picked.sources(), shard_numbers, record_numbers))
+    throw nb::index_error("record number out of range");
+  PickRun run;
+  PoolVector<uint8_t> frames;
+  uint64_t digest = 0;
+  bool has_memory;
+  std::vector<uint32_t> odd;
+  {
+    nb::gil_scoped_release release;
+    const MapGuard guard(picked.ranges());
+    has_memory = GatherPicks(picked.sources(), shard_numbers, record_numbers, mode, &frames, &digest, &run);
+  }
+  if (run.fault) odd.push_back(shard_numbers[run.num_frames]);
+  // What was not checked in full may be zeros that stand for lost bytes.
+  if (mode != Verify::kAll) odd.assign(shard_numbers.begin(), shard_numbers.end());
+  picked.Finish(odd);
+  if (!has_memory) throw std::bad_alloc();
+  return nb::make_tuple(ToArray(std::move(frames)), digest, run.num_frames, ToPython(run.fault, 0));
+}
+
+std::string ToName(nb::handle name) {
+  char* data = nullptr;
+  Py_ssize_t size = 0;
+  if (PyBytes_AsStringAndSize(name.ptr(), &data, &size) != 0) nb::raise_python_error();
+  return {data, static_cast<size_t>(size)};
+}
+
+// A RecordEditor that takes frames and gives frames.
+class FrameEditor {
+ public:
+  FrameEditor(nb::sequence drop, nb::sequence keep, nb::sequence rename, bool keeps_others)
+      : editor_(keeps_others) {
+    for (nb::handle name : drop) editor_.Drop(ToName(name));
+    for (nb::handle name : keep) editor_.Keep(ToName(name));
+    for (nb::handle pair : rename) {
+      editor_.Rename(ToName(nb::object(pair[0])), ToName(nb::object(pair[1])));
+    }
+  }
+
+  nb::tuple EditFrames(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_nbytes,
+                       std::string_view verify) {
+    const Buffer buffer(data);
+    const ByteView span = buffer.until(stop);
+    CheckStart(span, start);
+    const Verify mode = ToVerify(verify);
+    MappedCall call(buffer);
+    BatchRun run;
+    PoolVector<uint8_t> frames;
+    EditResult result = EditResult::kDone;
+    {
+      nb::gil_scoped_release release;
+      run = FeedFrames(span, start, UINT64_MAX, max_nbytes, mode, [&](ByteView payload) {
+        size_t frame = 0;
+        result = BeginFrame(&frames, &frame) ? editor_.Edit(payload, &frames) : EditResult::kOutOfMemory;
+        if (result == EditResult::kDone && !FinishFrame(&frames, frame)) result = EditResult::kOutOfMemory;
+        if (result != EditResult::kDone) {
+          frames.Truncate(frame);
+          return Fault{FaultKind::kWire, -1, 0, 0, 0};
+        }
+        return Fault{};
+      });
+    }
+    call.Finish(run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
+    if (result == EditResult::kOutOfMemory) throw std::bad_alloc();
+    const bool is_odd = result == EditResult::kOdd;
+    return nb::make_tuple(ToArray(std::move(frames)), run.num_frames, run.next,
+                          is_odd ? nb::object(nb::none()) : ToPython(run.fault, run.resume));
+  }
+
+  nb::list Seen() const {
+    nb::list names;
+    for (const std::string& name : editor_.seen()) names.append(nb::bytes(name.data(), name.size()));
+    return names;
+  }
+
+ private:
+  RecordEditor editor_;
+};
+
+}  // namespace
+
+void BindFrameCopy(nb::module_& m) {
+  m.def("sum_frames", &SumFramesPy, nb::arg("data"), nb::arg("start"), nb::arg("stop"), nb::arg("max_frames"),
+        nb::arg("max_nbytes"), nb::arg("verify"),
+        "Offsets of a run of frames and the sum of their digests: (offsets, digest, next, Fault or None).",
+        nb::sig("def sum_frames(data: object, start: int, stop: int, max_frames: int, max_nbytes: int, "
+                "verify: str) -> tuple[numpy.typing.NDArray[numpy.uint64], int, int, Fault | None]"));
+  m.def("deal_frames", &DealFramesPy, nb::arg("data"), nb::arg("start"), nb::arg("stop"), nb::arg("parts"),
+        nb::arg("num_parts"), nb::arg("max_nbytes"), nb::arg("verify"),
+        "Frames of a run by part, `parts[i]` for the i-th: (frames, bytes of each part, digest, num_frames, "
+        "next, Fault or None).",
+        nb::sig("def deal_frames(data: object, start: int, stop: int, parts: "
+                "numpy.typing.NDArray[numpy.uint32], num_parts: int, max_nbytes: int, verify: str) -> "
+                "tuple[numpy.typing.NDArray[numpy.uint8], numpy.typing.NDArray[numpy.uint64], int, int, int, "
+                "Fault | None]"));
+  m.def("gather_picks", &GatherPicksPy, nb::arg("tables"), nb::arg("shards"), nb::arg("records"),
+        nb::arg("verify"),
+        "Frame `records[i]` of `tables[shards[i]]` for each i, in that order: (frames, digest, num_frames, "
+        "Fault or None).",
+        nb::sig("def gather_picks(tables: typing.Sequence[FrameTable], shards: "
+                "numpy.typing.NDArray[numpy.uint32], records: numpy.typing.NDArray[numpy.uint64], verify: "
+                "str) -> tuple[numpy.typing.NDArray[numpy.uint8], int, int, Fault | None]"));
+  nb::class_<FrameEditor>(
+      m, "FrameEditor",
+      "Drops and renames features of records, frames in and frames out. One thread at a time.")
+      .def(nb::init<nb::sequence, nb::sequence, nb::sequence, bool>(), nb::arg("drop"), nb::arg("keep"),
+           nb::arg("rename"), nb::arg("keeps_others"),
+           nb::sig("def __init__(self, drop: typing.Sequence[bytes], keep: typing.Sequence[bytes], rename: "
+                   "typing.Sequence[tuple[bytes, bytes]], keeps_others: bool) -> None"))
+      .def("edit_frames", &FrameEditor::EditFrames, nb::arg("data"), nb::arg("start"), nb::arg("stop"),
+           nb::arg("max_nbytes"), nb::arg("verify"),
+           "Frames with edited records up to one that needs a closer look: (frames, num_frames, next, Fault "
+           "or None).",
+           nb::sig("def edit_frames(self, data: object, start: int, stop: int, max_nbytes: int, verify: str) "
+                   "-> tuple[numpy.typing.NDArray[numpy.uint8], int, int, Fault | None]"))
+      .def("seen", &FrameEditor::Seen, "Every name that was met so far.",
+           nb::sig("def seen(self) -> list[bytes]"));
+}
+
+}  // namespace tfrkit

@@ -1,0 +1,83 @@
+"""`tfr convert`: another compression, fewer features, other names and kinds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from tfrkit.cli.build_options import parse_pairs
+from tfrkit.cli.options import CompressionOption, Force, FormatOption, Jobs, Output, Paths
+from tfrkit.cli.progress import watch_on_terminal
+from tfrkit.cli.reshape_options import JSON_HELP, LevelOption, run_reshape, to_level
+
+HELP = f"""Rewrite files with another compression or with features edited.
+
+\b
+  tfr convert in.tfrecord -o out.tfrecord --compression gzip
+  tfr convert data/ -o small/ --drop image --rename lable=label --cast label=int64
+
+One file goes to a file, several into a folder under their own names. Without edits the bytes of records do not
+change. With edits, the features that stay are copied as they are; --cast turns numbers into text (bytes) and
+back, and refuses a value that the new kind does not hold. gzip and zlib are deflated on all cores, as one stream
+that TensorFlow reads; it reads no xz and zstd.
+
+{JSON_HELP}
+"""
+
+Drop = Annotated[
+    list[str] | None,
+    typer.Option("--drop", metavar="FEATURE", help="Leave a feature out; may be repeated.", show_default=False),
+]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option("--keep", metavar="FEATURE", help="Leave all others out; may be repeated.", show_default=False),
+]
+Rename = Annotated[
+    list[str] | None,
+    typer.Option("--rename", metavar="OLD=NEW,...", help="Give features other names.", show_default=False),
+]
+Cast = Annotated[
+    list[str] | None,
+    typer.Option("--cast", metavar="FEATURE=KIND,...", help="Kinds are bytes, float, int64.", show_default=False),
+]
+
+
+def run(
+    paths: Paths,
+    output: Output,
+    compression: CompressionOption = None,
+    level: LevelOption = "default",
+    drop: Drop = None,
+    keep: Keep = None,
+    rename: Rename = None,
+    cast: Cast = None,
+    force: Force = False,
+    jobs: Jobs = None,
+    format: FormatOption = "text",
+) -> int:
+    """Convert, and print what was written."""
+    from tfrkit.ops.convert import convert
+
+    def work() -> Any:
+        kinds: Any = parse_pairs(cast, "--cast")
+        return convert(
+            paths,
+            output,
+            compression=compression,
+            level=to_level(level),
+            drop=split_names(drop),
+            keep=split_names(keep) if keep else None,
+            rename=parse_pairs(rename, "--rename"),
+            cast=kinds,
+            force=force,
+            jobs=jobs,
+            progress=watch_on_terminal(),
+        )
+
+    return run_reshape(work, format)
+
+
+def split_names(texts: list[str] | None) -> list[str]:
+    """Names given one by one or with commas between them."""
+    return [name.strip() for text in texts or () for name in text.split(",") if name.strip()]

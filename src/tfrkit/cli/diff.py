@@ -1,0 +1,124 @@
+"""`tfr diff`: what differs between two datasets."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from tfrkit.cli.options import FormatOption
+from tfrkit.cli.output import count_noun, print_line, print_result, say
+from tfrkit.cli.progress import watch_on_terminal
+
+HELP = """Compare two datasets record by record.
+
+\b
+  tfr diff old/ new/
+  tfr diff 'a-*.tfrecord' b.tfrecord --key id --format json
+
+Compares the n-th record with the n-th, or with --key those with the same value of a feature, which has to be one
+integer or text, each once. How records are cut into shards and compressed makes no difference. Lists what was added,
+removed and changed, feature by feature; images by their bytes and, where these differ, by their pixels. What a
+schema has or lacks as a whole is named once. Records with the same values in other bytes (another order of
+features) are counted and are no difference. Exit code 1 where something differs, 0 where not.
+
+Reads both sides once; records of equal bytes are not decoded. With --key 8 or 16 bytes are held for each record.
+
+JSON: same, records_a, records_b, equal, recoded, schema_only, changed, added, removed, features (name: records in
+which it changed), schema (feature, change, a, b, note), changes (change, a and b (number, shard, record), key,
+features).
+"""
+
+COLUMNS = ("change", "number_a", "number_b", "key", "feature", "a", "b", "note")
+
+COUNTS = {
+    "recoded": "equal in other bytes",
+    "schema_only": "equal but for the schema",
+    "changed": "changed",
+    "removed": "removed",
+    "added": "added",
+}
+
+First = Annotated[str, typer.Argument(metavar="A", help="File, folder or quoted glob: how it was.", show_default=False)]
+Second = Annotated[str, typer.Argument(metavar="B", help="The same: how it is.", show_default=False)]
+Key = Annotated[str | None, typer.Option("--key", metavar="FEATURE", help="Match records by this feature.")]
+Max = Annotated[int, typer.Option("--max", min=0, metavar="N", help="List so many records of each kind of change.")]
+
+
+def run(a: First, b: Second, key: Key = None, max: Max = 20, format: FormatOption = "text") -> int:
+    """Print what differs."""
+    from tfrkit.ops.diff import diff
+
+    result = diff(a, b, key=key, max_listed=max, progress=watch_on_terminal()).to_json()
+    print_result(
+        format,
+        document=lambda: result,
+        rows=lambda: flatten(result) if format == "csv" else [*result["schema"], *result["changes"]],
+        columns=COLUMNS,
+        text=lambda: print_text(result),
+    )
+    return 0 if result["same"] else 1
+
+
+def print_text(result: dict[str, Any]) -> None:
+    """The schema's changes, the records', then the counts."""
+    for change in result["schema"]:
+        print_line(f"schema: {describe_schema(change)}")
+    for change in result["changes"]:
+        print_line(describe_record(change))
+        width = max((len(feature["feature"]) for feature in change["features"]), default=0)
+        for feature in change["features"]:
+            print_line(f"  {feature['feature'].ljust(width)}  {describe_values(feature)}")
+    for kind in ("changed", "removed", "added"):
+        left = result[kind] - sum(change["change"] == kind for change in result["changes"])
+        if left:
+            print_line(f"… {count_noun(left, 'more record')} {kind}")
+    counts = [f"{result['equal']:,} equal"]
+    counts += [f"{result[kind]:,} {words}" for kind, words in COUNTS.items() if result[kind]]
+    print_line(f"{count_noun(result['records_a'], 'record')} against {result['records_b']:,}: {', '.join(counts)}")
+    if result["features"]:
+        print_line("features: " + ", ".join(f"{name} {count:,}" for name, count in result["features"].items()))
+    if result["records_a"] != result["records_b"] and result["changed"] and not has_key(result):
+        say("records were compared by position; where some were put in between, match them by a feature: --key")
+
+
+def describe_schema(change: dict[str, Any]) -> str:
+    """A feature that one side lacks, or has as something else."""
+    name = f"feature {change['feature']!r}" if change["feature"] else "the records"
+    if change["change"] == "changed":
+        return f"{name}: {change['a']} -> {change['b']}"
+    return f"{name} {change['change']}, {change['a'] or change['b']}"
+
+
+def describe_record(change: dict[str, Any]) -> str:
+    """Which record it is."""
+    place = change["a"] or change["b"]
+    words = [f"{change['change']}: record {place['number']}"]
+    if change["key"] is not None:
+        words.append(f"key {change['key']}")
+    if change["a"] and change["b"] and change["a"]["number"] != change["b"]["number"]:
+        words.append(f"now record {change['b']['number']}")
+    return f"{', '.join(words)} ({place['shard']}, record {place['record']})"
+
+
+def describe_values(feature: dict[str, Any]) -> str:
+    """A feature as it was and as it is."""
+    note = f"  ({feature['note']})" if feature["note"] else ""
+    if feature["change"] == "changed":
+        return f"{feature['a']} -> {feature['b']}{note}"
+    return f"{feature['change']}: {feature['a'] if feature['b'] is None else feature['b']}{note}"
+
+
+def has_key(result: dict[str, Any]) -> bool:
+    """Were records matched by a feature?"""
+    return any(change["key"] is not None for change in result["changes"])
+
+
+def flatten(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """One row for each feature that changed, and for each record that is on one side only."""
+    rows = [{**change, "change": f"schema {change['change']}"} for change in result["schema"]]
+    for change in result["changes"]:
+        numbers = {f"number_{side}": None if change[side] is None else change[side]["number"] for side in ("a", "b")}
+        row = {"change": change["change"], "key": change["key"], **numbers}
+        rows += [{**row, **feature, "change": change["change"]} for feature in change["features"]] or [row]
+    return rows

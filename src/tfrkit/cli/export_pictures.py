@@ -1,0 +1,149 @@
+"""Kinds of `tfr export` that write image files."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from tfrkit.cli.export_report import (
+    ExportCommand,
+    ImageFeature,
+    LabelFeature,
+    NameFeature,
+    OnBad,
+    OutputFolder,
+    print_export,
+)
+from tfrkit.cli.options import Force, FormatOption, Paths
+from tfrkit.cli.progress import watch_on_terminal
+
+IMAGES_HELP = """Write images as files, with the bytes they were stored with.
+
+\b
+  tfr export images data/ -o pictures/
+  tfr export images x.tfrecord -o pictures/ --image photo --name id --layout flat
+
+Files are called as the records say, or by number. Classes that have names are folders, and so are splits where there
+are several. Raw pixels become PNG; masks go to masks/ as PNG with a palette, images to images/ then; frames of a clip
+have a folder of their own. Labels that are no classes are in labels.csv. Names that lead out of the folder, fall
+together or differ in case only are changed, and the changes printed. What `tfr build class-folders` made comes out as
+the folder it was.
+"""
+VOC_HELP = """Write images with boxes or masks in the form of Pascal VOC.
+
+\b
+  tfr export voc data/ -o VOC/
+
+Makes JPEGImages, Annotations (XML), SegmentationClass (PNG with VOC's palette), ImageSets with one list a split, and
+classes.txt with the ids of classes. Needs the features that `tfr build voc-det`, `coco`, `yolo` or `voc-seg` write:
+image/object/bbox/xmin and its sisters, or image/segmentation/class/encoded.
+"""
+YOLO_HELP = """Write images with boxes in the form of YOLO.
+
+\b
+  tfr export yolo data/ -o yolo/
+
+Makes images/, labels/ with one text file an image, and data.yaml with the names of classes, numbered from 0 in the
+order of their ids; each split has a folder.
+"""
+COCO_HELP = """Write images with boxes in the form of COCO.
+
+\b
+  tfr export coco data/ -o coco/
+
+Makes annotations/instances_SPLIT.json and SPLIT/ with its images; without splits annotations.json and images/. Masks
+of objects become run lengths, captions go to captions_SPLIT.json. Categories keep the ids of the labels.
+"""
+
+LayoutOption = Annotated[
+    Literal["auto", "flat"],
+    typer.Option("--layout", metavar="auto|flat", help="Folders of classes and splits, or none; labels.csv then."),
+]
+
+
+def run_images(
+    paths: Paths,
+    output: OutputFolder,
+    image: ImageFeature = None,
+    label: LabelFeature = None,
+    name: NameFeature = None,
+    layout: LayoutOption = "auto",
+    on_bad: OnBad = "fail",
+    force: Force = False,
+    format: FormatOption = "text",
+) -> int:
+    """Write images, and print what was done."""
+    from tfrkit.ops.export_images import export_images
+
+    made = export_images(
+        paths,
+        output,
+        image=image,
+        label=label,
+        name=name,
+        layout=layout,
+        on_bad=on_bad,
+        force=force,
+        progress=watch_on_terminal(),
+    )
+    return print_export(made, format)
+
+
+def run_voc(
+    paths: Paths,
+    output: OutputFolder,
+    image: ImageFeature = None,
+    name: NameFeature = None,
+    on_bad: OnBad = "fail",
+    force: Force = False,
+    format: FormatOption = "text",
+) -> int:
+    """Write VOC's folders, and print what was done."""
+    from tfrkit.ops.export_voc import export_voc
+
+    progress = watch_on_terminal()
+    made = export_voc(paths, output, image=image, name=name, on_bad=on_bad, force=force, progress=progress)
+    return print_export(made, format)
+
+
+def run_yolo(
+    paths: Paths,
+    output: OutputFolder,
+    image: ImageFeature = None,
+    name: NameFeature = None,
+    on_bad: OnBad = "fail",
+    force: Force = False,
+    format: FormatOption = "text",
+) -> int:
+    """Write YOLO's folders, and print what was done."""
+    from tfrkit.ops.export_yolo import export_yolo
+
+    progress = watch_on_terminal()
+    made = export_yolo(paths, output, image=image, name=name, on_bad=on_bad, force=force, progress=progress)
+    return print_export(made, format)
+
+
+def run_coco(
+    paths: Paths,
+    output: OutputFolder,
+    image: ImageFeature = None,
+    name: NameFeature = None,
+    on_bad: OnBad = "fail",
+    force: Force = False,
+    format: FormatOption = "text",
+) -> int:
+    """Write COCO's files, and print what was done."""
+    from tfrkit.ops.export_coco import export_coco
+
+    progress = watch_on_terminal()
+    made = export_coco(paths, output, image=image, name=name, on_bad=on_bad, force=force, progress=progress)
+    return print_export(made, format)
+
+
+PICTURE_KINDS = {
+    "images": ExportCommand(IMAGES_HELP, run_images),
+    "voc": ExportCommand(VOC_HELP, run_voc),
+    "yolo": ExportCommand(YOLO_HELP, run_yolo),
+    "coco": ExportCommand(COCO_HELP, run_coco),
+}

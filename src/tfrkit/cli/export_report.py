@@ -1,0 +1,70 @@
+"""What all kinds of `tfr export` share: options, and the report at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, NamedTuple
+
+import typer
+
+from tfrkit.cli.output import Format, count_noun, print_line, print_result, say
+
+COLUMNS = ("shard", "record", "offset", "cause")
+_MAX_SHOWN = 20
+
+OutputFolder = Annotated[
+    str, typer.Option("-o", "--output", metavar="FOLDER", help="The folder to make.", show_default=False)
+]
+OnBad = Annotated[
+    Literal["fail", "skip"],
+    typer.Option("--on-bad", metavar="fail|skip", help="Records that do not fit: stop, or leave out and exit 1."),
+]
+ImageFeature = Annotated[
+    str | None, typer.Option("--image", metavar="FEATURE", help="The feature with the images; found by default.")
+]
+LabelFeature = Annotated[
+    str | None, typer.Option("--label", metavar="FEATURE", help="The feature with the class; found by default.")
+]
+NameFeature = Annotated[
+    str | None, typer.Option("--name", metavar="FEATURE", help="The feature with the names; found by default.")
+]
+
+
+class ExportCommand(NamedTuple):
+    """One sub-command."""
+
+    HELP: str
+    run: Callable[..., int]
+
+
+def print_export(made: Any, format: Format) -> int:
+    """Print the report of an export; the exit code."""
+    result = made.to_json()
+    if made.output == "-":
+        # What was written is the result; stdout has it already.
+        _print_text(result, say)
+    else:
+        print_result(
+            format,
+            document=lambda: result,
+            rows=lambda: result["skipped"],
+            columns=COLUMNS,
+            text=lambda: _print_text(result, print_line),
+        )
+    return 0 if made.ok else 1
+
+
+def _print_text(result: dict[str, Any], show: Callable[[str], None]) -> None:
+    for finding in result["skipped"]:
+        where = f"{finding['shard']}, record {finding['record']}, byte {finding['offset']}"
+        show(f"skipped: {where}: {finding['cause']}")
+    for name in result["renamed"][:_MAX_SHOWN]:
+        show(f"renamed: {name['stored']} -> {name['written']}")
+    if result["num_renamed"] > _MAX_SHOWN:
+        show(f"renamed: {result['num_renamed'] - _MAX_SHOWN:,} more; the first 10,000 are in --format json")
+    for note in result["notes"]:
+        say(note)
+    counts = f"{count_noun(result['records'], 'record')}, {count_noun(result['files'], 'file')}"
+    left_out = f", {len(result['skipped']):,} skipped" if result["skipped"] else ""
+    output = "standard output" if result["output"] == "-" else result["output"]
+    show(f"{output}: {counts}, {count_noun(result['nbytes'], 'byte')}{left_out}")

@@ -1,0 +1,161 @@
+"""Kinds of `tfr export` that write tables, arrays and archives."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from tfrkit.cli.export_report import (
+    ExportCommand,
+    ImageFeature,
+    LabelFeature,
+    NameFeature,
+    OnBad,
+    print_export,
+)
+from tfrkit.cli.options import Force, FormatOption, Output, Paths
+from tfrkit.cli.progress import watch_on_terminal
+
+PARQUET_HELP = """Write one row a record as Parquet.
+
+\b
+  tfr export parquet data/ -o data.parquet
+  tfr export parquet data/ -o tables/          one file a split
+  tfr export parquet x.tfrecord -o x.parquet --select label --select image/height
+
+A number of values that varies is a list; what is absent is null, an empty list stays one. Needs pyarrow. Memory: one
+row group of 32 MB and what packing it takes.
+"""
+CSV_HELP = """Write a header and one line a record.
+
+\b
+  tfr export csv data/ -o data.csv
+  tfr export csv data/ -o - --select label --select score
+
+Bytes are text where they are UTF-8, else {"base64": "..."}; several values are a JSON array; an absent value is an
+empty cell. With -o FOLDER/ one file a split. What has to come back as it was: tfr export jsonl, parquet.
+"""
+JSONL_HELP = """Write one JSON object a line and record; nothing is lost.
+
+\b
+  tfr export jsonl data/ -o data.jsonl
+  tfr export jsonl data/ -o - | jq -c 'select(.label == 3)'
+
+Bytes are text where they are UTF-8, else {"base64": "..."}; NaN and infinities are {"float": "nan"}; serialized
+tensors are {"tensor": {"dtype", "shape", "values"}}; an absent feature has no key. Records that are no Examples are
+{"record": ...}. With -o FOLDER/ one file a split.
+"""
+NPZ_HELP = """Write arrays that numpy.load reads without pickles.
+
+\b
+  tfr export npz data/ -o data.npz
+
+A feature x of one shape is the array x; x/values and x/row_splits where the number of values varies; x/bytes and
+x/offsets for bytes that are long or end in a NUL; x/presence (0 absent, 1 unset, 2 there) where records lack it. Needs
+twice the space on the disk while it is written.
+"""
+WEBDATASET_HELP = """Write tar files of samples, as WebDataset reads them.
+
+\b
+  tfr export webdataset data/ -o tars/ --shard-size 500MB
+  tfr export webdataset x.tfrecord -o x.tar
+
+The image is .jpg or .png by its bytes, the class .cls, a text .txt, arrays .npy, everything else .json. What
+`tfr build webdataset` made comes out as it went in. The same records give the same bytes.
+"""
+
+Select = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--select", metavar="FEATURE", help="Only this feature; may be given several times.", show_default=False
+    ),
+]
+ParquetCompressionOption = Annotated[
+    Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"],
+    typer.Option("--compression", metavar="zstd|snappy|gzip|lz4|brotli|none", help="Of the columns."),
+]
+ShardSize = Annotated[str, typer.Option("--shard-size", metavar="SIZE", help="About how large a tar is to be.")]
+
+
+def run_parquet(
+    paths: Paths,
+    output: Output,
+    select: Select = None,
+    compression: ParquetCompressionOption = "zstd",
+    force: Force = False,
+    format: FormatOption = "text",
+) -> int:
+    """Write Parquet, and print what was done."""
+    from tfrkit.ops.export_parquet import export_parquet
+
+    progress = watch_on_terminal()
+    made = export_parquet(paths, output, select=select or None, compression=compression, force=force, progress=progress)
+    return print_export(made, format)
+
+
+def run_csv(
+    paths: Paths, output: Output, select: Select = None, force: Force = False, format: FormatOption = "text"
+) -> int:
+    """Write CSV, and print what was done."""
+    from tfrkit.ops.export_rows import export_csv
+
+    made = export_csv(paths, output, select=select or None, force=force, progress=watch_on_terminal())
+    return print_export(made, format)
+
+
+def run_jsonl(
+    paths: Paths, output: Output, select: Select = None, force: Force = False, format: FormatOption = "text"
+) -> int:
+    """Write JSON lines, and print what was done."""
+    from tfrkit.ops.export_rows import export_jsonl
+
+    made = export_jsonl(paths, output, select=select or None, force=force, progress=watch_on_terminal())
+    return print_export(made, format)
+
+
+def run_npz(
+    paths: Paths, output: Output, select: Select = None, force: Force = False, format: FormatOption = "text"
+) -> int:
+    """Write arrays, and print what was done."""
+    from tfrkit.ops.export_npz import export_npz
+
+    made = export_npz(paths, output, select=select or None, force=force, progress=watch_on_terminal())
+    return print_export(made, format)
+
+
+def run_webdataset(
+    paths: Paths,
+    output: Output,
+    shard_size: ShardSize = "1GB",
+    image: ImageFeature = None,
+    label: LabelFeature = None,
+    name: NameFeature = None,
+    on_bad: OnBad = "fail",
+    force: Force = False,
+    format: FormatOption = "text",
+) -> int:
+    """Write tar files, and print what was done."""
+    from tfrkit.ops.export_webdataset import export_webdataset
+
+    made = export_webdataset(
+        paths,
+        output,
+        shard_size=shard_size,
+        image=image,
+        label=label,
+        name=name,
+        on_bad=on_bad,
+        force=force,
+        progress=watch_on_terminal(),
+    )
+    return print_export(made, format)
+
+
+TABLE_KINDS = {
+    "parquet": ExportCommand(PARQUET_HELP, run_parquet),
+    "csv": ExportCommand(CSV_HELP, run_csv),
+    "jsonl": ExportCommand(JSONL_HELP, run_jsonl),
+    "npz": ExportCommand(NPZ_HELP, run_npz),
+    "webdataset": ExportCommand(WEBDATASET_HELP, run_webdataset),
+}

@@ -1,0 +1,93 @@
+"""Options that the commands which write datasets anew share, and how they print what they did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from tfrkit.cli.output import Format, count_noun, print_line, print_result, say
+
+if TYPE_CHECKING:
+    from tfrkit.ops.rewrite import Rewritten
+
+COLUMNS = ("path", "split", "records", "nbytes")
+JSON_HELP = "JSON: output, records, nbytes, compression, seed, splits, files (path, split, records, nbytes), notes."
+USAGE = 2
+
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Decides everything that is left to chance.")]
+Shards = Annotated[
+    int | None,
+    typer.Option("--shards", min=1, metavar="N", help="Files of each split, never more than its records."),
+]
+ShardSize = Annotated[
+    str | None,
+    typer.Option("--shard-size", metavar="SIZE", help="About how large a file is to be, before compression: 200MB."),
+]
+LevelOption = Annotated[
+    Literal["fast", "default", "best"],
+    typer.Option("--level", metavar="fast|default|best", help="How hard to compress."),
+]
+
+
+def to_level(level: str) -> Any:
+    """A level as the writers know it."""
+    return "small" if level == "best" else level
+
+
+def run_reshape(work: Callable[[], Rewritten], format: Format) -> int:
+    """Do the work and print what was written; a wrong argument is wrong usage."""
+    try:
+        made = work()
+    except ValueError as error:
+        say_usage(error)
+        return USAGE
+    if made.output == "-":
+        # Stdout has the records.
+        say_written(made)
+        return 0
+    result = made.to_json()
+    print_result(
+        format,
+        document=lambda: result,
+        rows=lambda: result["files"],
+        columns=COLUMNS,
+        text=lambda: print_text(made),
+    )
+    return 0
+
+
+def say_usage(error: ValueError) -> None:
+    """Print what is wrong with the arguments, on stderr."""
+    from tfrkit.cli.output import print_error
+
+    print_error(f"tfr: {error}")
+
+
+def say_written(made: Rewritten) -> None:
+    """The summary as talk."""
+    for line in describe(made):
+        say(line)
+
+
+def print_text(made: Rewritten) -> None:
+    """One line a split, then the sum; notes are talk."""
+    for note in made.notes:
+        say(note)
+    for line in describe(made):
+        print_line(line)
+
+
+def describe(made: Rewritten) -> Sequence[str]:
+    """What was written, in lines."""
+    lines = []
+    if len(made.splits) > 1 or (made.splits and len(made.files) > 1):
+        for split, records in made.splits.items():
+            num_files = sum(file.split == split for file in made.files)
+            lines.append(f"{split}: {count_noun(records, 'record')} in {count_noun(num_files, 'file')}")
+    files = "" if len(made.files) == 1 else f" in {count_noun(len(made.files), 'file')}"
+    seed = "" if made.seed is None else f", seed {made.seed}"
+    name = "stdout" if made.output == "-" else made.output
+    lines.append(f"{name}: {count_noun(made.records, 'record')}{files}, {made.nbytes / 1e6:,.1f} MB{seed}")
+    return lines

@@ -1,0 +1,55 @@
+"""Rows on the screen or in a pipe: the same for every command that shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tfrkit.cli.output import Format, print_csv, print_line, print_result, say
+
+ROWS_HELP = """\
+As text, images are shown by format and size, long lists and texts are cut, and other bytes are shown in hex.
+The other formats give everything: bytes are a string where they are UTF-8 and {"base64": ...} where not, NaN
+and infinities are {"float": "nan"}, a serialized tensor is {"tensor": {dtype, shape, values}}, a record that
+is no Example is {"record": ...}; an absent feature is absent, one without a value is null."""
+
+
+def print_rows(format: Format, rows: Iterable[tuple[int, Any]]) -> None:
+    """Print (number of the record, row) pairs as they come, so that what was read before a damaged record is seen."""
+    from tfrkit.ops.preview import row_to_json
+
+    values = (row_to_json(row) for _, row in rows)
+    if format == "csv":
+        # The header needs every row's names, so the rows are held.
+        flat = [flatten_row(value) for value in values]
+        print_csv(collect_names(flat), flat)
+        return
+    print_result(format, document=lambda: list(values), rows=lambda: values, text=lambda: print_text(rows))
+
+
+def print_text(rows: Iterable[tuple[int, Any]]) -> None:
+    """One block per row, one line per feature."""
+    from tfrkit.ops.preview import preview_row
+
+    is_empty = True
+    for number, row in rows:
+        is_empty = False
+        print_line(f"record {number}")
+        previews = preview_row(row)
+        width = max(map(len, previews), default=0)
+        for name, text in previews.items():
+            print_line(f"  {name.ljust(width)}  {text}")
+    if is_empty:
+        say("no records")
+
+
+def flatten_row(row: dict[str, Any]) -> dict[str, Any]:
+    """A SequenceExample's two parts as columns of one row; other rows as they are."""
+    if set(row) != {"context", "feature_lists"} or not all(isinstance(part, dict) for part in row.values()):
+        return row
+    return {f"{part}/{name}": value for part, values in row.items() for name, value in values.items()}
+
+
+def collect_names(rows: list[dict[str, Any]]) -> list[str]:
+    """Every name, in the order of first appearance."""
+    return list(dict.fromkeys(name for row in rows for name in row))

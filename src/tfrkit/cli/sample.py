@@ -1,0 +1,65 @@
+"""`tfr sample`: some records chosen at random."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tfrkit.cli.options import CompressionOption, Force, FormatOption, Jobs, Paths
+from tfrkit.cli.output import say
+from tfrkit.cli.progress import watch_on_terminal
+from tfrkit.cli.reshape_options import JSON_HELP, LevelOption, Seed, run_reshape, to_level
+from tfrkit.cli.rows import print_rows
+
+HELP = f"""Choose records at random, and print them or write them to a file.
+
+\b
+  tfr sample data/ -n 3
+  tfr sample 'train-*' -n 1000 --seed 1 -o some.tfrecord
+
+Exactly as many as asked for, each record as likely as any other, in the order of the files; without -o they are
+printed as rows, as by head. Bytes of records do not change. Reads the records chosen and, without an index, the
+headers of all; compressed files are inflated.
+
+With -o, {JSON_HELP}
+"""
+
+Count = Annotated[int, typer.Option("-n", "--count", min=0, metavar="N", help="How many records.")]
+OptionalOutput = Annotated[
+    str | None, typer.Option("-o", "--output", metavar="PATH", help="File to write; - is stdout.", show_default=False)
+]
+
+
+def run(
+    paths: Paths,
+    n: Count = 5,
+    output: OptionalOutput = None,
+    seed: Seed = 0,
+    compression: CompressionOption = None,
+    level: LevelOption = "default",
+    force: Force = False,
+    jobs: Jobs = None,
+    format: FormatOption = "text",
+) -> int:
+    """Print rows, or write a file and print what was written."""
+    from tfrkit.ops.sample_records import sample, sample_rows
+
+    if output is None:
+        print_rows(format, sample_rows(paths, n, seed=seed))
+        say(f"seed {seed}")
+        return 0
+    return run_reshape(
+        lambda: sample(
+            paths,
+            output,
+            n,
+            seed=seed,
+            compression=compression,
+            level=to_level(level),
+            force=force,
+            jobs=jobs,
+            progress=watch_on_terminal(),
+        ),
+        format,
+    )

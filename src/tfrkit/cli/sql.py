@@ -1,0 +1,97 @@
+"""`tfr sql`: a query over TFRecord files."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tfrkit.cli.options import CompressionOption, Force, FormatOption
+from tfrkit.cli.output import count_noun, print_line, print_result, print_table, say
+
+if TYPE_CHECKING:
+    from tfrkit.ops.query import Answer
+
+HELP = """Query TFRecord files with SQL.
+
+\b
+  tfr sql "select label, count(*) n, avg(height) from 'train-*' group by 1 order by n desc"
+  tfr sql "select * from 'train-*' where label = 'cat' and width >= 500" -o cats.tfrecord
+  tfr sql "describe select * from 'train-*'"
+
+DuckDB's SQL, one SELECT. Files, folders and globs stand in FROM, in quotes; - is stdin. Only the features that the
+query names are decoded; count(*) reads headers only. Names that are more than letters, digits and _ go in double
+quotes: "image/height". Bytes that are UTF-8 text in every record looked at are VARCHAR and compare with 'text',
+others are BLOB; several values are a list; an absent feature is NULL. A SequenceExample is two structs:
+context.name, feature_lists.frame. Records that are no Examples have the column record. _record is the number of a
+record in its table, from 0; label_name is the class name of label, where classes.txt or the schema has names.
+The query cannot reach other files or the network.
+
+-o writes .parquet, .csv, .jsonl or .tfrecord. To a TFRecord, select * from one table copies the matching records
+byte for byte; any other query makes Examples of its columns, without those that are NULL. Needs: pip install
+'tfrkit[sql]'.
+
+JSON: columns (name, type), rows; values as in tfr head. With -o: output, records, columns, copied.
+"""
+
+Query = Annotated[str, typer.Argument(metavar="QUERY", help="One SELECT.", show_default=False)]
+Output = Annotated[
+    str | None, typer.Option("-o", "--output", metavar="PATH", help="File to write.", show_default=False)
+]
+Count = Annotated[int, typer.Option("-n", min=0, metavar="N", help="How many rows to show as text.")]
+Binary = Annotated[
+    list[str] | None,
+    typer.Option("--binary", metavar="FEATURE", help="Take this text as bytes; may be given several times."),
+]
+
+
+def run(
+    query: Query,
+    output: Output = None,
+    n: Count = 1000,
+    binary: Binary = None,
+    compression: CompressionOption = None,
+    force: Force = False,
+    format: FormatOption = "text",
+) -> int:
+    """Print the rows, or write them and say so."""
+    from tfrkit.ops.query import sql
+
+    with sql(query, binary=binary or ()) as answer:
+        if output is None:
+            print_result(
+                format,
+                document=answer.to_json,
+                rows=answer.json_rows,
+                columns=answer.columns,
+                text=lambda: print_rows(answer, n),
+            )
+            return 0
+        result = answer.save(output, force=force, compression=compression).to_json()
+    print_result(
+        format,
+        document=lambda: result,
+        rows=lambda: [result],
+        columns=("output", "records", "columns", "copied"),
+        text=lambda: print_saved(result),
+    )
+    return 0
+
+
+def print_rows(answer: Answer, limit: int) -> None:
+    """A table of the first rows, long values cut; what was left out is told."""
+    from tfrkit.ops.query_values import cell_to_text, is_number
+
+    rows = answer.tuples()
+    shown = [[cell_to_text(value) for value in row] for row in islice(rows, limit)]
+    right = [name for name, kind in zip(answer.columns, answer.types, strict=True) if is_number(kind)]
+    print_table(answer.columns, shown, right=right)
+    if next(rows, None) is not None:
+        say(f"the first {count_noun(limit, 'row')}, there are more: -n, --format jsonl, -o")
+
+
+def print_saved(result: dict[str, Any]) -> None:
+    """What was written where."""
+    how = ", copied byte for byte" if result["copied"] else ""
+    print_line(f"{result['output']}: {count_noun(result['records'], 'record')}{how}")

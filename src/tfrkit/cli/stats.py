@@ -1,0 +1,346 @@
+"""`tfr stats`: what the features of a dataset hold, in figures."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import typer
+
+from tfrkit.cli.options import Force, FormatOption, Jobs, Paths
+from tfrkit.cli.output import count_noun, print_line, print_result, print_table, say
+from tfrkit.cli.progress import watch_on_terminal
+
+HELP = """Statistics of every feature, of classes and of splits.
+
+\b
+  tfr stats 'train-*'
+  tfr stats data/ --html report.html
+  tfr stats data/ --features label,height --format json
+
+Reads every record once, on threads; an index makes no difference, and neither does the number of jobs. Memory is
+bounded. Exact: counts, ranges, means, deviations. Quantiles, histograms, numbers of different values and the most
+frequent values are exact up to 4096 different values; beyond, quantiles are within 0.5 % of rank and numbers of
+different values within about 3 % (marked ~, and exact: false). Splits are told from the manifest or from file
+names, and compared with the one to train on by total variation (up to 100 different values) or Kolmogorov-Smirnov
+(else); above 0.1, and above what chance explains, is flagged. Class names come from the manifest, features.json or
+classes.txt. Exit code 1 where something was left out (--on-error skip).
+
+JSON: records, kind (example, sequence_example, raw), files (path, bytes, records, split), record_bytes, features,
+splits (name, files, records), classes, comparison, skipped, findings (shard, record, offset, cause), notes, html.
+A feature: name, list, type, kinds, present, share, unset, values, lengths, frames, numbers, sizes, distinct,
+distinct_exact, top (value, name, count, share), top_error, text, images (count, formats, modes, width, height),
+meaning. record_bytes, lengths, frames, numbers, sizes, width and height: min, mean, max, std, quantiles (p1 .. p99),
+histogram (start, stop, count), exact; numbers also zeros, nan, infinite. classes: feature, list, num_classes,
+largest_to_smallest, unused, classes (value, name, count, share, splits). comparison: reference, flagged, features
+(name, list, method, splits (split, share, mean, distance, chance, flagged, why)). JSON lines and CSV: a row a
+feature: name, list, type, present, share, values, min_length, mean_length, max_length, min, mean, max, std, p50,
+zeros, nan, distinct, distinct_exact, meaning (min, mean, max, std and p50 of bytes are those of their sizes).
+"""
+
+COLUMNS = (
+    *("name", "list", "type", "present", "share", "values", "min_length", "mean_length", "max_length"),
+    *("min", "mean", "max", "std", "p50", "zeros", "nan", "distinct", "distinct_exact", "meaning"),
+)
+MAX_CLASSES = 20  # listed as text; the other formats list more
+MAX_TOP = 3
+# A most frequent value that is rarer than this is not worth lines of text; of floats it seldom is.
+MIN_TOP_SHARE, MIN_FLOAT_SHARE = 0.05, 0.2
+BAR_WIDTH = 20
+KINDS = {
+    "example": "tf.train.Example",
+    "sequence_example": "tf.train.SequenceExample",
+    "raw": "neither Example nor SequenceExample (sizes only)",
+}
+
+
+def split_names(text: str) -> list[str]:
+    """Names between commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def check_names(text: str | None) -> str | None:
+    """Refuse an option that names nothing."""
+    if text is not None and not split_names(text):
+        raise typer.BadParameter("expected names of features with commas between them")
+    return text
+
+
+Html = Annotated[
+    str | None, typer.Option("--html", metavar="FILE", help="Write a report with plots and images.", show_default=False)
+]
+Features = Annotated[
+    str | None,
+    typer.Option(
+        "--features", metavar="A,B", help="Read these features only.", callback=check_names, show_default=False
+    ),
+]
+OnErrorOption = Annotated[
+    Literal["raise", "skip"], typer.Option("--on-error", metavar="raise|skip", help="What to do at damage.")
+]
+
+
+def run(
+    paths: Paths,
+    html: Html = None,
+    features: Features = None,
+    jobs: Jobs = None,
+    on_error: OnErrorOption = "raise",
+    force: Force = False,
+    format: FormatOption = "text",
+) -> int:
+    """Print the figures, and write the report."""
+    from tfrkit.ops.stats import stats
+
+    found = stats(
+        paths,
+        html=html,
+        features=None if features is None else split_names(features),
+        jobs=jobs,
+        on_error=on_error,
+        force=force,
+        progress=watch_on_terminal(),
+    )
+    result = found.to_json()
+    print_result(
+        format,
+        document=lambda: result,
+        rows=lambda: map(to_row, result["features"]),
+        columns=COLUMNS,
+        text=lambda: print_text(result),
+    )
+    return 0 if found.ok else 1
+
+
+def to_row(feature: dict[str, Any]) -> dict[str, Any]:
+    """One flat row a feature."""
+    lengths, numbers = feature["lengths"] or {}, feature["numbers"] or feature["sizes"] or {}
+    plain = ("name", "list", "type", "present", "share", "values", "distinct", "distinct_exact", "meaning")
+    return {
+        **{key: feature[key] for key in plain},
+        **{f"{key}_length": lengths.get(key) for key in ("min", "mean", "max")},
+        **{key: numbers.get(key) for key in ("min", "mean", "max", "std", "zeros", "nan")},
+        "p50": (numbers.get("quantiles") or {}).get("p50"),
+    }
+
+
+def print_text(result: dict[str, Any]) -> None:
+    """A summary, then a table for each kind of thing that is there."""
+    print_line(summarize(result))
+    for note in result["notes"]:
+        print_line(f"note: {note}")
+    print_numbers(result)
+    print_bytes(result)
+    print_top(result)
+    for classes in result["classes"]:
+        print_classes(classes, result["splits"])
+    if result["comparison"] is not None:
+        print_comparison(result["comparison"])
+    if result["findings"]:
+        print_line("")
+        for finding in result["findings"]:
+            where = f"{finding['shard']}, record {finding['record']}, byte {finding['offset']}"
+            print_line(f"left out: {where}: {finding['cause']}")
+        say(f"{count_noun(result['skipped'], 'place')} left out")
+    if result["html"] is not None:
+        say(f"report: {result['html']}")
+
+
+def summarize(result: dict[str, Any]) -> str:
+    """The first line: how much of what."""
+    files = result["files"]
+    name = files[0]["path"] if len(files) == 1 else count_noun(len(files), "file")
+    if not result["records"]:
+        return f"{name}: no records"
+    text = f"{name}: {count_noun(result['records'], 'record')}, {KINDS[result['kind']]}"
+    sizes = result["record_bytes"]
+    return f"{text}, {show_span(sizes)} bytes each, mean {show(sizes['mean'])}"
+
+
+def print_numbers(result: dict[str, Any]) -> None:
+    """Features that hold numbers."""
+    rows = []
+    for feature in result["features"]:
+        numbers = feature["numbers"]
+        if numbers is None:
+            continue
+        cells = [show(numbers[key]) for key in ("min", "mean", "max", "std")]
+        gaps = " ".join(
+            f"{numbers[key]:,} {word}" for key, word in (("nan", "NaN"), ("infinite", "inf")) if numbers[key]
+        )
+        zeros = f"{numbers['zeros'] / feature['values']:.1%}" if feature["values"] else ""
+        rows.append(
+            (
+                *head_cells(feature, result["records"]),
+                *cells,
+                zeros,
+                show_distinct(feature),
+                spark(numbers["histogram"]),
+                gaps,
+            )
+        )
+    if rows:
+        print_line("")
+        names = [
+            "feature",
+            "type",
+            "present",
+            "length",
+            "min",
+            "mean",
+            "max",
+            "std",
+            "zeros",
+            "different",
+            "histogram",
+            "",
+        ]
+        print_table(names, rows, right=("present", "min", "mean", "max", "std", "zeros", "different"))
+
+
+def print_bytes(result: dict[str, Any]) -> None:
+    """Features that hold bytes, and those without values of one type."""
+    rows = []
+    for feature in result["features"]:
+        if feature["numbers"] is not None:
+            continue
+        sizes = feature["sizes"]
+        size = show_span(sizes) if sizes is not None else ""
+        mean = show(sizes["mean"]) if sizes is not None else ""
+        rows.append((*head_cells(feature, result["records"]), size, mean, show_distinct(feature), feature["meaning"]))
+    if rows:
+        print_line("")
+        names = ("feature", "type", "present", "length", "size", "mean", "different", "meaning")
+        print_table(names, rows, right=("present", "size", "mean", "different"))
+
+
+def print_top(result: dict[str, Any]) -> None:
+    """The most frequent values of features that have some, but for classes, which come by themselves."""
+    classes = {(one["feature"], one["list"]) for one in result["classes"]}
+    rows = []
+    for feature in result["features"]:
+        # A feature that is always the same was told by its range already.
+        if (feature["name"], feature["list"]) in classes or len(feature["top"]) < 2:
+            continue
+        if feature["top"][0]["share"] < (MIN_FLOAT_SHARE if feature["type"] == "float" else MIN_TOP_SHARE):
+            continue
+        for at, one in enumerate(feature["top"][:MAX_TOP]):
+            name = feature["name"] if at == 0 else ""
+            rows.append((name, show_value(one["value"]), f"{one['count']:,}", f"{one['share']:.1%}", bar(one["share"])))
+    if rows:
+        print_line("")
+        print_table(("feature", "most frequent", "count", "share", ""), rows, right=("count", "share"))
+
+
+def print_classes(classes: dict[str, Any], splits: Sequence[dict[str, Any]]) -> None:
+    """The balance of classes of one feature."""
+    names = [split["name"] for split in splits] if len(splits) > 1 else []
+    in_order = sorted(classes["classes"], key=lambda one: -one["count"])
+    largest = max(one["share"] for one in in_order)
+    rows = [
+        (
+            show_value(one["value"]),
+            one["name"] or "",
+            f"{one['count']:,}",
+            f"{one['share']:.2%}",
+            bar(one["share"] / largest),
+            *(f"{one['splits'][name]['share']:.2%}" for name in names),
+        )
+        for one in in_order[:MAX_CLASSES]
+    ]
+    print_line("")
+    ratio = f", the largest {classes['largest_to_smallest']:,.3g} times the smallest" if len(in_order) > 1 else ""
+    noun = "class" if classes["num_classes"] == 1 else "classes"
+    print_line(f"{classes['feature']}: {classes['num_classes']:,} {noun}{ratio}")
+    print_table(("class", "name", "count", "share", "", *names), rows, right=("count", "share", *names))
+    if classes["num_classes"] > MAX_CLASSES:
+        print_line(f"… and {classes['num_classes'] - MAX_CLASSES:,} more")
+    if classes["unused"]:
+        unused = ", ".join(str(one["name"]) for one in classes["unused"][:MAX_TOP])
+        print_line(f"never come: {unused}{', …' if len(classes['unused']) > MAX_TOP else ''}")
+
+
+def print_comparison(comparison: dict[str, Any]) -> None:
+    """What differs between splits, or that nothing does."""
+    reference = comparison["reference"]
+    others = [one["split"] for one in comparison["features"][0]["splits"]] if comparison["features"] else []
+    others = [name for name in others if name != reference]
+    print_line("")
+    if not comparison["flagged"]:
+        print_line(f"{', '.join(others)} against {reference}: no feature stands out")
+        return
+    rows = [
+        (feature["name"], split["split"], show(split["mean"]), split["why"])
+        for feature in comparison["features"]
+        for split in feature["splits"]
+        if split["flagged"]
+    ]
+    print_table(("feature", "split", "mean", f"differs from {reference}"), rows, right=("mean",))
+
+
+def head_cells(feature: dict[str, Any], records: int) -> tuple[str, str, str, str]:
+    """Name, type, presence and lengths, as every table of features has them."""
+    # Of a feature list the frames may lack a kind, not the records.
+    num_set = feature["present"] - (0 if feature["list"] else feature["unset"])
+    present = "all" if num_set == records else f"{num_set / records:.1%}"
+    length = show_span(feature["lengths"]) if feature["lengths"] is not None else ""
+    if feature["frames"] is not None:
+        length = f"{show_span(feature['frames'])} x {length}"
+    return feature["name"], feature["type"] or "never set", present, length
+
+
+def show_distinct(feature: dict[str, Any]) -> str:
+    """The number of different values, marked where it is an estimate."""
+    if feature["distinct"] is None:
+        return ""
+    return f"{'' if feature['distinct_exact'] else '~'}{feature['distinct']:,}"
+
+
+def show_span(summary: dict[str, Any]) -> str:
+    """A range, or the one number that it is."""
+    low, high = show(summary["min"]), show(summary["max"])
+    return low if summary["min"] == summary["max"] else f"{low}..{high}"
+
+
+def show(value: object) -> str:
+    """A number in few characters."""
+    if isinstance(value, float):
+        return f"{value:,.1f}" if 100 <= abs(value) < 1e6 else f"{value:.4g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return "" if value is None else str(value)
+
+
+def show_value(value: object) -> str:
+    """One of the values of a feature, as JSON has it."""
+    if isinstance(value, dict):
+        return " ".join(f"{key} {inner}" for key, inner in value.items())
+    return show(value) if isinstance(value, float) else str(value)
+
+
+def spark(histogram: Sequence[dict[str, Any]]) -> str:
+    """A histogram as one character a bin."""
+    levels = "▁▂▃▄▅▆▇█" if can_print("▁█") else ".:-=+*#@"
+    largest = max((one["count"] for one in histogram), default=0)
+    if largest == 0:
+        return ""
+    # An empty bin is a gap, and one that is not must not look like one.
+    return "".join(
+        levels[min(len(levels) - 1, one["count"] * len(levels) // largest)] if one["count"] else " "
+        for one in histogram
+    ).rstrip()
+
+
+def bar(share: float) -> str:
+    """A bar as long as a share of 1."""
+    return ("█" if can_print("█") else "#") * max(1, round(share * BAR_WIDTH)) if share > 0 else ""
+
+
+def can_print(text: str) -> bool:
+    """Does the encoding of stdout have these characters?"""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

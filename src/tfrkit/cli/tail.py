@@ -1,0 +1,32 @@
+"""`tfr tail`: the last rows."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tfrkit.cli.options import FormatOption, OnePath
+from tfrkit.cli.rows import ROWS_HELP, print_rows
+
+HELP = f"""Print the last rows.
+
+\b
+  tfr tail train.tfrecord -n 3
+  tfr tail train.tfrecord --format jsonl
+
+{ROWS_HELP}
+
+Reads the rows it shows and, without an index, the headers of all; compressed files are inflated, a pipe is read
+to its end.
+"""
+
+Count = Annotated[int, typer.Option("-n", min=0, metavar="N", help="How many rows.")]
+
+
+def run(path: OnePath, n: Count = 5, format: FormatOption = "text") -> int:
+    """Print rows, with the numbers of their records."""
+    from tfrkit.ops.sample import tail_rows
+
+    print_rows(format, tail_rows(path, n))
+    return 0

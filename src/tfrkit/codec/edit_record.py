@@ -1,0 +1,268 @@
+"""Features of a record dropped, renamed or turned into another kind, with everything else left as it is.
+
+The record is taken apart only as far as needed: into the entries of its maps. An entry that stays is copied byte for
+byte, in its place; so are fields nobody here knows.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit._types import Record
+from tfrkit.errors import CodecError, FeatureKindError, SchemaError, WireError
+from tfrkit.features.schema import decode_name, encode_name, show_name
+
+CastKind = Literal["bytes", "float", "int64"]
+CAST_KINDS: tuple[CastKind, ...] = ("bytes", "float", "int64")
+
+_DELIMITED, _GROUP_START, _GROUP_END = 2, 3, 4
+_MAX_LENGTH_NBYTES = 5  # tags and lengths are 32 bits to protobuf
+_MAX_GROUPS = 100  # inside one another; protobuf's own limit
+_FIXED_NBYTES = {1: 8, 5: 4}
+_KIND_FIELDS = {"bytes": 1, "float": 2, "int64": 3}
+
+
+@dataclass
+class RecordEditor:
+    """Edits records one by one. `seen` has the names met so far, as they were before.
+
+    Attributes:
+        drop: Names to leave out.
+        keep: Where not None, all other names are left out.
+        rename: Old name to new name.
+        cast: Name (the old one) to the kind its values become.
+    """
+
+    drop: Collection[str] = ()
+    keep: Collection[str] | None = None
+    rename: Mapping[str, str] = field(default_factory=dict)
+    cast: Mapping[str, CastKind] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+
+    @property
+    def named(self) -> list[str]:
+        """Every name the edits speak of."""
+        return list(dict.fromkeys([*self.drop, *(self.keep or ()), *self.rename, *self.cast]))
+
+    def edit(self, record: Record) -> Record:
+        """The record after the edits. Raises `CodecError` where it is none that has features."""
+        shape = _native.classify_record(record)
+        if shape == "other":
+            raise CodecError("expected an Example, got a record that is none, whose features cannot be edited")
+        is_sequence = shape in ("sequence_example", "loose_sequence")
+        out = []
+        for number, wire_type, start, value_start, stop in _fields(record):
+            whole = record[start:stop]
+            if wire_type == _DELIMITED and number == 1:
+                out.append(_delimited(1, self._edit_map(record[value_start:stop], is_list=False)))
+            elif wire_type == _DELIMITED and number == 2 and is_sequence:
+                out.append(_delimited(2, self._edit_map(record[value_start:stop], is_list=True)))
+            else:
+                out.append(whole)
+        return b"".join(out)
+
+    def _edit_map(self, message: bytes, *, is_list: bool) -> bytes:
+        """A Features or FeatureLists message with its entries edited."""
+        out = []
+        names: dict[str, str] = {}
+        for number, wire_type, start, value_start, stop in _fields(message):
+            if wire_type != _DELIMITED or number != 1:
+                out.append(message[start:stop])
+                continue
+            entry = message[value_start:stop]
+            name = _name_of(entry)
+            self.seen.add(name)
+            if name in self.drop or (self.keep is not None and name not in self.keep):
+                continue
+            new = self.rename.get(name, name)
+            if names.setdefault(new, name) != name:
+                raise SchemaError(
+                    f"two features would be called {show_name(new)}: {show_name(names[new])} and {show_name(name)}"
+                )
+            if new == name and name not in self.cast:
+                out.append(message[start:stop])
+            else:
+                out.append(_delimited(1, self._edit_entry(entry, name, new, is_list=is_list)))
+        return b"".join(out)
+
+    def _edit_entry(self, entry: bytes, name: str, new: str, *, is_list: bool) -> bytes:
+        out = [_delimited(1, encode_name(new))]
+        kind = self.cast.get(name)
+        values = []
+        for number, wire_type, start, value_start, stop in _fields(entry):
+            if number == 1 and wire_type == _DELIMITED:
+                continue
+            if number == 2 and wire_type == _DELIMITED and kind is not None:
+                values.append(entry[value_start:stop])
+            else:
+                out.append(entry[start:stop])
+        if kind is not None and values:
+            # A message that comes in several pieces is what they are one behind the other.
+            value = b"".join(values)
+            out.append(_delimited(2, _cast_list(value, kind, name) if is_list else _cast_feature(value, kind, name)))
+        return b"".join(out)
+
+
+def _cast_list(message: bytes, kind: CastKind, name: str) -> bytes:
+    """A FeatureList with every frame cast."""
+    out = []
+    for number, wire_type, start, value_start, stop in _fields(message):
+        if number == 1 and wire_type == _DELIMITED:
+            out.append(_delimited(1, _cast_feature(message[value_start:stop], kind, name)))
+        else:
+            out.append(message[start:stop])
+    return b"".join(out)
+
+
+def _cast_feature(message: bytes, kind: CastKind, name: str) -> bytes:
+    """A Feature of another kind; one that has no kind set stays without."""
+    # The core reads features of records, so this one becomes a record of its own.
+    record = _delimited(1, _delimited(1, _delimited(1, b"x") + _delimited(2, message)))
+    read = _native.read_message("example", record)
+    if isinstance(read, _native.Fault):
+        raise WireError(f"feature {show_name(name)} is not a well-formed message")
+    assert read[0] is not None
+    [(_, old, values)] = read[0]
+    if old is None or old == kind:
+        return message
+    convert = _CONVERSIONS[old, kind]
+    try:
+        return _encode_feature(kind, [convert(value) for value in values])
+    except (ValueError, OverflowError) as error:
+        raise FeatureKindError(f"feature {show_name(name)} cannot be cast from {old} to {kind}, {error}") from None
+
+
+def _encode_feature(kind: CastKind, values: list[Any]) -> bytes:
+    if kind == "bytes":
+        content = b"".join(_delimited(1, value) for value in values)
+    elif not values:
+        content = b""
+    elif kind == "float":
+        content = _delimited(1, np.array(values, "<f4").tobytes())
+    else:
+        content = _delimited(1, b"".join(_varint(value & (1 << 64) - 1) for value in values))
+    return _delimited(_KIND_FIELDS[kind], content)
+
+
+def _int_to_float(value: int) -> float:
+    if abs(value) > 1 << 24 and int(np.float32(value)) != value:
+        raise ValueError(f"float does not hold {value}")
+    return float(value)
+
+
+def _float_to_int(value: float) -> int:
+    if not math.isfinite(value) or value != int(value):
+        raise ValueError(f"{value} is no whole number")
+    return _check_int(int(value))
+
+
+def _check_int(value: int) -> int:
+    if not -(1 << 63) <= value < 1 << 63:
+        raise ValueError(f"int64 does not hold {value}")
+    return value
+
+
+def _text_to_int(value: bytes) -> int:
+    try:
+        # int() takes 1_0 as well, which is not a number anybody stores.
+        return _check_int(int(value.decode("ascii").replace("_", "?")))
+    except (UnicodeDecodeError, ValueError):
+        raise ValueError(f"{value[:32]!r} is no whole number of 64 bits") from None
+
+
+def _text_to_float(value: bytes) -> float:
+    try:
+        return struct.unpack("<f", struct.pack("<f", float(value.decode("ascii"))))[0]  # type: ignore[no-any-return]
+    except (UnicodeDecodeError, ValueError, OverflowError):
+        raise ValueError(f"{value[:32]!r} is no number") from None
+
+
+def _float_to_text(value: float) -> bytes:
+    # The shortest text that reads back as this float32.
+    return str(np.float32(value)).encode()
+
+
+_CONVERSIONS: Mapping[tuple[str, str], Callable[[Any], Any]] = {
+    ("int64", "float"): _int_to_float,
+    ("int64", "bytes"): lambda value: b"%d" % value,
+    ("float", "int64"): _float_to_int,
+    ("float", "bytes"): _float_to_text,
+    ("bytes", "int64"): _text_to_int,
+    ("bytes", "float"): _text_to_float,
+}
+
+
+def _name_of(entry: bytes) -> str:
+    """The key of a map entry: the last one that is there, "" where there is none."""
+    name = b""
+    for number, wire_type, _, value_start, stop in _fields(entry):
+        if number == 1 and wire_type == _DELIMITED:
+            name = entry[value_start:stop]
+    return decode_name(name)
+
+
+def _fields(message: bytes) -> list[tuple[int, int, int, int, int]]:
+    """(number, wire type, start, start of the value, stop) of each field; a group with all that is in it is one."""
+    fields = []
+    at, end = 0, len(message)
+    open_groups: list[int] = []
+    start = value_start = 0
+    while at < end:
+        if not open_groups:
+            start = at
+        key, at = _read_varint(message, at, _MAX_LENGTH_NBYTES)
+        number, wire_type = key >> 3, key & 7
+        if not open_groups:
+            value_start = at
+        if wire_type == 0:
+            _, at = _read_varint(message, at)
+        elif wire_type == _DELIMITED:
+            length, at = _read_varint(message, at, _MAX_LENGTH_NBYTES)
+            value_start = value_start if open_groups else at
+            at += length
+        elif wire_type in _FIXED_NBYTES:
+            at += _FIXED_NBYTES[wire_type]
+        elif wire_type == _GROUP_START and len(open_groups) < _MAX_GROUPS:
+            open_groups.append(number)
+        elif wire_type != _GROUP_END or not open_groups or open_groups.pop() != number:
+            raise _refuse()
+        if at > end or not 0 < number < 1 << 29:
+            raise _refuse()
+        if not open_groups:
+            fields.append((number, wire_type, start, value_start, at))
+    if open_groups:
+        raise _refuse()
+    return fields
+
+
+def _read_varint(message: bytes, at: int, max_nbytes: int = 10) -> tuple[int, int]:
+    value = 0
+    for shift, byte in enumerate(message[at : at + max_nbytes]):
+        value |= (byte & 0x7F) << 7 * shift
+        if byte < 0x80:
+            return value, at + shift + 1
+    raise _refuse()
+
+
+def _refuse() -> WireError:
+    return WireError("record is not a well-formed protobuf message of its kind")
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _delimited(number: int, content: bytes) -> bytes:
+    return _varint(number << 3 | _DELIMITED) + _varint(len(content)) + content

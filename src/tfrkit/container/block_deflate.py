@@ -1,0 +1,123 @@
+"""One gzip or zlib stream, deflated on several threads.
+
+The data is cut into blocks of 1 MiB. Each is deflated on its own, with the 32 KiB before it as a dictionary, and ends
+with an empty stored block at a whole byte; so the pieces one behind the other are one deflate stream with one header
+and one checksum. It is not a file of many members, because TensorFlow's zlib reader ends with the first.
+
+Every start of a block is a place to inflate from, so an index with checkpoints costs no second pass.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections import deque
+from concurrent.futures import Executor, Future
+from typing import Final, Literal
+
+from isal import isal_zlib
+from zlib_ng import zlib_ng
+
+from tfrkit.container.checkpoints import pack_checkpoints
+from tfrkit.container.deflate import GZIP_HEADER, Level, level_number
+
+BlockCompression = Literal["gzip", "zlib"]
+Data = bytes | bytearray | memoryview
+
+# Blocks of 256 KiB are 0.3 % larger, and those of 4 MiB leave threads idle at the end of small files.
+BLOCK_NBYTES: Final = 1 << 20
+_WINDOW_NBYTES: Final = 32 << 10
+# A window of 32 KiB, no dictionary, "default" level; checked so that the two bytes are a multiple of 31.
+_ZLIB_HEADER: Final = b"\x78\x9c"
+
+
+class BlockDeflater:
+    """A compressed stream in the making: the bytes that `write` and `finish` return, joined, are the file.
+
+    Equal input gives equal bytes, however it is cut and however many threads there are. One thread at a time;
+    deflating is done in `pool`, at most `ahead` blocks at once.
+
+    Example:
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> with ThreadPoolExecutor(2) as pool:
+        ...     deflater = BlockDeflater("zlib", pool=pool, ahead=4)
+        ...     zlib.decompress(deflater.write(b"abc") + deflater.finish())
+        b'abc'
+    """
+
+    def __init__(
+        self, compression: BlockCompression, level: Level = "default", *, pool: Executor, ahead: int = 4
+    ) -> None:
+        self._is_gzip = compression == "gzip"
+        self._level = level_number(compression, level)
+        self._is_fast = level == "fast"
+        self._pool = pool
+        self._ahead = max(1, ahead)
+        self._pending = bytearray()
+        self._window = b""
+        self._running: deque[tuple[int, Future[tuple[bytes, bytes]]]] = deque()
+        self._points: list[tuple[int, int, int, bytes]] = []
+        self._checksum = 0 if self._is_gzip else 1
+        self._num_cut = 0  # bytes that went into blocks
+        self._num_stored = 0
+        self._header = GZIP_HEADER if self._is_gzip else _ZLIB_HEADER
+
+    def write(self, data: Data) -> bytes:
+        """Compressed bytes that are ready; often none."""
+        view = memoryview(data).cast("B")
+        self._checksum = (isal_zlib.crc32 if self._is_gzip else isal_zlib.adler32)(view, self._checksum)
+        out = [self._take_header()]
+        for start in range(0, len(view), BLOCK_NBYTES):
+            self._pending += view[start : start + BLOCK_NBYTES]
+            # One byte more than a block: the last one is marked as such, and must not be empty without need.
+            if len(self._pending) > BLOCK_NBYTES:
+                block = bytes(memoryview(self._pending)[:BLOCK_NBYTES])
+                del self._pending[:BLOCK_NBYTES]
+                out += self._submit(block, is_last=False)
+        return b"".join(out)
+
+    def finish(self) -> bytes:
+        """The rest of the stream."""
+        out = [self._take_header(), *self._submit(bytes(self._pending), is_last=True)]
+        self._pending.clear()
+        while self._running:
+            out.append(self._take())
+        nbytes = self._num_cut & 0xFFFFFFFF
+        out.append(struct.pack("<II", self._checksum, nbytes) if self._is_gzip else struct.pack(">I", self._checksum))
+        return b"".join(out)
+
+    def checkpoints(self) -> bytes:
+        """Where the finished stream can be inflated from, for an index."""
+        return pack_checkpoints(self._points, self._num_cut)
+
+    def _submit(self, block: bytes, *, is_last: bool) -> list[bytes]:
+        future = self._pool.submit(_deflate_block, block, self._window, self._level, self._is_fast, is_last)
+        self._running.append((self._num_cut, future))
+        self._num_cut += len(block)
+        self._window = (self._window + block)[-_WINDOW_NBYTES:]
+        return [self._take() for _ in range(len(self._running) - self._ahead)]
+
+    def _take(self) -> bytes:
+        start, future = self._running.popleft()
+        deflated, window = future.result()
+        if start:
+            self._points.append((start, self._num_stored, 0, window))
+        self._num_stored += len(deflated)
+        return deflated
+
+    def _take_header(self) -> bytes:
+        header, self._header = self._header, b""
+        self._num_stored += len(header)
+        return header
+
+
+def _deflate_block(block: bytes, window: bytes, level: int, is_fast: bool, is_last: bool) -> tuple[bytes, bytes]:
+    """(the block as deflate data that ends at a whole byte, the window before it as an index stores it)."""
+    if is_fast:
+        fast = isal_zlib.compressobj(level=level, wbits=-15, zdict=window)
+        data = fast.compress(block) + fast.flush(isal_zlib.Z_FINISH if is_last else isal_zlib.Z_SYNC_FLUSH)
+    else:
+        # memLevel 9, as in a stream that is deflated in one go.
+        small = zlib_ng.compressobj(level=level, wbits=-15, memLevel=9, zdict=window)
+        data = small.compress(block) + small.flush(zlib_ng.Z_FINISH if is_last else zlib_ng.Z_SYNC_FLUSH)
+    return data, zlib.compress(window, 1) if window else b""

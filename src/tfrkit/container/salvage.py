@@ -1,0 +1,113 @@
+"""Going on behind a torn member: what a compressed shard still holds after a place that does not inflate.
+
+gzip, xz and zstd files may be several members one after the other, and each inflates on its own. Where one is damaged,
+the next one is looked for by its first bytes, and taken for one only if a sound frame is found in what it inflates to:
+in compressed data three bytes look like the start of a gzip member every few megabytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tfrkit import _native
+from tfrkit.container.codecs import XZ_MAGIC, ZSTD_MAGIC
+from tfrkit.container.compression import InflateReader
+from tfrkit.container.records import FrameStream, Policy
+from tfrkit.container.shards import Shard
+from tfrkit.errors import CompressionError
+
+# With the method behind it, which is always deflate.
+_MAGIC = {"gzip": b"\x1f\x8b\x08", "xz": XZ_MAGIC, "zstd": ZSTD_MAGIC}
+_PIECE_NBYTES = 1 << 20
+# A member counts if a frame is found in so many of its bytes.
+_PROOF_NBYTES = 4 << 20
+# A made-up file can be full of starts of members: so much is inflated in all to tell them from real ones.
+_MAX_PROOF_NBYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Stored bytes [start, stop) of a compressed shard that gave nothing; `offset` counts what inflated before."""
+
+    offset: int
+    start: int
+    stop: int
+
+
+class Salvage:
+    """The readable parts of a shard, one `FrameStream` after the other.
+
+    All of an ordinary shard is one part. Each part has to be read to its end before the next one is asked for. Bytes
+    that did not inflate do not count in offsets; `gaps` tells where they are stored. One thread at a time.
+    """
+
+    def __init__(
+        self, shard: Shard, policy: Policy, *, columns: Sequence[str] = (), start: int = 0, record: int = 0
+    ) -> None:
+        self._shard = shard
+        self._policy = policy
+        self._columns = columns
+        self._start = start
+        self._record = record
+        self._search = _MemberSearch(shard)
+        self.gaps: list[Gap] = []
+
+    def __iter__(self) -> Iterator[FrameStream]:
+        stream = FrameStream(self._shard, self._policy, columns=self._columns, start=self._start, record=self._record)
+        while True:
+            yield stream
+            member = stream.torn_member
+            if member is None:
+                return
+            following = self._search.find(member + 1)
+            stop = (self._shard.nbytes or 0) if following is None else following
+            # A decoder may run into the next member before it notices.
+            self.gaps.append(Gap(stream.offset, min(stream.torn_offset or 0, stop), stop))
+            if following is None:
+                return
+            stream = FrameStream(
+                self._shard,
+                self._policy,
+                columns=self._columns,
+                start=stream.offset,
+                record=stream.record + 1,
+                member=following,
+            )
+
+
+class _MemberSearch:
+    """Looks for members that hold frames. A pipe cannot be searched."""
+
+    def __init__(self, shard: Shard) -> None:
+        self._shard = shard
+        self._magic = _MAGIC.get(shard.compression)
+        self._left = _MAX_PROOF_NBYTES
+
+    def find(self, start: int) -> int | None:
+        """The stored byte from `start` on at which a member begins that holds a sound frame, or None."""
+        size = self._shard.nbytes
+        if self._magic is None or size is None:
+            return None
+        for offset in range(start, size, _PIECE_NBYTES):
+            piece = self._shard.reader.read_at(offset, _PIECE_NBYTES + len(self._magic) - 1)
+            found = piece.find(self._magic)
+            while found >= 0 and self._left > 0:
+                if self._holds_frame(offset + found):
+                    return offset + found
+                found = piece.find(self._magic, found + 1)
+        return None
+
+    def _holds_frame(self, member: int) -> bool:
+        stream = InflateReader(self._shard.reader, self._shard.compression, start=member)
+        pieces: list[bytes] = []
+        left = _PROOF_NBYTES
+        with contextlib.suppress(CompressionError):
+            while left > 0 and (piece := stream.read(left)):
+                pieces.append(piece)
+                left -= len(piece)
+        stream.close()
+        data = b"".join(pieces)
+        self._left -= len(data)
+        return bool(data) and _native.find_next_frame(data, 0, len(data), True)[0]

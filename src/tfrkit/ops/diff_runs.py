@@ -1,0 +1,114 @@
+"""Records of two datasets side by side, in file order: equal bytes are passed over without making records of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit._types import Int64Array, Record
+from tfrkit.container.records import FrameStream, Policy
+from tfrkit.container.shards import Shard
+from tfrkit.storage.base import ByteSource
+
+# Looked at together: what fits into a cache twice, and comes from memory that is used again.
+_RUN_NBYTES = 112 << 10
+_RUN_FRAMES = 4096
+_HEADER_NBYTES = 8 + 4  # length, its checksum
+_FOOTER_NBYTES = 4  # the payload's checksum
+
+
+class RecordRuns:
+    """A place in the records of a dataset. The next `num_left` of them lie in one piece; `fill` gets more."""
+
+    def __init__(self, shards: Sequence[Shard], policy: Policy) -> None:
+        self._runs = self._read(shards, policy)
+        self._data: ByteSource = b""
+        self._starts: Int64Array = np.zeros(1, np.int64)
+        self._place = 0
+        self.number = 0
+        """Of the next record, over all shards."""
+        self.nbytes = 0
+        """Passed so far, as frames."""
+
+    @property
+    def num_left(self) -> int:
+        return len(self._starts) - 1 - self._place
+
+    def fill(self) -> bool:
+        """Make sure there is a next record; False at the end."""
+        while not self.num_left:
+            run = next(self._runs, None)
+            if run is None:
+                return False
+            self._data, self._starts = run
+            self._place = 0
+        return True
+
+    def ends(self, count: int) -> Int64Array:
+        """Where the next `count` frames end, from where the first one starts; with the start, 0, before them."""
+        starts = self._starts[self._place : self._place + count + 1]
+        ends: Int64Array = starts - starts[0]
+        return ends
+
+    def frames(self, count: int) -> bytes:
+        """The next `count` frames as they are stored."""
+        start, stop = self._starts[self._place], self._starts[self._place + count]
+        return bytes(self._data[int(start) : int(stop)])
+
+    def record(self, ahead: int) -> Record:
+        """The payload of a record that is so far ahead."""
+        start, stop = self._starts[self._place + ahead], self._starts[self._place + ahead + 1]
+        return bytes(self._data[int(start) + _HEADER_NBYTES : int(stop) - _FOOTER_NBYTES])
+
+    def skip(self, count: int) -> None:
+        """Go on behind the next `count` records."""
+        self.nbytes += int(self._starts[self._place + count] - self._starts[self._place])
+        self._place += count
+        self.number += count
+
+    def skip_rest(self) -> int:
+        """Go to the end; how many records that were."""
+        before = self.number
+        while self.fill():
+            self.skip(self.num_left)
+        return self.number - before
+
+    def _read(self, shards: Sequence[Shard], policy: Policy) -> Iterator[tuple[ByteSource, Int64Array]]:
+        run: tuple[ByteSource, Int64Array] = b"", np.zeros(1, np.int64)
+
+        def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
+            nonlocal run
+            bounded = min(stop, start + _RUN_NBYTES)
+            offsets, after, fault = _native.index_frames(data, start, bounded, _RUN_FRAMES, policy.verify)
+            if not len(offsets) and bounded < stop:  # a frame larger than a run
+                offsets, after, fault = _native.index_frames(data, start, stop, 1, policy.verify)
+            run = data, np.append(offsets, np.uint64(after)).astype(np.int64)
+            return len(offsets), after, fault
+
+        for shard in shards:
+            stream = FrameStream(shard, policy)
+            while stream.step(consume):
+                yield run
+
+
+def compare_ahead(a: RecordRuns, b: RecordRuns) -> tuple[int, list[int]]:
+    """How many of the next records were compared, and which of these, counted from here, differ.
+
+    REQUIRES: both have a next record.
+    """
+    count = min(a.num_left, b.num_left)
+    ends_a, ends_b = a.ends(count), b.ends(count)
+    other = np.flatnonzero(ends_a != ends_b)
+    # Frames of equal length lie side by side up to the first that differs in length.
+    num_aligned = int(other[0]) - 1 if len(other) else count
+    differing: list[int] = []
+    frames_a, frames_b = a.frames(num_aligned), b.frames(num_aligned)
+    if frames_a != frames_b:
+        places = np.flatnonzero(np.frombuffer(frames_a, np.uint8) != np.frombuffer(frames_b, np.uint8))
+        differing = np.unique(np.searchsorted(ends_a[: num_aligned + 1], places, "right") - 1).tolist()
+    if len(other):
+        differing.append(num_aligned)
+        return num_aligned + 1, differing
+    return count, differing

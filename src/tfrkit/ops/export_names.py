@@ -1,0 +1,123 @@
+"""Names of files that come out of records: never outside of the output, never twice, never told apart by case alone.
+
+What a record calls itself was written by whoever made the file. Parts such as `..` and an empty one are left out, NULs
+and names that are too long are replaced, and of names that would fall together, on this file system or on one that does
+not know small letters from capitals, all but the first get a number behind them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import unicodedata
+
+_MAX_PART = 255  # bytes, on every file system in use
+_MAX_PATH = 2048
+_KEPT_BYTES = 200
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\udc80-\udcff]")
+
+
+class SafeNames:
+    """Gives out names, each once. About 100 bytes of memory a name."""
+
+    def __init__(self, *, by_stem: bool = False, is_plain: bool = False) -> None:
+        """With `by_stem`, names that differ in their suffix only fall together too.
+
+        With `is_plain`, names can stand one a line in a text file: no control characters, no blanks around them.
+        """
+        self._by_stem = by_stem
+        self._is_plain = is_plain
+        self._taken: set[int] = set()
+        self._folders: dict[str, str] = {"": ""}
+        # The number to try next for a name that was asked for before: all records may have the same one.
+        self._next: dict[int, int] = {}
+
+    def take(self, path: str, *, otherwise: str) -> str:
+        """The path, or the nearest safe one that is still free; `otherwise` where nothing is left of it.
+
+        Example:
+            >>> names = SafeNames()
+            >>> names.take("a/../../b.jpg", otherwise="0.jpg"), names.take("A/B.jpg", otherwise="1.jpg")
+            ('a/b.jpg', 'a-2/B.jpg')
+        """
+        if self._is_plain:
+            path = "/".join(_CONTROLS.sub("_", part).strip() for part in path.split("/"))
+        parts = [_make_safe(part) for part in path.split("/") if part not in ("", ".", "..")]
+        if not parts or len(os.fsencode("/".join(parts))) > _MAX_PATH:
+            parts = [otherwise]
+        folder = self._take_folder(parts[:-1])
+        stem, suffix = os.path.splitext(parts[-1])
+        return self._take_free(folder, stem, suffix)
+
+    def reserve(self, path: str) -> str:
+        """A path of ours that no record may have."""
+        self._taken.add(self._key(*_split(path)))
+        return path
+
+    def _take_folder(self, parts: list[str]) -> str:
+        """The folder that stands for these parts: the first of those spelt alike keeps its name."""
+        folder = ""
+        for part in parts:
+            wanted = f"{folder}/{part}" if folder else part
+            found = self._folders.get(wanted)
+            if found is None:
+                found = self._take_free(folder, part, "", is_folder=True)
+                self._folders[wanted] = found
+            folder = found
+        return folder
+
+    def _take_free(self, folder: str, stem: str, suffix: str, *, is_folder: bool = False) -> str:
+        # Where suffixes do not count, the folder x and the file x.jpg are still no pair.
+        mark = "/" if is_folder and self._by_stem else ""
+        first = key = self._key(folder, stem + mark, suffix)
+        number = self._next.get(first, 1)
+        counted = stem
+        while key in self._taken:
+            number += 1
+            counted = f"{stem}-{number}"
+            key = self._key(folder, counted + mark, suffix)
+        if number > 1:
+            self._next[first] = number
+        self._taken.add(key)
+        name = f"{counted}{suffix}"
+        return f"{folder}/{name}" if folder else name
+
+    def _key(self, folder: str, stem: str, suffix: str) -> int:
+        name = stem if self._by_stem else stem + suffix
+        folded = unicodedata.normalize("NFC", f"{folder}/{name}".casefold())
+        return int.from_bytes(hashlib.blake2b(folded.encode("utf-8", "surrogateescape"), digest_size=8).digest())
+
+
+def safe_part(name: str) -> str:
+    """A name as one part of a path, such as that of a class: nothing in it leads to another folder.
+
+    Example:
+        >>> safe_part("cat/dog"), safe_part("..")
+        ('cat_dog', '_')
+    """
+    part = name.replace("/", "_")
+    return "_" if part in ("", ".", "..") else _make_safe(part)
+
+
+def _make_safe(part: str) -> str:
+    part = part.replace("\0", "_")
+    if os.sep != "/":
+        part = part.replace(os.sep, "_")
+    try:
+        encoded = os.fsencode(part)
+    except UnicodeEncodeError:
+        encoded = part.encode("utf-8", "replace")
+        part = encoded.decode()
+    # Room is left for the number that tells two names apart.
+    if len(encoded) <= _MAX_PART - 8:
+        return part
+    stem, suffix = os.path.splitext(part)
+    digest = hashlib.blake2b(encoded, digest_size=6).hexdigest()
+    kept = os.fsencode(stem)[:_KEPT_BYTES].decode("utf-8", "ignore")
+    return f"{kept}-{digest}{suffix if len(os.fsencode(suffix)) <= 16 else ''}"
+
+
+def _split(path: str) -> tuple[str, str, str]:
+    folder, _, name = path.rpartition("/")
+    return folder, *os.path.splitext(name)

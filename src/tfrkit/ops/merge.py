@@ -1,0 +1,56 @@
+"""Several files as one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from tfrkit.build.progress import Progress, Quiet
+from tfrkit.container.compression import Compression, Level
+from tfrkit.ops.frame_sources import deal_frames, open_sources
+from tfrkit.ops.papers import collect_papers
+from tfrkit.ops.rewrite import STDOUT, OutShard, Rewrite, Rewritten, WriteOptions
+from tfrkit.ops.staged import FileTarget
+from tfrkit.storage.resolve import Address
+
+
+def merge(
+    address: Address | Iterable[Address],
+    output: str | os.PathLike[str],
+    *,
+    compression: Compression | None = None,
+    level: Level = "default",
+    force: bool = False,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Rewritten:
+    """Write all records, in the order of the files and byte for byte, into one file.
+
+    The files may be compressed in different ways, and be of different kinds: records are not looked into.
+
+    Args:
+        address: Where the files are; - is standard input.
+        output: The file to write; - is standard output.
+        compression: Of the new file; by default that of the sources, none where they differ.
+        level: "default", "fast", "small", or a number the codec knows.
+        force: Replace what is there.
+        jobs: Threads that compress.
+        progress: Told how it goes on.
+    """
+    options = WriteOptions(compression, level, force, jobs, progress or Quiet())
+    path = os.fspath(output)
+    with open_sources(address) as sources:
+        papers = collect_papers(sources.paths)
+        job = Rewrite("merge", sources, papers, options, {})
+        sources.begin(options.progress)
+        if path == STDOUT:
+            return job.run_to_stdout(
+                lambda outputs: deal_frames(sources, None, 1, outputs.put, options.progress),
+            )
+        shard = OutShard(os.path.basename(path))
+        return job.run(
+            FileTarget(path),
+            "",
+            [shard],
+            lambda outputs: deal_frames(sources, None, 1, outputs.put, options.progress),
+        )

@@ -1,0 +1,110 @@
+"""DuckDB's errors in our words: what, at which character of the query, and the column that was meant."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tfrkit.errors import QueryError
+from tfrkit.features.schema import find_nearest
+
+_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
+_PATH = re.compile(r"[\w/.-]+")
+_MAX_SHOWN_TEXT = 100
+_MAX_LISTED = 12
+
+
+def quote_name(name: str) -> str:
+    """A column or a table as a query has to write it.
+
+    Example:
+        >>> quote_name("label"), quote_name("image/height")
+        ('label', '"image/height"')
+    """
+    return name if _PLAIN_NAME.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+
+
+def point_at(text: str, place: int | None) -> str:
+    """The clause that says where: `` - at character 8 of the query``. Places are bytes of the text, from 0."""
+    if place is None or not 0 <= place <= len(text.encode()):
+        return ""
+    return f" - at character {_to_character(text, place) + 1} of the query"
+
+
+def read_facts(error: Exception) -> dict[str, Any]:
+    """What DuckDB says about an error, as it says it with `errors_as_json`; at least exception_message."""
+    message = str(error)
+    start = message.find("{")
+    if start >= 0:
+        try:
+            facts = json.loads(message[start:])
+        except ValueError:
+            facts = None
+        if isinstance(facts, dict) and "exception_message" in facts:
+            return facts
+    # "Binder Error: ..." where the form is another than asked for.
+    _, colon, rest = message.partition("Error: ")
+    return {"exception_message": rest if colon else message}
+
+
+def to_query_error(
+    facts: Mapping[str, Any], text: str, *, columns: Sequence[tuple[str, str]] = (), hint: str | None = None
+) -> QueryError:
+    """The error as the user sees it. `columns` are those of the tables: names, and how a query writes them."""
+    place = int(facts["position"]) if str(facts.get("position", "")).isdigit() else None
+    where = point_at(text, place)
+    if facts.get("error_subtype") == "COLUMN_NOT_FOUND" and facts.get("name"):
+        error = _miss_column(str(facts["name"]), _read_path(text, place), where, columns)
+    else:
+        what = str(facts.get("exception_message") or facts.get("error_message") or "the query failed")
+        error = QueryError(_first_clause(what) + where, hint=hint or _draw(text, place))
+    error.position = None if place is None else _to_character(text, place)
+    return error
+
+
+def _miss_column(name: str, path: str, where: str, columns: Sequence[tuple[str, str]]) -> QueryError:
+    written: dict[str, str] = {}
+    for column, form in columns:
+        written.setdefault(column, form)
+    # image/height without quotes is a division, of which image is the first thing missed.
+    nearest = path if path in written else find_nearest(name, written)
+    meant = "" if nearest is None else f", did you mean {written[nearest]}"
+    shown = [form for _, form in columns[:_MAX_LISTED]]
+    more = f", … {len(columns):,} in all" if len(columns) > _MAX_LISTED else ""
+    listed = f"columns: {', '.join(shown)}{more}" if shown else "these tables have no columns"
+    return QueryError(f"no column {quote_name(name)}{meant}{where}", hint=listed)
+
+
+def _first_clause(message: str) -> str:
+    """The first line, in the form of every other message."""
+    line = message.strip().split("\n")[0].rstrip(".! ")
+    line = line.replace("STRING_LITERAL", "VARCHAR").replace("INTEGER_LITERAL", "INTEGER")
+    is_word = len(line) > 1 and line[0].isupper() and not line[1].isupper()
+    return line[0].lower() + line[1:] if is_word else line
+
+
+def _draw(text: str, place: int | None) -> str | None:
+    """The line of the query with a mark below the place."""
+    if place is None or not 0 <= place <= len(text.encode()):
+        return None
+    character = _to_character(text, place)
+    start = text.rfind("\n", 0, character) + 1
+    line = text[start:].split("\n")[0].replace("\t", " ")
+    column = character - start
+    cut = max(0, column - _MAX_SHOWN_TEXT // 2) if len(line) > _MAX_SHOWN_TEXT else 0
+    shown = line[cut : cut + _MAX_SHOWN_TEXT]
+    return f"{shown}\n  {' ' * (column - cut)}^"
+
+
+def _read_path(text: str, place: int | None) -> str:
+    """What stands at a place, up to the next blank or comma, slashes and all."""
+    if place is None:
+        return ""
+    found = _PATH.match(text.encode()[place:].decode(errors="ignore"))
+    return found[0] if found else ""
+
+
+def _to_character(text: str, place: int) -> int:
+    return len(text.encode()[:place].decode(errors="ignore"))

@@ -1,0 +1,164 @@
+"""Columns of whole shards on several threads, cut by bytes: no header is looked at twice.
+
+A thread takes so many bytes of a shard and starts at the first frame it finds there. Bytes that look like a frame may
+also lie within one, so what it made counts only if it started where the range before ended; else that range is read
+again from there. Order and errors are those of reading from front to back.
+"""
+
+from __future__ import annotations
+
+import itertools
+import queue
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from tfrkit import _native
+from tfrkit.batches.ahead import run_ahead
+from tfrkit.batches.stream import SizedBatch, read_batches
+from tfrkit.codec.decode import Batch, Decoder
+from tfrkit.container.faults import fault_to_error
+from tfrkit.container.records import Policy
+from tfrkit.container.shards import Shard
+from tfrkit.errors import TfrkitError
+from tfrkit.storage.base import ByteSource
+
+# Long enough that what a range costs in Python does not show, short enough that many are worked on at once.
+RANGE_NBYTES = 4 << 20
+_AHEAD_NBYTES = 64 << 20
+_RELEASED_NBYTES = 16 << 20
+_TRUNCATED = ("truncated_header", "truncated_payload")
+_NO_LIMIT = 1 << 62
+
+
+@dataclass(frozen=True)
+class _Range:
+    shard: Shard
+    data: ByteSource
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class _Decoded:
+    """Frames of a range: all that start in it, up to a fault where there is one."""
+
+    range: _Range
+    start: int
+    stop: int
+    batch: Batch
+    num_rows: int
+    fault: _native.Fault | None
+    error: TfrkitError | None = None
+
+
+def read_columns(
+    shards: Sequence[Shard],
+    decoder: Decoder,
+    policy: Policy,
+    *,
+    batch_size: int,
+    threads: int,
+    range_nbytes: int = RANGE_NBYTES,
+) -> Iterator[SizedBatch]:
+    """Batches in file order, of any number of rows; `batch_size` where shards are compressed. Damage raises.
+
+    REQUIRES: the policy raises at damage.
+    """
+    for is_plain, group in itertools.groupby(shards, _is_plain):
+        if is_plain and threads > 1:
+            yield from _read_plain(list(group), decoder, policy, threads, range_nbytes)
+        else:
+            yield from read_batches(
+                list(group), decoder, policy, batch_size=batch_size, drop_last=False, threads=threads
+            )
+
+
+def _is_plain(shard: Shard) -> bool:
+    return shard.compression == "none" and shard.nbytes is not None
+
+
+def _read_plain(
+    shards: Sequence[Shard], decoder: Decoder, policy: Policy, threads: int, range_nbytes: int
+) -> Iterator[SizedBatch]:
+    decode = _RangeDecoder(decoder, policy)
+    jobs: Iterator[Callable[[], _Decoded]] = (
+        partial(decode, part) for shard in shards for part in _cut_ranges(shard, range_nbytes)
+    )
+    shard: Shard | None = None
+    expected = record = released = 0
+    for found in run_ahead(jobs, threads=threads, max_nbytes=_AHEAD_NBYTES, size_of=_measure):
+        if found.range.shard is not shard:
+            shard = found.range.shard
+            expected = record = released = 0
+        if found.start != expected:
+            # Also where a frame that started before covers all of it: then nothing is left to read.
+            found = decode.read_from(found.range, expected)
+        if found.error is not None:
+            raise found.error
+        if found.num_rows:
+            yield found.batch, found.num_rows
+        record += found.num_rows
+        expected = found.stop
+        if found.fault is not None:
+            raise fault_to_error(
+                found.fault, shard=shard.name, record=record, offset=expected, columns=decoder.column_names
+            )
+        if expected - released >= _RELEASED_NBYTES:
+            shard.reader.release(released, expected)
+            released = expected
+    for shard in shards:
+        shard.reader.park()
+
+
+class _RangeDecoder:
+    """Decodes ranges, on any thread."""
+
+    def __init__(self, decoder: Decoder, policy: Policy) -> None:
+        self._decoder = decoder
+        self._verify = policy.verify
+        self._builders: queue.SimpleQueue[_native.ColumnBuilder] = queue.SimpleQueue()
+
+    def __call__(self, part: _Range) -> _Decoded:
+        """What starts in a range, from the first thing that looks like a frame."""
+        if part.start == 0:
+            return self.read_from(part, 0)
+        part.shard.reader.check_unchanged()
+        is_found, start = _native.find_next_frame(part.data, part.start, len(part.data), True)
+        return self.read_from(part, start if is_found else len(part.data))
+
+    def read_from(self, part: _Range, start: int) -> _Decoded:
+        """Frames from `start` on that begin before the end of a range."""
+        part.shard.reader.check_unchanged()
+        try:
+            builder = self._builders.get_nowait()
+        except queue.Empty:
+            builder = self._decoder.new_builder()
+        try:
+            after, fault = start, None
+            if start < part.stop:
+                _, after, fault = builder.append_frames(part.data, start, part.stop, _NO_LIMIT, self._verify)
+                if fault is not None and fault.kind in _TRUNCATED and part.stop < len(part.data):
+                    # Cut off by the end of the range, not of the shard.
+                    _, after, fault = builder.append_frames(part.data, after, len(part.data), 1, self._verify)
+            num_rows = builder.num_rows
+            batch = self._decoder.take_batch(builder)
+        except TfrkitError as error:
+            # Counts only if this was the place to start.
+            return _Decoded(part, start, start, {}, 0, None, error)
+        self._builders.put(builder)
+        return _Decoded(part, start, after, batch, num_rows, fault)
+
+
+def _cut_ranges(shard: Shard, range_nbytes: int) -> Iterator[_Range]:
+    shard.start_reading()
+    data = shard.reader.span()
+    if data is None:
+        return
+    size = len(data)
+    for start in range(0, size, range_nbytes):
+        yield _Range(shard, data, start, min(size, start + range_nbytes))
+
+
+def _measure(found: _Decoded) -> int:
+    return found.stop - found.start

@@ -1,0 +1,247 @@
+"""Statistics of numbers: range, moments, frequent values, quantiles and a histogram, from arrays, merged."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tfrkit._types import Int64Array
+from tfrkit.ops.stats_scratch import scratch
+from tfrkit.ops.stats_sketches import (
+    MAX_VALUES,
+    NO_VALUES,
+    Array,
+    DistinctSketch,
+    QuantileSketch,
+    ValueTable,
+    count_sorted,
+    find_quantile,
+    hash_numbers,
+)
+
+QUANTILES = {"p1": 0.01, "p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95, "p99": 0.99}
+NUM_BINS = 20
+# Integers of a range up to this are counted in place instead of sorted: they fit into a table.
+_MAX_COUNTED_RANGE = MAX_VALUES
+# Up to here a 64-bit float tells an integer from the next one.
+_MAX_WHOLE = 1 << 53
+
+
+class NumberSummary:
+    """What is known about many numbers. Mean, deviation and histogram are those of the finite ones.
+
+    Everything but quantiles, histogram, the number of different values and the most frequent ones is always exact;
+    those are as long as there are at most MAX_VALUES different ones (`table.is_exact`).
+    """
+
+    __slots__ = ("count", "distinct", "high", "low", "m2", "mean", "num_finite", "num_nan", "ranks", "table", "zeros")
+
+    def __init__(self) -> None:
+        self.count = 0  # NaN and infinities too
+        self.num_nan = 0
+        self.num_finite = 0
+        self.zeros = 0
+        self.low: int | float | None = None
+        self.high: int | float | None = None
+        self.mean = 0.0
+        self.m2 = 0.0  # sum of the squares of what a number is off the mean
+        self.table = NO_VALUES
+        # Made when the table had to forget something: until then it knows everything.
+        self.ranks: QuantileSketch | None = None
+        self.distinct: DistinctSketch | None = None
+
+    @property
+    def num_infinite(self) -> int:
+        return self.count - self.num_nan - self.num_finite
+
+    @property
+    def std(self) -> float | None:
+        """Standard deviation of the finite numbers (that of a population)."""
+        return math.sqrt(self.m2 / self.num_finite) if self.num_finite else None
+
+    @property
+    def num_distinct(self) -> int:
+        """Different numbers, NaN not counted."""
+        return len(self.table.values) if self.distinct is None else min(self.count, self.distinct.count)
+
+    def merge(self, other: NumberSummary) -> None:
+        """Add what another summary counted."""
+        if other.count == 0:
+            return
+        if self.low == self.high == other.low == other.high and self.count == self.num_finite:
+            self._merge_equal(other)
+            return
+        self._merge_moments(other)
+        self.count += other.count
+        self.num_nan += other.num_nan
+        self.zeros += other.zeros
+        self.low = _choose(min, self.low, other.low)
+        self.high = _choose(max, self.high, other.high)
+        ranks, distinct = self.ranks, self.distinct
+        before = self.table
+        self.table = before.merge(other.table)
+        if self.table.is_exact:
+            return
+        self.ranks = QuantileSketch(before.values, before.counts) if ranks is None else ranks
+        self.distinct = DistinctSketch(hash_numbers(before.values)) if distinct is None else distinct
+        self.ranks.merge(other.ranks or QuantileSketch(other.table.values, other.table.counts))
+        self.distinct.merge(other.distinct or DistinctSketch(hash_numbers(other.table.values)))
+
+    def weigh(self) -> tuple[Array, Int64Array]:
+        """Values in ascending order, and how many each stands for: all of them where the table is exact."""
+        return (self.table.values, self.table.counts) if self.ranks is None else self.ranks.to_weighted()
+
+    def find_quantiles(self) -> dict[str, Any] | None:
+        """The quantiles named in QUANTILES, NaN left out; None where there are no numbers."""
+        values, weights = self.weigh()
+        if len(values) == 0:
+            return None
+        return {name: find_quantile(values, weights, share) for name, share in QUANTILES.items()}
+
+    def count_bins(self) -> list[tuple[float, float, int]]:
+        """A histogram of the finite numbers: (start, stop, count), the last bin with its stop."""
+        values, weights = self.weigh()
+        if np.issubdtype(values.dtype, np.floating):
+            is_finite = np.isfinite(values)
+            values, weights = values[is_finite], weights[is_finite]
+        if len(values) == 0:
+            return []
+        low = values[0].item() if self.low is None or math.isinf(self.low) else self.low
+        high = values[-1].item() if self.high is None or math.isinf(self.high) else self.high
+        edges = _choose_edges(low, high)
+        counts, _ = np.histogram(values.astype(np.float64), edges, weights=weights.astype(np.float64))
+        counts *= self.num_finite / max(1.0, counts.sum())
+        rounded = np.diff(np.round(np.cumsum(counts)), prepend=0)  # so that they add up
+        return list(zip(edges[:-1].tolist(), edges[1:].tolist(), rounded.astype(int).tolist(), strict=True))
+
+    def _merge_equal(self, other: NumberSummary) -> None:
+        """Add more of the same: what lengths do, chunk after chunk."""
+        self.count += other.count
+        self.num_nan += other.num_nan
+        self.num_finite += other.num_finite
+        self.zeros += other.zeros
+        self.table = ValueTable(self.table.values, self.table.counts + other.table.counts)
+
+    def _merge_moments(self, other: NumberSummary) -> None:
+        total = self.num_finite + other.num_finite
+        if total == 0:
+            return
+        if self.num_finite == 0:  # exactly: nothing that is computed once may depend on what it is merged into
+            self.mean, self.m2, self.num_finite = other.mean, other.m2, total
+            return
+        gap = other.mean - self.mean
+        self.m2 += other.m2 + gap * gap * self.num_finite * other.num_finite / total
+        self.mean += gap * other.num_finite / total
+        self.num_finite = total
+
+    def _set_sorted(self, in_order: Array, limit: int | None) -> None:
+        """Take over what is known about values in ascending order."""
+        self.table = count_sorted(in_order)
+        zero = self.table.values.dtype.type(0)
+        self.zeros = int(np.searchsorted(in_order, zero, side="right") - np.searchsorted(in_order, zero))
+        if not self.table.is_exact:
+            self.ranks = QuantileSketch(in_order)
+            self.distinct = DistinctSketch(hash_numbers(in_order), limit)
+
+    def _set_moments(self, numbers: np.ndarray[Any, np.dtype[np.float64]], total: float) -> None:
+        """Mean and deviation of finite numbers with this sum, which are overwritten."""
+        self.num_finite = len(numbers)
+        if len(numbers):
+            self.mean = total / len(numbers)
+            np.subtract(numbers, self.mean, out=numbers)
+            np.multiply(numbers, numbers, out=numbers)
+            self.m2 = float(numbers.sum())
+
+
+def summarize_equal(value: int, count: int) -> NumberSummary:
+    """A summary of one integer that comes `count` times."""
+    summary = NumberSummary()
+    if count:
+        summary.count = summary.num_finite = count
+        summary.low = summary.high = value
+        summary.mean = float(value)
+        summary.zeros = count if value == 0 else 0
+        summary.table = ValueTable(np.array([value], np.int64), np.array([count], np.int64))
+    return summary
+
+
+def summarize_ints(values: Int64Array, limit: int | None = None) -> NumberSummary:
+    """A summary of 64-bit integers; `limit` as in `DistinctSketch`."""
+    if len(values) == 0:
+        return NumberSummary()
+    low, high = int(values.min()), int(values.max())
+    if low == high:
+        return summarize_equal(low, len(values))
+    if high - low < _MAX_COUNTED_RANGE:
+        return _summarize_narrow(values, low, high)
+    summary = NumberSummary()
+    summary.count = len(values)
+    summary.low, summary.high = low, high
+    in_order = scratch.take("in_order", np.int64, len(values))
+    np.copyto(in_order, values)
+    in_order.sort()
+    summary._set_sorted(in_order, limit)
+    numbers = scratch.take("numbers", np.float64, len(values))
+    np.copyto(numbers, values)
+    summary._set_moments(numbers, float(numbers.sum()))
+    return summary
+
+
+def _summarize_narrow(values: Int64Array, low: int, high: int) -> NumberSummary:
+    """A summary of integers of so small a range that each is counted in its place."""
+    summary = NumberSummary()
+    summary.count = summary.num_finite = len(values)
+    summary.low, summary.high = low, high
+    places = scratch.take("in_order", np.int64, len(values))
+    np.subtract(values, low, out=places)
+    counts = np.bincount(places)
+    found = counts.nonzero()[0]
+    counts = counts[found]
+    summary.table = ValueTable(found + low, counts)
+    numbers = found + float(low)
+    summary.mean = float((numbers * counts).sum()) / len(values)
+    numbers -= summary.mean
+    summary.m2 = float((numbers * numbers * counts).sum())
+    summary.zeros = int(counts[found == -low].sum())
+    return summary
+
+
+def summarize_floats(values: np.ndarray[Any, np.dtype[np.float32]], limit: int | None = None) -> NumberSummary:
+    """A summary of 32-bit floats; `limit` as in `DistinctSketch`."""
+    summary = NumberSummary()
+    summary.count = len(values)
+    if len(values) == 0:
+        return summary
+    in_order = scratch.take("in_order", np.float32, len(values))
+    np.copyto(in_order, values)
+    in_order.sort()  # NaN last
+    numbers = scratch.take("numbers", np.float64, len(values))
+    np.copyto(numbers, values)
+    total = float(numbers.sum())
+    # A sum of 32-bit floats in 64 bits is finite unless one of them is not.
+    if not math.isfinite(total):
+        in_order = in_order[: int(np.searchsorted(in_order, np.float32(np.nan)))]
+        summary.num_nan = len(values) - len(in_order)
+        numbers = in_order[np.isfinite(in_order)].astype(np.float64)
+        total = float(numbers.sum())
+    summary._set_moments(numbers, total)
+    if len(in_order):
+        summary.low, summary.high = float(in_order[0]), float(in_order[-1])
+        summary._set_sorted(in_order, limit)
+    return summary
+
+
+def _choose_edges(low: int | float, high: int | float) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """One bin for each integer where they are few, else bins of one width."""
+    is_few = isinstance(low, int) and high - low < NUM_BINS and max(abs(low), abs(high)) < _MAX_WHOLE
+    if is_few:
+        return np.arange(low, high + 2, dtype=np.float64)
+    if low == high:
+        return np.array([low, low], np.float64)
+    return np.linspace(float(low), float(high), NUM_BINS + 1)
+
+
+def _choose(pick: Any, one: int | float | None, other: int | float | None) -> Any:
+    return other if one is None else one if other is None else pick(one, other)

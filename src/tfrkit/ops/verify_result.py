@@ -1,0 +1,162 @@
+"""What `verify` found, in the form it is told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from tfrkit.errors import CompressionError, ContainerError, CorruptRecordError, StorageError, TruncatedShardError
+
+Kind = Literal[
+    "file",
+    "checksum",
+    "truncated",
+    "compression",
+    "parse",
+    "set",
+    "index",
+    "schema",
+    "image",
+    "size",
+    "label",
+    "box",
+    "mask",
+    "duplicate",
+    "near_duplicate",
+    "leak",
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+# A dataset of copies must not become a report that is larger than the dataset.
+MAX_LISTED = 10_000
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a record is."""
+
+    shard: str
+    record: int
+    offset: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The public form: shard, record, offset."""
+        return {"shard": self.shard, "record": self.record, "offset": self.offset}
+
+
+@dataclass(frozen=True)
+class VerifyFinding:
+    """One thing that is wrong. `record` and `offset` are None where it is not about one record.
+
+    `other` is the record that a duplicate or a leak is a copy of.
+    """
+
+    shard: str
+    record: int | None
+    offset: int | None
+    cause: str
+    kind: Kind
+    other: Place | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The public form: shard, record, offset, cause, kind, other (shard, record, offset)."""
+        return {
+            "shard": self.shard,
+            "record": self.record,
+            "offset": self.offset,
+            "cause": self.cause,
+            "kind": self.kind,
+            "other": None if self.other is None else self.other.to_json(),
+        }
+
+
+@dataclass
+class ShardTally:
+    """One shard: how many of its records are sound, and how many findings are about it.
+
+    `num_frames` counts records whose checksums hold, also those that are not Examples as the others are. `nbytes` is
+    None for a pipe and for a file that cannot be opened.
+    """
+
+    path: str
+    nbytes: int | None = None
+    records: int = 0
+    num_frames: int = 0
+    num_findings: int = 0
+    is_damaged: bool = False
+    is_readable: bool = False
+    holds_examples: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The public form: shard, records, nbytes, findings."""
+        return {"shard": self.path, "records": self.records, "nbytes": self.nbytes, "findings": self.num_findings}
+
+
+@dataclass
+class Verification:
+    """What `verify` found. `records` counts those that are sound.
+
+    At most 10,000 findings of a kind are listed; `counts` has them all.
+    """
+
+    records: int = 0
+    findings: list[VerifyFinding] = field(default_factory=list)
+    shards: list[ShardTally] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    counts: Counter[Kind] = field(default_factory=Counter)
+    ignored: frozenset[Kind] = frozenset()
+
+    @property
+    def ok(self) -> bool:
+        """Was nothing found?"""
+        return not self.counts
+
+    def add(self, findings: Iterable[VerifyFinding]) -> None:
+        """Count findings, and list them up to the limit; those of a kind that is ignored are left out."""
+        for finding in findings:
+            if finding.kind in self.ignored:
+                continue
+            self.counts[finding.kind] += 1
+            if self.counts[finding.kind] <= MAX_LISTED:
+                self.findings.append(finding)
+
+    def close(self) -> None:
+        """Say what was not listed, and count findings by shard."""
+        for kind, number in self.counts.items():
+            if number > MAX_LISTED:
+                self.notes.append(f"{number:,} findings of kind {kind}, of which {MAX_LISTED:,} are listed")
+        by_shard = Counter(finding.shard for finding in self.findings)
+        for tally in self.shards:
+            tally.num_findings = by_shard[tally.path]
+
+    def to_json(self) -> dict[str, Any]:
+        """The public form: ok, records, findings, counts (by kind), shards, notes."""
+        return {
+            "ok": self.ok,
+            "records": self.records,
+            "findings": [finding.to_json() for finding in self.findings],
+            "counts": {kind: self.counts[kind] for kind in KINDS if self.counts[kind]},
+            "shards": [tally.to_json() for tally in self.shards],
+            "notes": self.notes,
+        }
+
+
+def kind_of_error(error: Exception) -> Kind:
+    """What kind of finding an error is."""
+    if isinstance(error, CorruptRecordError):
+        return "checksum"
+    if isinstance(error, TruncatedShardError):
+        return "truncated"
+    if isinstance(error, CompressionError):
+        return "compression"
+    return "file" if isinstance(error, (StorageError, ContainerError)) else "parse"
+
+
+def read_kinds(kinds: Collection[str]) -> frozenset[Kind]:
+    """Kinds by their names; ValueError for one that is none."""
+    for kind in kinds:
+        if kind not in KINDS:
+            raise ValueError(f"ignore expected kinds of findings ({', '.join(KINDS)}), got {kind!r:.64}")
+    return frozenset(kind for kind in KINDS if kind in kinds)

@@ -1,0 +1,153 @@
+"""Writing behind the back of whoever makes the bytes: one thread, a bounded queue, errors told at the next call."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tfrkit.errors import StorageError, TfrkitError
+
+# What a command writes beyond this goes to the disk at once and out of memory: the file system would otherwise keep
+# gigabytes to be written later, and throw out what other programs need. Measured on a virtual machine, 4 GB written and
+# synced: 2.2 s against 9 to 17 s.
+_CACHED_NBYTES = 256 << 20
+_BEHIND_NBYTES = 32 << 20
+_STEPS_BEHIND = 4  # by then the disk has it
+
+# More pieces than this are refused by the system in one call.
+_MAX_PIECES = 512
+
+Piece = Any
+"""A buffer of bytes: bytes, a memoryview or an array."""
+
+
+class OutputFile:
+    """An open file to append to. One that is read again soon is to be kept in memory, as far as there is some."""
+
+    def __init__(self, descriptor: int, name: str, *, is_kept: bool = False) -> None:
+        self.descriptor = descriptor
+        self.name = name
+        self.nbytes = 0
+        self.is_kept = is_kept or not hasattr(os, "posix_fadvise")
+        self._num_sent = 0  # bytes that the disk was told to take
+
+    def append(self, pieces: Sequence[Piece]) -> None:
+        """Write the pieces one behind the other, all of them."""
+        views = deque(memoryview(piece).cast("B") for piece in pieces if len(piece))
+        try:
+            while views:
+                count = min(_MAX_PIECES, len(views))
+                written = os.writev(self.descriptor, [views[at] for at in range(count)])
+                self.nbytes += written
+                while written:
+                    taken = min(written, len(views[0]))
+                    written -= taken
+                    if taken == len(views[0]):
+                        views.popleft()
+                    else:
+                        views[0] = views[0][taken:]
+        except BrokenPipeError:
+            raise  # whoever reads our output has seen enough: no failure of the disk
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise StorageError(f"cannot write, {reason}, nothing was left behind", shard=self.name) from None
+
+    def send_to_disk(self) -> None:
+        """Have the disk take what was written, and forget what it has."""
+        if self.is_kept or self.nbytes - self._num_sent < _BEHIND_NBYTES:
+            return
+        with contextlib.suppress(OSError):  # a pipe has no such thing
+            os.posix_fadvise(self.descriptor, self._num_sent, self.nbytes - self._num_sent, os.POSIX_FADV_DONTNEED)
+            behind = max(0, self._num_sent - _STEPS_BEHIND * _BEHIND_NBYTES)
+            os.posix_fadvise(self.descriptor, behind, _BEHIND_NBYTES, os.POSIX_FADV_DONTNEED)
+        self._num_sent = self.nbytes
+
+
+class WriteQueue:
+    """Appends to files on a thread of its own, in the order of the calls.
+
+    At most `max_nbytes` wait; whoever brings more waits for the disk. After a failed write every call raises it.
+    Buffers must not change until `drain` returns.
+    """
+
+    def __init__(self, max_nbytes: int) -> None:
+        self._max_nbytes = max_nbytes
+        self._waiting: deque[tuple[OutputFile, Sequence[Piece], int, Callable[[], None] | None]] = deque()
+        self._nbytes = self._num_waiting = 0  # waiting, or being written
+        self._num_written = 0
+        self._error: BaseException | None = None
+        self._is_closed = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="tfrkit-write", daemon=True)
+        self._thread.start()
+
+    def put(self, file: OutputFile, pieces: Sequence[Piece], *, then: Callable[[], None] | None = None) -> None:
+        """Have the pieces written behind what was put before, and `then` called, on the thread that writes."""
+        nbytes = sum(memoryview(piece).nbytes for piece in pieces)
+        with self._changed:
+            while self._nbytes and self._nbytes + nbytes > self._max_nbytes and self._error is None:
+                self._changed.wait()
+            self._raise_error()
+            self._waiting.append((file, pieces, nbytes, then))
+            self._nbytes += nbytes
+            self._num_waiting += 1
+            self._changed.notify_all()
+
+    def drain(self) -> None:
+        """Wait until everything is written."""
+        with self._changed:
+            while self._num_waiting and self._error is None:
+                self._changed.wait()
+            self._raise_error()
+
+    def close(self) -> None:
+        """End the thread; what still waits is dropped."""
+        with self._changed:
+            self._is_closed = True
+            self._waiting.clear()
+            self._changed.notify_all()
+        self._thread.join()
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._waiting and not self._is_closed:
+                    self._changed.wait()
+                if not self._waiting:
+                    return
+                file, pieces, nbytes, then = self._waiting.popleft()
+            # Whatever ends this thread, those who wait for it must hear of it.
+            outcome: BaseException | None = RuntimeError("the thread that writes has ended")
+            try:
+                file.append(pieces)
+                self._num_written += nbytes
+                if self._num_written >= _CACHED_NBYTES:
+                    file.send_to_disk()
+                if then is not None:
+                    then()
+                outcome = None
+            except (TfrkitError, OSError) as error:
+                outcome = error
+            finally:
+                del pieces, then  # a large block must not wait for the next piece to come
+                with self._changed:
+                    self._error = outcome
+                    self._nbytes -= nbytes
+                    self._num_waiting -= 1
+                    self._changed.notify_all()
+            if outcome is not None:
+                return
+
+
+def close_quietly(descriptor: int) -> None:
+    """Close a descriptor whose content does not matter any more."""
+    with contextlib.suppress(OSError):
+        os.close(descriptor)

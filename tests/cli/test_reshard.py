@@ -1,0 +1,23 @@
+"""`tfr reshard`: other files, the same records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def test_reshard_by_number_and_by_size(tfr, shards: Path) -> None:
+    done = tfr("reshard", "data", "-o", "out", "--shards", 2)
+    assert done.lines[0] == "train: 10 records in 2 files"
+    assert tfr("cat", "out", "--format", "jsonl").out == tfr("cat", "data", "--format", "jsonl").out
+    result = tfr("reshard", "out", "-o", "small", "--shard-size", "500B", "--format", "json").json
+    assert len(result["files"]) > 2
+    assert result["splits"] == {"train": 10}
+    assert result["files"][0]["path"].startswith("small/out-train.tfrecord-00000-of-")
+
+
+def test_reshard_wants_one_of_two(tfr, sample: Path) -> None:
+    assert "--shards 8, --shard-size 200MB" in tfr("reshard", "sample.tfrecord", "-o", "out", code=2).err
+
+
+def test_reshard_empty_glob_exits_3(tfr) -> None:
+    assert "no file matches" in tfr("reshard", "nothing-*", "-o", "out", "--shards", 2, code=3).err
