@@ -91,7 +91,8 @@ EditResult RecordEditor::AppendMap(uint8_t tag, ByteView message, PoolVector<uin
     if (is_named ? found->second.kind == Action::kDrop : !keeps_others_) continue;
     if (is_named && found->second.kind == Action::kRename) {
       target_uses_[found->second.target] |= 1;
-      has_memory = AppendRenamed(field.bytes(), new_names_[found->second.target]);
+      const std::string& name = new_names_[found->second.target];
+      has_memory = name == key ? map_.Append(whole.data(), whole.size()) : AppendRenamed(field.bytes(), name);
       continue;
     }
     if (const auto target = targets_.find(key); target != targets_.end()) target_uses_[target->second] |= 2;

@@ -222,11 +222,6 @@ def test_skip_gives_exactly_what_the_reference_salvages(
 @pytest.mark.parametrize("compression", ["gzip", "zlib"])
 def test_damage_inside_a_sound_stream_is_skipped_alike(compression: str, tmp_path: Path) -> None:
     for offset, data in flip_each_byte(SHARD):
-        if compression == "zlib" and offset < reference.HEADER_SIZE:
-            # Two bytes are too weak a sign of zlib without a sound header behind them: refused, not guessed.
-            with pytest.raises(NotATFRecordError, match="expected a TFRecord"):
-                salvaged(tmp_path / "shard", pack(data, compression))
-            continue
         assert salvaged(tmp_path / "shard", pack(data, compression)) == reference.salvage_frames(data), offset
 
 

@@ -23,7 +23,7 @@ from tfrkit.errors import TfrkitError
 HELP = """Build, check, reshape and query TFRecord files, without TensorFlow.
 
 \b
-  tfr build class-folders photos/ -o out/   a dataset from a folder for each class
+  tfr build class-folders photos/ -o out/    a dataset from a folder for each class
   tfr info train.tfrecord                    what is in there, found from the bytes
   tfr verify data/                           every checksum, every record
 
