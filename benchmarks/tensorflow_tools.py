@@ -45,7 +45,7 @@ def make_works(root: Path, out: Path, spec: dict[str, Any], *, threads: int) -> 
         ),
         "convert_gzip": Work(
             {
-                "TFRecordDataset, TFRecordWriter": partial(
+                "tf_record_iterator, TFRecordWriter": partial(
                     pack, str(root / "packed.tfrecord"), str(packed), sizes.packed
                 )
             },
@@ -109,6 +109,6 @@ def read_all(path: str, count: int, buffer: int | None) -> int:
 def pack(source: str, target: str, count: int) -> int:
     """Copy a file record by record into a compressed one."""
     with tf.io.TFRecordWriter(target, "GZIP") as writer:
-        for record in tf.data.TFRecordDataset(source, buffer_size=8 << 20).as_numpy_iterator():
+        for record in tf.compat.v1.io.tf_record_iterator(source):
             writer.write(record)
     return count

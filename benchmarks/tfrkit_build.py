@@ -12,7 +12,10 @@ from pathlib import Path
 import data
 from work import Work
 
-CAPTCHA_OPTIONS = ("--label", "^(?P<text>[0-9A-Za-z]{5})", "--gray", "--resize", "224x224", "--seed", "0")
+CAPTCHA_OPTIONS = (
+    *("--label", "^(?P<text>[0-9A-Za-z]{5})", "--gray", "--resize", "224x224"),
+    *("--shards", "5", "--seed", "0"),
+)
 
 
 def make_works(root: Path, *, threads: int) -> dict[str, Work]:
