@@ -1,10 +1,11 @@
-"""Where each side runs: here, or in a second environment for peers that do not go with the rest."""
+"""Where each side runs: here, or in another environment for peers that do not go with the rest."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,9 +33,9 @@ class Environments:
         return self.installed[python][distribution.lower().replace("_", "-")] if python else None
 
 
-def look_around(more: Path | None) -> Environments:
-    """Return what there is, in this environment and in another."""
-    pythons = [sys.executable, *([str(more)] if more else [])]
+def look_around(more: Sequence[Path]) -> Environments:
+    """Return what there is, in this environment and in others."""
+    pythons = [sys.executable, *map(str, more)]
     return Environments({python: list_installed(python) for python in pythons})
 
 

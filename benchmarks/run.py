@@ -36,7 +36,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small data; nothing is written to RESULTS.md")
     parser.add_argument("--only", default="", help="rows whose name contains this, or one of these: gzip,sql")
     parser.add_argument("--without", action="append", default=[], metavar="SIDE", help="leave a side out")
-    parser.add_argument("--more", type=Path, metavar="PYTHON", help="another environment, for peers not in this one")
+    parser.add_argument(
+        "--more", action="append", default=[], type=Path, metavar="PYTHON", help="an environment of peers not in this one"
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--cache", type=Path, default=PROJECT / ".bench")
     parser.add_argument("--results", type=Path, default=PROJECT / "benchmarks" / "RESULTS.md")

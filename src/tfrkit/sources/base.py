@@ -98,8 +98,8 @@ class Items:
         """Some items in the given order, to be sent to a worker: only what readers need goes along."""
         return TakenItems(
             numbers,
-            None if self.keys is None else BytesColumn.from_values([self.keys[int(i)] for i in numbers]),
-            None if self.data is None else BytesColumn.from_values([self.data[int(i)] for i in numbers]),
+            None if self.keys is None else _take_values(self.keys, numbers),
+            None if self.data is None else _take_values(self.data, numbers),
             None if self.nbytes is None else self.nbytes[numbers],
         )
 
@@ -178,9 +178,12 @@ class ItemsBuilder:
         self._key_stops.append(len(self._keys))
         self._data += data
         self._data_stops.append(len(self._data))
-        values = {"nbytes": nbytes, "stamps": stamp, "labels": label, "groups": group, "splits": split}
-        for name, value in values.items():
-            self._numbers[name].append(value)
+        numbers = self._numbers
+        numbers["nbytes"].append(nbytes)
+        numbers["stamps"].append(stamp)
+        numbers["labels"].append(label)
+        numbers["groups"].append(group)
+        numbers["splits"].append(split)
 
     def find_duplicates(self) -> list[Problem]:
         """One problem for each key that was added more than once."""
@@ -210,6 +213,12 @@ class ItemsBuilder:
             says_nothing = bool((column == (0 if name in ("nbytes", "stamps") else -1)).all())
             columns[name] = None if says_nothing else column if order is None else column[order]
         return Items(len(self), keys=keys, data=data, split_names=self._split_names, **columns)
+
+
+def _take_values(column: BytesColumn, numbers: Int64Array) -> BytesColumn:
+    view = column.data.data
+    starts, stops = column.offsets[numbers].tolist(), column.offsets[numbers + 1].tolist()
+    return BytesColumn.from_values([view[start:stop].tobytes() for start, stop in zip(starts, stops, strict=True)])
 
 
 def _to_column(joined: bytearray, stops: array[int]) -> BytesColumn:

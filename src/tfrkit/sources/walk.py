@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import NamedTuple, overload
 
 from tfrkit.errors import SourceError
@@ -58,6 +59,13 @@ class FoundFiles(Sequence[FoundFile]):
         nbytes = 0 if items.nbytes is None else int(items.nbytes[number])
         stamp = 0 if items.stamps is None else int(items.stamps[number])
         return FoundFile(items.key(number), nbytes, stamp)
+
+    def __iter__(self) -> Iterator[FoundFile]:
+        items = self._sorted()
+        nbytes = repeat(0) if items.nbytes is None else items.nbytes.tolist()
+        stamps = repeat(0) if items.stamps is None else items.stamps.tolist()
+        keys: Iterable[bytes] = () if items.keys is None else items.keys
+        return map(FoundFile, map(os.fsdecode, keys), nbytes, stamps)
 
     def _sorted(self) -> Items:
         if self._built is None:
