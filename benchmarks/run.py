@@ -37,7 +37,12 @@ def main() -> None:
     parser.add_argument("--only", default="", help="rows whose name contains this, or one of these: gzip,sql")
     parser.add_argument("--without", action="append", default=[], metavar="SIDE", help="leave a side out")
     parser.add_argument(
-        "--more", action="append", default=[], type=Path, metavar="PYTHON", help="an environment of peers not in this one"
+        "--more",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="PYTHON",
+        help="an environment of peers not in this one",
     )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--cache", type=Path, default=PROJECT / ".bench")
