@@ -39,14 +39,17 @@ def test_every_step_and_compression_is_timed(tmp_path: Path, compression: str) -
     assert result.mixing["exact"] > 0.8 > result.mixing["none"]
 
 
-def test_images_are_limited_by_decoding(tmp_path: Path) -> None:
+def test_images_are_decoded_and_the_slowest_step_is_the_limit(tmp_path: Path) -> None:
     path = tmp_path / "x.tfrecord"
     with tfrkit.Writer(path) as writer:
         for number in range(50):
             writer.write({"image": jpeg(), "label": number})
     result = bench(path)
     assert [step.name for step in result.steps] == ["disk", "checksum", "parse", "decode", "collate"]
-    assert result.limit == "decode"
+    seconds = {step.name: step.seconds_per_record for step in result.steps}
+    assert seconds["decode"] > seconds["parse"]
+    # Which one that is depends on how busy the disk is.
+    assert result.limit == max(seconds, key=lambda name: seconds[name])
 
 
 def test_only_the_asked_for_part_is_taken(tmp_path: Path) -> None:
