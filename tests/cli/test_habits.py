@@ -341,3 +341,17 @@ def test_stdin_is_read_or_refused_in_one_message(
         check_message(ran.stderr)
     if name in STDIN:
         assert ran.exit_code == 0, ran.stderr
+
+
+def test_exit_code_of_a_finding_holds_behind_a_closed_pipe(tmp_path: Path) -> None:
+    """Whoever reads the first line only still learns that something was found."""
+    for number in range(2):
+        records = [encode_example({b"f%d" % i: ("int64", [i * number]) for i in range(40)}) for _ in range(3000)]
+        (tmp_path / f"{number}.tfrecord").write_bytes(write_frames(records))
+    command = [sys.executable, "-c", "from tfrkit.cli.main import main; main()"]
+    command += ["diff", "0.tfrecord", "1.tfrecord", "--max", "3000"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(60) == 1

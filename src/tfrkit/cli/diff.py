@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tfrkit.cli.options import FormatOption
-from tfrkit.cli.output import count_noun, print_line, print_result, say
+from tfrkit.cli.output import count_noun, print_line, print_result, say, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
 
 HELP = """Compare two datasets record by record.
@@ -50,6 +50,7 @@ def run(a: First, b: Second, key: Key = None, max: Max = 20, format: FormatOptio
     from tfrkit.ops.diff import diff
 
     result = diff(a, b, key=key, max_listed=max, progress=watch_on_terminal()).to_json()
+    code = set_verdict(0 if result["same"] else 1)
     print_result(
         format,
         document=lambda: result,
@@ -57,7 +58,7 @@ def run(a: First, b: Second, key: Key = None, max: Max = 20, format: FormatOptio
         columns=COLUMNS,
         text=lambda: print_text(result),
     )
-    return 0 if result["same"] else 1
+    return code
 
 
 def print_text(result: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ import typer
 
 from tfrkit._version import VERSION
 from tfrkit.cli.options import Quiet
-from tfrkit.cli.output import print_error
+from tfrkit.cli.output import get_verdict, print_error
 from tfrkit.errors import TfrkitError
 
 HELP = """Build, check, reshape and query TFRecord files, without TensorFlow.
@@ -126,7 +126,7 @@ def run_guarded(run: Callable[[], int]) -> int:
     except BrokenPipeError:
         # Whoever reads our output has seen enough: `tfr head x | head -1` is no failure.
         mute_stdout()
-        return 0
+        return get_verdict()
     except KeyboardInterrupt:
         return INTERRUPTED
     except (TfrkitError, OSError, ImportError, ValueError, MemoryError) as error:

@@ -20,8 +20,9 @@ Cells = Sequence[object]
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
-# One command, one process: set while its options are read.
+# One command, one process: set while its options are read, and before its result is printed.
 _quiet = False
+_verdict = 0
 
 
 def print_result(
@@ -57,13 +58,16 @@ def print_json(value: Any, *, indent: int | None = None) -> None:
 
 
 def print_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print a header and one line per row; an absent value is an empty cell, a list or an object is JSON."""
+    """Print a header and one row each; an absent value is an empty cell, a list or an object is JSON.
+
+    Line feeds and tabs stay as they are, in quotes; other control characters are made visible.
+    """
     import csv
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([escape_controls(name) for name in columns])
     for row in rows:
-        writer.writerow([_csv_cell(row.get(name)) for name in columns])
+        writer.writerow([_UNSAFE.sub(_escape_unless_space, _csv_cell(row.get(name))) for name in columns])
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Cells], *, right: Sequence[str] = ()) -> None:
@@ -109,6 +113,18 @@ def set_quiet(wanted: bool) -> bool:
     return wanted
 
 
+def set_verdict(code: int) -> int:
+    """The exit code that holds from here on, also if whoever reads the result closes the pipe."""
+    global _verdict
+    _verdict = code
+    return code
+
+
+def get_verdict() -> int:
+    """The exit code of a command whose result nobody reads to its end."""
+    return _verdict
+
+
 def is_quiet() -> bool:
     """Whether the user asked for results and errors only."""
     return _quiet
@@ -139,14 +155,16 @@ def _escape_one(match: re.Match[str]) -> str:
     return _NAMED.get(match[0]) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
 
 
+def _escape_unless_space(match: re.Match[str]) -> str:
+    return match[0] if match[0] in "\n\t" else _escape_one(match)
+
+
 def _csv_cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return escape_controls(value)
-    if isinstance(value, bool | int | float):
-        return json.dumps(value)
-    return escape_controls(json.dumps(value, ensure_ascii=False))
+        return value
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _print_rich_table(columns: Sequence[str], cells: list[list[str]], right: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tfrkit.cli.options import CompressionOption, Force, FormatOption, Output, Paths
-from tfrkit.cli.output import count_noun, print_line, print_result
+from tfrkit.cli.output import count_noun, print_line, print_result, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
 
 HELP = """Copy every readable record into files that verify.
@@ -39,6 +39,7 @@ def run(
 
     made = repair(paths, output, compression=compression, force=force, progress=watch_on_terminal())
     result = made.to_json()
+    code = set_verdict(1 if result["lost"] else 0)
     print_result(
         format,
         document=lambda: result,
@@ -46,7 +47,7 @@ def run(
         columns=COLUMNS,
         text=lambda: print_text(result),
     )
-    return 1 if result["lost"] else 0
+    return code
 
 
 def print_text(result: dict[str, Any]) -> None:

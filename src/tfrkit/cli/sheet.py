@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tfrkit.cli.options import Force, FormatOption, Paths
-from tfrkit.cli.output import count_noun, print_line, print_result, say
+from tfrkit.cli.output import count_noun, print_line, print_result, say, set_verdict
 
 HELP = """Draw a contact sheet: images with labels, boxes and masks.
 
@@ -62,6 +62,7 @@ def run(
         paths, output, count=count, columns=columns, size=size, seed=seed, image=image, label=label, force=force
     )
     result = made.to_json()
+    code = set_verdict(0 if made.ok else 1)
     print_result(
         format,
         document=lambda: result,
@@ -69,7 +70,7 @@ def run(
         columns=COLUMNS,
         text=lambda: print_text(result),
     )
-    return 0 if made.ok else 1
+    return code
 
 
 def print_text(result: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tfrkit.cli.options import Force, FormatOption, Jobs, Paths
-from tfrkit.cli.output import count_noun, print_line, print_result, print_table, say
+from tfrkit.cli.output import count_noun, print_line, print_result, print_table, say, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
 
 HELP = """Statistics of every feature, of classes and of splits.
@@ -103,6 +103,7 @@ def run(
         progress=watch_on_terminal(),
     )
     result = found.to_json()
+    code = set_verdict(0 if found.ok else 1)
     print_result(
         format,
         document=lambda: result,
@@ -110,7 +111,7 @@ def run(
         columns=COLUMNS,
         text=lambda: print_text(result),
     )
-    return 0 if found.ok else 1
+    return code
 
 
 def to_row(feature: dict[str, Any]) -> dict[str, Any]:

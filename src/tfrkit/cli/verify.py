@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tfrkit.cli.options import Force, FormatOption, Jobs, Paths
-from tfrkit.cli.output import count_noun, print_line, print_result, say
+from tfrkit.cli.output import count_noun, print_line, print_result, say, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
 
 HELP = """Check every checksum, parse every record, miss no shard.
@@ -67,6 +67,7 @@ def run(
     if report is not None:
         write_report(made, report, force=force)
     result: dict[str, Any] = made.to_json()
+    code = set_verdict(0 if result["ok"] else 1)
     print_result(
         format,
         document=lambda: result,
@@ -74,7 +75,7 @@ def run(
         columns=COLUMNS,
         text=lambda: print_text(result),
     )
-    return 0 if result["ok"] else 1
+    return code
 
 
 def print_text(result: dict[str, Any]) -> None:

@@ -55,7 +55,7 @@ _CLASSES: dict[str, type[TfrkitError]] = {
     "missing": MissingFeatureError,
 }
 
-_DAMAGE_HINT = 'list all damage: tfr verify {shard}    read what is sound: on_error="skip"'
+_DAMAGE_HINT = 'list all damage: tfr verify {shard}    copy the rest: tfr repair    read on: on_error="skip"'
 _SCHEMA_HINT = 'look at all records: tfr info {shard}    read the others: on_error="skip"'
 
 

@@ -10,6 +10,7 @@ from tfrkit import _native
 from tfrkit.batches.named_splits import find_split_shards
 from tfrkit.build.prepare import rename_schema
 from tfrkit.build.progress import Progress, Quiet
+from tfrkit.build.target import Target
 from tfrkit.codec.edit_record import CAST_KINDS, CastKind, RecordEditor
 from tfrkit.container.compression import Compression, Level
 from tfrkit.container.records import FrameStream, Policy
@@ -69,6 +70,11 @@ def convert(
     with open_sources(address) as sources:
         papers = collect_papers(sources.paths)
         is_folder = len(sources.paths) > 1 or os.path.isdir(path) or path.endswith(os.sep)
+        if is_folder and Target(path).is_file:
+            raise ValueError(
+                f"{len(sources.paths)} files go into a folder, got the name of one file, {path}\n"
+                f"  name a folder: -o {path}/    or put them together first: tfr merge"
+            )
         recipe = {"compression": compression, "drop": [*drop], "rename": dict(rename or {}), "cast": dict(cast or {})}
         recipe["keep"] = None if keep is None else [*keep]
         job = Rewrite("convert", sources, papers, options, recipe)

@@ -101,21 +101,29 @@ class StagedFolder:
             self._folders.add(name)
 
     def commit(self) -> None:
-        """Put the folder where it belongs."""
-        old = None
+        """Put the folder where it belongs; into one that is there already, file by file: what else lies there stays."""
         self._close()
         try:
             if os.path.isdir(self._target) and os.listdir(self._target):
-                old = _name_temporary(self._target)
-                os.rename(self._target, old)
-            os.rename(self._root, self._target)
+                self._move_files()
+            else:
+                os.rename(self._root, self._target)
         except OSError as error:
-            if old is not None and not os.path.exists(self._target):
-                os.rename(old, self._target)
             raise _explain(error, self.name) from None
+        if os.path.isdir(self._root):
+            shutil.rmtree(self._root, ignore_errors=True)
         self._root = ""
-        if old is not None:
-            shutil.rmtree(old, ignore_errors=True)
+
+    def _move_files(self) -> None:
+        for folder, _, names in os.walk(self._root):
+            target = os.path.normpath(os.path.join(self._target, os.path.relpath(folder, self._root)))
+            os.makedirs(target, exist_ok=True)
+            if not (os.path.realpath(target) + os.sep).startswith(self._target.rstrip(os.sep) + os.sep):
+                raise StorageError(
+                    "a link leads out of the output folder", shard=target, hint="choose another folder: -o"
+                )
+            for name in names:
+                os.replace(os.path.join(folder, name), os.path.join(target, name))
 
     def discard(self) -> None:
         """Leave nothing behind; does nothing after `commit`."""

@@ -24,7 +24,7 @@ def require_output(path: str, *, sources: Iterable[str] = (), force: bool = Fals
             raise StorageError("the output is one of the files to read", shard=path, hint="choose another name: -o")
     if force or (os.path.isdir(path) and not os.listdir(path)):
         return
-    raise StorageError("the output is there already", shard=path, hint="replace it: --force")
+    raise StorageError("the output is there already", shard=path, hint="replace it: --force (force=True)")
 
 
 def require_space(path: str, nbytes: int) -> None:

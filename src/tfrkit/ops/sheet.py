@@ -255,7 +255,7 @@ def _check_target(target: str, paths: list[str], force: bool) -> None:
     if any(os.path.samefile(path, target) for path in paths if os.path.exists(path)):
         raise StorageError("the output is a file of the dataset", shard=target, hint="choose another name: -o")
     if not force:
-        raise StorageError("the output is there already", shard=target, hint="replace it: --force")
+        raise StorageError("the output is there already", shard=target, hint="replace it: --force (force=True)")
 
 
 def _name_dataset(paths: list[str]) -> str:

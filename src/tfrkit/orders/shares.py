@@ -46,7 +46,7 @@ def parse_parts(parts: Parts, size: int) -> dict[str, int]:
     if not shares and num_left:
         raise ValueError(
             f"parts hold {num_fixed} of {size} records, {num_left} would be in none\n"
-            "  give one part the value None to take the rest"
+            "  give one part None (on the command line: rest) to take the rest"
         )
     counts |= _round_shares(shares, num_left)
     check_not_empty({name: counts[name] for name, share in shares.items() if share or asked[name] is None}, size)
@@ -72,7 +72,7 @@ def _complete_shares(ratios: Mapping[str, Fraction | None]) -> dict[str, Fractio
     if len(shares) == len(ratios) > 0 and total < 1 - _TOLERANCE:
         raise ValueError(
             f"ratios sum to {float(total):.10g}, {float(1 - total):.10g} of the records would be in no part\n"
-            "  name the missing part, or give one part the value None to take the rest"
+            "  name the missing part, or give one part None (on the command line: rest) to take the rest"
         )
     complete = {name: max(1 - total, Fraction(0)) if ratio is None else ratio for name, ratio in ratios.items()}
     total = sum(complete.values(), Fraction(0))

@@ -265,3 +265,12 @@ def test_progress_is_told(tmp_path: Path) -> None:
 
 def test_tools_have_it() -> None:
     assert tfrkit.tools.diff is diff
+
+
+def test_records_without_a_common_feature_are_changed(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        with tfrkit.Writer(tmp_path / f"{name}.tfrecord") as writer:
+            for number in range(3):
+                writer.write({name: number})
+    found = diff(tmp_path / "a.tfrecord", tmp_path / "b.tfrecord")
+    assert (found.changed, found.schema_only, found.equal) == (3, 0, 0)

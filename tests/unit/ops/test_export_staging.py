@@ -34,7 +34,7 @@ def test_folder_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
     assert list_all(tmp_path) == []
 
 
-def test_folder_with_something_in_it_needs_force_and_is_then_replaced(tmp_path: Path) -> None:
+def test_folder_with_something_in_it_needs_force_and_is_then_added_to(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "old").write_bytes(b"")
     with pytest.raises(StorageError, match=r"there already - at .*\n  replace it: --force"):
@@ -43,7 +43,7 @@ def test_folder_with_something_in_it_needs_force_and_is_then_replaced(tmp_path: 
         folder.write("new", b"")
         assert list_all(tmp_path / "out") == ["old"]
         folder.commit()
-    assert list_all(tmp_path) == ["out", "out/new"]
+    assert list_all(tmp_path) == ["out", "out/new", "out/old"]
 
 
 def test_empty_folder_is_filled(tmp_path: Path) -> None:
@@ -120,3 +120,30 @@ def test_full_disk_is_told_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="too little space"):
         StagedFolder(str(tmp_path / "x"), sources=(), force=False, nbytes=1 << 60)
     assert list_all(tmp_path) == []
+
+
+def test_forced_folder_replaces_files_of_the_same_name_and_keeps_the_others(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (out / "a").mkdir(parents=True)
+    (out / "thesis.txt").write_text("mine")
+    (out / "a" / "1.png").write_text("old")
+    (out / "a" / "2.png").write_text("other")
+    with StagedFolder(str(out), sources=[], force=True, nbytes=0) as folder:
+        folder.write("a/1.png", b"new")
+        folder.write("b/3.png", b"third")
+        folder.commit()
+    files = {str(path.relative_to(out)): path.read_text() for path in out.rglob("*") if path.is_file()}
+    assert files == {"thesis.txt": "mine", "a/1.png": "new", "a/2.png": "other", "b/3.png": "third"}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_forced_folder_does_not_write_through_a_link_that_leads_out(tmp_path: Path) -> None:
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    out.mkdir()
+    elsewhere.mkdir()
+    (out / "a").symlink_to(elsewhere)
+    with StagedFolder(str(out), sources=[], force=True, nbytes=0) as folder:
+        folder.write("a/1.png", b"new")
+        with pytest.raises(StorageError, match="a link leads out of the output folder"):
+            folder.commit()
+    assert list(elsewhere.iterdir()) == []

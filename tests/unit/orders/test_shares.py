@@ -57,7 +57,7 @@ def test_counts_are_exact(parts: dict[str, Any], size: int, counts: list[int]) -
         ({"train": 60, "test": 50}, r"^parts ask for 110 records, there are 100$"),
         (
             {"train": 60, "test": 30},
-            r"^parts hold 90 of 100 records, 10 would be in none\n  give one part the value None",
+            r"^parts hold 90 of 100 records, 10 would be in none\n  give one part None",
         ),
         ({"train": 0.999, "val": 0.001}, r"^split 'val' would hold 0 of 100 records\n  raise its share"),
         ({"train": 100, "val": None}, r"^split 'val' would hold 0 of 100 records"),
