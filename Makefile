@@ -51,9 +51,9 @@ help:  ## list the targets
 	    .venv-bench/bin/python -m pip install $(PIP_QUIET) -r benchmarks/requirements.txt
 	touch $@
 
-.venv-bench-more/.tools .venv-bench-tfdv/.tools: .venv-bench-%/.tools: benchmarks/requirements-%.txt
-	$(PYTHON) -m venv .venv-bench-$*
-	.venv-bench-$*/bin/python -m pip install $(PIP_QUIET) -r $<
+.venv-bench-more/.tools: benchmarks/requirements-more.txt
+	$(PYTHON) -m venv .venv-bench-more
+	.venv-bench-more/bin/python -m pip install $(PIP_QUIET) -r benchmarks/requirements-more.txt
 	touch $@
 
 .venv-asan/.tools: Makefile
@@ -106,9 +106,8 @@ interop: .venv-interop/.installed  ## real TensorFlow and TFDS read what we writ
 	TF_CPP_MIN_LOG_LEVEL=2 .venv-interop/bin/python -m pytest tests/interop $(ARGS)
 
 .PHONY: bench
-bench: .venv-bench/.installed $(if $(MORE),.venv-bench-more/.tools .venv-bench-tfdv/.tools)  ## time tfrkit against TensorFlow and peers, write benchmarks/RESULTS.md (ARGS=--quick: smoke; MORE=1: three more peers)
-	TF_CPP_MIN_LOG_LEVEL=2 .venv-bench/bin/python benchmarks/run.py \
-	    $(if $(MORE),--more .venv-bench-more/bin/python --more .venv-bench-tfdv/bin/python) $(ARGS)
+bench: .venv-bench/.installed $(if $(MORE),.venv-bench-more/.tools)  ## time tfrkit against TensorFlow and peers, write benchmarks/RESULTS.md (ARGS=--quick: smoke; MORE=1: two more peers)
+	TF_CPP_MIN_LOG_LEVEL=2 .venv-bench/bin/python benchmarks/run.py $(if $(MORE),--more .venv-bench-more/bin/python) $(ARGS)
 
 .PHONY: fuzz
 fuzz:  ## feed the native core hostile bytes, SECONDS=30 for each target (needs clang)
@@ -163,7 +162,7 @@ wheel: build/wheel/.built  ## build a wheel into dist/
 
 .PHONY: clean
 clean:  ## remove environments, builds and caches
-	rm -rf .venv .venv-interop .venv-bench .venv-bench-more .venv-bench-tfdv .venv-asan build build-* dist demo .bench
+	rm -rf .venv .venv-interop .venv-bench .venv-bench-more .venv-asan build build-* dist demo .bench
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests examples docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -20,7 +20,6 @@ NAMES = {
     "jpeg": "libjpeg-turbo alone",
     "cp": "cp",
     "duckdb": "DuckDB on Parquet",
-    "tensorflow-data-validation": "TFDV",
 }
 # Sides that do only a part of the work, and show what is possible.
 LIMITS = {"native": "the C loop", "jpeg": "libjpeg-turbo alone", "cp": "cp", "duckdb": "DuckDB on Parquet"}
@@ -270,9 +269,8 @@ ROWS = (
         "stats_tabular",
         "stats: all figures of 1M Examples of 22 scalars, 2 threads",
         "tabular.tfrecord",
-        (Bar("tensorflow-data-validation", 10),),
+        (tf(10),),
         threads=2,
-        beside=("tensorflow", "tensorflow-data-validation"),
         limit="mapping, checking and decoding, then one pass over each column",
     ),
     Row(

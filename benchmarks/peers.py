@@ -26,17 +26,13 @@ from work import DIGEST_PICKS, IMAGE_BATCH, Answer, Digest, Work, digest_strings
 
 READERS = ("tfr-reader", "tfrecord", "bagz", "array_record")
 LOADERS = ("webdataset", "litdata", "grain", "mosaicml-streaming", "nvidia-dali-cuda120")
-TOOLS = ("tensorflow-data-validation",)
-PEERS = (*READERS, *LOADERS, *TOOLS)  # the names of their distributions
+PEERS = (*READERS, *LOADERS)  # the names of their distributions
 
 
 def make_works(peer: str, root: Path, *, threads: int) -> dict[str, Work]:
     """Return what a peer does here, by the name of the work."""
-    if peer in TOOLS and threads == 1:
-        return {}
-    if peer in (*LOADERS, *TOOLS) or threads > 1:
-        modules = {"nvidia-dali-cuda120": "dali_side", "tensorflow-data-validation": "tfdv_side"}
-        module = importlib.import_module(modules.get(peer, "loader_peers"))
+    if peer in LOADERS or threads > 1:
+        module = importlib.import_module("dali_side" if "dali" in peer else "loader_peers")
         works: dict[str, Work] = module.make_works(peer, root, threads=threads)
         return works
     makers = {
