@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -174,12 +175,16 @@ class BatchLoop:
             return
         group = self._group_size(len(numbers) // threads)
 
-        def make_group(start: int) -> list[tuple[Batch, int]]:
-            chosen = numbers[start : start + group]
+        def make_group(start: int, stop: int) -> list[tuple[Batch, int]]:
+            chosen = numbers[start:stop]
             return [(self._make(plan, order, epoch, number), plan.stop_of(number)) for number in chosen]
 
-        jobs = (partial(make_group, start) for start in range(0, len(numbers), group))
-        for results in run_ahead(jobs, threads=threads, max_nbytes=how.ahead_nbytes, size_of=_size_results):
+        # The first ones alone: whoever waits for the first batch does not wait for others.
+        alone = (partial(make_group, start, start + 1) for start in range(min(threads, len(numbers))))
+        groups = (partial(make_group, start, start + group) for start in range(threads, len(numbers), group))
+        for results in run_ahead(
+            chain(alone, groups), threads=threads, max_nbytes=how.ahead_nbytes, size_of=_size_results
+        ):
             yield from results
 
     def save(self, position: Position) -> dict[str, Any]:
