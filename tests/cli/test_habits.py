@@ -9,20 +9,17 @@ import os
 import re
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from tfrkit.cli.main import COMMANDS, make_app
+from tfrkit.cli.main import COMMANDS
 from tfrkit.storage.local import StdinReader
+from tfrkit.testing.commands import find_commands, get_group, run_command
 from tfrkit.testing.reference import encode_example, write_frames
 
 COMMAND = [sys.executable, "-c", "from tfrkit.cli.main import main; main()"]
-GROUP: Any = typer.main.get_command(make_app())
 
 # What a command needs beside a file to read and a place to write to.
 MORE: dict[str, list[str]] = {
@@ -38,17 +35,7 @@ BOX = {"xmin": 0.25, "ymin": 0.25, "xmax": 0.5, "ymax": 0.75}
 STDIN = ["head", "count", "verify", "repair", "info"]
 
 
-def find_commands(group: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:
-    found = {}
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            found.update(find_commands(command, (*path, name)))
-        else:
-            found[" ".join((*path, name))] = command
-    return found
-
-
-ALL = find_commands(GROUP)
+ALL = find_commands()
 VERBS = {name: command for name, command in ALL.items() if not name.startswith("build")}
 
 
@@ -67,32 +54,6 @@ def make_arguments(name: str, source: str, folder: Path) -> list[str]:
         elif parameter.required and "--output" in parameter.opts:
             arguments += ["--output", str(folder / OUTPUTS.get(name, "made"))]
     return arguments + [word for word in MORE.get(name, []) if MORE[name][0] in option_names(command)]
-
-
-@dataclass(frozen=True)
-class Ran:
-    exit_code: int
-    stdout: str
-    stderr: str
-
-    @property
-    def output(self) -> str:
-        return self.stdout + self.stderr
-
-
-def run(arguments: list[str]) -> Ran:
-    """Run in this process, and with commands made once: starting or making them anew is what would take the time."""
-    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
-    with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
-        try:
-            GROUP.main(arguments, prog_name="tfr")
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else 0
-    texts = []
-    for stream in streams:
-        stream.flush()
-        texts.append(stream.buffer.getvalue().decode("utf-8", "backslashreplace"))  # type: ignore[attr-defined]
-    return Ran(code, *texts)
 
 
 def skip_if_not_installed(message: str) -> None:
@@ -136,7 +97,7 @@ def test_every_registered_command_is_reachable() -> None:
 
 
 def test_help_fits_one_screen() -> None:
-    lines = run(["--help"]).stdout.splitlines()
+    lines = run_command(["--help"]).stdout.splitlines()
     assert len(lines) <= 48
     assert max(map(len, lines)) <= 100
     for name in COMMANDS:
@@ -146,7 +107,7 @@ def test_help_fits_one_screen() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_help_has_an_example_and_fits(name: str) -> None:
-    ran = run([*name.split(), "--help"])
+    ran = run_command([*name.split(), "--help"])
     assert ran.exit_code == 0
     lines = ran.stdout.splitlines()
     assert any(line.strip().startswith(f"tfr {name} ") for line in lines[1:]), "no example"
@@ -156,7 +117,7 @@ def test_help_has_an_example_and_fits(name: str) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_help_documents_json_where_there_is_a_format(name: str) -> None:
     """At the command, or once for all commands of its group."""
-    group = GROUP.commands[name.split()[0]]
+    group = get_group().commands[name.split()[0]]
     if "--format" in option_names(ALL[name]):
         assert re.search("JSON|json", f"{ALL[name].help} {group.help}")
 
@@ -176,7 +137,7 @@ def test_every_command_has_quiet_and_every_option_a_help(name: str) -> None:
 def test_format_gives_what_can_be_parsed(name: str, form: str, source: str, tmp_path: Path) -> None:
     if "--format" not in option_names(VERBS[name]):
         pytest.skip("has no --format")
-    ran = run([*make_arguments(name, source, tmp_path), "--format", form])
+    ran = run_command([*make_arguments(name, source, tmp_path), "--format", form])
     skip_if_not_installed(ran.stderr)
     assert ran.exit_code in (0, 1), ran.stderr
     if form == "json":
@@ -194,7 +155,7 @@ def test_format_gives_what_can_be_parsed(name: str, form: str, source: str, tmp_
 def test_unknown_format_is_wrong_usage(name: str, source: str, tmp_path: Path) -> None:
     if "--format" not in option_names(VERBS[name]):
         pytest.skip("has no --format")
-    assert run([*make_arguments(name, source, tmp_path), "--format", "xml"]).exit_code == 2
+    assert run_command([*make_arguments(name, source, tmp_path), "--format", "xml"]).exit_code == 2
 
 
 # --- streams
@@ -202,7 +163,7 @@ def test_unknown_format_is_wrong_usage(name: str, source: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", VERBS)
 def test_quiet_keeps_stderr_empty(name: str, source: str, tmp_path: Path) -> None:
-    ran = run([*make_arguments(name, source, tmp_path), "--quiet"])
+    ran = run_command([*make_arguments(name, source, tmp_path), "--quiet"])
     skip_if_not_installed(ran.stderr)
     assert ran.exit_code in (0, 1), ran.stderr
     assert ran.stderr == ""
@@ -210,7 +171,7 @@ def test_quiet_keeps_stderr_empty(name: str, source: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", VERBS)
 def test_no_progress_where_stderr_is_no_terminal(name: str, source: str, tmp_path: Path) -> None:
-    ran = run(make_arguments(name, source, tmp_path))
+    ran = run_command(make_arguments(name, source, tmp_path))
     skip_if_not_installed(ran.stderr)
     assert "\r" not in ran.stderr
     assert "\x1b" not in ran.stderr + ran.stdout
@@ -246,7 +207,7 @@ def test_no_color_is_honoured_on_a_terminal(
     for key, value in {"TERM": "xterm-256color", "NO_COLOR": "1", "COLUMNS": "100"}.items():
         monkeypatch.setenv(key, value)
     with pytest.raises(SystemExit) as ended:
-        GROUP.main([*make_arguments(name, source, tmp_path), "--quiet"], prog_name="tfr")
+        get_group().main([*make_arguments(name, source, tmp_path), "--quiet"], prog_name="tfr")
     skip_if_not_installed(err.getvalue())
     assert ended.value.code in (0, 1), err.getvalue()
     screen.flush()
@@ -265,7 +226,7 @@ class Terminal(io.TextIOWrapper):
 @pytest.mark.parametrize("name", VERBS)
 @pytest.mark.parametrize("path", ["nowhere.tfrecord", "nowhere-*", "a\x1b[2Jb"])
 def test_wrong_path_exits_3_with_one_message(name: str, path: str, source: str, tmp_path: Path) -> None:
-    ran = run(make_arguments(name, path, tmp_path))
+    ran = run_command(make_arguments(name, path, tmp_path))
     skip_if_not_installed(ran.stderr)
     assert ran.exit_code == 3, ran.output
     assert ran.stdout == ""
@@ -276,7 +237,7 @@ def test_wrong_path_exits_3_with_one_message(name: str, path: str, source: str, 
 @pytest.mark.parametrize("name", VERBS)
 def test_foreign_file_exits_3_with_one_message(name: str, source: str, tmp_path: Path) -> None:
     Path("page.tfrecord").write_text("<!DOCTYPE html><html><body>404</body></html>")
-    ran = run(make_arguments(name, "page.tfrecord", tmp_path))
+    ran = run_command(make_arguments(name, "page.tfrecord", tmp_path))
     skip_if_not_installed(ran.stderr)
     # To `verify` it is a finding, so that it does not hide the others.
     assert ran.exit_code == (1 if name == "verify" else 3), ran.output
@@ -288,7 +249,7 @@ def test_foreign_file_exits_3_with_one_message(name: str, source: str, tmp_path:
 @pytest.mark.parametrize("name", VERBS)
 def test_empty_folder_exits_3_with_one_message(name: str, source: str, tmp_path: Path) -> None:
     Path("folder").mkdir()
-    ran = run(make_arguments(name, "folder", tmp_path))
+    ran = run_command(make_arguments(name, "folder", tmp_path))
     skip_if_not_installed(ran.stderr)
     assert ran.exit_code == 3, ran.output
     check_message(ran.stderr)
@@ -301,7 +262,7 @@ def test_nothing_is_overwritten_unasked(name: str, source: str, tmp_path: Path) 
         pytest.skip("writes nothing unless asked to")
     target = Path(arguments[arguments.index("--output") + 1])
     target.write_bytes(b"precious")
-    ran = run(arguments)
+    ran = run_command(arguments)
     skip_if_not_installed(ran.stderr)
     assert ran.exit_code == 3, ran.output
     check_message(ran.stderr)
@@ -332,7 +293,7 @@ def test_stdin_is_read_or_refused_in_one_message(
         StdinReader, "__init__", lambda self: setattr(self, "_file", io.FileIO(read_end, "rb", closefd=False))
     )
     try:
-        ran = run(make_arguments(name, "-", tmp_path))
+        ran = run_command(make_arguments(name, "-", tmp_path))
     finally:
         os.close(read_end)
     skip_if_not_installed(ran.stderr)

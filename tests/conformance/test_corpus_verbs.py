@@ -5,23 +5,18 @@ One test a command, and calls in this process: 78 files times 20 commands would 
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 import tfrkit as tfr
-from tfrkit.cli.main import make_app
+from tfrkit.testing.commands import Ran, find_commands, run_command
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
-GROUP: Any = typer.main.get_command(make_app())
 
 pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus folder ../shared/corpus is not here")
 
@@ -70,47 +65,13 @@ CALLS: dict[str, list[str]] = {
 NOT_CALLED = {"index", "bench", "build"}
 
 
-def find_names(group: Any, path: tuple[str, ...] = ()) -> list[str]:
-    names: list[str] = []
-    for name, command in group.commands.items():
-        is_group = hasattr(command, "commands")
-        names += find_names(command, (*path, name)) if is_group else [" ".join((*path, name))]
-    return names
-
-
-NAMES = [name for name in find_names(GROUP) if name.split()[0] not in NOT_CALLED]
+NAMES = [name for name in find_commands() if name.split()[0] not in NOT_CALLED]
 CALLED = [*NAMES, "verify --deep"]
 
 
 def make_call(name: str, path: Path, out: Path) -> list[str]:
     words = CALLS.get(name, ["{path}", "-o", "{out}"])
     return [*name.split(), *(word.format(path=path, out=out) for word in words)]
-
-
-@dataclass(frozen=True)
-class Ran:
-    exit_code: int
-    stdout: str
-    stderr: str
-
-    @property
-    def output(self) -> str:
-        return self.stdout + self.stderr
-
-
-def run(arguments: list[str]) -> Ran:
-    """Run in this process, and with commands made once: starting or making them anew is what would take the time."""
-    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
-    with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
-        try:
-            GROUP.main(arguments, prog_name="tfr")
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else 0
-    texts = []
-    for stream in streams:
-        stream.flush()
-        texts.append(stream.buffer.getvalue().decode("utf-8", "backslashreplace"))  # type: ignore[attr-defined]
-    return Ran(code, *texts)
 
 
 def count_made(out: Path) -> int:
@@ -187,7 +148,7 @@ def test_command_on_every_file(name: str, tmp_path: Path, monkeypatch: pytest.Mo
     num_refused = 0
     for number, entry in enumerate(ENTRIES):
         out = tmp_path / f"made{number}"
-        ran = run(make_call(name, CORPUS / entry["file"], out))
+        ran = run_command(make_call(name, CORPUS / entry["file"], out))
         if "pip install 'tfrkit[" in ran.stderr:
             pytest.skip(ran.stderr.splitlines()[0])
         fault = judge(entry, name, ran, out)

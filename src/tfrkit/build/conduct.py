@@ -23,9 +23,7 @@ from tfrkit.build.task import ShardTask
 from tfrkit.container.manifest import MANIFEST_NAME, read_manifest
 from tfrkit.errors import SourceError, StorageError
 from tfrkit.sources.base import Problem, Source
-
-# Kept free beside what the dataset is expected to take.
-_SPARE_NBYTES = 16 << 20
+from tfrkit.storage.local import require_space
 
 
 def preview(source: Source, target: Target, options: BuildOptions, progress: Progress) -> Report:
@@ -187,12 +185,7 @@ def _require_space(prepared: Prepared, journal: Journal) -> None:
     folder = journal.shards_folder(prepared.plan.hash)
     left = [shard for shard in prepared.plan.shards if not os.path.exists(os.path.join(folder, shard.name))]
     needed = int(sum(prepared.expected_nbytes(shard) for shard in left))
-    free = shutil.disk_usage(journal.folder).free
-    if needed + _SPARE_NBYTES > free:
-        raise StorageError(
-            f"too little space, about {needed / 1e6:,.0f} MB are needed and {free / 1e6:,.0f} MB are free",
-            shard=prepared.target.folder,
-        )
+    require_space(prepared.target.folder, needed)
 
 
 def _write_shards(prepared: Prepared, journal: Journal, progress: Progress) -> Schedule:

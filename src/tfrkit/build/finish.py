@@ -25,6 +25,7 @@ from tfrkit.errors import SchemaError
 from tfrkit.features.schema import Schema
 from tfrkit.features.schema_json import to_json
 from tfrkit.sources.base import Facts
+from tfrkit.storage.local import sync_folder
 
 INPUTS_NAME = "inputs.tsv.gz"
 
@@ -71,7 +72,7 @@ def finish_build(
     _move(os.path.join(drafts, INPUTS_NAME), inputs_path(target))
     for name in [*papers, "report.json", "skipped.jsonl", MANIFEST_NAME]:
         _move(os.path.join(drafts, name), target.paper(name))
-    _sync_folder(target.folder)
+    sync_folder(target.folder)
     journal.remove()
 
 
@@ -196,13 +197,3 @@ def _move(source: str, destination: str) -> None:
     # Moved by a run that was stopped just after.
     with contextlib.suppress(FileNotFoundError):
         os.replace(source, destination)
-
-
-def _sync_folder(folder: str) -> None:
-    """Make the names durable; some file systems refuse to."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

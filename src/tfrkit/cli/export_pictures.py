@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 import typer
@@ -90,60 +92,29 @@ def run_images(
     return print_export(made, format)
 
 
-def run_voc(
-    paths: Paths,
-    output: OutputFolder,
-    image: ImageFeature = None,
-    name: NameFeature = None,
-    on_bad: OnBad = "fail",
-    force: Force = False,
-    format: FormatOption = "text",
-) -> int:
-    """Write VOC's folders, and print what was done."""
-    from tfrkit.ops.export_voc import export_voc
+def run_annotations(kind: str) -> Callable[..., int]:
+    """The command of a kind that has images and what is in them: voc, yolo or coco."""
 
-    progress = watch_on_terminal()
-    made = export_voc(paths, output, image=image, name=name, on_bad=on_bad, force=force, progress=progress)
-    return print_export(made, format)
+    def run(
+        paths: Paths,
+        output: OutputFolder,
+        image: ImageFeature = None,
+        name: NameFeature = None,
+        on_bad: OnBad = "fail",
+        force: Force = False,
+        format: FormatOption = "text",
+    ) -> int:
+        export = getattr(importlib.import_module(f"tfrkit.ops.export_{kind}"), f"export_{kind}")
+        progress = watch_on_terminal()
+        made = export(paths, output, image=image, name=name, on_bad=on_bad, force=force, progress=progress)
+        return print_export(made, format)
 
-
-def run_yolo(
-    paths: Paths,
-    output: OutputFolder,
-    image: ImageFeature = None,
-    name: NameFeature = None,
-    on_bad: OnBad = "fail",
-    force: Force = False,
-    format: FormatOption = "text",
-) -> int:
-    """Write YOLO's folders, and print what was done."""
-    from tfrkit.ops.export_yolo import export_yolo
-
-    progress = watch_on_terminal()
-    made = export_yolo(paths, output, image=image, name=name, on_bad=on_bad, force=force, progress=progress)
-    return print_export(made, format)
-
-
-def run_coco(
-    paths: Paths,
-    output: OutputFolder,
-    image: ImageFeature = None,
-    name: NameFeature = None,
-    on_bad: OnBad = "fail",
-    force: Force = False,
-    format: FormatOption = "text",
-) -> int:
-    """Write COCO's files, and print what was done."""
-    from tfrkit.ops.export_coco import export_coco
-
-    progress = watch_on_terminal()
-    made = export_coco(paths, output, image=image, name=name, on_bad=on_bad, force=force, progress=progress)
-    return print_export(made, format)
+    return run
 
 
 PICTURE_KINDS = {
     "images": ExportCommand(IMAGES_HELP, run_images),
-    "voc": ExportCommand(VOC_HELP, run_voc),
-    "yolo": ExportCommand(YOLO_HELP, run_yolo),
-    "coco": ExportCommand(COCO_HELP, run_coco),
+    "voc": ExportCommand(VOC_HELP, run_annotations("voc")),
+    "yolo": ExportCommand(YOLO_HELP, run_annotations("yolo")),
+    "coco": ExportCommand(COCO_HELP, run_annotations("coco")),
 }

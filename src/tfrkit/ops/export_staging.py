@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 from tfrkit.errors import StorageError
-from tfrkit.ops.outputs import require_output, require_space
-from tfrkit.storage.local import explain_os_error
+from tfrkit.ops.outputs import require_output
+from tfrkit.storage.local import explain_os_error, require_space
 
 _BUFFER_NBYTES = 1 << 20
 

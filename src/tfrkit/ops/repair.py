@@ -16,8 +16,9 @@ from tfrkit.container.salvage import Gap, Salvage
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.container.writer import ShardWriter, frame_records
 from tfrkit.errors import CompressionError, ContainerError, StorageError, TfrkitError
-from tfrkit.ops.outputs import require_output, require_space
+from tfrkit.ops.outputs import require_output
 from tfrkit.storage.base import ByteSource
+from tfrkit.storage.local import require_space
 from tfrkit.storage.resolve import Address, open_writer
 
 # How much is copied at a time: it is touched three times and should stay in the cache.

@@ -21,10 +21,10 @@ from tfrkit.container.manifest import write_text
 from tfrkit.errors import ContainerError, StorageError
 from tfrkit.features.schema import Schema
 from tfrkit.ops.frame_sources import FrameSources
-from tfrkit.ops.outputs import require_space
 from tfrkit.ops.papers import DatasetPapers, Papers, find_source_schema
 from tfrkit.ops.shard_output import Press, ShardOutput, Tally, Written, add_tallies
 from tfrkit.ops.staged import Staging
+from tfrkit.storage.local import require_space
 
 STDOUT = "-"
 

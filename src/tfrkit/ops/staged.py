@@ -16,6 +16,7 @@ from tfrkit.container.manifest import MANIFEST_NAME, read_manifest
 from tfrkit.container.shards import looks_like_shard
 from tfrkit.errors import ContainerError, StorageError
 from tfrkit.ops.outputs import require_output
+from tfrkit.storage.local import sync_folder
 
 
 class FileTarget(Target):
@@ -95,7 +96,7 @@ class Staging:
             reason = (error.strerror or str(error)).lower()
             raise StorageError(f"cannot put the output in place, {reason}", shard=self.target.out) from None
         self._made.clear()
-        _sync_folder(self.target.folder)
+        sync_folder(self.target.folder)
 
     def _commit_file(self, papers: Sequence[str]) -> None:
         [name] = self._names
@@ -171,13 +172,3 @@ class Staging:
             with contextlib.suppress(OSError):
                 os.rmdir(self._made[-1])
             self._made.pop()
-
-
-def _sync_folder(folder: str) -> None:
-    """Make the names durable; some file systems refuse to."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

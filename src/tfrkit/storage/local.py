@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import secrets
+import shutil
 import stat
 import sys
 import threading
@@ -25,6 +27,8 @@ def explain_os_error(error: OSError, name: str) -> StorageError:
 
 # How much is written before the disk is told to begin with it.
 _SEND_NBYTES = 8 << 20
+# Kept free beside what is expected to be written.
+_SPARE_NBYTES = 16 << 20
 
 
 class _Identity(NamedTuple):
@@ -269,7 +273,7 @@ class LocalWriter:
         except OSError as error:
             self._fail(error)
         self._file = None
-        self._sync_folder()
+        sync_folder(self._folder)
 
     def discard(self) -> None:
         if self._file is None:
@@ -288,15 +292,24 @@ class LocalWriter:
         reason = (error.strerror or str(error)).lower()
         raise StorageError(f"cannot write, {reason}, nothing was left behind", shard=self.name) from None
 
-    def _sync_folder(self) -> None:
-        # Without this the rename itself may be lost in a power cut. Some file systems refuse it.
-        try:
-            descriptor = os.open(self._folder, os.O_RDONLY)
-        except OSError:
-            return
+
+def sync_folder(folder: str) -> None:
+    """Make the names in a folder durable: without it a rename may be lost in a power cut. Some file systems refuse."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
-        except OSError:
-            pass
         finally:
             os.close(descriptor)
+
+
+def require_space(path: str, nbytes: int) -> None:
+    """Raise `StorageError` where the disk of `path`, which need not be there yet, has no room for so many bytes."""
+    folder = os.path.abspath(path)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    free = shutil.disk_usage(folder).free
+    if nbytes + _SPARE_NBYTES > free:
+        raise StorageError(
+            f"too little space, about {nbytes / 1e6:,.0f} MB are needed and {free / 1e6:,.0f} MB are free", shard=path
+        )
