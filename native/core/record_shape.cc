@@ -1,6 +1,7 @@
 #include "core/example_reader.h"
 #include "core/survey.h"
 #include "core/utf8.h"
+#include "core/varint.h"
 #include "core/wire.h"
 
 namespace tfrkit {
@@ -20,6 +21,7 @@ struct Look {
 };
 
 constexpr Look kInvalid{false, false, 0};
+constexpr uint8_t kFieldThreeTag = TagByte(3, WireType::kDelimited);
 
 // Calls `visit(field)` for each field of a message until it returns false. False when malformed.
 template <class Visit>
@@ -119,9 +121,69 @@ Look LookAtMap(ByteView map, bool is_list) {
   return is_message ? look : kInvalid;
 }
 
+// Reads a field of this tag that fills [p, end). Returns its content, or nullptr when it does not.
+const uint8_t* ReadOnly(uint8_t tag, const uint8_t* p, const uint8_t* end) {
+  if (p == end || *p != tag) return nullptr;
+  size_t size;
+  p = ReadLength(p + 1, end, &size);
+  return p != nullptr && p + size == end ? p : nullptr;
+}
+
+bool IsAscii(const uint8_t* p, size_t size) {
+  uint64_t bits = 0;
+  for (; size > 8; p += 8, size -= 8) bits |= LoadLE64(p);
+  if (size != 0) bits |= LoadShort(p, size);
+  return (bits & kContinuationBits) == 0;
+}
+
+bool IsUsualList(Kind kind, const uint8_t* p, const uint8_t* end) {
+  if (kind != Kind::kBytes && p < end) {
+    uint64_t num_values = 0;
+    return ReadOnly(kFieldOneTag, p, end) != nullptr &&
+           CheckList(kind, ByteView(p, end), &num_values) == nullptr;
+  }
+  while (p < end) {
+    size_t size;
+    if (*p != kFieldOneTag) return false;
+    p = ReadLength(p + 1, end, &size);
+    if (p == nullptr) return false;
+    p += size;
+  }
+  return true;
+}
+
+// Whether this is an Example as writers lay it out: one map, and in each entry a plain key and then one
+// list. It takes a fifth of the time of a close look; what is not like this may be an Example all the same.
+bool IsUsualExample(ByteView record) {
+  const uint8_t* const end = record.data() + record.size();
+  const uint8_t* p = ReadOnly(kFieldOneTag, record.data(), end);
+  if (p == nullptr) return false;
+  while (p < end) {
+    size_t size;
+    if (*p != kFieldOneTag) return false;
+    p = ReadLength(p + 1, end, &size);
+    if (p == nullptr || size == 0 || *p != kFieldOneTag) return false;
+    const uint8_t* const entry_end = p + size;
+    p = ReadLength(p + 1, entry_end, &size);
+    if (p == nullptr || !IsAscii(p, size)) return false;
+    p = ReadOnly(kFieldTwoTag, p + size, entry_end);
+    if (p == nullptr || p == entry_end) return false;
+    const uint8_t tag = *p;
+    if (tag != kFieldOneTag && tag != kFieldTwoTag && tag != kFieldThreeTag) return false;
+    p = ReadOnly(tag, p, entry_end);
+    if (p == nullptr || !IsUsualList(static_cast<Kind>(tag >> 3), p, entry_end)) return false;
+    p = entry_end;
+  }
+  return true;
+}
+
 }  // namespace
 
 RecordShape ClassifyRecord(ByteView record) {
+  return IsUsualExample(record) ? RecordShape::kExample : ClassifyClosely(record);
+}
+
+RecordShape ClassifyClosely(ByteView record) {
   if (record.empty()) return RecordShape::kEmpty;
   Look look;
   int num_features = 0, num_lists = 0;

@@ -26,6 +26,8 @@ enum class RecordShape : uint8_t {
   kOther,
 };
 RecordShape ClassifyRecord(ByteView record);
+// The same without the short cut for Examples of the usual layout.
+RecordShape ClassifyClosely(ByteView record);
 
 struct FeatureStats {
   std::string name;

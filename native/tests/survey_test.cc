@@ -162,4 +162,21 @@ TEST(RecordShape, OtherMessagesAreNotMistaken) {
   CHECK_EQ(ShapeOf(Hex("0a 05 'ab'")), RecordShape::kOther);
 }
 
+TEST(RecordShape, ShortCutAgreesWithTheCloseLookWhateverByteIsChanged) {
+  const Bytes record =
+      Example({Entry("age", kFive), Entry("a key of some length", Hex("12 06 0a 04 00 00 80 3f")),
+               Entry("t", TextFeature("word")), Entry("none", Hex("0a 00")),
+               Entry("wide", Hex("1a 0d 0a 0b 05 ff ff ff ff ff ff ff ff ff 01"))});
+  CHECK_EQ(ShapeOf(record), RecordShape::kExample);
+  for (size_t i = 0; i < record.size(); ++i) {
+    Bytes changed = record;
+    for (int value = 0; value < 256; ++value) {
+      changed[i] = static_cast<uint8_t>(value);
+      CHECK_EQ(ShapeOf(changed), ClassifyClosely(changed));
+    }
+    const Bytes cut(record.begin(), record.begin() + static_cast<ptrdiff_t>(i));
+    CHECK_EQ(ShapeOf(cut), ClassifyClosely(cut));
+  }
+}
+
 }  // namespace tfrkit::test
