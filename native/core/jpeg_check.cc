@@ -1,5 +1,6 @@
 #include "core/jpeg_check.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -27,77 +28,71 @@ constexpr int kMaxComponents = 3;
 constexpr int kBlockSize = 64;
 // Codes of up to this many bits, nearly all, are one look-up.
 constexpr int kPeekBits = 9;
+// As many coefficients as fit into this many bits, two on average, are one look-up. The tables of brightness
+// and colour together take half of the first-level cache.
+constexpr int kRunBits = 12;
+constexpr int kRunsAtOnce = 56 / kRunBits;
 constexpr int kMaxCodeBits = 16;
-// A code and the bits that follow it: 16 + 15.
-constexpr int kMaxSymbolBits = 31;
 // What the end of a block adds to its position; larger than any run can reach.
 constexpr uint32_t kEndOfBlock = 128;
+// What bits that hold no whole coefficient add to it, so that one comparison tells them from the others.
+constexpr uint32_t kNoRun = 255;
+// Zeros behind coded data: what a block of the longest codes takes, 64 times 16 + 15 bits, and a word.
+constexpr size_t kSpareBytes = 256 + 8;
 
-// Bits of one stretch of coded data, from the top of `bits`; zeros behind its end.
+// Copies coded data up to the next marker and leaves out the zeros that writers put behind each FF. Returns
+// where the marker is; `*copied` is set behind the copy.
+const uint8_t* CopyCodes(const uint8_t* data, const uint8_t* stop, uint8_t* out, uint8_t** copied) {
+  while (data < stop) {
+    const size_t left = static_cast<size_t>(stop - data);
+    const auto* const found = static_cast<const uint8_t*>(std::memchr(data, kMarker, left));
+    const size_t count = found == nullptr ? left : static_cast<size_t>(found - data);
+    std::memcpy(out, data, count);
+    out += count;
+    data += count;
+    if (found == nullptr || stop - data < 2 || data[1] != 0) break;
+    *out++ = kMarker;
+    data += 2;
+  }
+  *copied = out;
+  return data;
+}
+
+// Bits of one stretch of coded data without stuffing, from the top of `bits`. REQUIRES: kSpareBytes behind
+// it.
 class BitReader {
  public:
   BitReader(const uint8_t* data, const uint8_t* stop) : next_(data), stop_(stop) {}
 
   uint32_t Peek(int count) const { return static_cast<uint32_t>(bits_ >> (64 - count)); }
-  // Negative once more was taken than there is.
-  int num_bits() const { return num_bits_; }
-  void Skip(int count) {
+  void Skip(uint32_t count) {
     bits_ <<= count;
     num_bits_ -= count;
   }
 
-  // At least kMaxSymbolBits bits, or all there are.
+  // At least 56 bits from here on.
   void Fill() {
-    if (num_bits_ > kMaxSymbolBits) return;
-    if (num_bits_ >= 0 && stop_ - next_ >= 8) {
-      uint64_t eight;
-      std::memcpy(&eight, next_, 8);
-      if constexpr (std::endian::native == std::endian::little) eight = __builtin_bswap64(eight);
-      // Without an FF among them the bytes are the bits; with one they are looked at singly.
-      const uint64_t inverse = ~eight;
-      const bool has_marker = ((inverse - 0x0101010101010101u) & ~inverse & 0x8080808080808080u) != 0;
-      if (!has_marker) {
-        const int count = (64 - num_bits_) / 8;
-        const uint64_t whole = count == 8 ? eight : eight & ~(~uint64_t{0} >> (8 * count));
-        bits_ |= whole >> num_bits_;
-        num_bits_ += 8 * count;
-        next_ += count;
-        return;
-      }
-    }
-    while (num_bits_ >= 0 && num_bits_ <= 56 && next_ < stop_) {
-      const uint8_t byte = *next_;
-      if (byte == kMarker) {
-        if (stop_ - next_ < 2 || next_[1] != 0) return;
-        ++next_;
-      }
-      bits_ |= uint64_t{byte} << (56 - num_bits_);
-      num_bits_ += 8;
-      ++next_;
-    }
+    uint64_t eight;
+    std::memcpy(&eight, next_, 8);
+    if constexpr (std::endian::native == std::endian::little) eight = __builtin_bswap64(eight);
+    // Bits that are there already come a second time, and are the same.
+    bits_ |= eight >> num_bits_;
+    next_ += (63 - num_bits_) >> 3;
+    num_bits_ |= 56;
   }
 
-  // Steps over the rest of the byte and the given marker; false where something else follows.
-  bool TakeMarker(uint8_t marker) {
-    if (num_bits_ < 0 || num_bits_ >= 8) return false;
-    while (stop_ - next_ >= 2 && next_[0] == kMarker && next_[1] == kMarker) ++next_;
-    if (stop_ - next_ < 2 || next_[0] != kMarker || next_[1] != marker) return false;
-    next_ += 2;
-    bits_ = 0;
-    num_bits_ = 0;
-    return true;
-  }
+  // How many bits are left; negative once more was taken than there is.
+  int64_t CountLeft() const { return 8 * (stop_ - next_) + static_cast<int64_t>(num_bits_); }
 
  private:
   const uint8_t* next_;
   const uint8_t* stop_;
   uint64_t bits_ = 0;
-  int num_bits_ = 0;
+  uint32_t num_bits_ = 0;  // below 64
 };
 
 // Codes of one table. An entry has the bits to skip in its low byte and what to add to the position above it.
 struct CodeTable {
-  bool is_there = false;
   std::array<uint32_t, 1 << kPeekBits> fast{};
   // For longer codes: the first one of each length, left-aligned to 16 bits, where they end, and their
   // entries.
@@ -105,11 +100,14 @@ struct CodeTable {
   std::array<uint32_t, kMaxCodeBits + 1> last{};
   std::array<uint32_t, kMaxCodeBits + 1> start{};
   std::array<uint32_t, 256> entries{};
+  // The sum of all entries that lie wholly in so many bits, up to the end of a block. Not for first
+  // coefficients.
+  std::array<uint16_t, 1 << kRunBits> runs{};
 
   // 0 for what is no code.
-  uint32_t Find(const BitReader& reader) const {
-    const uint32_t entry = fast[reader.Peek(kPeekBits)];
-    return entry != 0 ? entry : FindLong(reader.Peek(kMaxCodeBits));
+  uint32_t Find(uint32_t bits) const {
+    const uint32_t entry = fast[bits >> (kMaxCodeBits - kPeekBits)];
+    return entry != 0 ? entry : FindLong(bits);
   }
 
   uint32_t FindLong(uint32_t bits) const {
@@ -119,6 +117,20 @@ struct CodeTable {
       }
     }
     return 0;
+  }
+
+  void FillRuns() {
+    for (uint32_t bits = 0; bits < runs.size(); ++bits) {
+      uint32_t sum = 0;
+      // What is looked up has zeros behind; whatever they seem to say does not fit and is not counted.
+      for (uint32_t left = bits << (kMaxCodeBits - kRunBits); sum >> 8 < kBlockSize;) {
+        const uint32_t entry = Find(left);
+        if (entry == 0 || (sum & 0xFF) + (entry & 0xFF) > kRunBits) break;
+        sum += entry;
+        left = (left << (entry & 0xFF)) & 0xFFFF;
+      }
+      runs[bits] = static_cast<uint16_t>(sum != 0 ? sum : kNoRun << 8);
+    }
   }
 };
 
@@ -151,9 +163,19 @@ bool FillTable(const uint8_t* counts, const uint8_t* symbols, bool is_dc, CodeTa
     table->last[length] = code << (kMaxCodeBits - length);
     code <<= 1;
   }
-  table->is_there = true;
+  if (!is_dc) table->FillRuns();
   return true;
 }
+
+// The table that a file had in one place, and what it was made from: most files have the same ones.
+struct KeptTable {
+  size_t nbytes = 0;
+  std::array<uint8_t, kMaxCodeBits + 256> source;
+  CodeTable table;
+};
+
+// By kind and place; of the last file that this thread looked at.
+using KeptTables = std::array<std::array<KeptTable, 4>, 2>;
 
 struct Component {
   uint8_t id = 0;
@@ -167,7 +189,8 @@ struct Component {
 
 class Checker {
  public:
-  explicit Checker(ByteView data) : next_(data.data()), stop_(data.data() + data.size()) {}
+  Checker(ByteView data, KeptTables* tables)
+      : next_(data.data()), stop_(data.data() + data.size()), tables_(*tables) {}
 
   bool Check() {
     if (stop_ - next_ < 4 || next_[0] != kMarker || next_[1] != kStartOfImage) return false;
@@ -267,10 +290,22 @@ class Checker {
       size_t num_symbols = 0;
       for (int i = 0; i < kMaxCodeBits; ++i) num_symbols += segment[1 + i];
       if (num_symbols > 256 || segment.size() < 1 + kMaxCodeBits + num_symbols) return false;
-      const uint8_t* counts = segment.data() + 1;
-      if (!FillTable(counts, counts + kMaxCodeBits, kind == 0, &tables_[kind][place])) return false;
+      if (!TakeTable(segment.subspan(1, kMaxCodeBits + num_symbols), kind, place)) return false;
       segment = segment.subspan(1 + kMaxCodeBits + num_symbols);
     }
+    return true;
+  }
+
+  bool TakeTable(ByteView source, int kind, int place) {
+    KeptTable& kept = tables_[kind][place];
+    has_table_[kind][place] = true;
+    if (kept.nbytes == source.size() && std::memcmp(kept.source.data(), source.data(), source.size()) == 0) {
+      return true;
+    }
+    kept.nbytes = 0;  // until it is whole
+    if (!FillTable(source.data(), source.data() + kMaxCodeBits, kind == 0, &kept.table)) return false;
+    std::memcpy(kept.source.data(), source.data(), source.size());
+    kept.nbytes = source.size();
     return true;
   }
 
@@ -281,9 +316,9 @@ class Checker {
       const uint8_t tables = segment[2 + 2 * i];
       Component& component = components_[i];
       if (segment[1 + 2 * i] != component.id || (tables >> 4) > 3 || (tables & 15) > 3) return false;
-      component.dc = &tables_[0][tables >> 4];
-      component.ac = &tables_[1][tables & 15];
-      if (!component.dc->is_there || !component.ac->is_there) return false;
+      if (!has_table_[0][tables >> 4] || !has_table_[1][tables & 15]) return false;
+      component.dc = &tables_[0][tables >> 4].table;
+      component.ac = &tables_[1][tables & 15].table;
       if (!has_quantization_[component.quantization]) return false;
     }
     // What a sequential scan says of spectrum and precision: all of both.
@@ -292,42 +327,79 @@ class Checker {
   }
 
   bool CheckScan() {
-    BitReader reader(next_, stop_);
-    uint32_t left = restart_interval_;
+    const auto codes =
+        std::make_unique_for_overwrite<uint8_t[]>(static_cast<size_t>(stop_ - next_) + kSpareBytes);
+    const uint64_t interval = restart_interval_ != 0 ? restart_interval_ : num_units_;
     uint8_t restart = 0;
-    for (uint64_t unit = 0; unit < num_units_; ++unit) {
-      if (restart_interval_ != 0 && left == 0) {
-        if (!reader.TakeMarker(static_cast<uint8_t>(kFirstRestart + restart))) return false;
+    for (uint64_t unit = 0; unit < num_units_; unit += interval) {
+      if (unit != 0) {
+        if (!TakeMarker(static_cast<uint8_t>(kFirstRestart + restart))) return false;
         restart = (restart + 1) & 7;
-        left = restart_interval_;
       }
-      --left;
+      if (!CheckUnits(std::min(interval, num_units_ - unit), codes.get())) return false;
+    }
+    return TakeMarker(kEndOfImage);
+  }
+
+  // Checks what lies before the next marker; it must be these units and less than a byte.
+  bool CheckUnits(uint64_t count, uint8_t* codes) {
+    uint8_t* copied;
+    next_ = CopyCodes(next_, stop_, codes, &copied);
+    std::memset(copied, 0, kSpareBytes);
+    BitReader reader(codes, copied);
+    for (uint64_t unit = 0; unit < count; ++unit) {
       for (int i = 0; i < num_components_; ++i) {
         for (int block = 0; block < components_[i].blocks; ++block) {
           if (!CheckBlock(components_[i], &reader)) return false;
         }
       }
     }
-    reader.Fill();
-    return reader.TakeMarker(kEndOfImage);
+    return reader.CountLeft() < 8;
+  }
+
+  bool TakeMarker(uint8_t marker) {
+    while (stop_ - next_ >= 2 && next_[0] == kMarker && next_[1] == kMarker) ++next_;
+    if (stop_ - next_ < 2 || next_[0] != kMarker || next_[1] != marker) return false;
+    next_ += 2;
+    return true;
   }
 
   static bool CheckBlock(const Component& component, BitReader* shared) {
+    const CodeTable& ac = *component.ac;
     BitReader reader = *shared;
     reader.Fill();
-    const uint32_t first = component.dc->Find(reader);
+    const uint32_t first = component.dc->Find(reader.Peek(kMaxCodeBits));
     if (first == 0) return false;
-    reader.Skip(static_cast<int>(first & 0xFF));
+    reader.Skip(first & 0xFF);
     uint32_t position = 1;
-    while (position < kBlockSize) {
+    while (true) {
       reader.Fill();
-      const uint32_t entry = component.ac->Find(reader);
+      bool is_run = true;
+      for (int i = 0; i < kRunsAtOnce && is_run; ++i) {
+        const uint32_t run = ac.runs[reader.Peek(kRunBits)];
+        const uint32_t after = position + (run >> 8);
+        if (after - kEndOfBlock < kBlockSize) {
+          reader.Skip(run & 0xFF);
+          *shared = reader;
+          return reader.CountLeft() >= 0;
+        }
+        // A run that reaches over the block holds bits of the next one, so that one is read code by code.
+        is_run = after < kBlockSize;
+        if (is_run) {
+          reader.Skip(run & 0xFF);
+          position = after;
+        }
+      }
+      if (is_run) continue;
+      reader.Fill();
+      const uint32_t entry = ac.Find(reader.Peek(kMaxCodeBits));
       if (entry == 0) return false;
-      reader.Skip(static_cast<int>(entry & 0xFF));
+      reader.Skip(entry & 0xFF);
       position += entry >> 8;
+      if (position < kBlockSize) continue;
+      *shared = reader;
+      return reader.CountLeft() >= 0 && (position == kBlockSize || position > kEndOfBlock);
     }
-    *shared = reader;
-    return reader.num_bits() >= 0 && (position == kBlockSize || position > kEndOfBlock);
   }
 
   const uint8_t* next_;
@@ -336,7 +408,8 @@ class Checker {
   uint64_t num_units_ = 0;
   uint32_t restart_interval_ = 0;
   Component components_[kMaxComponents];
-  CodeTable tables_[2][4];
+  KeptTables& tables_;
+  bool has_table_[2][4] = {};
   bool has_quantization_[4] = {};
 };
 
@@ -344,7 +417,8 @@ class Checker {
 
 bool IsSoundJpeg(ByteView data) {
   // Eight tables are too much for the stack of a small thread.
-  return std::make_unique<Checker>(data)->Check();
+  static thread_local const auto kept = std::make_unique<KeptTables>();
+  return Checker(data, kept.get()).Check();
 }
 
 }  // namespace tfrkit
