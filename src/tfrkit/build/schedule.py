@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from tfrkit.sources.base import Scan
 
 # The smaller the last pieces, the less time the other workers stand idle at the end.
 _PIECES_PER_JOB = 8
+# Parts are copied and read once more when they are joined: about this share of the work of images kept as they are.
+_JOIN_SHARE = 0.15
 
 MakeTask = Callable[[PlannedShard, str], ShardTask]
 
@@ -23,21 +26,24 @@ MakeTask = Callable[[PlannedShard, str], ShardTask]
 def cut_shards(weights: Sequence[float], jobs: int) -> list[int]:
     """Into how many parts to cut each shard, so that `jobs` workers end at nearly the same time.
 
-    A shard stays whole as long as the work that is left, it included, keeps the others busy while it is written. Only
-    what comes last is cut, because parts are copied once more when they are joined.
+    A shard stays whole where it ends with the others, or so little later that joining its parts would take as long.
+    Workers take the largest first, so only what comes last is cut.
 
     Example:
         >>> cut_shards([1.0], 2), cut_shards([1.0] * 4, 2), cut_shards([1.0] * 5, 2)
         ([16], [1, 1, 1, 1], [1, 1, 1, 1, 4])
     """
-    total = left = sum(weights)
+    total = sum(weights)
     num_parts = [1] * len(weights)
     if jobs < 2 or total <= 0:
         return num_parts
+    busy = [0.0] * jobs  # a heap: the worker that ends first takes what comes next
     for index in sorted(range(len(weights)), key=lambda index: -weights[index]):
-        if left < jobs * weights[index] * (1 - 1e-9):
-            num_parts[index] = max(1, -(-int(weights[index] * _PIECES_PER_JOB * jobs * 1e6) // int(total * 1e6)))
-        left -= weights[index]
+        weight = weights[index]
+        if busy[0] + (1 - _JOIN_SHARE) * weight > total / jobs * (1 + 1e-9):
+            num_parts[index] = max(1, -(-int(weight * _PIECES_PER_JOB * jobs * 1e6) // int(total * 1e6)))
+        for _ in range(num_parts[index]):
+            heapq.heapreplace(busy, busy[0] + weight / num_parts[index])
     return num_parts
 
 

@@ -31,6 +31,12 @@ def test_one_shard_is_cut_for_all_workers():
     assert cut_shards([5.0], 1) == [1]
 
 
+def test_shards_of_nearly_equal_weight_stay_whole():
+    """Copying and hashing parts once more costs more than the moment one worker waits for the other."""
+    assert cut_shards([1.0, 0.99, 1.01, 0.98], 2) == [1, 1, 1, 1]
+    assert cut_shards([1.0, 1.0, 1.0, 0.5], 2)[2] > 1
+
+
 def test_only_what_comes_last_is_cut():
     assert cut_shards([1.0] * 5, 2) == [1, 1, 1, 1, 4]
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
 
 import numpy as np
@@ -176,6 +177,13 @@ def test_check_task_wants_the_index_too(tmp_path):
 def test_hash_of_an_empty_file_is_that_of_nothing(tmp_path):
     (tmp_path / "x").write_bytes(b"")
     assert hash_file(str(tmp_path / "x")) == hashlib.sha256(b"").hexdigest()
+
+
+def test_hash_of_a_file_of_several_stretches_is_that_of_the_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(task, "_HASH_NBYTES", mmap.ALLOCATIONGRANULARITY)
+    data = os.urandom(3 * mmap.ALLOCATIONGRANULARITY + 7)
+    (tmp_path / "x").write_bytes(data)
+    assert hash_file(str(tmp_path / "x")) == hashlib.sha256(data).hexdigest()
 
 
 def test_renaming_reaches_into_sequences():
