@@ -20,7 +20,12 @@ namespace {
 constexpr int kWeightBits = 32 - 8 - 2;
 constexpr int32_t kHalf = 1 << (kWeightBits - 1);
 constexpr double kSupport = 2.0;
-constexpr size_t kLanes = 4;
+// Weights are cut into two signed halves of 16 bits, because products of those add up in pairs at once. The
+// lower half is without a sign.
+constexpr int kLowBits = 15;
+// The vector kernel of columns takes this many taps at a time, from one load of this many bytes.
+constexpr size_t kGroup = 4;
+constexpr size_t kLoadNbytes = 16;
 
 // Which source positions make each target position, and with what weights.
 struct Taps {
@@ -28,6 +33,10 @@ struct Taps {
   std::vector<uint32_t> starts;
   std::vector<uint32_t> counts;
   std::vector<int32_t> weights;  // max_taps for each position; zero behind the first `counts`
+  // The same for kGroup taps at a time: four lower halves, then four upper ones. num_groups for each
+  // position.
+  size_t num_groups = 0;
+  std::vector<int16_t> groups;
 };
 
 double Cubic(double x) {
@@ -75,6 +84,17 @@ Taps MakeTaps(size_t num_source, size_t num_target) {
     std::copy_n(from, widest, taps.weights.begin() + static_cast<std::ptrdiff_t>(position * widest));
   }
   taps.max_taps = widest;
+  taps.num_groups = (widest + kGroup - 1) / kGroup;
+  taps.groups.assign(num_target * taps.num_groups * 2 * kGroup, 0);
+  for (size_t position = 0; position < num_target; ++position) {
+    int16_t* groups = taps.groups.data() + position * taps.num_groups * 2 * kGroup;
+    for (size_t tap = 0; tap < widest; ++tap) {
+      const int32_t weight = taps.weights[position * widest + tap];
+      int16_t* halves = groups + tap / kGroup * 2 * kGroup + tap % kGroup;
+      halves[0] = static_cast<int16_t>(weight & ((1 << kLowBits) - 1));
+      halves[kGroup] = static_cast<int16_t>(weight >> kLowBits);
+    }
+  }
   return taps;
 }
 
@@ -102,25 +122,26 @@ const Taps& FindTaps(size_t num_source, size_t num_target) {
 uint8_t Clip(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255)); }
 
 // One row to another width; channel c of position x goes to out[c * count + x]: planes are what the rows and
-// the gray are fastest made of. `wide` holds kLanes numbers a pixel, channels first, and taps.max_taps pixels
-// more than the row has: every position takes as many, those it has none of with weight zero, because a count
-// that changes from one to the next is a branch nobody predicts.
-using BlendColumns = void (*)(const int32_t* wide, const Taps& taps, size_t channels, size_t count,
+// the gray are fastest made of. Behind the row there are kGroup taps and kLoadNbytes bytes more to read:
+// every position takes as many taps, those it has none of with weight zero, because a count that changes from
+// one to the next is a branch nobody predicts.
+using BlendColumns = void (*)(const uint8_t* row, const Taps& taps, size_t channels, size_t count,
                               uint8_t* out);
 
 // `count` bytes of one row of the target from `num_taps` rows that lie `stride` apart.
 using BlendRows = void (*)(const uint8_t* rows, size_t stride, const int32_t* weights, size_t num_taps,
                            size_t count, uint8_t* out);
 
-void BlendColumnsPortable(const int32_t* wide, const Taps& taps, size_t channels, size_t count,
-                          uint8_t* out) {
+void BlendColumnsPortable(const uint8_t* row, const Taps& taps, size_t channels, size_t count, uint8_t* out) {
   const int32_t* weights = taps.weights.data();
   for (size_t position = 0; position < count; ++position, weights += taps.max_taps) {
-    const int32_t* from = wide + kLanes * taps.starts[position];
-    for (size_t lane = 0; lane < channels; ++lane) {
+    const uint8_t* from = row + channels * taps.starts[position];
+    for (size_t channel = 0; channel < channels; ++channel) {
       int32_t sum = kHalf;
-      for (size_t tap = 0; tap < taps.max_taps; ++tap) sum += from[kLanes * tap + lane] * weights[tap];
-      out[lane * count + position] = Clip(sum);
+      for (size_t tap = 0; tap < taps.counts[position]; ++tap) {
+        sum += from[channels * tap + channel] * weights[tap];
+      }
+      out[channel * count + position] = Clip(sum);
     }
   }
 }
@@ -136,25 +157,62 @@ void BlendRowsPortable(const uint8_t* rows, size_t stride, const int32_t* weight
 
 #ifdef TFRKIT_HAS_AVX2
 
-TFRKIT_AVX2 void BlendColumnsAvx2(const int32_t* wide, const Taps& taps, size_t channels, size_t count,
+// Where the bytes of four taps go: as 16-bit numbers, the two of a pair side by side for each channel. The
+// first pair is made in the lower half of the register, the second in the upper one.
+TFRKIT_AVX2 inline __m256i PlaceTaps(size_t channels) {
+  if (channels == 1) {
+    return _mm256_setr_epi8(0, -1, 1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,  //
+                            2, -1, 3, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+  }
+  return _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1,  //
+                          6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
+}
+
+// The channels of one position before clipping, a 32-bit number each.
+TFRKIT_AVX2 inline __m128i BlendPosition(const uint8_t* from, const int16_t* groups, size_t num_groups,
+                                         size_t channels, __m256i places) {
+  const __m256i first_pairs = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1);
+  const __m256i last_pairs = _mm256_setr_epi32(2, 2, 2, 2, 3, 3, 3, 3);
+  __m256i low = _mm256_setzero_si256(), high = low;
+  for (size_t group = 0; group < num_groups; ++group, from += kGroup * channels, groups += 2 * kGroup) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    const __m256i pixels = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), places);
+    const __m256i halves = _mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(groups)));
+    low = _mm256_add_epi32(low, _mm256_madd_epi16(pixels, _mm256_permutevar8x32_epi32(halves, first_pairs)));
+    high = _mm256_add_epi32(high, _mm256_madd_epi16(pixels, _mm256_permutevar8x32_epi32(halves, last_pairs)));
+  }
+  const __m256i sums = _mm256_add_epi32(low, _mm256_slli_epi32(high, kLowBits));
+  const __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+  return _mm_srai_epi32(_mm_add_epi32(sum, _mm_set1_epi32(kHalf)), kWeightBits);
+}
+
+TFRKIT_AVX2 void BlendColumnsAvx2(const uint8_t* row, const Taps& taps, size_t channels, size_t count,
                                   uint8_t* out) {
-  const size_t max_taps = taps.max_taps;
-  const uint32_t* starts = taps.starts.data();
-  const int32_t* weights = taps.weights.data();
-  for (size_t position = 0; position < count; ++position, weights += max_taps) {
-    const int32_t* from = wide + kLanes * starts[position];
-    __m128i sums = _mm_set1_epi32(kHalf);
-    for (size_t tap = 0; tap < max_taps; ++tap) {
-      const __m128i pixel = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + kLanes * tap));
-      sums = _mm_add_epi32(sums, _mm_mullo_epi32(pixel, _mm_set1_epi32(weights[tap])));
-    }
+  const __m256i places = PlaceTaps(channels);
+  const __m128i by_channel = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const size_t num_groups = taps.num_groups;
+  const int16_t* groups = taps.groups.data();
+  const auto blend = [&](size_t position) TFRKIT_AVX2 {
+    return BlendPosition(row + channels * taps.starts[position], groups + position * num_groups * 2 * kGroup,
+                         num_groups, channels, places);
+  };
+  size_t position = 0;
+  for (; position + 4 <= count; position += 4) {
     // Packing saturates, which is the clipping.
-    __m128i levels = _mm_srai_epi32(sums, kWeightBits);
-    levels = _mm_packus_epi32(levels, levels);
-    levels = _mm_packus_epi16(levels, levels);
-    auto packed = static_cast<uint32_t>(_mm_cvtsi128_si32(levels));
-    for (size_t lane = 0; lane < channels; ++lane, packed >>= 8) {
-      out[lane * count + position] = static_cast<uint8_t>(packed);
+    const __m128i first = _mm_packus_epi32(blend(position), blend(position + 1));
+    const __m128i second = _mm_packus_epi32(blend(position + 2), blend(position + 3));
+    const __m128i levels = _mm_shuffle_epi8(_mm_packus_epi16(first, second), by_channel);
+    alignas(16) uint8_t planes[16];
+    _mm_store_si128(reinterpret_cast<__m128i*>(planes), levels);
+    for (size_t channel = 0; channel < channels; ++channel) {
+      std::memcpy(out + channel * count + position, planes + 4 * channel, 4);
+    }
+  }
+  for (; position < count; ++position) {
+    const __m128i words = _mm_packus_epi32(blend(position), blend(position));
+    auto packed = static_cast<uint32_t>(_mm_cvtsi128_si32(_mm_packus_epi16(words, words)));
+    for (size_t channel = 0; channel < channels; ++channel, packed >>= 8) {
+      out[channel * count + position] = static_cast<uint8_t>(packed);
     }
   }
 }
@@ -240,13 +298,10 @@ std::vector<uint8_t> ResizeColumns(const ImageView& source, size_t width, BlendC
     return planes;
   }
   const Taps& taps = FindTaps(source.width, width);
-  std::vector<int32_t> wide((source.width + taps.max_taps) * kLanes);
+  std::vector<uint8_t> padded((source.width + taps.num_groups * kGroup) * channels + kLoadNbytes);
   for (size_t y = 0; y < source.height; ++y) {
-    const uint8_t* row = source.bytes.data() + y * source.stride;
-    for (size_t x = 0; x < source.width; ++x) {
-      for (size_t channel = 0; channel < channels; ++channel) wide[kLanes * x + channel] = *row++;
-    }
-    blend(wide.data(), taps, channels, width, planes.data() + y * row_nbytes);
+    std::memcpy(padded.data(), source.bytes.data() + y * source.stride, source.width * channels);
+    blend(padded.data(), taps, channels, width, planes.data() + y * row_nbytes);
   }
   return planes;
 }

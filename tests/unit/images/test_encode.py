@@ -273,6 +273,15 @@ def test_bicubic_agrees_with_its_slow_twin(seed, channels):
     np.testing.assert_array_equal(out, reference_bicubic(pixels, new_width, new_height))
 
 
+@pytest.mark.parametrize(("width", "new_width"), [(160, 224), (1, 7), (3, 301), (500, 3), (64, 65), (33, 32)])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_bicubic_agrees_with_its_slow_twin_at_every_number_of_taps(width, new_width, channels):
+    pixels = np.random.default_rng(7).integers(0, 256, (5, width, channels)).astype(np.uint8)
+    out = np.empty((9, new_width, channels), np.uint8)
+    _native.resize_bicubic(pixels, out)
+    np.testing.assert_array_equal(out, reference_bicubic(pixels, new_width, 9))
+
+
 @pytest.mark.parametrize("shape", [(4, 4, 2), (4, 4, 4), (0, 4, 3)])
 def test_bicubic_refuses_sizes_that_do_not_hold_together(shape):
     with pytest.raises(ValueError, match="do not hold together"):
