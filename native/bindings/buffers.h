@@ -90,5 +90,6 @@ void BindImages(nb::module_& m);
 void BindColumns(nb::module_& m);
 void BindMessages(nb::module_& m);
 void BindRows(nb::module_& m);
+void BindColumnFrames(nb::module_& m);
 
 }  // namespace tfrkit

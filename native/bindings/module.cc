@@ -14,5 +14,6 @@ NB_MODULE(_core, m) {
   tfrkit::BindColumns(m);
   tfrkit::BindMessages(m);
   tfrkit::BindRows(m);
+  tfrkit::BindColumnFrames(m);
   tfrkit::BindArrow(m);
 }

@@ -52,11 +52,30 @@ struct ColumnSource {
   int64_t length = 1;                 // values per row, when splits is nullptr
   const int64_t* splits = nullptr;    // row r has values [splits[r], splits[r + 1])
   const uint8_t* presence = nullptr;  // one Presence per row; nullptr: all present
+  const uint8_t* missing = nullptr;   // not 0 where a row lacks the feature; nullptr: none does
 };
+
+// How many elements the arrays of a ColumnSource have.
+struct ColumnSizes {
+  size_t num_values = 0;  // of ints, floats or bytes, by kind
+  size_t num_byte_offsets = 0;
+  size_t num_splits = 0;
+  size_t num_presence = 0;
+  size_t num_missing = 0;
+};
+
+// Whether every row of `num_rows` lies within the arrays: offsets and splits rise and end in bounds.
+bool HoldsRows(const ColumnSource& column, const ColumnSizes& sizes, uint64_t num_rows);
 
 // Appends rows [start, stop) as framed Examples. False when memory is exhausted.
 // REQUIRES: columns sorted by name, no name twice; offsets and splits non-decreasing and in bounds.
 [[nodiscard]] bool AppendFramedExamples(std::span<const ColumnSource> columns, uint64_t start, uint64_t stop,
                                         PoolVector<uint8_t>* out);
+
+// Appends some rows, in this order, as framed Examples, and to `starts` where each frame starts in `out`.
+// False when memory is exhausted.
+// REQUIRES: as above; every row lies in the columns.
+[[nodiscard]] bool AppendFramedRows(std::span<const ColumnSource> columns, std::span<const int64_t> rows,
+                                    PoolVector<uint8_t>* out, PoolVector<uint64_t>* starts);
 
 }  // namespace tfrkit

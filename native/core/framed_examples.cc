@@ -98,6 +98,7 @@ class RowWriter {
   }
 
   bool WriteEntry(const ColumnSource& column, const ColumnHead& head, uint64_t row) {
+    if (column.missing != nullptr && column.missing[row] != 0) return true;
     if (column.presence != nullptr && column.presence[row] != static_cast<uint8_t>(Presence::kPresent)) {
       if (column.presence[row] == static_cast<uint8_t>(Presence::kAbsent)) return true;
       return WriteAny(column, {});
@@ -187,6 +188,44 @@ bool AppendFramedExamples(std::span<const ColumnSource> columns, uint64_t start,
   for (uint64_t row = start; row < stop && is_done; ++row) is_done = writer.WriteRow(row);
   if (!is_done) out->Truncate(before);
   return is_done;
+}
+
+bool AppendFramedRows(std::span<const ColumnSource> columns, std::span<const int64_t> rows,
+                      PoolVector<uint8_t>* out, PoolVector<uint64_t>* starts) {
+  RowWriter writer(columns, out);
+  if (!writer.Prepare()) return false;
+  for (const int64_t row : rows) {
+    if (!starts->PushBack(out->size()) || !writer.WriteRow(static_cast<uint64_t>(row))) return false;
+  }
+  return true;
+}
+
+namespace {
+
+// No early end: a loop without one runs at the speed of memory.
+bool RisesTo(const int64_t* positions, size_t size, uint64_t limit) {
+  if (size == 0 || positions[0] < 0) return false;
+  int64_t falls = 0;
+  for (size_t i = 1; i < size; ++i) falls |= positions[i - 1] <= positions[i] ? 0 : 1;
+  return falls == 0 && static_cast<uint64_t>(positions[size - 1]) <= limit;
+}
+
+}  // namespace
+
+bool HoldsRows(const ColumnSource& column, const ColumnSizes& sizes, uint64_t num_rows) {
+  if (column.presence != nullptr && sizes.num_presence != num_rows) return false;
+  if (column.missing != nullptr && sizes.num_missing != num_rows) return false;
+  uint64_t num_values = sizes.num_values;
+  if (column.kind == Kind::kBytes) {
+    if (!RisesTo(column.byte_offsets, sizes.num_byte_offsets, num_values)) return false;
+    num_values = sizes.num_byte_offsets - 1;
+  }
+  if (column.splits != nullptr) {
+    return sizes.num_splits == num_rows + 1 && RisesTo(column.splits, sizes.num_splits, num_values);
+  }
+  if (column.length < 0) return false;
+  const auto length = static_cast<uint64_t>(column.length);
+  return length == 0 || num_rows <= num_values / length;
 }
 
 }  // namespace tfrkit

@@ -131,6 +131,50 @@ TEST(ExampleWriter, FramedColumnsEqualSingleRows) {
   }
 }
 
+TEST(ExampleWriter, RowsInAnyOrderAreTheFramesOfThoseRows) {
+  const std::vector<int64_t> ints = {7, 8, 9};
+  const Bytes missing = {0, 1, 0};
+  std::vector<ColumnSource> columns(1);
+  columns[0] = {.name = "a", .ints = ints.data(), .missing = missing.data()};
+  PoolVector<uint8_t> out;
+  PoolVector<uint64_t> starts;
+  REQUIRE(AppendFramedRows(columns, std::vector<int64_t>{2, 1, 0, 2}, &out, &starts));
+  Bytes wanted;
+  std::vector<uint64_t> wanted_starts;
+  for (const size_t row : {2, 1, 0, 2}) {
+    wanted_starts.push_back(wanted.size());
+    const std::vector<NamedFeature> features = {{"a", IntValue({&ints[row], 1})}};
+    AppendSlowFrame(WriteExample(missing[row] != 0 ? std::vector<NamedFeature>{} : features), &wanted);
+  }
+  CHECK_EQ(Bytes(out.data(), out.data() + out.size()), wanted);
+  CHECK(std::vector<uint64_t>(starts.data(), starts.data() + starts.size()) == wanted_starts);
+}
+
+TEST(ExampleWriter, ColumnsThatDoNotHoldTheirRowsAreRefused) {
+  const int64_t rising[] = {0, 2, 4};
+  const int64_t falling[] = {0, 3, 2};
+  const int64_t negative[] = {-1, 2, 4};
+  const ColumnSource ints = {.name = "a", .ints = rising};
+  CHECK(HoldsRows(ints, {.num_values = 2}, 2));
+  CHECK(!HoldsRows(ints, {.num_values = 1}, 2));
+  CHECK(!HoldsRows({.name = "a", .ints = rising, .length = -1}, {.num_values = 2}, 2));
+  for (const auto& [offsets, holds] : {std::pair{rising, true}, {falling, false}, {negative, false}}) {
+    const ColumnSource text = {.name = "a", .kind = Kind::kBytes, .byte_offsets = offsets};
+    CHECK_EQ(HoldsRows(text, {.num_values = 4, .num_byte_offsets = 3}, 2), holds);
+    const ColumnSource lists = {.name = "a", .ints = rising, .splits = offsets};
+    CHECK_EQ(HoldsRows(lists, {.num_values = 4, .num_splits = 3}, 2), holds);
+  }
+  const ColumnSource text = {.name = "a", .kind = Kind::kBytes, .byte_offsets = rising};
+  CHECK(
+      !HoldsRows(text, {.num_values = 3, .num_byte_offsets = 3}, 2));  // the last value ends behind the bytes
+  CHECK(!HoldsRows(text, {.num_values = 4, .num_byte_offsets = 3}, 3));
+  CHECK(!HoldsRows(text, {.num_values = 4, .num_byte_offsets = 0}, 0));
+  const uint8_t flags[] = {0, 1};
+  CHECK(!HoldsRows({.name = "a", .ints = rising, .missing = flags}, {.num_values = 3, .num_missing = 2}, 3));
+  CHECK(
+      !HoldsRows({.name = "a", .ints = rising, .presence = flags}, {.num_values = 3, .num_presence = 2}, 3));
+}
+
 TEST(ExampleWriter, FramedRowsWithoutColumnsAreEmptyExamples) {
   PoolVector<uint8_t> out;
   REQUIRE(AppendFramedExamples({}, 0, 2, &out));

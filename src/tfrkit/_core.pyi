@@ -323,6 +323,19 @@ class RowEncoder:
     @property
     def num_records(self) -> int: ...
 
+class ColumnFrames:
+    """Whole columns, and any of their rows as frames."""
+
+    def __init__(self, columns: Sequence[tuple[bytes, str, Any, Any, Any, Any]], num_rows: int) -> None:
+        """
+        Columns are (name, kind, values, byte offsets, splits, missing), sorted by name.
+        """
+
+    def take(self, rows: numpy.typing.NDArray[numpy.int64]) -> tuple[numpy.typing.NDArray[numpy.uint8], numpy.typing.NDArray[numpy.uint64]]:
+        """
+        Rows in this order: (frames, where each one starts). Threads may call it at the same time.
+        """
+
 def make_arrow_schema(field: tuple[Any, ...]) -> object:
     """
     A capsule with the ArrowSchema of (format, name, metadata, nullable, children).

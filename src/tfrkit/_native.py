@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tfrkit._core import (
     ColumnBuilder,
+    ColumnFrames,
     Fault,
     FileMap,
     FrameEditor,
@@ -48,6 +49,7 @@ from tfrkit._core import (
 
 __all__ = [
     "ColumnBuilder",
+    "ColumnFrames",
     "Fault",
     "FileMap",
     "FrameEditor",

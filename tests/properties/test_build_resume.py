@@ -11,7 +11,7 @@ from PIL import Image
 
 import tfrkit as tfr
 from tfrkit import sources
-from tfrkit.build import schedule
+from tfrkit.build import frame_task, schedule
 
 LABEL = r"^(?P<class>[a-z]+)"
 NAMES = [f"{name}{number}.png" for name in "ab" for number in range(6)]
@@ -104,6 +104,33 @@ def test_killed_at_any_step_the_next_run_gives_the_same_bytes(root, tmp_path, ca
         if not was_killed:
             break
         step += stride
+    assert step > 15
+
+
+@pytest.mark.parametrize("options", [{"splits": {"test": 4}, "shards": 2}, {}], ids=["folder", "parts"])
+def test_table_killed_at_any_step_the_next_run_gives_the_same_bytes(tmp_path, options):
+    table = tmp_path / "t.csv"
+    table.write_text("a,b\n" + "".join(f"{row},text {row}\n" for row in range(100)))
+
+    def build(place: str) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            if not options:
+                patch.setattr(frame_task, "_PART_NBYTES", 1000)
+            # One job, because a process is forked here: threads are for the build that goes on.
+            jobs = 1 if place.startswith("step") else 3
+            tfr.build(sources.table(table), tmp_path / place / "out", jobs=jobs, **options)
+
+    build("whole")
+    expected = files_of(tmp_path / "whole")
+    step = 1
+    while True:
+        place = f"step{step}"
+        was_killed = run_and_kill(lambda place=place: build(place), step)
+        build(place)
+        assert files_of(tmp_path / place) == expected, f"killed at step {step}"
+        if not was_killed:
+            break
+        step += 3
     assert step > 15
 
 

@@ -7,11 +7,13 @@ import os
 import shutil
 import tempfile
 import time
+from functools import partial
 from typing import Any
 
 from tfrkit.build.changes import describe_changes, describe_input_changes
 from tfrkit.build.engines.local import count_processors, run_tasks
 from tfrkit.build.finish import finish_build, inputs_path, recall_shards
+from tfrkit.build.frame_task import FrameTask, count_parts
 from tfrkit.build.journal import Journal, read_inputs
 from tfrkit.build.plan import PlannedShard, digest_stamps
 from tfrkit.build.prepare import BuildOptions, Prepared, prepare
@@ -192,8 +194,12 @@ def _write_shards(prepared: Prepared, journal: Journal, progress: Progress) -> S
     plan, options = prepared.plan, prepared.options
     jobs = options.jobs or count_processors()
 
+    # Threads in this process write frames as fast as workers would, which take as long to start as to write them.
+    # A compressed shard is packed by one thread, so there several shards at a time are faster.
+    gives_frames = hasattr(prepared.scan.reader, "open_framer") and prepared.compression == "none"
+
     def make_task(shard: PlannedShard, path: str) -> ShardTask:
-        return ShardTask(
+        return (partial(FrameTask, threads=jobs) if gives_frames else ShardTask)(
             path=path,
             items=prepared.scan.items.take(shard.numbers),
             reader=prepared.scan.reader,
@@ -213,12 +219,17 @@ def _write_shards(prepared: Prepared, journal: Journal, progress: Progress) -> S
         jobs,
         # A compressed shard is one stream, so that its bytes do not depend on where it was cut.
         may_cut=prepared.compression == "none",
+        parts={shard.name: count_parts(prepared.expected_nbytes(shard)) for shard in plan.shards}
+        if gives_frames
+        else None,
     )
     numbers = schedule.numbers_left()
     nbytes = prepared.scan.items.nbytes
     progress.begin(sum(map(len, numbers)), None if nbytes is None else int(sum(nbytes[n].sum() for n in numbers)))
     try:
-        for _ in run_tasks(schedule.begin(), jobs=jobs, then=schedule.follow, progress=progress.advance):
+        for _ in run_tasks(
+            schedule.begin(), jobs=1 if gives_frames else jobs, then=schedule.follow, progress=progress.advance
+        ):
             pass
     except BaseException as error:
         journal.sweep(plan.hash)

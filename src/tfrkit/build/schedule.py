@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -68,6 +68,8 @@ class Schedule:
     weights: dict[str, float]
     jobs: int
     may_cut: bool
+    # How many parts shards are cut into, by name; as `cut_shards` says without.
+    parts: Mapping[str, int] | None = None
     results: dict[str, ShardResult] = field(default_factory=dict)
     bad: list[tuple[str, str, str]] = field(default_factory=list)
     num_resumed: int = 0
@@ -118,11 +120,11 @@ class Schedule:
 
     def _write(self, shards: Sequence[PlannedShard]) -> Iterator[Task]:
         ordered = sorted(shards, key=lambda shard: -self.weights[shard.name])
-        cuts = (
-            cut_shards([self.weights[shard.name] for shard in ordered], self.jobs)
-            if self.may_cut
-            else [1] * len(ordered)
-        )
+        cuts = [1] * len(ordered)
+        if self.parts is not None:
+            cuts = [self.parts[shard.name] for shard in ordered]
+        elif self.may_cut:
+            cuts = cut_shards([self.weights[shard.name] for shard in ordered], self.jobs)
         for shard, num_parts in zip(ordered, cuts, strict=True):
             task = self.make_task(shard, self._path(shard))
             yield from self._cut(task, min(num_parts, max(1, len(shard.numbers))))

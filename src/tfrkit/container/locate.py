@@ -75,6 +75,17 @@ def scan_frames_once(shard: Shard, policy: Policy) -> ShardIndex:
     return index
 
 
+def save_known_index(path: str, offsets: UInt64Array) -> None:
+    """Write the index of an uncompressed shard whose frames are known to start at `offsets`."""
+    shard = Shard.open(path)
+    try:
+        nbytes = shard.nbytes or 0
+        index = ShardIndex(len(offsets), offsets, "none", nbytes, None, nbytes)
+        write_index(index_path(path), index, fingerprint_shard(shard.reader))
+    finally:
+        shard.close()
+
+
 def save_index(path: str) -> tuple[ShardIndex, str]:
     """Scan a shard anew and write its index beside it: the index, and where it lies."""
     shard = Shard.open(path)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Literal
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from tfrkit._types import Int64Array
 from tfrkit.codec.coerce import Coercer
+from tfrkit.codec.column_frames import ColumnFramer, Frames, PlainColumn, frame_columns
 from tfrkit.codec.columns import ABSENT, PRESENT, BytesColumn, Column, Ragged
 from tfrkit.codec.encode_columns import encode_columns
 from tfrkit.codec.tensor_proto import encode_tensor
@@ -112,6 +113,12 @@ class ColumnSpool:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_maps": {}}
 
+    @property
+    def row_nbytes(self) -> float:
+        """About how many bytes a row has."""
+        files = os.scandir(self._folder)
+        return sum(file.stat().st_size for file in files) / max(1, self.num_rows)
+
     def read_columns(self, numbers: Int64Array) -> Mapping[str, Column]:
         """Columns of these rows, in this order, as `Writer.write_columns` takes them.
 
@@ -140,6 +147,30 @@ class ColumnSpool:
         splits = np.zeros(len(values) + 1, np.int64)
         np.cumsum(presence == PRESENT, out=splits[1:])
         return Ragged(values[presence == PRESENT], splits, presence)
+
+    def open_framer(self, keys: Mapping[str, str]) -> Callable[[Int64Array], Frames]:
+        """What gives frames of rows by their numbers, to many threads at the same time; `keys` renames columns."""
+        if any(column.kind == "float64" for column in self.columns):
+
+            def frame_tensors(numbers: Int64Array) -> Frames:
+                columns = self.read_columns(numbers)
+                renamed = {keys.get(name, name): column for name, column in columns.items()}
+                return frame_columns(renamed, floats="float64")
+
+            return frame_tensors
+        plain = {keys.get(column.name, column.name): self._plain(index) for index, column in enumerate(self.columns)}
+        return ColumnFramer(plain, self.num_rows).frame_rows
+
+    def _plain(self, index: int) -> PlainColumn:
+        """A whole column where it is, for the core."""
+        column = self.columns[index]
+        return PlainColumn(
+            "float" if column.kind == "float32" else "int64" if column.kind == "int64" else "bytes",
+            self._map(index, "values", _DTYPES[column.kind]),
+            self._map(index, "offsets", "<i8") if column.kind == "bytes" else None,
+            self._map(index, "splits", "<i8") if column.is_list else None,
+            self._map(index, "missing", "u1") if column.has_missing else None,
+        )
 
     def with_labels(self, index: int, labels: Int64Array) -> ColumnSpool:
         """The same with a column of class ids in place of the text column `index`, which is called `<name>/text`.

@@ -1,0 +1,60 @@
+"""Rows of whole columns as frames, made by any number of threads at the same time.
+
+The bytes are those that `Writer.write_columns` writes of the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit._types import Int64Array, UInt8Array, UInt64Array
+from tfrkit.codec.coerce import Coercer, Floats
+from tfrkit.codec.encode_columns import encode_columns, encode_written_name
+
+Frames = tuple[UInt8Array, UInt64Array]
+"""Frames one after the other, and where each of them starts."""
+
+
+class PlainColumn(NamedTuple):
+    """One feature of all rows, in arrays that the core reads where they are.
+
+    `values` are int64, float32 or bytes; `offsets` say where each of the bytes values starts; `splits` where the
+    values of each row start, without them a row has one; `missing` marks rows that lack the feature.
+    """
+
+    kind: Literal["int64", "float", "bytes"]
+    values: Any
+    offsets: Any = None
+    splits: Any = None
+    missing: Any = None
+
+
+class ColumnFramer:
+    """Frames of any rows of some columns, which must not change meanwhile. Threads may ask at the same time.
+
+    Raises ValueError for offsets or splits that do not hold `num_rows` rows.
+    """
+
+    def __init__(self, columns: Mapping[str, PlainColumn], num_rows: int) -> None:
+        ordered = sorted((encode_written_name(name), column) for name, column in columns.items())
+        self._frames = _native.ColumnFrames([(name, *column) for name, column in ordered], num_rows)
+
+    def frame_rows(self, numbers: Int64Array) -> Frames:
+        """These rows, in this order."""
+        return self._frames.take(np.ascontiguousarray(numbers, np.int64))
+
+
+def frame_columns(columns: Mapping[str, Any], *, floats: Floats, first_row: int = 0) -> Frames:
+    """All rows of some columns, as `Writer.write_columns` takes them; `first_row` is for messages."""
+    coercer = Coercer(floats)
+    coercer.row = first_row
+    encoded, num_rows = encode_columns(columns, coercer=coercer, floats=floats)
+    encoder = _native.RowEncoder(floats, coercer)
+    encoder.write_columns([(name, kind or "int64", *rest) for name, kind, *rest in encoded], num_rows)
+    frames = encoder.take()
+    starts, _, _ = _native.index_frames(frames, 0, len(frames), num_rows, "none")
+    return frames, starts
