@@ -91,5 +91,6 @@ void BindColumns(nb::module_& m);
 void BindMessages(nb::module_& m);
 void BindRows(nb::module_& m);
 void BindColumnFrames(nb::module_& m);
+void BindCsv(nb::module_& m);
 
 }  // namespace tfrkit

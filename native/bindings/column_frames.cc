@@ -1,4 +1,6 @@
 // Whole columns, and any of their rows as frames.
+#include <nanobind/stl/string.h>
+
 #include <memory>
 #include <string>
 #include <vector>

@@ -15,5 +15,6 @@ NB_MODULE(_core, m) {
   tfrkit::BindMessages(m);
   tfrkit::BindRows(m);
   tfrkit::BindColumnFrames(m);
+  tfrkit::BindCsv(m);
   tfrkit::BindArrow(m);
 }

@@ -336,6 +336,11 @@ class ColumnFrames:
         Rows in this order: (frames, where each one starts). Threads may call it at the same time.
         """
 
+def parse_csv(rows: object, separator: str, kinds: Sequence[str], missing: Sequence[bytes]) -> tuple[int, list[tuple[Any, Any, Any, int, int]]] | None:
+    """
+    Rows of CSV to columns: (number of rows, [(values, offsets, missing, number of missing cells, number of cells that look like numbers)]); None where a cell needs a closer look.
+    """
+
 def make_arrow_schema(field: tuple[Any, ...]) -> object:
     """
     A capsule with the ArrowSchema of (format, name, metadata, nullable, children).

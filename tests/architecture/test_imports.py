@@ -24,7 +24,19 @@ TABLE: dict[str, set[str]] = {
     # Which record stands where: index arithmetic for reading (splits, shuffles, batches) and for building.
     "orders": {"codec", "_native", "errors", "_types"},
     # Rows of an iterable are spooled by the writer that everybody uses, before their number is known.
-    "sources": {"writer", "features", "images", "storage", "container", "codec", "_optional", "errors", "_types"},
+    # Cells of CSV are parsed by the core.
+    "sources": {
+        "writer",
+        "features",
+        "images",
+        "storage",
+        "container",
+        "codec",
+        "_native",
+        "_optional",
+        "errors",
+        "_types",
+    },
     "batches": {"orders", "container", "codec", "features", "images", "storage", "_native", "errors", "_types"},
     # A shard task is the write street for one file, so it goes through `writer`. The schema of records that came
     # without one is read off what was written, by `batches`.

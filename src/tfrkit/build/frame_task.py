@@ -6,11 +6,10 @@ start at once, and write each byte once. How many there are changes nothing in t
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +18,8 @@ import numpy as np
 from tfrkit._types import Int64Array, UInt64Array
 from tfrkit.build.journal import ShardResult, write_done
 from tfrkit.build.task import ShardTask, Tick
-from tfrkit.codec.column_frames import Frames
 from tfrkit.container.locate import save_known_index
+from tfrkit.sources.ordered_map import map_in_order
 from tfrkit.storage.resolve import open_writer
 
 # Frames are made in blocks of about this size, which stay in the cache until they are written and hashed.
@@ -53,9 +52,11 @@ class FrameTask(ShardTask):
         output = _Output(self.output)
         try:
             blocks = self._blocks(reader.row_nbytes)
-            for frames, starts in _map_in_order(reader.open_framer(self.keys), blocks, self.threads):
-                output.write(frames, starts)
-                tick(len(starts), 0, 0)
+            made = map_in_order(reader.open_framer(self.keys), blocks, threads=self.threads)
+            with contextlib.closing(made):
+                for frames, starts in made:
+                    output.write(frames, starts)
+                    tick(len(starts), 0, 0)
             result.nbytes, result.sha256 = output.commit(index=self.num_parts == 1)
         except BaseException:
             output.discard()
@@ -70,25 +71,6 @@ class FrameTask(ShardTask):
         num_rows = max(1, min(_MAX_ROWS, int(_BLOCK_NBYTES / (2 * row_nbytes + 1))))
         for start in range(0, len(numbers), num_rows):
             yield numbers[start : start + num_rows]
-
-
-def _map_in_order(make: Callable[[Int64Array], Frames], blocks: Iterator[Int64Array], threads: int) -> Iterator[Frames]:
-    """What `make` answers for each block, in their order; a few blocks ahead of what is taken are made."""
-    if threads <= 1:
-        yield from map(make, blocks)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        ahead: deque[Future[Frames]] = deque()
-        try:
-            for block in blocks:
-                ahead.append(pool.submit(make, block))
-                if len(ahead) > 2 * threads:
-                    yield ahead.popleft().result()
-            while ahead:
-                yield ahead.popleft().result()
-        finally:
-            for future in ahead:
-                future.cancel()
 
 
 class _Output:

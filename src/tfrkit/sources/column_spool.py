@@ -90,6 +90,12 @@ class ColumnWriter:
         column = self._column
         return SpooledColumn(column.name, column.kind, column.is_list, self._num_missing > 0)
 
+    def discard(self) -> None:
+        """Remove what was written."""
+        for file in self._files.values():
+            file.close()
+            os.unlink(file.name)
+
     @property
     def num_missing(self) -> int:
         """Rows that hold nothing."""

@@ -10,7 +10,7 @@ import csv
 import mmap
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,17 +109,17 @@ class CsvFile:
         missing = self.missing
         return [[None if cell in missing else cell for cell in column] for column in zip(*rows, strict=True)]
 
-    def read_arrow(self, arrow: Any, types: Mapping[str, Any] | None = None) -> Any | None:
-        """All cells as a table of strings, or of other types, nulls for missing ones; None where it cannot be.
+    def read_arrow(self, arrow: Any) -> Any | None:
+        """All cells as a table of strings, nulls for missing ones; None where it cannot be.
 
-        That is where a cell is not of its type, where a row is ragged or not sound, which the slow way names, and
+        That is where a row is ragged or not sound, which the slow way names, and
         where quotes stand in places in which pyarrow drops them.
         """
         num_quotes = self.count_quotes()
         if num_quotes % 2 or (num_quotes and self._has_loose_quotes()):
             return None
         try:
-            return arrow.csv.read_csv(self.path, **self._arrow_options(arrow, num_quotes > 0, types))
+            return arrow.csv.read_csv(self.path, **self._arrow_options(arrow, num_quotes > 0))
         except (arrow.ArrowInvalid, UnicodeDecodeError):
             return None
 
@@ -135,7 +135,7 @@ class CsvFile:
         with open(self.path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return re.search(pattern.encode(), data) is not None
 
-    def _arrow_options(self, arrow: Any, has_quotes: bool, types: Mapping[str, Any] | None) -> dict[str, Any]:
+    def _arrow_options(self, arrow: Any, has_quotes: bool) -> dict[str, Any]:
         options = arrow.csv
         return {
             "read_options": options.ReadOptions(
@@ -147,7 +147,7 @@ class CsvFile:
             ),
             "parse_options": options.ParseOptions(delimiter=self.separator, newlines_in_values=has_quotes),
             "convert_options": options.ConvertOptions(
-                column_types=types or dict.fromkeys(self.columns, arrow.string()),
+                column_types=dict.fromkeys(self.columns, arrow.string()),
                 null_values=sorted(self.missing),
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=True,

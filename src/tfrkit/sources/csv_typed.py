@@ -1,127 +1,154 @@
 """CSV straight into numbers: the fastest way, taken only where no cell can lose anything by it.
 
-Types are guessed from the first rows and pyarrow converts as it parses. It would read 007 as 7 and " 5" as 5, so the
-bytes of the file are searched for cells of that kind first; any of them, a guess that does not hold, or a number that
-needs a closer look, and the caller takes the way over text.
+Types are guessed from rows taken all over the file, and the core parses stretches of it, several at a time, straight
+into columns. It takes a number only where it is written as numbers are: 7 and not 007. Any other cell, a quote, a
+ragged row or a guess that does not hold, and the caller takes the way over text, which says what is wrong.
 """
 
 from __future__ import annotations
 
-import itertools
-import math
-from dataclasses import dataclass
-from typing import Any
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
-import numpy as np
-
+from tfrkit import _native
 from tfrkit.codec.columns import BytesColumn
-from tfrkit.sources.cell_types import CellKind, kind_of_cell
+from tfrkit.sources.cell_types import kind_of_cell
 from tfrkit.sources.csv_file import CsvFile
+from tfrkit.sources.ordered_map import map_in_order
+from tfrkit.sources.table_spool import SpoolColumn, TableSpooler
 
+GuessedKind = Literal["int64", "float", "text", "none"]
+Parsed = tuple[int, list[tuple[Any, Any, Any, int, int]]]
+
+# Rows looked at for a guess, and at how many places of the file.
 _NUM_GUESSED = 200
-_NUM_SAMPLED = 200
-# Searched in pieces that stay in the processor's cache.
-_PIECE_NBYTES = 1 << 18
-_OVERLAP = 4
-# Whole numbers from here on may be rounded in a column of floats.
-_MAX_SAFE = 1e15
+_NUM_PLACES = 8
+_STRETCH_NBYTES = 1 << 20
+_LOOK_NBYTES = 1 << 16
+_NUM_THREADS = 4
 
 
-@dataclass(frozen=True)
-class TypedColumn:
-    """One column: its kind, None where no cell holds anything, and its values in blocks of rows, (values, missing)."""
+def spool_typed(file: CsvFile, spooler: TableSpooler) -> tuple[int, list[str]] | None:
+    """Spool all columns: the number of rows, and columns without any value; None where that needs a closer look.
 
-    kind: CellKind | None
-    blocks: list[tuple[Any, Any]]
-
-
-def read_typed(file: CsvFile, arrow: Any) -> list[TypedColumn] | None:
-    """All columns of a file, or None where they must be read as text first."""
+    The spool is empty again where it is None.
+    """
     if file.encoding.lower() not in ("utf-8", "utf8") or len(file.separator.encode()) != 1:
         return None
-    if file.count_quotes() or _has_suspects(file.path, ord(file.separator)):
-        return None
-    guesses = _guess(file)
-    types = {"int64": arrow.int64(), "float": arrow.float64(), "text": arrow.large_string()}
-    table = file.read_arrow(arrow, {name: types[kind] for name, kind in zip(file.columns, guesses, strict=True)})
-    if table is None:
-        return None
-    columns = []
-    for guess, chunked in zip(guesses, table.columns, strict=True):
-        column = _take_column(guess, chunked)
-        if column is None:
+    with open(file.path, "rb", buffering=0) as opened:
+        descriptor = opened.fileno()
+        size = os.fstat(descriptor).st_size
+        start = _find_first_row(descriptor, file.has_header)
+        kinds = None if start is None else _guess(descriptor, file, start, size)
+        if start is None or kinds is None:
             return None
-        columns.append(column)
-    return columns if any(column.kind for column in columns) else None
-
-
-def _guess(file: CsvFile) -> list[CellKind]:
-    """What the first rows say; a column that is missing in all of them may be anything, so it is text for now."""
-    rows = [row for _, row in itertools.islice(file.rows(), _NUM_GUESSED) if len(row) == len(file.columns)]
-    guesses: list[CellKind] = []
-    for index in range(len(file.columns)):
-        kinds = {kind_of_cell(row[index]) for row in rows if row[index] not in file.missing}
-        guesses.append("int64" if kinds == {"int64"} else "float" if kinds and "text" not in kinds else "text")
-    return guesses
-
-
-def _has_suspects(path: str, separator: int) -> bool:
-    """Does a cell start with a blank, +, 0 and a digit or x, -0 and no point, or end with a blank?"""
-    with open(path, "rb") as file:
-        before = b""
-        while piece := file.read(_PIECE_NBYTES):
-            data = np.frombuffer(before + piece, np.uint8)
-            is_end = (data == separator) | (data == 10) | (data == 13)
-            is_blank = ((data == 32) | (data == 9)) & ~is_end
-            first, second, third = data[1:-2], data[2:-1], data[3:]
-            starts = is_end[:-3]
-            is_zero = (first == 48) & (((second - 48) < 10) | ((second | 32) == 120))
-            is_minus_zero = (first == 45) & (second == 48) & (third != 46)
-            if (starts & (is_zero | is_minus_zero | (first == 43) | is_blank[1:-2])).any():
-                return True
-            if (is_blank[:-1] & is_end[1:]).any():
-                return True
-            before = bytes(data[-_OVERLAP:])
-    return len(before) > 0 and before[-1:] in b" \t"
-
-
-def _take_column(guess: CellKind, chunked: Any) -> TypedColumn | None:
-    """A column as it was read; None where its text must be looked at."""
-    if chunked.null_count == len(chunked):
-        return TypedColumn(None, [])
-    blocks: list[tuple[Any, Any]] = []
-    if guess == "text":
-        if not _is_text(chunked):
-            return None
-        for chunk in chunked.chunks:
-            _, offsets, data = chunk.buffers()
-            stops = np.frombuffer(offsets, np.int64)[chunk.offset : chunk.offset + len(chunk) + 1]
-            values = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-            blocks.append((BytesColumn(values, stops), _find_missing(chunk)))
-        return TypedColumn("text", blocks)
-    for chunk in chunked.chunks:
-        missing = _find_missing(chunk)
-        dtype = np.int64 if guess == "int64" else np.float64
-        numbers: Any = np.frombuffer(chunk.buffers()[1], dtype)[chunk.offset : chunk.offset + len(chunk)]
-        if missing is not None:
-            numbers = np.where(missing, dtype(0), numbers)
-        if guess == "float" and len(numbers) and not float(np.abs(numbers).max()) < _MAX_SAFE:
-            return None  # nan compares false too
-        blocks.append((numbers, missing))
-    return TypedColumn(guess, blocks)
-
-
-def _is_text(chunked: Any) -> bool:
-    """Is hardly any of some cells, taken from all over the column, a number?"""
-    step = max(1, math.ceil(len(chunked) / _NUM_SAMPLED))
-    sampled = [cell for row in range(0, len(chunked), step) if (cell := chunked[row].as_py()) is not None]
-    numbers = sum(kind_of_cell(cell) != "text" for cell in sampled)
-    return len(sampled) >= min(len(chunked), _NUM_SAMPLED) // 2 and 4 * numbers < len(sampled)
-
-
-def _find_missing(chunk: Any) -> Any:
-    """1 where a cell is missing, from the bits Arrow keeps; None where none is."""
-    if not chunk.null_count:
+        columns = [
+            None if kind == "none" else spooler.add(name, kind) for name, kind in zip(file.columns, kinds, strict=True)
+        ]
+        num_rows = _spool(descriptor, file, kinds, columns, _cut(descriptor, start, size))
+    if num_rows is None:
+        spooler.clear()
         return None
-    bits = np.unpackbits(np.frombuffer(chunk.buffers()[0], np.uint8), bitorder="little")
-    return 1 - bits[chunk.offset : chunk.offset + len(chunk)]
+    return num_rows, [name for name, kind in zip(file.columns, kinds, strict=True) if kind == "none"]
+
+
+def _spool(
+    descriptor: int,
+    file: CsvFile,
+    kinds: Sequence[GuessedKind],
+    columns: Sequence[SpoolColumn | None],
+    stretches: Iterator[tuple[int, int]],
+) -> int | None:
+    """Parse the stretches and append them in order; the number of rows, or None where one needs a closer look."""
+    missing = [word.encode() for word in sorted(file.missing) if word]
+
+    def parse(stretch: tuple[int, int]) -> Parsed | None:
+        rows = _read_stretch(descriptor, *stretch)
+        return None if rows is None else _native.parse_csv(rows, file.separator, kinds, missing)
+
+    num_rows = 0
+    num_cells = [0] * len(columns)
+    num_like_numbers = [0] * len(columns)
+    parsing = map_in_order(parse, stretches, threads=min(_NUM_THREADS, os.cpu_count() or 1))
+    with contextlib.closing(parsing):
+        for parsed in parsing:
+            if parsed is None:
+                return None
+            for index, (values, offsets, gaps, num_missing, num_like) in enumerate(parsed[1]):
+                column = columns[index]
+                num_cells[index] += parsed[0] - num_missing
+                num_like_numbers[index] += num_like
+                if column is not None:
+                    column.append(values if offsets is None else BytesColumn(values, offsets), None, gaps)
+            num_rows += parsed[0]
+    # A column of text in which most cells are numbers is a mistake somewhere, or no text at all.
+    if any(2 * like > count for like, count in zip(num_like_numbers, num_cells, strict=True)):
+        return None
+    return num_rows
+
+
+def _read_stretch(descriptor: int, start: int, stop: int) -> bytes | None:
+    """All bytes of a stretch; None where the file became shorter."""
+    pieces = []
+    # The system gives at most 2 GB at a time.
+    while start < stop and (piece := os.pread(descriptor, stop - start, start)):
+        pieces.append(piece)
+        start += len(piece)
+    return b"".join(pieces) if start == stop else None
+
+
+def _find_first_row(descriptor: int, has_header: bool) -> int | None:
+    """Where the rows start: behind the byte order mark and the header; None where it is not clear where that ends."""
+    mark = 3 if os.pread(descriptor, 3, 0) == b"\xef\xbb\xbf" else 0
+    if not has_header:
+        return mark
+    stop = _find_line(descriptor, mark)
+    header = (_read_stretch(descriptor, mark, stop) or b"").removesuffix(b"\n").removesuffix(b"\r")
+    # A line break inside quotes ends no line; one more quote opens a cell than closes one then.
+    return None if b"\r" in header or header.count(b'"') % 2 else stop
+
+
+def _find_line(descriptor: int, offset: int) -> int:
+    """Where the line after the one at `offset` starts, or the end of the file."""
+    while piece := os.pread(descriptor, _LOOK_NBYTES, offset):
+        found = piece.find(b"\n")
+        if found >= 0:
+            return offset + found + 1
+        offset += len(piece)
+    return offset
+
+
+def _cut(descriptor: int, start: int, size: int) -> Iterator[tuple[int, int]]:
+    """Stretches of whole lines of about one size."""
+    while start < size:
+        stop = _find_line(descriptor, start + _STRETCH_NBYTES) if start + _STRETCH_NBYTES < size else size
+        yield start, stop
+        start = stop
+
+
+def _guess(descriptor: int, file: CsvFile, start: int, size: int) -> list[GuessedKind] | None:
+    """What rows from all over the file say; None where one of them is not a plain row."""
+    seen: list[set[str]] = [set() for _ in file.columns]
+    for place in range(_NUM_PLACES):
+        offset = start + (size - start) * place // _NUM_PLACES
+        if place:
+            offset = _find_line(descriptor, offset)
+        lines = os.pread(descriptor, _LOOK_NBYTES, offset).split(b"\n")
+        # The last one may be cut off; it counts where it ends with the file.
+        if offset + _LOOK_NBYTES < size:
+            lines.pop()
+        for line in lines[: _NUM_GUESSED // _NUM_PLACES]:
+            if not line.strip(b"\r"):
+                continue
+            cells = line.removesuffix(b"\r").decode("utf-8", "replace").split(file.separator)
+            if len(cells) != len(seen):
+                return None
+            for kinds, cell in zip(seen, cells, strict=True):
+                if cell not in file.missing:
+                    kinds.add(kind_of_cell(cell))
+    return [
+        "none" if not kinds else "int64" if kinds == {"int64"} else "text" if "text" in kinds else "float"
+        for kinds in seen
+    ]

@@ -119,6 +119,12 @@ class TableSpooler:
         self._columns.append(column)
         return column
 
+    def clear(self) -> None:
+        """Forget all columns, so that others can be added."""
+        for column in self._columns:
+            column.writer.discard()
+        self._columns = []
+
     def finish(self, num_rows: int, nbytes: int, places: Places) -> LoadedTable:
         """The table, with a problem for each column whose floats need a choice."""
         closed = [column.writer.close() for column in self._columns]

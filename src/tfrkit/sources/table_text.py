@@ -19,7 +19,7 @@ from tfrkit.sources.cell_types import (
     tally_strings,
 )
 from tfrkit.sources.csv_file import CsvFile, open_csv
-from tfrkit.sources.csv_typed import TypedColumn, read_typed
+from tfrkit.sources.csv_typed import spool_typed
 from tfrkit.sources.json_lines import JsonLines, convert_values
 from tfrkit.sources.table_arrow import NUM_THREADS, require_arrow
 from tfrkit.sources.table_options import TableOptions
@@ -27,7 +27,7 @@ from tfrkit.sources.table_spool import LoadedTable, SpoolColumn, TableSpooler
 
 
 def load_csv(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
-    """A CSV file, with pyarrow where it is installed."""
+    """A CSV file: by the core where every cell is plain, else as text, with pyarrow where it is installed."""
     file = open_csv(
         path,
         separator=options.separator,
@@ -36,10 +36,13 @@ def load_csv(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedT
         missing=options.missing,
     )
     options.check_names(file.columns, path)
-    arrow = _find_arrow("csv")
-    typed = None if arrow is None or options.types else read_typed(file, arrow)
+    typed = None if options.types else spool_typed(file, spooler)
     if typed is not None:
-        return _spool_typed(file, typed, spooler)
+        num_rows, empty = typed
+        loaded = spooler.finish(num_rows, os.path.getsize(path), _name_rows(path, file.lines_of))
+        _note_file(loaded, file, empty)
+        return loaded
+    arrow = _find_arrow("csv")
     table = None if arrow is None else file.read_arrow(arrow)
     if table is None:
         problems = [Problem(f"{path}, line {line}", reason) for line, reason in file.find_ragged()]
@@ -57,27 +60,6 @@ def load_csv(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedT
             options,
             spooler,
         )
-
-
-def _spool_typed(file: CsvFile, columns: Sequence[TypedColumn], spooler: TableSpooler) -> LoadedTable:
-    """Columns that came as what they are."""
-    added = [
-        (spooler.add(name, column.kind), column.blocks)
-        for name, column in zip(file.columns, columns, strict=True)
-        if column.kind is not None
-    ]
-
-    def spool(one: tuple[SpoolColumn, list[tuple[Any, Any]]]) -> int:
-        for block in one[1]:
-            _append(one[0], block)
-        return sum(len(values) for values, _ in one[1])
-
-    with ThreadPoolExecutor(min(NUM_THREADS, os.cpu_count() or 1)) as pool:
-        num_rows = max(pool.map(spool, added))
-    loaded = spooler.finish(num_rows, os.path.getsize(file.path), _name_rows(file.path, file.lines_of))
-    empty = [name for name, column in zip(file.columns, columns, strict=True) if column.kind is None]
-    _note_file(loaded, file, empty)
-    return loaded
 
 
 def _note_file(loaded: LoadedTable, file: CsvFile, empty: Sequence[str]) -> None:

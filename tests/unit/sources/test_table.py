@@ -17,7 +17,7 @@ import tfrkit as tfr
 from tfrkit.codec.columns import BytesColumn, Ragged
 from tfrkit.codec.encode_columns import rows_of_columns
 from tfrkit.errors import SourceError
-from tfrkit.sources import csv_file, table_text
+from tfrkit.sources import csv_file, csv_typed, table_text
 from tfrkit.sources.base import Scan
 from tfrkit.sources.cell_types import Tally, convert_cells, decide_kind, tally_cells
 from tfrkit.sources.column_spool import ColumnSpool, ColumnWriter
@@ -35,11 +35,13 @@ except ImportError:
 needs_arrow = pytest.mark.skipif(pyarrow is None, reason="pyarrow is not installed")
 
 
-@pytest.fixture(params=["slow", pytest.param("fast", marks=needs_arrow)])
+@pytest.fixture(params=["slow", pytest.param("fast", marks=needs_arrow), "native"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """CSV with the csv module, and with pyarrow."""
-    if request.param == "slow":
+    """CSV with the csv module, with pyarrow, and by the core, which leaves to the others what it does not take."""
+    if request.param != "fast":
         monkeypatch.setattr(table_text, "_find_arrow", lambda part: None)
+    if request.param != "native":
+        monkeypatch.setattr(table_text, "spool_typed", lambda file, spooler: None)
     return str(request.param)
 
 
@@ -332,6 +334,80 @@ def test_table_fast_way_decides_and_reads_as_the_slow_way(cells: list[list[str]]
             assert np.array_equal(np.asarray(expected), np.asarray(got)) or verdict.kind == "float"
             if verdict.kind == "float":
                 np.testing.assert_array_equal(expected, got)
+
+
+_CELLS = st.one_of(
+    st.sampled_from(
+        ["", "0", "7", "-7", "007", "+7", "-0", "-0.0", "1.5", "-.5", "5.", ".", "-", "1e5", "1e400", "0x1f"]
+    ),
+    st.sampled_from(["nan", "inf", "NA", " 5", "5 ", "x", "i9", "1.0000000000000002", "123456789.123456789", "1e15"]),
+    st.sampled_from([str(sign * (1 << bits) + more) for bits in (53, 63) for sign in (1, -1) for more in (-1, 0, 1)]),
+    st.integers().map(str),
+    st.floats(allow_nan=False).map(repr),
+    st.text('ab0.-e "日\r\n', max_size=4),
+)
+
+
+@settings(max_examples=300)
+@given(
+    kinds=st.lists(
+        st.sampled_from([st.integers(-99, 99).map(str), st.floats(-9, 9, width=32).map(repr), st.just("word"), _CELLS]),
+        min_size=1,
+        max_size=3,
+    ),
+    data=st.data(),
+    line_end=st.sampled_from(["\n", "\r\n", "\r"]),
+)
+def test_table_csv_by_the_core_is_what_the_slow_way_reads(
+    tmp_path_factory: pytest.TempPathFactory, kinds: list[Any], data: st.DataObject, line_end: str
+) -> None:
+    rows = data.draw(st.lists(st.tuples(*(st.one_of(kind, st.just("")) for kind in kinds)), max_size=12))
+    extra = data.draw(st.sampled_from(["", "", "", line_end, "1,2,3,4,5", "NA"]))
+    lines = [",".join("abc"[: len(kinds)]), *(",".join(row) for row in rows), extra]
+    text = line_end.join(lines) + data.draw(st.sampled_from(["", line_end]))
+    folder = tmp_path_factory.mktemp("csv")
+
+    def read(native: bool) -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(table_text, "_find_arrow", lambda part: None)
+            patch.setattr(csv_typed, "_STRETCH_NBYTES", 16)
+            if not native:
+                patch.setattr(table_text, "spool_typed", lambda file, spooler: None)
+            try:
+                scan = scan_text(folder, text, missing=["NA"], floats="float32")
+            except SourceError as error:
+                return str(error)
+            return kinds_of(scan), repr(rows_of(scan)) if not scan.problems else scan.problems, scan.notes
+
+    assert read(native=True) == read(native=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("a,b\n1,x\n\n2,y", [{"a": 1, "b": b"x"}, {"a": 2, "b": b"y"}]),
+        ("\ufeffa,b\r\n1,x\r\n", [{"a": 1, "b": b"x"}]),
+        ('"a","b"\n1,0.5\n', [{"a": 1, "b": 0.5}]),
+        ("a;b\n-9223372036854775808;\n9223372036854775807;\n", [{"a": -(1 << 63)}, {"a": (1 << 63) - 1}]),
+        ("a\nx\x00y\n", [{"a": b"x\0y"}]),
+        ("a,b\nNA,1\n5,NA\n", [{"b": [1]}, {"a": [5]}]),
+    ],
+    ids=["empty line", "mark and carriage returns", "quoted header", "ends of int64", "zero byte", "missing"],
+)
+def test_table_csv_plain_cells_are_read_by_the_core(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, rows: list[dict[str, Any]]
+) -> None:
+    monkeypatch.setattr(table_text, "_spool_cells", lambda *_: pytest.fail("taken as text"))
+    assert rows_of(scan_text(tmp_path, text, missing=["NA"])) == rows
+
+
+def test_table_csv_that_the_core_leaves_half_way_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_typed, "_STRETCH_NBYTES", 64)
+    lines = [f"{row},word {row}" for row in range(1000)]
+    lines[990] = '7,"quo""ted"'
+    rows = rows_of(scan_text(tmp_path, "a,b\n" + "\n".join(lines)))
+    assert len(rows) == 1000
+    assert rows[989:992] == [{"a": 989, "b": b"word 989"}, {"a": 7, "b": b'quo"ted'}, {"a": 991, "b": b"word 991"}]
 
 
 @needs_arrow

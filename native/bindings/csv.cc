@@ -1,0 +1,76 @@
+// CSV text to columns.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bindings/buffers.h"
+#include "core/csv_cells.h"
+
+namespace tfrkit {
+namespace {
+
+CellKind ParseCellKind(std::string_view kind) {
+  if (kind == "int64") return CellKind::kInt64;
+  if (kind == "float") return CellKind::kFloat;
+  if (kind == "text") return CellKind::kText;
+  if (kind == "none") return CellKind::kNone;
+  throw nb::value_error("kind expected int64, float, text or none");
+}
+
+nb::object ToPython(CellColumn&& column) {
+  nb::object missing = nb::none();
+  if (column.num_missing != 0) missing = nb::cast(ToArray(std::move(column.missing)));
+  nb::object values = nb::none(), offsets = nb::none();
+  if (column.kind == CellKind::kInt64) values = nb::cast(ToArray(std::move(column.ints)));
+  if (column.kind == CellKind::kFloat) values = nb::cast(ToArray(std::move(column.floats)));
+  if (column.kind == CellKind::kText) {
+    values = nb::cast(ToArray(std::move(column.text)));
+    offsets = nb::cast(ToArray(std::move(column.offsets)));
+  }
+  return nb::make_tuple(values, offsets, missing, column.num_missing, column.num_like_numbers);
+}
+
+// (number of rows, columns), or None where a closer look is needed.
+nb::object ParseCsv(nb::handle rows, std::string_view separator, nb::sequence kinds, nb::sequence missing) {
+  if (separator.size() != 1) throw nb::value_error("separator expected one byte");
+  const Buffer buffer(rows);
+  std::vector<CellColumn> columns;
+  for (nb::handle kind : kinds) columns.emplace_back().kind = ParseCellKind(nb::cast<std::string>(kind));
+  std::vector<std::string> words;
+  for (nb::handle item : missing) {
+    const auto word = nb::cast<nb::bytes>(item);
+    words.emplace_back(word.c_str(), word.size());
+  }
+  const std::vector<std::string_view> views(words.begin(), words.end());
+  const CsvForm form{static_cast<uint8_t>(separator[0]), views};
+  uint64_t num_rows = 0;
+  CsvEnd end;
+  {
+    nb::gil_scoped_release release;
+    end = ParseCells(buffer.bytes(), form, columns, &num_rows);
+  }
+  if (end == CsvEnd::kNoMemory) throw std::bad_alloc();
+  if (end == CsvEnd::kNeedsCloserLook) return nb::none();
+  nb::list found;
+  for (CellColumn& column : columns) found.append(ToPython(std::move(column)));
+  return nb::make_tuple(num_rows, found);
+}
+
+}  // namespace
+
+void BindCsv(nb::module_& m) {
+  m.def(
+      "parse_csv", &ParseCsv, nb::arg("rows"), nb::arg("separator"), nb::arg("kinds"), nb::arg("missing"),
+      "Rows of CSV to columns: (number of rows, [(values, offsets, missing, number of missing cells, number "
+      "of "
+      "cells that look like numbers)]); None where a cell needs a closer look.",
+      nb::sig(
+          "def parse_csv(rows: object, separator: str, kinds: typing.Sequence[str], missing: "
+          "typing.Sequence[bytes]) -> tuple[int, list[tuple[typing.Any, typing.Any, typing.Any, int, int]]] "
+          "| None"));
+}
+
+}  // namespace tfrkit

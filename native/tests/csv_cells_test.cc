@@ -1,0 +1,114 @@
+#include "core/csv_cells.h"
+
+#include <string>
+#include <vector>
+
+#include "tests/check.h"
+
+namespace tfrkit::test {
+namespace {
+
+constexpr auto kInt = CellKind::kInt64;
+constexpr auto kReal = CellKind::kFloat;
+
+struct Parsed {
+  CsvEnd end;
+  uint64_t num_rows = 0;
+  std::vector<CellColumn> columns;
+};
+
+Parsed Parse(std::string_view text, std::initializer_list<CellKind> kinds,
+             std::span<const std::string_view> missing = {}) {
+  Parsed parsed;
+  for (const CellKind kind : kinds) parsed.columns.emplace_back().kind = kind;
+  const std::vector<uint8_t> bytes(text.begin(), text.end());  // of its own, so that a sanitizer sees its end
+  parsed.end = ParseCells(bytes, {',', missing}, parsed.columns, &parsed.num_rows);
+  return parsed;
+}
+
+bool Takes(std::string_view text, CellKind kind) { return Parse(text, {kind}).end == CsvEnd::kDone; }
+
+}  // namespace
+
+TEST(CsvCells, PlainCellsBecomeColumns) {
+  const Parsed parsed = Parse("1,0.5,ab\n\n-20,,\r\n,3,d", {kInt, kReal, CellKind::kText});
+  REQUIRE(parsed.end == CsvEnd::kDone);
+  REQUIRE(parsed.num_rows == 3);
+  const CellColumn& ints = parsed.columns[0];
+  CHECK(ints.ints[0] == 1 && ints.ints[1] == -20 && ints.ints[2] == 0);
+  CHECK_EQ(ints.num_missing, 1u);
+  REQUIRE(ints.missing.size() == 3);
+  CHECK(ints.missing[0] == 0 && ints.missing[1] == 0 && ints.missing[2] == 1);
+  const CellColumn& floats = parsed.columns[1];
+  CHECK(floats.floats[0] == 0.5 && floats.floats[1] == 0 && floats.floats[2] == 3);
+  CHECK(floats.missing[0] == 0 && floats.missing[1] == 1 && floats.missing[2] == 0);
+  const CellColumn& text = parsed.columns[2];
+  REQUIRE(text.offsets.size() == 4);
+  CHECK(text.offsets[1] == 2 && text.offsets[2] == 2 && text.offsets[3] == 3);
+  CHECK_EQ(text.num_like_numbers, 0u);
+}
+
+TEST(CsvCells, IntegersAtTheEndsOfTheirTypeAreTaken) {
+  for (const char* text : {"0", "-1", "9223372036854775807", "-9223372036854775808"}) {
+    const Parsed parsed = Parse(text, {kInt});
+    REQUIRE(parsed.end == CsvEnd::kDone);
+    CHECK_EQ(std::to_string(parsed.columns[0].ints[0]), std::string(text));
+  }
+}
+
+TEST(CsvCells, NumbersWrittenInAnUnusualWayNeedACloserLook) {
+  for (const char* text :
+       {"007", "+7", "-0", "-", " 7", "7 ", "0x7", "1.0", "9223372036854775808", "1_0",
+        "-9223372036854775809", "10000000000000000000", "99999999999999999999999", "7\r", "x"}) {
+    CHECK(!Takes(text, kInt));
+  }
+  for (const char* text : {"00.5", "+1.5", "-0", ".", "-.", "-", "1e", "1e400", "1e15", "nan", "inf", "-inf",
+                           "1.5x", " 1.5", "1.5 ", "0x1p3", "1..5", "1.5.", "1000000000000000"}) {
+    CHECK(!Takes(text, kReal));
+  }
+}
+
+TEST(CsvCells, FloatsAreTheNearestOnes) {
+  for (const char* text : {"0.1", "-0.0", "5.", "-.5", "123456789.123456", "0.30000000000000004", "1e-5",
+                           "999999999999999", "2.2250738585072014e-308", "1.7976931348623157e-300"}) {
+    const Parsed parsed = Parse(text, {kReal});
+    REQUIRE(parsed.end == CsvEnd::kDone);
+    CHECK(parsed.columns[0].floats[0] == std::stod(text));
+  }
+}
+
+TEST(CsvCells, RaggedRowsQuotesAndBrokenTextNeedACloserLook) {
+  for (const char* text : {"1", "1,2,3", "1,2\n3", "1,\"2\"", "1,2\r3,4", "1,\xff", "1,\xe6\x97"}) {
+    CHECK(Parse(text, {kInt, CellKind::kText}).end == CsvEnd::kNeedsCloserLook);
+  }
+  CHECK(Parse("1,\xe6\x97\xa5", {kInt, CellKind::kText}).end == CsvEnd::kDone);
+}
+
+TEST(CsvCells, WordsForMissingAreMissing) {
+  const std::string_view words[] = {"NA", "-1"};
+  const Parsed parsed = Parse("NA,NA\n-1,x\n5,-1", {kInt, CellKind::kText}, words);
+  REQUIRE(parsed.end == CsvEnd::kDone);
+  CHECK_EQ(parsed.columns[0].num_missing, 2u);
+  CHECK_EQ(parsed.columns[1].num_missing, 2u);
+  CHECK(parsed.columns[0].ints[2] == 5);
+}
+
+TEST(CsvCells, ColumnOfNothingTakesMissingCellsOnly) {
+  CHECK(Takes("\n", CellKind::kNone));
+  CHECK(Parse("1,\n2,\n", {kInt, CellKind::kNone}).end == CsvEnd::kDone);
+  CHECK(Parse("1,\n2,x\n", {kInt, CellKind::kNone}).end == CsvEnd::kNeedsCloserLook);
+}
+
+TEST(CsvCells, TextThatMightBeNumbersIsCounted) {
+  const Parsed parsed = Parse("5\n-0.5\nnan\nInfinity\n+7\n5 apples\nword\nnine", {CellKind::kText});
+  REQUIRE(parsed.end == CsvEnd::kDone);
+  CHECK_EQ(parsed.columns[0].num_like_numbers, 5u);
+}
+
+TEST(CsvCells, NothingIsNoRows) {
+  const Parsed parsed = Parse("", {kInt, CellKind::kText});
+  CHECK(parsed.end == CsvEnd::kDone);
+  CHECK_EQ(parsed.num_rows, 0u);
+}
+
+}  // namespace tfrkit::test
