@@ -10,6 +10,7 @@ from PIL import Image
 import tfrkit
 from tfrkit.cli.build_options import parse_dimensions, parse_pairs, parse_shards, parse_splits
 from tfrkit.cli.build_sources import SOURCES
+from tfrkit.testing.commands import run_command
 
 CLASS = "^(?P<class>[a-z]+)"
 
@@ -100,7 +101,7 @@ def test_bad_files_are_all_named_and_exit_3(tfr, fruit, tmp_path):
     ran = tfr("build", "file-names", "data", "-o", "out", "--label", CLASS, code=3)
     assert "tfr: 30 of 38 inputs are bad, nothing was written" in ran.err
     assert ran.err.count("expected an image, got 0 bytes") == 30
-    assert ran.err.rstrip().endswith("(--on-bad skip)")
+    assert ran.err.rstrip().endswith(" --on-bad skip")
     assert not (tmp_path / "out").exists()
 
 
@@ -201,3 +202,25 @@ def test_shards_are_a_number_or_one_for_each_split():
 def test_dimensions_are_width_and_height():
     assert parse_dimensions("160x60") == (160, 60)
     assert parse_dimensions("160X60") == (160, 60)
+
+
+def test_force_is_another_word_for_overwrite(fruit, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = ["build", "file-names", "data", "-o", "out", "--label", CLASS, "--jobs", "1"]
+    assert run_command(made).exit_code == 0
+    ran = run_command([*made, "--seed", "4"])
+    assert ran.exit_code == 3
+    assert ran.stderr.endswith("\n  replace it: --overwrite\n")
+    assert run_command([*made, "--seed", "4", "--force"]).exit_code == 0
+    assert run_command([*made, "--seed", "5", "--overwrite"]).exit_code == 0
+
+
+def test_quiet_build_still_says_why_it_failed(fruit, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data" / "pear01.jpg").write_bytes(b"no image")
+    made = ["build", "file-names", "data", "-o", "out", "--label", CLASS, "--jobs", "1", "--quiet"]
+    ran = run_command(made)
+    assert ran.exit_code == 3
+    assert "pear01.jpg: " in ran.stderr
+    assert ran.stderr.endswith("repair or remove them    or leave them out: --on-bad skip\n")
+    assert run_command([*made, "--shards", "none"]).stderr.startswith("tfr: --shards expected")

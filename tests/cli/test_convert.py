@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tfrkit.testing.commands import run_command
+
 
 def test_convert_to_gzip_and_back(tfr, sample: Path, tmp_path: Path) -> None:
     done = tfr("convert", "sample.tfrecord", "-o", "packed.tfrecord", "--compression", "gzip", "--level", "best")
@@ -47,3 +51,12 @@ def test_convert_wrong_edits_are_told(tfr, sample: Path) -> None:
     assert "expected one of bytes, float, int64, got 'double'" in convert("--cast", "label=double", code=2)
     assert "did you mean 'label'" in convert("--drop", "lable", code=3)
     assert "cannot be cast from float to int64, 0.25 is no whole number" in convert("--cast", "weight=int64", code=3)
+
+
+@pytest.mark.parametrize("verb", [("convert",), ("merge",), ("sample", "-n", "10"), ("shuffle",), ("repair",)])
+def test_name_of_one_file_chooses_its_compression(verb: tuple[str, ...], sample: Path, tmp_path: Path) -> None:
+    name, *more = verb
+    assert run_command([name, str(sample), *more, "-o", str(tmp_path / "x.gz")]).exit_code == 0
+    assert (tmp_path / "x.gz").read_bytes()[:2] == b"\x1f\x8b"
+    assert run_command([name, str(sample), *more, "-o", str(tmp_path / "y.gz"), "--compression", "none"]).exit_code == 0
+    assert (tmp_path / "y.gz").stat().st_size == sample.stat().st_size

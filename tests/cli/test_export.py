@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tfrkit.testing.commands import run_command
 from tfrkit.testing.corruption import flip, frame_offsets
 from tfrkit.testing.reference import encode_example, write_frames
 
@@ -126,7 +127,7 @@ def test_export_refuses_what_it_cannot_do(tfr, sample: Path, raw: Path, sequence
     assert "expected records that are Examples" in tfr("export", "parquet", "lines.tfrecord", "-o", "x", code=3).err
     assert "got SequenceExamples" in tfr("export", "webdataset", "sequences.tfrecord", "-o", "x", code=3).err
     assert (
-        "size expected" in tfr("export", "webdataset", "sample.tfrecord", "-o", "x", "--shard-size", "1Q", code=3).err
+        "size expected" in tfr("export", "webdataset", "sample.tfrecord", "-o", "x", "--shard-size", "1Q", code=2).err
     )
     assert (
         "cannot write parquet to standard output" in tfr("export", "parquet", "sample.tfrecord", "-o", "-", code=3).err
@@ -139,3 +140,16 @@ def test_export_reads_folders_with_compressed_and_empty_shards(tfr, shards: Path
     done = tfr("export", "jsonl", "data", "-o", "out/")
     assert done.lines[0].startswith("out/: 10 records, 1 file, ")
     assert len((shards.parent / "out" / "train.jsonl").read_text().splitlines()) == 10
+
+
+@pytest.mark.parametrize(("kind", "name"), [("csv", "x.csv"), ("jsonl", "x.jsonl"), ("npz", "x.npz"), ("images", "x")])
+def test_export_makes_missing_folders_and_leaves_none_where_it_fails(
+    kind: str, name: str, sample: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "new" / "folder" / name
+    assert run_command(["export", kind, str(sample), "-o", str(output)]).exit_code == 0
+    assert output.exists()
+    bad = tmp_path / "bad.tfrecord"
+    bad.write_bytes(sample.read_bytes()[:-3])
+    assert run_command(["export", kind, str(bad), "-o", str(tmp_path / "other" / "folder" / name)]).exit_code == 3
+    assert not (tmp_path / "other").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import os
@@ -17,6 +18,7 @@ import pytest
 from tfrkit.cli.main import COMMANDS
 from tfrkit.storage.local import StdinReader
 from tfrkit.testing.commands import find_commands, get_group, run_command
+from tfrkit.testing.corruption import flip, frame_offsets, truncate
 from tfrkit.testing.reference import encode_example, write_frames
 
 COMMAND = [sys.executable, "-c", "from tfrkit.cli.main import main; main()"]
@@ -267,6 +269,26 @@ def test_nothing_is_overwritten_unasked(name: str, source: str, tmp_path: Path) 
     assert ran.exit_code == 3, ran.output
     check_message(ran.stderr)
     assert target.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "torn"])
+@pytest.mark.parametrize("name", VERBS)
+def test_damage_is_met_with_steps_that_the_command_has(name: str, damage: str, source: str, tmp_path: Path) -> None:
+    sound = Path(source).read_bytes()
+    made = {
+        "flipped": flip(sound, frame_offsets(sound)[3] + 40),
+        "cut": truncate(sound, len(sound) - 30),
+        "torn": truncate(gzip.compress(sound), 300),
+    }
+    Path("bad file.tfrecord").write_bytes(made[damage])
+    ran = run_command(make_arguments(name, "bad file.tfrecord", tmp_path))
+    skip_if_not_installed(ran.stderr)
+    assert ran.exit_code in (0, 1, 3)
+    assert not re.search(r"\b[a-z_]+=", ran.stderr), "a word of Python's"
+    assert option_names(VERBS[name]) | {"-o"} >= set(re.findall(r"(?<!\S)--?[a-z][a-z-]*", ran.stderr))
+    if ran.exit_code == 3:
+        check_message(ran.stderr)
+        assert "tfr repair 'bad file.tfrecord' -o " in ran.stderr
 
 
 def check_message(err: str) -> None:

@@ -11,7 +11,7 @@ from tfrkit.testing.reference import write_frames
 
 def test_merge_writes_one_file(tfr, sample: Path, raw: Path, tmp_path: Path) -> None:
     done = tfr("merge", "sample.tfrecord", "lines.tfrecord", "-o", "both.tfrecord")
-    assert done.lines == ["both.tfrecord: 13 records, 0.0 MB"]
+    assert done.lines == ["both.tfrecord: 13 records, 2.0 kB"]
     assert (tmp_path / "both.tfrecord").read_bytes() == sample.read_bytes() + raw.read_bytes()
 
 
@@ -29,7 +29,7 @@ def test_merge_to_stdout_gives_frames_and_talks_on_stderr(raw: Path, tmp_path: P
         check=True,
     )
     assert done.stdout == raw.read_bytes() * 2
-    assert done.stderr.decode() == "stdout: 6 records, 0.0 MB\n"
+    assert done.stderr.decode() == "stdout: 6 records, 146 bytes\n"
 
 
 def test_merge_quietly_to_a_closed_pipe_is_no_failure(raw: Path, tmp_path: Path) -> None:

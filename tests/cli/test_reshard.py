@@ -15,8 +15,16 @@ def test_reshard_by_number_and_by_size(tfr, shards: Path) -> None:
     assert result["files"][0]["path"].startswith("small/out-train.tfrecord-00000-of-")
 
 
+def test_reshard_says_where_there_are_fewer_records_than_shards(tfr, sample: Path) -> None:
+    done = tfr("reshard", "sample.tfrecord", "-o", "out", "--shards", 50)
+    assert done.err == "10 shards instead of 50, for there are 10 records\n"
+    done = tfr("reshard", "sample.tfrecord", "-o", "more", "--shards", 50, "--format", "json")
+    assert done.json["notes"] == ["10 shards instead of 50, for there are 10 records"]
+    assert done.err == ""
+
+
 def test_reshard_wants_one_of_two(tfr, sample: Path) -> None:
-    assert "--shards 8, --shard-size 200MB" in tfr("reshard", "sample.tfrecord", "-o", "out", code=2).err
+    assert "--shards 8 or --shard-size 200MB" in tfr("reshard", "sample.tfrecord", "-o", "out", code=2).err
 
 
 def test_reshard_empty_glob_exits_3(tfr) -> None:

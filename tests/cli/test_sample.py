@@ -17,7 +17,7 @@ def test_sample_prints_rows_and_the_seed(tfr, sample: Path) -> None:
 
 def test_sample_writes_a_file_or_stdout(tfr, sample: Path) -> None:
     done = tfr("sample", "sample.tfrecord", "-n", "4", "-o", "some.tfrecord")
-    assert done.lines[-1].startswith("some.tfrecord: 4 records, 0.0 MB, seed 0")
+    assert done.lines[-1].startswith("some.tfrecord: 4 records, 726 bytes, seed 0")
     assert tfr("count", "some.tfrecord", "--format", "json").json["records"] == 4
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 def test_split_writes_parts_and_tells_the_seed(tfr, sample: Path) -> None:
     done = tfr("split", "sample.tfrecord", "-o", "out/", "--split", "train=.8,test=.2", "--seed", 4)
     assert done.lines[:2] == ["train: 8 records in 1 file", "test: 2 records in 1 file"]
-    assert done.lines[2].startswith("out/: 10 records in 2 files, 0.0 MB, seed 4")
+    assert done.lines[2].startswith("out/: 10 records in 2 files, 1.9 kB, seed 4")
     assert tfr("count", "out", "--format", "json").json["records"] == 10
     assert tfr("verify", "out").lines == ["ok, 10 records"]
 

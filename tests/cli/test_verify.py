@@ -131,7 +131,7 @@ def test_verify_report_is_written_beside_the_lines(tfr, sample: Path, tmp_path: 
 
 
 def test_verify_unknown_kind_is_refused(tfr, sample: Path) -> None:
-    assert "got 'nonsense'" in tfr("verify", "sample.tfrecord", "--ignore", "nonsense", code=3).err
+    assert "got 'nonsense'" in tfr("verify", "sample.tfrecord", "--ignore", "nonsense", code=2).err
 
 
 def test_verify_help_names_every_kind(tfr) -> None:

@@ -120,7 +120,7 @@ def _compare_finished(prepared: Prepared, old: dict[str, Any]) -> Report | None:
         raise StorageError(
             "a finished dataset is there, made otherwise",
             shard=target.out,
-            hint="\n  ".join([*changes, "replace it: overwrite=True (--overwrite)"]),
+            hint="\n  ".join([*changes, "replace it: overwrite=True"]),
         )
     report = prepared.new_report()
     for shard in old["shards"]:
@@ -153,7 +153,7 @@ def _begin(prepared: Prepared, journal: Journal, old: dict[str, Any] | None) -> 
             raise StorageError(
                 "an unfinished build is there, begun otherwise",
                 shard=target.out,
-                hint="\n  ".join([*changes, "begin anew: overwrite=True (--overwrite)"]),
+                hint="\n  ".join([*changes, "begin anew: overwrite=True"]),
             )
         begun = None
     if begun is None:
@@ -176,7 +176,7 @@ def _require_free_names(prepared: Prepared, old: dict[str, Any] | None) -> None:
         raise StorageError(
             "a file is there that this build did not make",
             shard=taken[0],
-            hint="choose another place, or replace it: overwrite=True (--overwrite)",
+            hint="choose another place, or replace it: overwrite=True",
         )
 
 

@@ -103,7 +103,7 @@ def refuse(problems: Iterable[Problem], *, found: int, is_begun: bool = False) -
         lines.append(f"... and {len(listed) - _SHOWN_PROBLEMS} more")
     is_blocked = any(problem.blocking for problem in listed)
     begun = "shards without them are kept" if is_begun else "nothing was written"
-    advice = "correct them" if is_blocked else "repair or remove them, or leave them out: on_bad='skip' (--on-bad skip)"
+    advice = "correct them" if is_blocked else 'repair or remove them    or leave them out: on_bad="skip"'
     num_bad = len({problem.key for problem in listed})
     verb = "is" if num_bad == 1 else "are"
     error = SourceError(f"{num_bad} of {found} inputs {verb} bad, {begun}", hint="\n  ".join([*lines, advice]))

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from tfrkit.build.plan import name_dataset
 from tfrkit.errors import StorageError
 
-_FILE_NAME = re.compile(r"\.(tfrecords?|tfrec|tfr)(\.(gz|gzip|zlib|xz|zst|zstd))?$", re.IGNORECASE)
+_FILE_NAME = re.compile(
+    r"(\.(tfrecords?|tfrec|tfr)|(\.(tfrecords?|tfrec|tfr))?\.(gz|gzip|zlib|xz|zst|zstd))$", re.IGNORECASE
+)
+_SUFFIX = re.compile(r"\.(gz|gzip|zlib|xz|zst|zstd)$", re.IGNORECASE)
 _COMPRESSION_SUFFIXES = {"gz": "gzip", "gzip": "gzip", "zlib": "zlib", "xz": "xz", "zst": "zstd", "zstd": "zstd"}
 
 
@@ -17,7 +20,8 @@ _COMPRESSION_SUFFIXES = {"gz": "gzip", "gzip": "gzip", "zlib": "zlib", "xz": "xz
 class Target:
     """An output address.
 
-    A name that ends in .tfrecord (or .tfrecords, .tfrec, also with .gz behind it) is one file; any other is a folder.
+    A name that ends in .tfrecord (or .tfrecords, .tfrec) or in .gz (or .zlib, .xz, .zst) is one file; any other is a
+    folder.
     """
 
     out: str
@@ -47,8 +51,8 @@ class Target:
     @property
     def suffix_compression(self) -> str | None:
         """The compression the file's name speaks of, or None."""
-        match = _FILE_NAME.search(self.out) if self.is_file else None
-        return None if match is None or match[3] is None else _COMPRESSION_SUFFIXES[match[3].lower()]
+        match = _SUFFIX.search(self.out) if self.is_file else None
+        return None if match is None else _COMPRESSION_SUFFIXES[match[1].lower()]
 
     @property
     def staging(self) -> str:

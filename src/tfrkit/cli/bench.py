@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tfrkit.cli.options import FormatOption, Paths
-from tfrkit.cli.output import count_noun, print_line, print_result, print_table
+from tfrkit.cli.output import count_noun, print_line, print_result, print_table, show_nbytes
 
 HELP = """Time the steps of reading this dataset on this machine.
 
@@ -46,7 +46,7 @@ def run(paths: Paths, megabytes: Megabytes = 16, format: FormatOption = "text") 
 def print_text(result: dict[str, Any]) -> None:
     """Steps, verdict, compressions, shuffles."""
     total = sum(step["us_per_record"] for step in result["steps"])
-    print_line(f"first {count_noun(result['records'], 'record')}, {result['bytes'] / 1e6:,.1f} MB, on one core")
+    print_line(f"first {count_noun(result['records'], 'record')}, {show_nbytes(result['bytes'])}, on one core")
     print_line("")
     print_table(
         ("step", "us/record", "MB/s", "share"),
@@ -70,7 +70,7 @@ def print_text(result: dict[str, Any]) -> None:
         [
             (
                 row["compression"],
-                f"{row['bytes'] / 1e6:,.1f} MB",
+                show_nbytes(row["bytes"]),
                 f"{row['ratio']:.0%}",
                 show_speed(row["write_mb_per_s"]),
                 show_speed(row["read_mb_per_s"]),

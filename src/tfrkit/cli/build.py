@@ -9,11 +9,10 @@ from typing import Any
 import typer
 
 from tfrkit.cli import build_options as opt
-from tfrkit.cli.build_report import print_report, say_problems
+from tfrkit.cli.build_report import print_report
 from tfrkit.cli.build_sources import SOURCES
 from tfrkit.cli.output import say
 from tfrkit.cli.progress import Progress
-from tfrkit.errors import SourceError
 
 HELP = """Build a dataset from images, tables or arrays.
 
@@ -29,8 +28,6 @@ inputs were left out (--on-bad skip) or a --dry-run found problems.
 JSON: out, source, found, written, skipped, skipped_by_reason, ignored, nbytes_in, nbytes_out, seconds, seed,
 splits (records, shards, nbytes), counts, notes; with --dry-run also dry_run and problems (key, reason, blocking).
 """
-
-USAGE = 2
 
 
 def run_build(
@@ -75,14 +72,6 @@ def run_build(
             dry_run=dry_run,
             progress=Progress(progress),
         )
-    except SourceError as error:
-        if not error.problems:
-            raise
-        say_problems(error)
-        return 3
-    except ValueError as error:
-        say(f"tfr: {error}")
-        return USAGE
     except KeyboardInterrupt:
         say("\ninterrupted; the same command goes on from here")
         raise

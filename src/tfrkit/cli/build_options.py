@@ -11,7 +11,9 @@ from tfrkit.cli.progress import ProgressForm
 
 OutOption = Annotated[
     str,
-    typer.Option("--out", "-o", metavar="OUT", help="A folder, or NAME.tfrecord for one file.", show_default=False),
+    typer.Option(
+        "--out", "-o", metavar="OUT", help="A folder, or NAME.tfrecord for one file, also with .gz.", show_default=False
+    ),
 ]
 SplitOption = Annotated[
     list[str] | None,
@@ -62,7 +64,7 @@ OnBadOption = Annotated[
 JobsOption = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Worker processes; all processors by default.")
 ]
-OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", "--force", help="Replace what is there.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Look at everything, write nothing.")]
 ProgressOption = Annotated[
     ProgressForm,

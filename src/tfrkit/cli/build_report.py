@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfrkit.cli.output import count_noun, print_json, print_line, print_table, say
-from tfrkit.errors import SourceError
+from tfrkit.cli.output import count_noun, print_json, print_line, print_table, say, show_nbytes
 
 _SHOWN_COUNTS = 40
 _SHOWN_SKIPPED = 20
@@ -24,15 +23,6 @@ def print_report(report: Any, format: str) -> None:
     _print_splits(report)
     _print_ignored(report)
     _print_left_out(report)
-
-
-def say_problems(error: SourceError) -> None:
-    """Name every bad input on stderr: the message of the error has room for the first ones only."""
-    say(f"tfr: {error.what}")
-    for problem in error.problems:
-        say(f"  {problem.key}: {problem.reason}")
-    if error.hint:
-        say(f"  {error.hint.splitlines()[-1].strip()}")
 
 
 def _print_head(report: Any) -> None:
@@ -92,18 +82,3 @@ def _print_left_out(report: Any) -> None:
         print_line(f"skipped {count:,}: {reason}")
     if report.skipped:
         print_line("all of them are in skipped.jsonl")
-
-
-def show_nbytes(nbytes: float) -> str:
-    """A size with its unit.
-
-    Example:
-        >>> show_nbytes(1234), show_nbytes(252_410_000)
-        ('1.2 kB', '252.4 MB')
-    """
-    size = float(nbytes)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000 or unit == "GB":
-            return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:,.1f} {unit}"
-        size /= 1000
-    return f"{size:,.1f} GB"

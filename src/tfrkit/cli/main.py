@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from tfrkit._version import VERSION
+from tfrkit.cli.hints import Flag, explain, read_flags
 from tfrkit.cli.options import Quiet
 from tfrkit.cli.output import get_verdict, print_error
 from tfrkit.errors import TfrkitError
@@ -30,6 +31,7 @@ HELP = """Build, check, reshape and query TFRecord files, without TensorFlow.
 Exit codes: 0 done, 1 found something, 2 wrong usage, 3 could not finish.
 """
 
+USAGE = 2
 FAILED = 3
 INTERRUPTED = 130
 
@@ -102,13 +104,14 @@ def make_app(only: str | None = None) -> typer.Typer:
 
 def guard(run: Callable[..., int]) -> Callable[..., None]:
     """Wrap a command so that each way to end has its exit code and at most one message."""
+    asked = inspect.signature(run, eval_str=True)
+    flags = read_flags(asked.parameters.values())
 
     @functools.wraps(run)
     def call(*args: Any, quiet: bool = False, **kwargs: Any) -> None:
-        raise typer.Exit(run_guarded(functools.partial(run, *args, **kwargs)))
+        raise typer.Exit(run_guarded(functools.partial(run, *args, **kwargs), flags))
 
     # Every command has --quiet, whose callback does what there is to do.
-    asked = inspect.signature(run, eval_str=True)
     option = inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Quiet)
     call.__signature__ = asked.replace(parameters=[*asked.parameters.values(), option])  # type: ignore[attr-defined]
     call.__annotations__ = {name: parameter.annotation for name, parameter in asked.parameters.items()} | {
@@ -117,8 +120,8 @@ def guard(run: Callable[..., int]) -> Callable[..., None]:
     return call
 
 
-def run_guarded(run: Callable[[], int]) -> int:
-    """Run, and turn every error into an exit code."""
+def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
+    """Run, and turn every error into an exit code; next steps are said by the options the command has."""
     try:
         code = run()
         sys.stdout.flush()
@@ -131,8 +134,10 @@ def run_guarded(run: Callable[[], int]) -> int:
         return INTERRUPTED
     except (TfrkitError, OSError, ImportError, ValueError, MemoryError) as error:
         show_trace_if_asked()
-        print_error(f"tfr: {describe_error(error)}")
-        return FAILED
+        print_error(f"tfr: {describe_error(error, flags)}")
+        # A wrong argument; text and JSON that cannot be read are what a file holds.
+        is_usage = type(error) is ValueError
+        return USAGE if is_usage else FAILED
     except Exception:  # noqa: BLE001  (a bug: its trace is what we need, but exit code 1 means "found something")
         import traceback
 
@@ -140,13 +145,13 @@ def run_guarded(run: Callable[[], int]) -> int:
         return FAILED
 
 
-def describe_error(error: Exception) -> str:
+def describe_error(error: Exception, flags: Mapping[str, Flag]) -> str:
     """One clear message for an error that is not a bug."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror.lower()} - at {error.filename}" if error.filename else error.strerror.lower()
     if isinstance(error, MemoryError):
         return f"out of memory{f', {error}' if str(error) else ''}"
-    return str(error)
+    return explain(error, flags)
 
 
 def show_trace_if_asked() -> None:

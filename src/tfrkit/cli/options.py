@@ -39,7 +39,11 @@ Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
 CompressionOption = Annotated[
     Literal["none", "gzip", "zlib", "xz", "zstd"] | None,
-    typer.Option("--compression", metavar="none|gzip|zlib|xz|zstd", help="That of the source unless given."),
+    typer.Option(
+        "--compression",
+        metavar="none|gzip|zlib|xz|zstd",
+        help="By default as the name of one file ends (.gz), else that of the source.",
+    ),
 ]
 
 Jobs = Annotated[

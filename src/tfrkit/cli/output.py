@@ -150,6 +150,21 @@ def count_noun(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def show_nbytes(nbytes: float) -> str:
+    """A size with its unit.
+
+    Example:
+        >>> show_nbytes(1), show_nbytes(999), show_nbytes(1234), show_nbytes(252_410_000)
+        ('1 byte', '999 bytes', '1.2 kB', '252.4 MB')
+    """
+    size = float(nbytes)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            return count_noun(round(size), "byte") if unit == "bytes" else f"{size:,.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} GB"
+
+
 def _escape_one(match: re.Match[str]) -> str:
     code = ord(match[0])
     return _NAMED.get(match[0]) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")

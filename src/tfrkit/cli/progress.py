@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Literal
 
-from tfrkit.cli.output import is_quiet
+from tfrkit.cli.output import is_quiet, show_nbytes
 
 ProgressForm = Literal["auto", "bar", "lines", "json", "none"]
 
@@ -98,7 +98,7 @@ class Progress:
             parts = [f"{self._items:,} of {self._num_items:,}", f"{rate:,.0f} items/s"]
         else:
             share = self._bytes / self._nbytes if self._nbytes else 1.0
-            parts = [f"{self._bytes / 1e6:,.0f} of {self._nbytes / 1e6:,.0f} MB"]
+            parts = [f"{show_nbytes(self._bytes)} of {show_nbytes(self._nbytes)}"]
         if self._nbytes:
             parts.append(f"{self._bytes / 1e6 / seconds if seconds > 0 else 0:,.1f} MB/s")
         parts.append(f"{self._bad:,} {'skipped' if self._num_items else 'found'}")

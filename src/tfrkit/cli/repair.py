@@ -18,9 +18,11 @@ Keeps each record whose two checksums hold, before and behind damage, damaged le
 its bytes unchanged; of a compressed file also the members behind one that does not inflate. Several files go into
 a folder under their own names. Prints what was lost and where: bytes count from the start of the file, after
 inflating where it is compressed, from the first to before the last. The source stays as it is. Exit code 1 where
-something was lost, 0 where not.
+something was lost, 0 where not. How many records were lost is known where a manifest or an index tells how many
+there were, or only checksums of payloads do not hold.
 
-JSON: records, lost_bytes, files (source, output, records), lost (shard, record, offset, stop, cause, stored_offset,
+JSON: records, lost_records (null where unknown), lost_bytes (after inflating), lost_stored_bytes (of compressed files,
+what does not inflate), files (source, output, records), lost (shard, record, offset, stop, cause, stored_offset,
 stored_stop). The last two are bytes of the file as it is stored that do not inflate, else null.
 """
 
@@ -60,4 +62,14 @@ def print_text(result: dict[str, Any]) -> None:
     for file in result["files"]:
         print_line(f"{file['output']}: {count_noun(file['records'], 'record')}")
     if result["lost"]:
-        print_line(f"lost {count_noun(result['lost_bytes'], 'byte')} in {count_noun(len(result['lost']), 'place')}")
+        print_line(f"lost {describe_loss(result)}")
+
+
+def describe_loss(result: dict[str, Any]) -> str:
+    """Records, bytes after inflating and stored bytes are three numbers; they do not add up."""
+    number = result["lost_records"]
+    records = "an unknown number of records" if number is None else count_noun(number, "record")
+    lost = f"{records}, {count_noun(result['lost_bytes'], 'byte')} in {count_noun(len(result['lost']), 'place')}"
+    if result["lost_stored_bytes"]:
+        lost += f", and {count_noun(result['lost_stored_bytes'], 'stored byte')} that do not inflate"
+    return lost

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tfrkit.cli.output import Format, count_noun, print_line, print_result, say
+from tfrkit.cli.output import Format, count_noun, print_line, print_result, say, show_nbytes
 
 if TYPE_CHECKING:
     from tfrkit.ops.rewrite import Rewritten
 
 COLUMNS = ("path", "split", "records", "nbytes")
 JSON_HELP = "JSON: output, records, nbytes, compression, seed, splits, files (path, split, records, nbytes), notes."
-USAGE = 2
 
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Decides everything that is left to chance.")]
 Shards = Annotated[
@@ -37,12 +36,8 @@ def to_level(level: str) -> Any:
 
 
 def run_reshape(work: Callable[[], Rewritten], format: Format) -> int:
-    """Do the work and print what was written; a wrong argument is wrong usage."""
-    try:
-        made = work()
-    except ValueError as error:
-        say_usage(error)
-        return USAGE
+    """Do the work and print what was written."""
+    made = work()
     if made.output == "-":
         # Stdout has the records.
         say_written(made)
@@ -56,13 +51,6 @@ def run_reshape(work: Callable[[], Rewritten], format: Format) -> int:
         text=lambda: print_text(made),
     )
     return 0
-
-
-def say_usage(error: ValueError) -> None:
-    """Print what is wrong with the arguments, on stderr."""
-    from tfrkit.cli.output import print_error
-
-    print_error(f"tfr: {error}")
 
 
 def say_written(made: Rewritten) -> None:
@@ -89,5 +77,5 @@ def describe(made: Rewritten) -> Sequence[str]:
     files = "" if len(made.files) == 1 else f" in {count_noun(len(made.files), 'file')}"
     seed = "" if made.seed is None else f", seed {made.seed}"
     name = "stdout" if made.output == "-" else made.output
-    lines.append(f"{name}: {count_noun(made.records, 'record')}{files}, {made.nbytes / 1e6:,.1f} MB{seed}")
+    lines.append(f"{name}: {count_noun(made.records, 'record')}{files}, {show_nbytes(made.nbytes)}{seed}")
     return lines

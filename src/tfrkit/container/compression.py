@@ -19,6 +19,7 @@ from tfrkit.container.codecs import (
     starts_member,
 )
 from tfrkit.container.deflate import Deflater, Level
+from tfrkit.container.faults import advise_repair
 from tfrkit.errors import CompressionError
 from tfrkit.storage.base import ByteReader
 
@@ -259,6 +260,7 @@ class InflateReader:
                     f"expected the end of the file behind the {self._compression} stream, got {head.hex(' ')}",
                     shard=self._reader.name,
                     offset=self._feed.offset,
+                    hint=advise_repair(self._reader.name),
                 )
                 raise self._failure
         self._num_members += 1
@@ -306,6 +308,7 @@ class InflateReader:
                 f"compressed stream ends early, {self.inflated_nbytes} bytes inflated before",
                 shard=self._reader.name,
                 offset=self._feed.offset,
+                hint=advise_repair(self._reader.name),
             )
         return piece
 
@@ -336,5 +339,8 @@ class InflateReader:
 
     def _fail_damaged(self, error: Exception, offset: int) -> None:
         self._failure = CompressionError(
-            f"compressed stream is damaged, {explain_damage(error)}", shard=self._reader.name, offset=max(offset, 0)
+            f"compressed stream is damaged, {explain_damage(error)}",
+            shard=self._reader.name,
+            offset=max(offset, 0),
+            hint=advise_repair(self._reader.name),
         )

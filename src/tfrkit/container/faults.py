@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from tfrkit._native import Fault
 from tfrkit.errors import (
+    ContainerError,
     CorruptRecordError,
     FeatureKindError,
     MissingFeatureError,
@@ -55,7 +57,7 @@ _CLASSES: dict[str, type[TfrkitError]] = {
     "missing": MissingFeatureError,
 }
 
-_DAMAGE_HINT = 'list all damage: tfr verify {shard}    copy the rest: tfr repair    read on: on_error="skip"'
+_WIRE_HINT = 'list all of them: tfr verify {shard}    read the others: on_error="skip"'
 _SCHEMA_HINT = 'look at all records: tfr info {shard}    read the others: on_error="skip"'
 
 
@@ -64,7 +66,18 @@ def fault_to_error(
 ) -> TfrkitError:
     """The error to raise for a fault whose frame starts at byte `offset` of the shard."""
     kind = _CLASSES.get(fault.kind, WireError)
-    hint = _SCHEMA_HINT if fault.kind in ("feature_kind", "length", "missing") else _DAMAGE_HINT
-    return kind(
-        describe_fault(fault, columns), shard=shard, record=record, offset=offset, hint=hint.format(shard=shard)
+    if issubclass(kind, ContainerError):
+        hint = advise_repair(shard)
+    else:
+        # Repair would keep the record: its checksums hold.
+        hint = (_WIRE_HINT if kind is WireError else _SCHEMA_HINT).format(shard=shlex.quote(shard))
+    return kind(describe_fault(fault, columns), shard=shard, record=record, offset=offset, hint=hint)
+
+
+def advise_repair(shard: str) -> str:
+    """The next steps at a shard whose bytes are damaged."""
+    name = shlex.quote(shard)
+    return (
+        f"list all damage: tfr verify {name}    copy what is readable: tfr repair {name} -o good.tfrecord    "
+        'read on: on_error="skip"'
     )

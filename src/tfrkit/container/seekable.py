@@ -21,6 +21,7 @@ from isal import igzip_lib
 from tfrkit.container.checkpoints import Checkpoints, find_checkpoints, make_lead
 from tfrkit.container.codecs import CarefulInflate, Codec, codec_errors, explain_damage
 from tfrkit.container.compression import Compression, InflateReader, StoredFeed
+from tfrkit.container.faults import advise_repair
 from tfrkit.errors import CompressionError, StorageError
 from tfrkit.storage.base import ByteReader
 
@@ -168,6 +169,7 @@ class SeekableInflate:
                     f"expected {self._points.inflated_size}",
                     shard=self._reader.name,
                     offset=self._reader.size,
+                    hint=advise_repair(self._reader.name),
                 )
             pieces.append(piece)
             offset += wanted
@@ -216,7 +218,10 @@ class _Cursor:
                 stored = self._feed.offset
                 self._restart()
                 raise CompressionError(
-                    f"compressed stream is damaged, {explain_damage(error)}", shard=self._reader.name, offset=stored
+                    f"compressed stream is damaged, {explain_damage(error)}",
+                    shard=self._reader.name,
+                    offset=stored,
+                    hint=advise_repair(self._reader.name),
                 ) from None
 
     def _read(self, offset: int, nbytes: int) -> bytes:

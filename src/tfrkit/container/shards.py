@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 from collections.abc import Iterable
 
 from tfrkit import _native
@@ -24,13 +25,19 @@ from tfrkit.storage.base import ByteReader
 from tfrkit.storage.resolve import Address, expand_address, open_reader, walk_folder
 
 _HEAD_NBYTES = 4096
+_MAX_NAMED = 3  # files in a message
 
 # A damaged first frame must not turn a dataset into "not a TFRecord": so far a sound frame is looked for, in a file as
 # it is stored (random bytes take 60 ms) and in what a compressed one inflates to.
 _SEARCH_NBYTES = 64 << 20
 _INFLATED_SEARCH_NBYTES = 4 << 20
 
-_SHARD_NAME = re.compile(r"tfrecord|\.tfr\b|\.record|-\d{5}-of-\d{5}", re.IGNORECASE)
+# Meant as a shard by its name, whatever it holds: a damaged one must not vanish from its folder.
+_SHARD_NAME = re.compile(
+    r"(\.(tfrecords?|tfrec|tfr|records?)|(^|[-_.])\d{5}-of-\d{5})(\.(gz|gzip|zlib|xz|zst|zstd))?$", re.IGNORECASE
+)
+# Perhaps meant as one, unless its first bytes say that it is something else: read_tfrecord.py is no shard.
+_SIMILAR_NAME = re.compile(r"tfrecord|\.tfr\b|\.record|-\d{5}-of-\d{5}", re.IGNORECASE)
 
 _NUMBERED = re.compile(r"(.*)-(\d{5})-of-(\d{5})(.*)", re.DOTALL)
 
@@ -183,13 +190,16 @@ def _peek(reader: ByteReader) -> tuple[ByteReader, bytes]:
 
 def looks_like_shard(path: str) -> bool:
     """Is this file of a folder meant as a shard: by its name, or by its first bytes?"""
-    if _SHARD_NAME.search(os.path.basename(path)) and not path.endswith((".json", ".txt", ".idx", ".tfidx", ".pbtxt")):
+    name = os.path.basename(path)
+    if _SHARD_NAME.search(name):
         return True
     with open(path, "rb") as file:
         head = file.read(_HEAD_NBYTES)
     if not head:
         return False
     found = detect_compression(head)
+    if found is None and _SIMILAR_NAME.search(name):
+        return describe_foreign(head, None) is None
     if found in ("gzip", "xz", "zstd"):
         return is_frame_header(inflate_head(head, found, FRAME_HEADER_NBYTES))
     return found is not None
@@ -207,9 +217,19 @@ def find_shards(address: Address | Iterable[Address]) -> list[str]:
             continue
         inside = [file for file in walk_folder(path) if looks_like_shard(file)]
         if not inside:
-            raise StorageError("found no TFRecord in this folder", shard=path, hint=f"list what is there: ls {path}")
+            raise _refuse_folder(path)
         shards += inside
     return shards
+
+
+def _refuse_folder(folder: str) -> StorageError:
+    """Nothing here is a TFRecord: say what is, so that a wrong folder is seen at once."""
+    files = [os.path.relpath(path, folder) for path in walk_folder(folder)]
+    more = f" and {len(files) - _MAX_NAMED:,} more" if len(files) > _MAX_NAMED else ""
+    what = f"only {', '.join(files[:_MAX_NAMED])}{more}" if files else "it has no files"
+    return StorageError(
+        f"found no TFRecord in this folder, {what}", shard=folder, hint=f"list what is there: ls {shlex.quote(folder)}"
+    )
 
 
 def note_missing_shards(paths: Iterable[str]) -> list[str]:

@@ -163,6 +163,7 @@ def _view_feature(name: str, spec: Spec, counted: FeatureStats, images: list[Ima
         has_varying_rank=counted["tensor_rank"] < 0,
         heads=[bytes(head) for head in counted["heads"]],
         images=images,
+        num_values=counted["num_values"],
     )
 
 

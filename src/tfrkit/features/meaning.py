@@ -14,6 +14,14 @@ _MASK_WORDS = frozenset({"mask", "masks", "segmentation", "seg", "annotation", *
 _BOX_WORDS = frozenset({"bbox", "bboxes", "box", "boxes", "xmin", "xmax", "ymin", "ymax"})
 _SIZE_WORDS = ("height", "width", "channels", "depth", "rows", "cols")
 _MAX_CLASS_ID = 9999
+# The last word of a name that tells how much or where: label/length is no class, whatever stands before.
+_MEASURE_WORDS = frozenset(
+    {
+        *("length", "len", "size", "count", "num", "number", "total", "offset", "index", "position", "weight", "shape"),
+        *("width", "height", "depth", "channels", "rows", "cols", "area", "time", "timestamp", "duration", "x", "y"),
+        *("xmin", "xmax", "ymin", "ymax"),
+    }
+)
 
 # First bytes of things that are kept whole in a bytes value, beside images.
 _MAGIC = (
@@ -47,7 +55,7 @@ class ImageLike(Protocol):
 
 @dataclass(frozen=True)
 class FeatureView:
-    """What the guess is made from; `low` and `high` bound the numbers, `images` tells what the sampled heads are."""
+    """What the guess is made from; `low` and `high` bound the numbers, `images` are the first of `num_values`."""
 
     name: str
     spec: Spec
@@ -61,6 +69,7 @@ class FeatureView:
     has_varying_rank: bool = False
     heads: Sequence[bytes] = ()
     images: Sequence[ImageLike] = ()
+    num_values: int = 0
 
 
 def guess_meaning(view: FeatureView) -> tuple[str, Logical]:
@@ -87,7 +96,7 @@ def guess_meaning(view: FeatureView) -> tuple[str, Logical]:
 
 
 def describe_images(images: Sequence[ImageLike]) -> str:
-    """Format and size of some sampled images: ``JPEG 640x480``, or ``JPEG 320x213 .. 800x600``.
+    """Format and size of some images: ``JPEG 640x480``, or ``JPEG 320x213 .. 800x600``.
 
     A size that lies beyond the sampled bytes is left out.
     """
@@ -109,11 +118,26 @@ def split_words(name: str) -> list[str]:
     return [word.lower() for word in re.split(r"[^A-Za-z]+", parted) if word]
 
 
+def can_be_class(name: str) -> bool:
+    """Whether a feature of this name may hold class ids: it speaks of labels, and not of how many or how long.
+
+    Example:
+        >>> [can_be_class(name) for name in ("image/class/label", "category_id", "label/length", "num_classes")]
+        [True, True, False, False]
+    """
+    words = split_words(name)
+    if words == ["y"]:
+        return True
+    is_number = split_words(re.split(r"[/.]", name)[-1])[:1] in (["num"], ["n"], ["number"])
+    return bool(_LABEL_WORDS & set(words)) and words[-1] not in _MEASURE_WORDS and not is_number
+
+
 def _guess_bytes(view: FeatureView) -> tuple[str, Logical]:
     if view.images:
         words = set(split_words(view.name))
         is_mask = bool(words & _MASK_WORDS) and all(image.mode in ("P", "L") for image in view.images)
-        return _prefix_count(view, describe_images(view.images)), "mask" if is_mask else "image"
+        sampled = "" if len(view.images) >= view.num_values else f" (of the first {len(view.images)})"
+        return _prefix_count(view, describe_images(view.images) + sampled), "mask" if is_mask else "image"
     if view.max_bytes == 0:
         return _prefix_count(view, "empty bytes"), "bytes"
     if view.is_text:
@@ -129,7 +153,7 @@ def _guess_int(view: FeatureView) -> tuple[str, Logical]:
     words = split_words(view.name)
     span = f"{view.low}..{view.high}" if view.low != view.high else f"{view.low}"
     is_small = view.low is not None and view.high is not None and view.low >= 0 and view.high <= _MAX_CLASS_ID
-    is_label = bool(_LABEL_WORDS & set(words)) and is_small
+    is_label = can_be_class(view.name) and is_small
     if view.spec.shape != ():
         what = f"class ids {span}" if is_label else span
         return _show_count(view) + f", {what}", "class_label" if is_label else "tensor"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from tfrkit.container.compression import Deflater, InflateReader
 from tfrkit.container.records import Policy, read_records
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.container.writer import frame_records
-from tfrkit.errors import TfrkitError
+from tfrkit.errors import CodecError, TfrkitError
 from tfrkit.features.schema import Schema
 from tfrkit.images.decode import decode_image
 from tfrkit.orders.order import Order, Shuffled, Whole, WindowShuffled, score_mixing
@@ -118,6 +119,10 @@ def bench(address: Address | Iterable[Address], *, sample_nbytes: int = 16 << 20
         ratio = next(cost.nbytes / cost.plain_nbytes for cost in costs if cost.compression == shards[0].compression)
         steps = _time_file(shards[0], len(records), len(plain), ratio)
         steps += _time_records(records, plain, schema)
+    except CodecError as error:
+        # Timed in memory, where the records of all files stand in one row.
+        hint = f"list all of them: tfr verify {' '.join(shlex.quote(shard.name) for shard in shards[:3])}"
+        raise type(error)(error.what, shard=shards[0].name, hint=hint) from None
     finally:
         for shard in shards:
             shard.close()

@@ -73,7 +73,7 @@ def convert(
         if is_folder and Target(path).is_file:
             raise ValueError(
                 f"{len(sources.paths)} files go into a folder, got the name of one file, {path}\n"
-                f"  name a folder: -o {path}/    or put them together first: tfr merge"
+                f'  name a folder: output="{path}/"    or put them together first: tfr merge'
             )
         recipe = {"compression": compression, "drop": [*drop], "rename": dict(rename or {}), "cast": dict(cast or {})}
         recipe["keep"] = None if keep is None else [*keep]
@@ -224,10 +224,10 @@ def _edit_records(
 
 def _advise(error: CodecError | SchemaError) -> str:
     if isinstance(error, FeatureKindError):
-        return "leave the feature out: --drop"
+        return "leave the feature out: drop=[...]"
     if isinstance(error, SchemaError):
-        return "choose another name: --rename"
-    return "records are copied as they are without --drop, --keep, --rename and --cast"
+        return "choose another name: rename=..."
+    return "without edits records are copied as they are"
 
 
 def _require_names(sources: FrameSources, editor: RecordEditor) -> None:

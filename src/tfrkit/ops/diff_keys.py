@@ -127,7 +127,7 @@ def _require_one(column: Any, shard_set: ShardSet, feature: str, first: int) -> 
         f"key {show_name(feature)} expected one value in every record, got {count or 'none'}",
         shard=shard_set.files[int(shards[0])],
         record=int(inside[0]),
-        hint="choose another feature, or compare by position: without --key",
+        hint="choose another feature, or compare by position, without a key",
     )
 
 
@@ -145,5 +145,5 @@ def _require_distinct(keys: Keys, shard_set: ShardSet, feature: str) -> None:
     raise SchemaError(
         f"key {show_name(feature)} expected once, got twice: {', '.join(named)}{more}",
         shard=shard_set.files[0],
-        hint="choose another feature, or compare by position: without --key",
+        hint="choose another feature, or compare by position, without a key",
     )

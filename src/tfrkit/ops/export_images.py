@@ -81,7 +81,7 @@ def export_images(
         others = pictures.find_others()
         if others:
             shown = ", ".join(show_name(one) for one in others[:8]) + (" and more" if len(others) > 8 else "")
-            report.notes.append(f"images of other features are not written, --image chooses one: {shown}")
+            report.notes.append(f"images of other features are not written, another can be chosen: {shown}")
         return report
 
 

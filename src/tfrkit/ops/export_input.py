@@ -7,6 +7,7 @@ and a feature that only the last record has is a column from the start: a schema
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -233,7 +234,10 @@ class ExportInput:
                 while stream.step(consume):
                     pass
             except ContainerError as error:
-                error.hint = f"list all damage: tfr verify {shard.name}    copy what is readable: tfr repair"
+                name = shlex.quote(shard.name)
+                error.hint = (
+                    f"list all damage: tfr verify {name}    copy what is readable: tfr repair {name} -o good.tfrecord"
+                )
                 raise
             self.counts.append(stream.record)
             self.nbytes += stream.offset

@@ -175,7 +175,7 @@ class _Spool:
         elif column.dtype.hasobject:
             raise SchemaError(
                 f"feature {show_name(self._feature)} holds tensors of text, which no array without pickles does",
-                hint="leave it out: --select, or: tfr export jsonl",
+                hint="leave it out: select=[...]    or take another form: tfr export jsonl",
             )
         else:
             self._append(name, column)
@@ -204,7 +204,7 @@ class _Spool:
         if len(kinds) > 1 or arrays[0].dtype.hasobject:
             raise SchemaError(
                 f"feature {show_name(self._feature)} expected tensors of one dtype, got {', '.join(map(str, kinds))}",
-                hint="leave it out: --select, or: tfr export jsonl",
+                hint="leave it out: select=[...]    or take another form: tfr export jsonl",
             )
         splits = np.zeros(len(arrays) + 1, np.int64)
         np.cumsum([array.size for array in arrays], out=splits[1:])
@@ -213,7 +213,7 @@ class _Spool:
         if len(ranks) > 1:
             raise SchemaError(
                 f"feature {show_name(self._feature)} expected tensors of one rank, got {', '.join(map(str, ranks))}",
-                hint="leave it out: --select, or: tfr export jsonl",
+                hint="leave it out: select=[...]    or take another form: tfr export jsonl",
             )
         self._append(f"{name}/shapes", np.array([array.shape for array in arrays], np.int64).reshape(len(arrays), -1))
 
@@ -238,13 +238,13 @@ class _Spool:
             raise SchemaError(
                 f"features {show_name(self._owners[name])} and {show_name(self._feature)} would both be the array "
                 f"{show_name(name)}",
-                hint="leave one out: --select",
+                hint="leave one out: select=[...]",
             )
         if member.dtype != array.dtype or member.shape != array.shape[1:]:
             raise SchemaError(
                 f"feature {show_name(self._feature)} expected arrays of {member.dtype} {member.shape}, "
                 f"got {array.dtype} {array.shape[1:]}",
-                hint="leave it out: --select, or: tfr export jsonl",
+                hint="leave it out: select=[...]    or take another form: tfr export jsonl",
             )
         member.append(array)
 

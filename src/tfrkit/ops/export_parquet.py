@@ -71,7 +71,7 @@ def export_parquet(
             raise SchemaError(
                 f"expected what Parquet holds, got something else, {reason}",
                 shard=source.paths[0],
-                hint="leave the feature out: --select",
+                hint="leave the feature out: select=[...]",
             ) from None
 
     return export_table("parquet", address, output, write, force=force, progress=progress)

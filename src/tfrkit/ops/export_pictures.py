@@ -56,7 +56,7 @@ class PictureSource:
                 schema.require_one_kind(name)
             self.features: PictureFeatures = find_picture_features(schema, image=image, label=label)
         except SchemaError as error:
-            hint = f"see what is there: tfr info {first}; name it: --image, --label, --name"
+            hint = f"see what is there: tfr info {first}    name it: image=..., label=... or name=..."
             raise type(error)(error.what, shard=first, hint=hint) from None
         self.notes: list[str] = []
         try:

@@ -57,7 +57,7 @@ class Export:
                 shard=finding.shard,
                 record=finding.record,
                 offset=finding.offset,
-                hint="leave such records out, and list them: --on-bad skip",
+                hint='leave such records out, and list them: on_bad="skip"',
             )
         self.skipped.append(finding)
 

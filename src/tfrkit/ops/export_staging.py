@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 from tfrkit.errors import StorageError
-from tfrkit.ops.outputs import require_output
+from tfrkit.ops.outputs import MadeFolders, require_output
 from tfrkit.storage.local import explain_os_error, require_space
 
 _BUFFER_NBYTES = 1 << 20
@@ -37,23 +37,23 @@ class StagedFolder:
         self._root = _name_temporary(self._target)
         self._folders: set[str] = {""}
         self._opened: list[BinaryIO] = []
+        self._made = MadeFolders()
         try:
-            os.makedirs(os.path.dirname(self._root), exist_ok=True)
+            self._made.make(os.path.dirname(self._root))
             os.mkdir(self._root)
         except OSError as error:
+            self._made.remove()
             raise _explain(error, path) from None
 
     def _require_replaceable(self, sources: Sequence[str]) -> None:
         if not os.path.isdir(self._target):
-            raise StorageError("expected a folder, got a file", shard=self.name, hint="choose another name: -o")
+            raise StorageError("expected a folder, got a file", shard=self.name, hint="choose another output")
         inside = self._target.rstrip(os.sep) + os.sep
         for source in sources:
             if os.path.realpath(source).startswith(inside):
-                raise StorageError(
-                    "the output holds the files to read", shard=self.name, hint="choose another folder: -o"
-                )
+                raise StorageError("the output holds the files to read", shard=self.name, hint="choose another folder")
         if f"{os.path.realpath(os.getcwd())}{os.sep}".startswith(inside):
-            raise StorageError("the output is the folder you are in", shard=self.name, hint="choose another folder: -o")
+            raise StorageError("the output is the folder you are in", shard=self.name, hint="choose another folder")
 
     def __enter__(self) -> StagedFolder:
         return self
@@ -113,15 +113,14 @@ class StagedFolder:
         if os.path.isdir(self._root):
             shutil.rmtree(self._root, ignore_errors=True)
         self._root = ""
+        self._made.keep()
 
     def _move_files(self) -> None:
         for folder, _, names in os.walk(self._root):
             target = os.path.normpath(os.path.join(self._target, os.path.relpath(folder, self._root)))
             os.makedirs(target, exist_ok=True)
             if not (os.path.realpath(target) + os.sep).startswith(self._target.rstrip(os.sep) + os.sep):
-                raise StorageError(
-                    "a link leads out of the output folder", shard=target, hint="choose another folder: -o"
-                )
+                raise StorageError("a link leads out of the output folder", shard=target, hint="choose another folder")
             for name in names:
                 os.replace(os.path.join(folder, name), os.path.join(target, name))
 
@@ -132,6 +131,7 @@ class StagedFolder:
         if self._root:
             shutil.rmtree(self._root, ignore_errors=True)
             self._root = ""
+        self._made.remove()
 
     def _close(self) -> None:
         for file in self._opened:
@@ -163,9 +163,12 @@ class StagedFile:
         self._target = os.path.realpath(path)
         self._temporary = _name_temporary(self._target)
         self.nbytes = 0
+        self._made = MadeFolders()
         try:
+            self._made.make(os.path.dirname(self._temporary))
             self.file: BinaryIO = open(self._temporary, "xb", buffering=_BUFFER_NBYTES)  # noqa: SIM115 - kept open
         except OSError as error:
+            self._made.remove()
             raise _explain(error, path) from None
 
     def __enter__(self) -> StagedFile:
@@ -185,6 +188,7 @@ class StagedFile:
         except OSError as error:
             raise _explain(error, self.name) from None
         self._temporary = ""
+        self._made.keep()
 
     def discard(self) -> None:
         """Leave nothing behind; does nothing after `commit`."""
@@ -194,6 +198,7 @@ class StagedFile:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._temporary)
             self._temporary = ""
+        self._made.remove()
 
 
 def _name_temporary(target: str) -> str:

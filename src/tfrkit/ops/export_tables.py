@@ -36,7 +36,7 @@ def export_table(
     """
     target = os.fspath(output)
     if target == "-" and not to_stdout:
-        raise StorageError(f"cannot write {kind} to standard output", hint="name a file: -o")
+        raise StorageError(f"cannot write {kind} to standard output", hint="name a file as output")
     with ExportInput(address, progress) as source:
         report = Export(kind, target)
         nbytes = int(source.nbytes * growth)
@@ -56,7 +56,7 @@ def export_table(
                 report.files, report.nbytes = 1, staged.nbytes
             if len(splits) > 1:
                 names = ", ".join(name or "no split" for name in splits)
-                report.notes.append(f"all splits are in one file: {names}; one file for each: -o FOLDER/")
+                report.notes.append(f"all splits are in one file: {names}; a folder as output gives one file for each")
         source.end()
         report.records = source.num_records
         return report

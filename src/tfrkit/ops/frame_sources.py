@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -204,5 +205,6 @@ def _advise(error: ContainerError) -> ContainerError:
         shard=error.shard,
         record=error.record,
         offset=error.offset,
-        hint=f"nothing was written    copy what is readable first: tfr repair {error.shard} -o good.tfrecord",
+        hint="nothing was written    copy what is readable first: "
+        f"tfr repair {shlex.quote(error.shard or '-')} -o good.tfrecord",
     )

@@ -64,7 +64,7 @@ def parse_wish(shards: int | None, shard_size: int | str | None) -> ShardWish:
 
 
 def choose_target(output: str | os.PathLike[str]) -> Target:
-    """One file where the name ends in .tfrecord or the like, also with .gz behind it; else a folder."""
+    """One file where the name ends in .tfrecord, .gz or the like; else a folder."""
     path = os.fspath(output)
     if path == STDOUT:
         raise ValueError("output expected a file or a folder, got standard output, which takes one shard only")
@@ -138,3 +138,14 @@ def lay_out(name: str, groups: Sequence[Group], cuts: Sequence[Sequence[int]]) -
     for group, group_cuts in zip(groups, cuts, strict=True):
         shards += name_shards(name, group.split, [stop - start for start, stop in pairwise(group_cuts)])
     return shards
+
+
+def note_fewer_shards(shards: Sequence[OutShard], wanted: int | None) -> list[str]:
+    """A line for each split that has fewer shards than were asked for, because it has fewer records."""
+    notes = []
+    for split in dict.fromkeys(shard.split for shard in shards):
+        counts = [shard.num_records or 0 for shard in shards if shard.split == split]
+        if wanted is not None and len(counts) < wanted:
+            whose = "" if split is None else f"{split}: "
+            notes.append(f"{whose}{len(counts)} shards instead of {wanted}, for there are {sum(counts)} records")
+    return notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,12 +12,15 @@ from tfrkit import _native
 from tfrkit._types import Record
 from tfrkit.build.progress import Progress, Quiet
 from tfrkit.container.codecs import Compression
+from tfrkit.container.locate import load_frames
 from tfrkit.container.records import Finding, Policy
 from tfrkit.container.salvage import Gap, Salvage
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.container.writer import ShardWriter, frame_records
 from tfrkit.errors import CompressionError, ContainerError, StorageError, TfrkitError
-from tfrkit.ops.outputs import require_output
+from tfrkit.ops.outputs import MadeFolders, require_output
+from tfrkit.ops.staged import FileTarget
+from tfrkit.ops.verify_set import Manifests
 from tfrkit.storage.base import ByteSource
 from tfrkit.storage.local import require_space
 from tfrkit.storage.resolve import Address, open_writer
@@ -56,23 +60,33 @@ class Loss:
 
 @dataclass
 class Repair:
-    """What was copied from where to where, and what was lost."""
+    """What was copied from where to where, and what was lost.
+
+    `lost_records` is None where nothing tells how many records there were.
+    """
 
     records: int = 0
     files: list[tuple[str, str, int]] = field(default_factory=list)
     findings: list[Loss] = field(default_factory=list)
+    lost_records: int | None = 0
 
     @property
     def lost_nbytes(self) -> int:
-        """Bytes that gave no record: of frames, and of compressed data that do not inflate."""
-        lost = sum(loss.stop - loss.offset for loss in self.findings)
-        return lost + sum(loss.stored[1] - loss.stored[0] for loss in self.findings if loss.stored is not None)
+        """Bytes that gave no record, after inflating."""
+        return sum(loss.stop - loss.offset for loss in self.findings)
+
+    @property
+    def lost_stored_nbytes(self) -> int:
+        """Bytes of compressed files, as they are stored, that do not inflate."""
+        return sum(loss.stored[1] - loss.stored[0] for loss in self.findings if loss.stored is not None)
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: records, lost_bytes, files (source, output, records), lost."""
+        """The public form: records, lost_records, lost_bytes, lost_stored_bytes, files, lost."""
         return {
             "records": self.records,
+            "lost_records": self.lost_records,
             "lost_bytes": self.lost_nbytes,
+            "lost_stored_bytes": self.lost_stored_nbytes,
             "files": [{"source": source, "output": output, "records": count} for source, output, count in self.files],
             "lost": [loss.to_json() for loss in self.findings],
         }
@@ -89,8 +103,8 @@ def repair(
     """Copy every record whose checksums hold into new files that verify.
 
     One file is copied to the file `output`, several into the folder `output` under their own names. Record bytes are
-    not changed; `compression` is that of the source unless one is given. The sources stay as they are. Of several
-    files, one that is no TFRecord at all is a loss and has no copy; one named alone raises.
+    not changed; `compression` is that of the name (.gz) or else of the source unless one is given. The sources stay
+    as they are. Of several files, one that is no TFRecord at all is a loss and has no copy; one named alone raises.
     """
     paths = find_shards(address)
     target = os.fspath(output)
@@ -104,12 +118,12 @@ def repair(
         require_output(destination, sources=paths, force=force)
     sizes = [_size_of(path) for path in paths]
     require_space(target, sum(sizes))
-    if is_folder:
-        os.makedirs(target, exist_ok=True)
+    made = MadeFolders()
     watch = progress or Quiet()
     watch.begin(0, sum(sizes))
     result = Repair()
     try:
+        made.make(target if is_folder else os.path.dirname(target))
         for source, destination, nbytes in zip(paths, targets, sizes, strict=True):
             try:
                 shard = Shard.open(source)
@@ -117,15 +131,44 @@ def repair(
                 if len(paths) == 1:
                     raise
                 result.findings.append(Loss(source, 0, 0, nbytes, error.what))
+                _add_lost(result, find_count(source, None), 0, [result.findings[-1]])
                 continue
-            count, losses = _copy_sound(shard, destination, compression)
+            known = find_count(source, shard)
+            chosen = compression or (None if is_folder else _compression_of_name(destination)) or shard.compression
+            count, losses = _copy_sound(shard, destination, chosen)
             result.records += count
             result.files.append((source, destination, count))
             result.findings += losses
+            _add_lost(result, known, count, losses)
+            made.keep()
             watch.advance(0, nbytes, len(losses))
     finally:
+        made.remove()
         watch.end()
     return result
+
+
+def find_count(path: str, shard: Shard | None) -> int | None:
+    """How many records a shard had when it was whole, by its manifest or an index that fits; None without."""
+    entry = Manifests().entry(path)
+    if entry is not None and entry.records is not None:
+        return entry.records
+    if shard is None or shard.nbytes is None:
+        return None
+    with contextlib.suppress(ContainerError):
+        index = load_frames(shard, Policy())
+        return None if index is None else index.num_records
+    return None
+
+
+def _add_lost(result: Repair, known: int | None, count: int, losses: list[Loss]) -> None:
+    """Count the records lost of one shard; without a number to go by, only frames that are whole but for a checksum."""
+    lost: int | None = None
+    if known is not None and known >= count:
+        lost = known - count
+    elif all(loss.cause.startswith("payload checksum") for loss in losses):
+        lost = len(losses)
+    result.lost_records = None if lost is None or result.lost_records is None else result.lost_records + lost
 
 
 class _LossPolicy(Policy):
@@ -139,10 +182,10 @@ class _LossPolicy(Policy):
         self.taken.append((finding, error))
 
 
-def _copy_sound(shard: Shard, destination: str, compression: Compression | None) -> tuple[int, list[Loss]]:
+def _copy_sound(shard: Shard, destination: str, compression: Compression) -> tuple[int, list[Loss]]:
     policy = _LossPolicy()
     parts = Salvage(shard, policy)
-    writer = ShardWriter(open_writer(destination), compression=compression or shard.compression)
+    writer = ShardWriter(open_writer(destination), compression=compression)
     count = 0
     records: list[Record] = []
 
@@ -175,6 +218,12 @@ def _list_losses(taken: list[tuple[Finding, TfrkitError]], gaps: list[Gap]) -> l
         stop = finding.offset + finding.lost_nbytes
         losses.append(Loss(finding.shard, finding.record, finding.offset, stop, finding.cause, stored))
     return losses
+
+
+def _compression_of_name(path: str) -> Compression | None:
+    suffix: Any = FileTarget(path).suffix_compression
+    chosen: Compression | None = suffix
+    return chosen
 
 
 def _size_of(path: str) -> int:

@@ -14,6 +14,7 @@ from tfrkit.ops.layout import (
     cut_evenly,
     group_sources,
     lay_out,
+    note_fewer_shards,
     parse_wish,
     parts_by_position,
 )
@@ -51,11 +52,13 @@ def reshard(
         progress: Told how it goes on.
     """
     if (shards is None) == (shard_size is None):
-        raise ValueError("expected either a number of shards or their size: --shards 8, --shard-size 200MB")
+        raise ValueError(
+            'expected either a number of shards or their size\n  say one of them: shards=8 or shard_size="200MB"'
+        )
     wish = parse_wish(shards, shard_size)
     target = choose_target(output)
     if target.is_file and shards != 1:
-        raise ValueError(f"one file expected 1 shard, got {shards or shard_size}\n  name a folder instead: -o out/")
+        raise ValueError(f'one file expected 1 shard, got {shards or shard_size}\n  name a folder: output="out/"')
     options = WriteOptions(compression, level, force, jobs, progress or Quiet())
     with open_sources(address) as sources:
         sources.require_files("reshard")
@@ -71,7 +74,8 @@ def reshard(
         if target.is_file:
             planned = [OutShard(os.path.basename(target.out), None, sources.num_records)]
         recipe = {"shards": shards, "shard_size": wish.nbytes}
-        job = Rewrite("reshard", sources, papers, options, recipe)
+        notes = note_fewer_shards(planned, shards)
+        job = Rewrite("reshard", sources, papers, options, recipe, notes=notes)
         parts_of = parts_by_position(groups, cuts)
         sources.begin(options.progress)
         return job.run(

@@ -25,6 +25,7 @@ from tfrkit.errors import (
     StorageError,
     TruncatedShardError,
 )
+from tfrkit.ops.outputs import MadeFolders
 from tfrkit.ops.picture import Picture, PictureReader, Span
 from tfrkit.ops.picture_features import ClassNames, PictureFeatures, find_picture_features, read_names_beside
 from tfrkit.ops.tiles import Layout, Sheet
@@ -153,7 +154,7 @@ class _Pictures:
         try:
             self.features: PictureFeatures = find_picture_features(schema, image=image, label=label)
         except SchemaError as error:
-            hint = f"see what is there: tfr info {first}; name it: --image"
+            hint = f"see what is there: tfr info {first}    name it: image=..."
             raise type(error)(error.what, shard=first, hint=hint) from None
         try:
             beside = read_names_beside(shard_set.files)
@@ -200,7 +201,7 @@ def _draw(pictures: _Pictures, numbers: list[int], scanned: list[Finding], *, co
     if layout.width * layout.height > MAX_SHEET_PIXELS:
         raise ValueError(
             f"sheet expected at most {MAX_SHEET_PIXELS} pixels, got {layout.width}x{layout.height}\n"
-            "  fewer or smaller pictures: -n, --size"
+            "  fewer or smaller pictures: count=... or size=..."
         )
     page = Sheet(layout)
     tiles: list[Tile] = []
@@ -253,9 +254,9 @@ def _check_target(target: str, paths: list[str], force: bool) -> None:
     if not os.path.exists(target):
         return
     if any(os.path.samefile(path, target) for path in paths if os.path.exists(path)):
-        raise StorageError("the output is a file of the dataset", shard=target, hint="choose another name: -o")
+        raise StorageError("the output is a file of the dataset", shard=target, hint="choose another output")
     if not force:
-        raise StorageError("the output is there already", shard=target, hint="replace it: --force (force=True)")
+        raise StorageError("the output is there already", shard=target, hint="replace it: force=True")
 
 
 def _name_dataset(paths: list[str]) -> str:
@@ -275,10 +276,16 @@ def _describe_choice(report: SheetReport, shown: int) -> str:
 def _write_png(image: Image, target: str) -> None:
     file = io.BytesIO()
     image.save(file, "PNG")
-    writer = open_writer(target)
+    made = MadeFolders()
     try:
-        writer.write(file.getbuffer())
-        writer.commit()
-    except BaseException:
-        writer.discard()
-        raise
+        made.make(os.path.dirname(target))
+        writer = open_writer(target)
+        try:
+            writer.write(file.getbuffer())
+            writer.commit()
+        except BaseException:
+            writer.discard()
+            raise
+        made.keep()
+    finally:
+        made.remove()

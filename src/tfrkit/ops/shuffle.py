@@ -22,7 +22,7 @@ from tfrkit.container.compression import Compression, Level
 from tfrkit.ops.buckets import Buckets, OpenBucket
 from tfrkit.ops.direct_picks import DirectPicks
 from tfrkit.ops.frame_sources import FrameSources, PartsOf, UInt32Array, deal_frames, open_sources
-from tfrkit.ops.layout import Group, choose_target, cut_evenly, group_sources, lay_out, parse_wish
+from tfrkit.ops.layout import Group, choose_target, cut_evenly, group_sources, lay_out, note_fewer_shards, parse_wish
 from tfrkit.ops.papers import choose_name, collect_papers
 from tfrkit.ops.rewrite import Outputs, OutShard, Rewrite, Rewritten, WriteOptions
 from tfrkit.ops.shard_output import Tally
@@ -79,7 +79,7 @@ def shuffle(
     wish = parse_wish(shards, shard_size)
     target = choose_target(output)
     if target.is_file and shards not in (None, 1):
-        raise ValueError(f"one file expected 1 shard, got {shards}\n  name a folder instead: -o out/")
+        raise ValueError(f'one file expected 1 shard, got {shards}\n  name a folder instead: output="out/"')
     options = WriteOptions(compression, level, force, jobs, progress or Quiet())
     with open_sources(address) as sources:
         sources.require_files("shuffle")
@@ -96,7 +96,7 @@ def shuffle(
         if target.is_file:
             cuts = [[0, sources.num_records]]
             planned = [OutShard(os.path.basename(target.out), None, sources.num_records)]
-        notes = []
+        notes = note_fewer_shards(planned, shards)
         if len(groups) > 1:
             notes.append(f"splits are mixed each on its own: {', '.join(group.split or 'others' for group in groups)}")
         order = _Shuffle(sources, groups, cuts, seed=seed, memory=nbytes)

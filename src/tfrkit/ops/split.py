@@ -15,7 +15,7 @@ from tfrkit.build.splits import require_split_names
 from tfrkit.container.compression import Compression, Level
 from tfrkit.container.records import Policy
 from tfrkit.ops.frame_sources import FrameSources, PartsOf, UInt32Array, deal_frames, open_sources
-from tfrkit.ops.layout import choose_target, cut_evenly, name_shards, parse_wish
+from tfrkit.ops.layout import choose_target, cut_evenly, name_shards, note_fewer_shards, parse_wish
 from tfrkit.ops.papers import choose_name, collect_papers
 from tfrkit.ops.rewrite import OutShard, Rewrite, Rewritten, WriteOptions
 from tfrkit.orders.order import Order, Whole
@@ -71,7 +71,7 @@ def split(
     require_split_names(parts)
     target = choose_target(output)
     if target.is_file:
-        raise ValueError(f"split expected a folder to write to, got {target.out!r}\n  name one: -o out/")
+        raise ValueError(f'split expected a folder to write to, got {target.out!r}\n  name one: output="out/"')
     options = WriteOptions(compression, level, force, jobs, progress or Quiet())
     with open_sources(address) as sources:
         sources.require_files("split")
@@ -92,6 +92,7 @@ def split(
             planned += name_shards(name, part, [stop - start for start, stop in pairwise(cuts)])
         if len(planned) > _MAX_SHARDS:
             raise ValueError(f"split expected at most {_MAX_SHARDS} shards, got {len(planned)}\n  reshard them later")
+        notes += note_fewer_shards(planned, shards)
         recipe = {
             "parts": dict(parts),
             "seed": seed,

@@ -15,7 +15,7 @@ from tfrkit.container.index import index_path
 from tfrkit.container.manifest import MANIFEST_NAME, read_manifest
 from tfrkit.container.shards import looks_like_shard
 from tfrkit.errors import ContainerError, StorageError
-from tfrkit.ops.outputs import require_output
+from tfrkit.ops.outputs import MadeFolders, require_output
 from tfrkit.storage.local import sync_folder
 
 
@@ -55,16 +55,16 @@ class Staging:
             require_output(target.out, sources=sources, force=force)
         else:
             self._require_folder(sources, force)
-        self._made: list[str] = []
+        self._made = MadeFolders()
         self._is_fresh = not target.is_file and not os.path.lexists(target.out)
         base = os.path.basename(os.path.abspath(target.out))
         parent = os.path.dirname(os.path.abspath(target.out)) if target.is_file or self._is_fresh else target.out
         self.folder = os.path.join(parent, f".{base}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
         try:
-            self._make_folders(parent)
+            self._made.make(parent)
             os.mkdir(self.folder)
         except OSError as error:
-            self._remove_made()
+            self._made.remove()
             reason = (error.strerror or str(error)).lower()
             raise StorageError(f"cannot write, {reason}", shard=target.out) from None
 
@@ -73,7 +73,7 @@ class Staging:
 
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
-        self._remove_made()
+        self._made.remove()
 
     def path(self, name: str) -> str:
         """Where a file is written until everything is whole."""
@@ -95,7 +95,7 @@ class Staging:
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise StorageError(f"cannot put the output in place, {reason}", shard=self.target.out) from None
-        self._made.clear()
+        self._made.keep()
         sync_folder(self.target.folder)
 
     def _commit_file(self, papers: Sequence[str]) -> None:
@@ -138,7 +138,7 @@ class Staging:
                 raise StorageError(
                     f"the output is a folder to read from, it holds {source}",
                     shard=out,
-                    hint="choose another folder: -o",
+                    hint="choose another folder",
                 )
         require_output(out, force=force)
         if not os.path.isdir(out):
@@ -154,21 +154,5 @@ class Staging:
                 raise StorageError(
                     "the folder holds another shard, which would stand among the new ones",
                     shard=path,
-                    hint="choose another folder: -o, or remove it",
+                    hint="choose another folder, or remove it",
                 )
-
-    def _make_folders(self, folder: str) -> None:
-        missing = []
-        while not os.path.isdir(folder):
-            missing.append(folder)
-            folder = os.path.dirname(folder)
-        for path in reversed(missing):
-            os.mkdir(path)
-            self._made.append(path)
-
-    def _remove_made(self) -> None:
-        """Take away folders that were made for an output that did not come."""
-        while self._made:
-            with contextlib.suppress(OSError):
-                os.rmdir(self._made[-1])
-            self._made.pop()

@@ -112,7 +112,7 @@ class ClassFolders:
                 raise SourceError(
                     f"class folders are named {', '.join(sorted(with_images))}, which are names of splits",
                     shard=self.title,
-                    hint="add --split-folders if classes lie one level below, or --classes if these are classes",
+                    hint="if classes lie one level below: split_folders=True    if these are classes: classes=...",
                 )
             folders = {entry.name for entry in os.scandir(self.title) if entry.is_dir()}
             # An empty folder is a class too: filling it later must not shift the ids of the others.

@@ -145,7 +145,7 @@ class Coco:
                 raise SourceError(
                     "captions expected beside a file called instances_<set>.json",
                     shard=file.path,
-                    hint="name their file: --captions FILE",
+                    hint="name their file: captions=...",
                 )
             add_captions(coco, _read(os.path.join(root, path)), path)
         elif self.captions is not None:
@@ -225,7 +225,7 @@ class Coco:
         if last - first > _MAX_ID_RANGE:
             raise SourceError(
                 f"category ids expected close together, got {first} to {last}",
-                hint="number them anew: --label-offset 1",
+                hint="number them anew: label_offset=1",
             )
         names = tuple(categories.get(number, f"unused {number}") for number in range(first, last + 1))
         origin = f"{len(ordered)} categories with their own ids, {first} to {last}"

@@ -64,7 +64,7 @@ class CsvFile:
             raise SourceError(
                 f"expected {self.encoding} text, got byte {error.object[error.start]:#04x}",
                 shard=self.path,
-                hint="name its encoding: --encoding latin-1, gbk, utf-16 ...",
+                hint='name its encoding, such as gbk or utf-16: encoding="latin-1"',
             ) from None
         finally:
             csv.field_size_limit(limit)

@@ -47,7 +47,7 @@ def require_numbers(info: ImageInfo) -> None:
     if info.mode not in ("P", "L", None):
         raise SourceError(
             f"mask expected class numbers (palette or gray), got {info}, which has colours "
-            "(--colormap says which colour is which class)"
+            "(option colormap says which colour is which class)"
         )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -168,5 +169,5 @@ class TFRecordReader:
             shard=self._paths[shard],
             record=number - int(self._starts[shard]),
             offset=int(self._frames[0, number]),
-            hint="copy what is readable first: tfr repair",
+            hint=f"copy what is readable first: tfr repair {shlex.quote(self._paths[shard])} -o good.tfrecord",
         )

@@ -105,7 +105,7 @@ class MaskStore:
             values = ", ".join(map(str, strange[:5])) + (" and more" if len(strange) > 5 else "")
             raise SourceError(
                 f"mask expected class numbers {known}, got {values} ({show_histogram(counts)}); "
-                f"--map {strange[0]}=N makes N of it"
+                f"map {strange[0]} to a class if it means one (option map)"
             )
 
 

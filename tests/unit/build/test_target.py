@@ -8,13 +8,24 @@ from tfrkit.build.target import Target
 from tfrkit.errors import StorageError
 
 
-@pytest.mark.parametrize("name", ["x.tfrecord", "x.tfrecords", "a/x.TFRecord", "x.tfrec", "x.tfrecord.gz", "x.tfr"])
+@pytest.mark.parametrize(
+    "name", ["x.tfrecord", "x.tfrecords", "a/x.TFRecord", "x.tfrec", "x.tfrecord.gz", "x.tfr", "x.gz", "x.zst"]
+)
 def test_name_of_a_file_is_one_file(name):
     assert Target(name).is_file
     assert Target(name).single_file == os.path.basename(name)
 
 
-@pytest.mark.parametrize("name", ["out", "out/", "x.tfrecord/", "tfrecord", "a.b"])
+@pytest.mark.parametrize(
+    ("name", "compression"),
+    [("x.gz", "gzip"), ("x.tfrecord.zlib", "zlib"), ("x.XZ", "xz"), ("a.b.zst", "zstd"), ("x.tfrecord", None)],
+)
+def test_suffix_of_a_file_tells_its_compression(name, compression):
+    assert Target(name).suffix_compression == compression
+    assert Target(f"{name}/").suffix_compression is None
+
+
+@pytest.mark.parametrize("name", ["out", "out/", "x.tfrecord/", "tfrecord", "a.b", "x.gz/"])
 def test_any_other_name_is_a_folder(name):
     assert not Target(name).is_file
 

@@ -128,8 +128,44 @@ def test_empty_file_named_like_a_shard_is_one(tmp_path: Path) -> None:
 
 def test_folder_without_shards_raises(tmp_path: Path) -> None:
     fill(tmp_path, "readme.txt", data=b"hello")
-    with pytest.raises(StorageError, match="found no TFRecord in this folder - at "):
+    with pytest.raises(StorageError, match="found no TFRecord in this folder, only readme.txt - at "):
         find_shards(tmp_path)
+    fill(tmp_path, "read_tfrecord.py", "sub/notes_tfrecord.txt", "zzz", data=b"import this\n")
+    named = "only read_tfrecord.py, readme.txt, sub/notes_tfrecord.txt and 1 more - at "
+    with pytest.raises(StorageError, match=f"found no TFRecord in this folder, {named}"):
+        find_shards(tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StorageError, match="found no TFRecord in this folder, it has no files - at "):
+        find_shards(tmp_path / "empty")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("a.tfrecord", "a.tfrecords", "a.tfrec", "a.TFRecord.gz", "a-00000-of-00005", "a.tfrecord-00000-of-00005"),
+        *("a-00000-of-00005.tfrecord", "a.tfrecord-00000-of-00005.zst", "a.record", "00000-of-00005"),
+    ],
+)
+def test_shard_by_its_name_is_one_whatever_it_holds(tmp_path: Path, name: str) -> None:
+    fill(tmp_path, name, data=b"<html></html>")
+    assert find_shards(tmp_path) == [str(tmp_path / name)]
+
+
+@pytest.mark.parametrize(
+    "name", ["read_tfrecord.py", "notes_tfrecord.txt", "a.tfrecord.json", "a-00000-of-00005.csv", "a.tfrecord.bak"]
+)
+def test_similar_name_is_a_shard_only_by_what_it_holds(tmp_path: Path, name: str) -> None:
+    fill(tmp_path, name, data=b"import tensorflow as tf\n")
+    assert not looks_like_shard(str(tmp_path / name))
+    fill(tmp_path, name)
+    assert looks_like_shard(str(tmp_path / name))
+    fill(tmp_path, name, data=gzip.compress(FRAMES))
+    assert looks_like_shard(str(tmp_path / name))
+
+
+def test_damaged_shard_of_a_similar_name_does_not_vanish(tmp_path: Path) -> None:
+    fill(tmp_path, "train_tfrecord_3", data=flip(FRAMES, 2))
+    assert find_shards(tmp_path) == [str(tmp_path / "train_tfrecord_3")]
 
 
 def test_list_keeps_its_order(tmp_path: Path) -> None:

@@ -132,6 +132,13 @@ def test_infer_not_only_single_tensors_stays_bytes(changes: dict[str, Any]) -> N
         (count(b"label", min_int=-1, max_int=9), "scalar -1..9", "scalar"),
         (count(b"label", max_int=100_000), "scalar 0..100000", "scalar"),
         (count(b"labelled", max_int=9), "scalar 0..9", "scalar"),
+        (count(b"label/length", max_int=9), "scalar 0..9", "scalar"),
+        (count(b"class/height", max_int=9), "image height 0..9", "scalar"),
+        (count(b"num_classes", max_int=9), "scalar 0..9", "scalar"),
+        (count(b"labels/count", max_int=9, max_length=7), "1..7 values, 0..9", "tensor"),
+        (count(b"center/y", max_int=9), "scalar 0..9", "scalar"),
+        (count(b"y", max_int=9), "class id 0..9", "class_label"),
+        (count(b"category_id", max_int=9), "class id 0..9", "class_label"),
         (count(b"imageLabel", max_int=9), "class id 0..9", "class_label"),
         (count(b"is_first", max_int=1), "boolean 0/1", "scalar"),
         (count(b"image/height", min_int=480, max_int=480), "image height 480", "scalar"),
@@ -187,9 +194,15 @@ IMAGES = {
 def test_infer_images_are_described(
     name: bytes, heads: list[bytes], meaning: str, logical: str, image_format: str | None
 ) -> None:
-    stats = count(name, BYTES, heads=heads, min_bytes=10, max_bytes=20)
+    stats = count(name, BYTES, heads=heads, min_bytes=10, max_bytes=20, num_values=len(heads))
     spec, _ = infer_one(stats, sniff=IMAGES.get)
     assert (spec.meaning, spec.logical, spec.format) == (meaning, logical, image_format)
+
+
+def test_infer_images_beyond_the_sampled_ones_are_not_spoken_for() -> None:
+    stats = count(b"image", BYTES, heads=[b"large", b"small"], min_bytes=10, max_bytes=20, num_values=100)
+    spec, _ = infer_one(stats, sniff=IMAGES.get)
+    assert spec.meaning == "JPEG 320x213 .. 800x600 (of the first 2)"
 
 
 def test_infer_feature_list_reports_frames() -> None:

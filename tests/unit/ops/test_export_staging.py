@@ -37,7 +37,7 @@ def test_folder_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
 def test_folder_with_something_in_it_needs_force_and_is_then_added_to(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "old").write_bytes(b"")
-    with pytest.raises(StorageError, match=r"there already - at .*\n  replace it: --force"):
+    with pytest.raises(StorageError, match=r"there already - at .*\n  replace it: force=True"):
         stage(tmp_path / "out")
     with stage(tmp_path / "out", force=True) as folder:
         folder.write("new", b"")

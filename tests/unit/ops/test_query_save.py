@@ -150,7 +150,7 @@ def test_nothing_is_replaced_unasked_and_never_a_source(records: list[bytes]) ->
     answer = sql("select * from 't-*'")
     for name in ("out.tfrecord", "out.parquet", "out.csv"):
         answer.save(name)
-        with pytest.raises(StorageError, match=f"the output is there already - at {name}\n  replace it: --force"):
+        with pytest.raises(StorageError, match=f"the output is there already - at {name}\n  replace it: force=True"):
             answer.save(name)
         answer.save(name, force=True)
     with pytest.raises(StorageError, match="the output is one of the files to read"):

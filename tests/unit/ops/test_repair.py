@@ -11,6 +11,7 @@ import pytest
 import tfrkit
 from tfrkit.errors import NotATFRecordError, StorageError
 from tfrkit.ops.repair import repair
+from tfrkit.ops.reshard import reshard
 from tfrkit.storage import local
 from tfrkit.testing.corruption import flip, flip_each_byte, frame_offsets, make_frame, splice
 from tfrkit.testing.reference import write_frames
@@ -83,7 +84,7 @@ def test_nothing_is_overwritten_by_accident(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="the output is one of the files to read"):
         repair(tmp_path / "a", tmp_path / "a", force=True)
     (tmp_path / "b").write_bytes(b"precious")
-    with pytest.raises(StorageError, match=r"the output is there already - at .*b\n  replace it: --force"):
+    with pytest.raises(StorageError, match=r"the output is there already - at .*b\n  replace it: force=True"):
         repair(tmp_path / "a", tmp_path / "b")
     assert (tmp_path / "b").read_bytes() == b"precious"
     for folder in ("p", "q"):
@@ -163,7 +164,8 @@ def test_members_behind_a_torn_one_are_kept(tmp_path: Path) -> None:
     (lost,) = [loss for loss in result.to_json()["lost"] if loss["stored_stop"] is not None]
     assert lost["stored_stop"] == len(members[0]) + len(members[1])
     assert lost["stored_offset"] > middle - 1000
-    assert result.lost_nbytes > 0
+    assert result.lost_nbytes == sum(loss.stop - loss.offset for loss in result.findings)
+    assert result.lost_stored_nbytes == lost["stored_stop"] - lost["stored_offset"]
 
 
 def test_torn_gzip_tells_the_stored_bytes_that_are_lost(tmp_path: Path) -> None:
@@ -172,6 +174,47 @@ def test_torn_gzip_tells_the_stored_bytes_that_are_lost(tmp_path: Path) -> None:
     (lost,) = repair(tmp_path / "a.gz", tmp_path / "b.gz").to_json()["lost"]
     assert (lost["stored_offset"], lost["stored_stop"]) == (len(packed) // 2, len(packed) // 2)
     assert lost["offset"] <= lost["stop"]
+
+
+@pytest.mark.parametrize(
+    ("data", "lost"),
+    [(flip(FRAMES, 20), 1), (FRAMES, 0), (FRAMES[:-3], None), (flip(FRAMES, 3), None)],
+    ids=["payload", "sound", "cut", "length"],
+)
+def test_number_of_lost_records_is_told_where_the_file_alone_tells_it(
+    tmp_path: Path, data: bytes, lost: int | None
+) -> None:
+    (tmp_path / "a").write_bytes(data)
+    assert repair(tmp_path / "a", tmp_path / "b").to_json()["lost_records"] == lost
+
+
+def test_number_of_lost_records_is_told_by_a_manifest(tmp_path: Path) -> None:
+    with tfrkit.Writer(tmp_path / "rows.tfrecord") as writer:
+        for number in range(9):
+            writer.write({"x": number})
+    reshard(tmp_path / "rows.tfrecord", tmp_path / "out", shards=1)
+    (shard,) = (tmp_path / "out").glob("*.tfrecord-*")
+    shard.write_bytes(shard.read_bytes()[:40])
+    result = repair(shard, tmp_path / "good")
+    assert (result.records, result.lost_records) == (1, 8)
+
+
+def test_output_folder_is_made_and_goes_where_nothing_is_written(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(FRAMES)
+    repair(tmp_path / "a", tmp_path / "new" / "folder" / "b")
+    assert read(tmp_path / "new" / "folder" / "b") == RECORDS
+    (tmp_path / "page").write_bytes(b"<!DOCTYPE html><html></html>")
+    with pytest.raises(NotATFRecordError, match="HTML"):
+        repair(tmp_path / "page", tmp_path / "other" / "folder" / "b")
+    assert not (tmp_path / "other").exists()
+
+
+def test_name_of_the_output_chooses_the_compression(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(FRAMES)
+    repair(tmp_path / "a", tmp_path / "b.gz")
+    assert gzip.decompress((tmp_path / "b.gz").read_bytes()) == FRAMES
+    repair(tmp_path / "a", tmp_path / "c.gz", compression="none")
+    assert (tmp_path / "c.gz").read_bytes() == FRAMES
 
 
 def test_file_that_is_no_tfrecord_does_not_keep_the_others(tmp_path: Path) -> None:

@@ -365,7 +365,7 @@ def test_output_is_not_replaced_by_accident(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="the output is a file of the dataset"):
         sheet(source, tmp_path / "a.png", force=True)
     (tmp_path / "b.png").write_bytes(b"precious")
-    with pytest.raises(StorageError, match=r"the output is there already - at .*b\.png\n  replace it: --force"):
+    with pytest.raises(StorageError, match=r"the output is there already - at .*b\.png\n  replace it: force=True"):
         sheet(source, tmp_path / "b.png")
     assert (tmp_path / "b.png").read_bytes() == b"precious"
     sheet(source, tmp_path / "b.png", force=True)

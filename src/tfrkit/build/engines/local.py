@@ -197,7 +197,7 @@ class _Pool:
             raise TfrkitError(
                 f"a worker ended {how} {deaths} times at the same work",
                 shard=os.path.basename(task.path),
-                hint="too little memory? use fewer workers: --jobs 1; what is finished is kept",
+                hint="too little memory? use fewer workers: jobs=1    what is finished is kept",
             )
         self._queue.put_first([task])
 

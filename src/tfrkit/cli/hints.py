@@ -1,0 +1,82 @@
+"""Next steps in the words of the command at hand.
+
+The library says them as Python does: `replace it: force=True    read on: on_error="skip"`. A command says `--force`,
+and leaves out a step that it has no option for.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+# A keyword argument by itself: part of no path, no call and no longer value.
+_ARGUMENT = re.compile(
+    r"""(?<!\S)([a-z][a-z_]*)=(True|"[^"\n]*"|'[^'\n]*'|\d+|\[\.\.\.\]|\.\.\.)(?=[\s,;.)]|$)""", re.MULTILINE
+)
+_GAP = " " * 4  # between two steps of one line
+
+
+class Flag(NamedTuple):
+    """How a command calls an argument: `--force`, and `FEATURE` for a value that is not told."""
+
+    name: str
+    metavar: str
+
+
+def read_flags(parameters: Iterable[inspect.Parameter]) -> dict[str, Flag]:
+    """The options of a command, by the names of the arguments they become."""
+    flags = {}
+    for parameter in parameters:
+        for info in getattr(parameter.annotation, "__metadata__", ()):
+            # Typer keeps the first name of an option where a default would stand.
+            given = [getattr(info, "default", None), *(getattr(info, "param_decls", None) or ())]
+            names = [name for name in given if isinstance(name, str) and name.startswith("-")]
+            if names:
+                name = "-o" if "-o" in names else max(names, key=len).partition("/")[0]
+                flags[parameter.name] = Flag(name, info.metavar or "VALUE")
+    return flags
+
+
+def say_steps(hint: str, flags: Mapping[str, Flag]) -> str:
+    """The steps that a command with these options can take, in its words; empty where it can take none.
+
+    Example:
+        >>> say_steps('check: tfr verify x    read on: on_error="skip"', {"on_error": Flag("--on-error", "skip")})
+        'check: tfr verify x    read on: --on-error skip'
+    """
+    lines = []
+    for line in hint.split("\n"):
+        if _ARGUMENT.search(line):
+            steps = [_say_step(step, flags) for step in line.strip().split(_GAP) if _can_take(step, flags)]
+            line = line[: len(line) - len(line.lstrip())] + _GAP.join(steps)
+        if line.strip():
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def _can_take(step: str, flags: Mapping[str, Flag]) -> bool:
+    return all(match[1] in flags for match in _ARGUMENT.finditer(step))
+
+
+def _say_step(step: str, flags: Mapping[str, Flag]) -> str:
+    return _ARGUMENT.sub(lambda match: _say_option(flags[match[1]], match[2]), step)
+
+
+def _say_option(flag: Flag, value: str) -> str:
+    if value == "True":
+        return flag.name
+    told = flag.metavar if "..." in value else value.strip("\"'")
+    return f"{flag.name} {told}"
+
+
+def explain(error: Exception, flags: Mapping[str, Flag]) -> str:
+    """The message of an error, its steps in the words of the command."""
+    problems: Any = getattr(error, "problems", ())
+    what, _, hint = str(error).partition("\n")
+    if problems:
+        # The message has room for the first bad inputs only; its last line is what to do about all of them.
+        hint = hint.rpartition("\n")[2]
+    listed = [f"  {problem.key}: {problem.reason}" for problem in problems]
+    return "\n".join(line for line in (what, *listed, say_steps(hint, flags)) if line)
