@@ -68,7 +68,11 @@ def quote_help(text: str) -> list[str]:
     lines: list[str] = []
     for paragraph in inspect.cleandoc(text).split("\n\n"):
         if paragraph.startswith("\b\n"):
-            lines += ["```", *textwrap.dedent(paragraph[2:]).split("\n"), "```", ""]
+            shown = textwrap.dedent(paragraph[2:]).split("\n")
+            is_command = shown[0].startswith("tfr ")
+            # A line that is set in goes on with the one above.
+            shown = [f"$ {line}" if is_command and not line.startswith(" ") else line for line in shown]
+            lines += ["```console" if is_command else "```", *shown, "```", ""]
         else:
             lines += [*paragraph.split("\n"), ""]
     return lines[:-1]

@@ -133,10 +133,14 @@ def show_histogram(counts: Mapping[int, int]) -> str:
     Example:
         >>> show_histogram({0: 90, 200: 9, 255: 1})
         '0: 90 %, 200: 9 %, 255: 1 %'
+        >>> show_histogram({0: 598, 3: 2})
+        '0: 99.67 %, 3: 0.33 %'
     """
     total = sum(counts.values())
     ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-    shown = ", ".join(f"{value}: {100 * count / total:.2g} %" for value, count in ranked[:8])
+    shares = [(value, 100 * count / total) for value, count in ranked[:8]]
+    # Two digits of 99.6 would be 1e+02.
+    shown = ", ".join(f"{value}: {share:.{2 if share < 99 else 4}g} %" for value, share in shares)
     return shown + (f" and {len(ranked) - 8} more" if len(ranked) > 8 else "")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
@@ -88,6 +89,8 @@ def require_folder(root: str, what: str) -> None:
         return
     if os.path.exists(root):
         raise SourceError(f"expected a folder of {what}, got a file", shard=root)
+    if os.path.islink(root):
+        raise SourceError(f"expected a folder of {what}, got a link that leads nowhere", shard=root)
     raise SourceError(f"no such folder, expected one of {what}", shard=root, hint=_nearest(root))
 
 
@@ -110,6 +113,10 @@ def find_files(root: str, suffixes: Set[str]) -> Found:
             continue
         try:
             info = os.stat(os.path.join(root, key))
+            if not stat.S_ISREG(info.st_mode):
+                # A pipe would be waited for without end.
+                found.ignored["pipe or device"] += 1
+                continue
             found.files.add(FoundFile(key, info.st_size, info.st_mtime_ns))
         except OSError:
             # A link to nowhere looks like an image by its name; reading it says what is wrong with it.
@@ -147,14 +154,21 @@ def _list_folder(root: str, prefix: str, found: Found) -> list[str]:
                     found.ignored[entry.name] += 1
                 elif entry.name.startswith("."):
                     found.ignored["hidden"] += 1
-                elif entry.name.startswith(_OWN_FOLDERS) and entry.is_dir():
+                elif entry.name.startswith(_OWN_FOLDERS) and _is_folder(entry):
                     found.ignored[f"{entry.name}/"] += 1
                 else:
-                    names.append(f"{prefix}{entry.name}/" if entry.is_dir() else prefix + entry.name)
+                    names.append(f"{prefix}{entry.name}/" if _is_folder(entry) else prefix + entry.name)
     except PermissionError:
         raise SourceError("cannot read the folder, permission denied", shard=os.path.join(root, prefix)) from None
     names.sort(key=os.fsencode)
     return names
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False  # a link to itself; reading it says what is wrong with it
 
 
 def _identity(folder: str) -> tuple[int, int]:

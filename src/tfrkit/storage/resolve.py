@@ -37,6 +37,8 @@ def expand_address(address: Address | Iterable[Address]) -> list[str]:
             raise StorageError("expected at least one path, got an empty list")
         return paths
     path = os.fsdecode(address)
+    if not path:
+        raise StorageError("expected a path, got an empty one")
     if "://" in path:
         raise StorageError(f"cannot open, no storage for {path.split('://')[0]}:// addresses", shard=path)
     if path == "-" or os.path.lexists(path):

@@ -15,7 +15,7 @@ def test_error_names_bad_inputs_and_what_to_do():
         "2 of 10 inputs are bad, nothing was written\n"
         "  a.png: broken\n"
         "  b.png: empty\n"
-        "  repair or remove them, or leave them out: on_bad='skip' (--on-bad skip)"
+        '  repair or remove them    or leave them out: on_bad="skip"'
     )
 
 

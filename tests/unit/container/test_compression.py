@@ -319,7 +319,7 @@ def test_garbage_behind_the_stream_raises_after_all_data(compression: Compressio
     packed = pack(b"abc" * 100, compression)
     data, error = unpack_until_damage(packed + bytes(3) + b"garbage!", compression)
     assert data == b"abc" * 100
-    assert str(error) == (
+    assert str(error).split("\n")[0] == (
         f"expected the end of the file behind the {compression} stream, got 67 61 72 62 61 67 65 21"
         f" - at x, byte {len(packed) + 3}"
     )
@@ -349,7 +349,9 @@ def test_every_truncation_gives_all_before_it_then_raises(compression: Compressi
     for nbytes in range(len(packed)):
         found, error = unpack_until_damage(packed[:nbytes], compression)
         assert error is not None
-        assert str(error) == (f"compressed stream ends early, {len(found)} bytes inflated before - at x, byte {nbytes}")
+        assert str(error).split("\n")[0] == (
+            f"compressed stream ends early, {len(found)} bytes inflated before - at x, byte {nbytes}"
+        )
         assert data.startswith(found)
         if compression in ("gzip", "zlib"):
             assert found == inflate_bytewise(packed[:nbytes], 31 if compression == "gzip" else 15)

@@ -287,4 +287,4 @@ def test_unknown_words_are_refused(tmp_path: Path) -> None:
 def test_images_of_other_features_are_told(tmp_path: Path) -> None:
     source = write(tmp_path / "a", [{"image": encode(), "left": encode(), "thumb": encode()}])
     report = export_images(source, tmp_path / "out")
-    assert report.notes == ["images of other features are not written, --image chooses one: 'left', 'thumb'"]
+    assert report.notes == ["images of other features are not written, another can be chosen: 'left', 'thumb'"]

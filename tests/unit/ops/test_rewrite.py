@@ -147,7 +147,9 @@ def test_damage_leaves_an_older_file_as_it_was(verb: Verb, source: Path, tmp_pat
 def test_existing_file_is_replaced_with_force_only(verb: Verb, source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.tfrecord"
     out.write_bytes(write_frames([b"old"]))
-    with pytest.raises(StorageError, match=r"the output is there already - at .*out.tfrecord\n  replace it: force=True"):
+    with pytest.raises(
+        StorageError, match=r"the output is there already - at .*out.tfrecord\n  replace it: force=True"
+    ):
         verb(source, out)
     assert read(out) == [b"old"]
     verb(source, out, force=True)

@@ -324,7 +324,7 @@ def test_coco_keypoints_are_said_not_to_be_stored(tmp_path: Path) -> None:
 
 def test_coco_ids_far_apart_ask_for_new_ones(tmp_path: Path) -> None:
     content = make_coco(categories=[{"id": 1, "name": "cat"}, {"id": 90, "name": "dog"}, {"id": 10**9, "name": "x"}])
-    with pytest.raises(SourceError, match="got 1 to 1000000000\n  number them anew: --label-offset 1"):
+    with pytest.raises(SourceError, match="got 1 to 1000000000\n  number them anew: label_offset=1"):
         Coco(save(tmp_path, content)).scan("")
 
 

@@ -67,6 +67,20 @@ def test_link_to_nowhere_is_kept_for_the_reader_to_name(tmp_path):
     assert keys(tmp_path) == ["x.jpg"]
 
 
+def test_link_to_itself_is_kept_for_the_reader_to_name(tmp_path):
+    (tmp_path / "x.jpg").symlink_to("x.jpg")
+    (tmp_path / "loop").symlink_to("loop")
+    assert [file.key for file in find_images(str(tmp_path)).files] == ["loop", "x.jpg"]
+    with pytest.raises(SourceError, match="expected a folder of images, got a link that leads nowhere - at "):
+        require_folder(str(tmp_path / "loop"), "images")
+
+
+def test_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "x.jpg")
+    found = find_images(str(tmp_path))
+    assert (len(found.files), dict(found.ignored)) == (0, {"pipe or device": 1})
+
+
 def test_missing_folder_names_the_nearest(tmp_path):
     (tmp_path / "images").mkdir()
     with pytest.raises(
