@@ -88,6 +88,7 @@ void BindFrameCopy(nb::module_& m);
 void BindPicker(nb::module_& m);
 void BindImages(nb::module_& m);
 void BindColumns(nb::module_& m);
+void BindFigures(nb::module_& m);
 void BindMessages(nb::module_& m);
 void BindRows(nb::module_& m);
 void BindColumnFrames(nb::module_& m);

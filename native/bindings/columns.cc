@@ -280,9 +280,8 @@ Array<uint64_t> HashValues(nb::handle data, const ValueOffsets& offsets) {
   PoolVector<uint64_t> hashes;
   {
     nb::gil_scoped_release release;
-    bool is_rising = count == 0 || (at[0] >= 0 && static_cast<uint64_t>(at[count]) <= bytes.size());
-    for (size_t i = 0; i < count; ++i) is_rising &= at[i] <= at[i + 1];
-    if (!is_rising) throw std::out_of_range("offsets lie outside the data");
+    if (!AreOffsetsInside({at, offsets.size()}, bytes.size()))
+      throw std::out_of_range("offsets lie outside the data");
     if (!hashes.Resize(count)) throw std::bad_alloc();
     for (size_t i = 0; i < count; ++i) {
       const size_t start = static_cast<size_t>(at[i]);

@@ -12,6 +12,7 @@ NB_MODULE(_core, m) {
   tfrkit::BindPicker(m);
   tfrkit::BindImages(m);
   tfrkit::BindColumns(m);
+  tfrkit::BindFigures(m);
   tfrkit::BindMessages(m);
   tfrkit::BindRows(m);
   tfrkit::BindColumnFrames(m);

@@ -40,4 +40,11 @@ uint64_t HashValue(ByteView value) {
   return hash ^ (hash >> 31);
 }
 
+bool AreOffsetsInside(std::span<const int64_t> offsets, size_t nbytes) {
+  if (offsets.empty()) return true;
+  bool is_rising = offsets.front() >= 0 && static_cast<uint64_t>(offsets.back()) <= nbytes;
+  for (size_t i = 1; i < offsets.size(); ++i) is_rising &= offsets[i - 1] <= offsets[i];
+  return is_rising;
+}
+
 }  // namespace tfrkit

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "core/bytes.h"
 
@@ -15,5 +16,8 @@ namespace tfrkit {
 //   are left, and last what is left of a word, as a number.
 //   To take x is h = (h ^ x) * kStep; h ^= h >> 32. At the end come the last steps of splitmix64.
 uint64_t HashValue(ByteView value);
+
+// Do offsets of values rise, and stay inside so many bytes?
+bool AreOffsetsInside(std::span<const int64_t> offsets, size_t nbytes);
 
 }  // namespace tfrkit

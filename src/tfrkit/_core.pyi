@@ -1,5 +1,5 @@
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy
 import numpy.typing
@@ -273,6 +273,48 @@ def find_others(data: object, start: int, stop: int, max_frames: int, verify: st
 def read_strict_tensor(data: object) -> tuple[int, tuple[int, ...], int, int] | None:
     """
     (dtype, shape, start, nbytes of the content) if this is a serialized tensor beyond doubt, else None.
+    """
+
+def summarize_ints(values: numpy.typing.NDArray[numpy.int64], sizes: tuple[int, int, int], limit: int | None = None) -> tuple[Any, ...]:
+    """
+    Figures of a block of numbers: (num_nan, num_finite, zeros, low, high, mean, m2, values, counts, is_whole, level, ranks, hashes). `sizes` is (max_values, num_hashes, max_ranks); hashes above `limit` are left out. `ranks` and `hashes` are None where the table of values and counts is whole.
+    """
+
+def summarize_floats(values: numpy.typing.NDArray[numpy.float32], sizes: tuple[int, int, int], limit: int | None = None) -> tuple[Any, ...]:
+    """
+    Figures of a block of numbers: (num_nan, num_finite, zeros, low, high, mean, m2, values, counts, is_whole, level, ranks, hashes). `sizes` is (max_values, num_hashes, max_ranks); hashes above `limit` are left out. `ranks` and `hashes` are None where the table of values and counts is whole.
+    """
+
+def summarize_bytes(data: object, offsets: numpy.typing.NDArray[numpy.int64], sizes: tuple[int, int, int], limit: int | None = None) -> tuple[Any, ...]:
+    """
+    Figures of bytes values: (figures of their sizes, keys, counts, is_whole, the first row of each key, hashes, rows that begin as an image does). Values are told apart by their `hash_values`.
+    """
+
+def merge_unique(one: numpy.typing.NDArray[numpy.uint64], other: numpy.typing.NDArray[numpy.uint64], most: int) -> tuple[numpy.typing.NDArray[numpy.uint64], int]:
+    """
+    The first different values of two arrays that are in ascending order, and how many differ in all.
+    """
+
+@overload
+def merge_sorted(one: numpy.typing.NDArray[numpy.int64], other: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]: ...
+
+@overload
+def merge_sorted(one: numpy.typing.NDArray[numpy.float32], other: numpy.typing.NDArray[numpy.float32]) -> numpy.typing.NDArray[numpy.float32]: ...
+
+@overload
+def merge_sorted(one: numpy.typing.NDArray[numpy.uint64], other: numpy.typing.NDArray[numpy.uint64]) -> numpy.typing.NDArray[numpy.uint64]:
+    """All values of two arrays that are in ascending order, in that order."""
+
+@overload
+def merge_counts(one: numpy.typing.NDArray[numpy.int64], one_counts: numpy.typing.NDArray[numpy.int64], other: numpy.typing.NDArray[numpy.int64], other_counts: numpy.typing.NDArray[numpy.int64]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]: ...
+
+@overload
+def merge_counts(one: numpy.typing.NDArray[numpy.float32], one_counts: numpy.typing.NDArray[numpy.int64], other: numpy.typing.NDArray[numpy.float32], other_counts: numpy.typing.NDArray[numpy.int64]) -> tuple[numpy.typing.NDArray[numpy.float32], numpy.typing.NDArray[numpy.int64]]: ...
+
+@overload
+def merge_counts(one: numpy.typing.NDArray[numpy.uint64], one_counts: numpy.typing.NDArray[numpy.int64], other: numpy.typing.NDArray[numpy.uint64], other_counts: numpy.typing.NDArray[numpy.int64]) -> tuple[numpy.typing.NDArray[numpy.uint64], numpy.typing.NDArray[numpy.int64]]:
+    """
+    Values with counts of two tables, in ascending order: (values, counts). No table has a value twice.
     """
 
 def read_message(kind: str, record: object) -> tuple[list[tuple[bytes, str | None, list[Any]]] | None, list[tuple[bytes, list[tuple[str | None, list[Any]]]]] | None] | Fault:

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 import numpy as np
 
 from tfrkit import _native
-from tfrkit._types import Int64Array, UInt8Array, UInt64Array
+from tfrkit._types import Int64Array, UInt8Array
 from tfrkit.images.sniff import ImageInfo, sniff_image
-from tfrkit.ops.stats_numbers import NumberSummary, summarize_ints
-from tfrkit.ops.stats_scratch import scratch
-from tfrkit.ops.stats_sketches import MAX_VALUES, NO_VALUES, DistinctSketch, count_sorted
+from tfrkit.ops.stats_numbers import NumberSummary, summarize_ints, take_figures
+from tfrkit.ops.stats_sketches import MAX_VALUES, NO_VALUES, SIZES, DistinctSketch, ValueTable
 
 # Values up to this size are kept where they are frequent.
 MAX_SHOWN_NBYTES = 64
 # Most image headers are in the first bytes; some JPEGs have a picture and a colour profile before them.
 _HEAD_NBYTES, _LONG_HEAD_NBYTES = 4096, 256 << 10
-_MIN_IMAGE_NBYTES = 12
-# Keys that are looked for one by one; it takes less than looking each value up where they are few.
-_MAX_SOUGHT = 16
-# What every image that can be sniffed begins with: looked for before any more is read.
-_IMAGE_HEAD = re.compile(rb"\xff\xd8\xff|\x89PNG|GIF8|RIFF....WEBP|BM|II\*\0|MM\0\*|....ftyp", re.DOTALL)
-_BEGINS_IMAGE = np.isin(np.arange(256), np.frombuffer(b"\xff\x89GRBIM\0", np.uint8))
 
 
 class ImageSummary:
@@ -40,6 +32,8 @@ class ImageSummary:
 
     def add(self, images: list[ImageInfo]) -> None:
         """Count some images."""
+        if not images:
+            return
         self.count += len(images)
         self.formats.update(image.format for image in images)
         self.modes.update(image.mode for image in images if image.mode is not None)
@@ -52,6 +46,8 @@ class ImageSummary:
             self.heights.merge(summarize_ints(sizes[:, 1].copy()))
 
     def merge(self, other: ImageSummary) -> None:
+        if other.count == 0:
+            return
         self.count += other.count
         self.formats.update(other.formats)
         self.modes.update(other.modes)
@@ -114,59 +110,30 @@ class BytesSummary:
 
 
 def summarize_bytes(data: UInt8Array, offsets: Int64Array, limit: int | None = None) -> BytesSummary:
-    """A summary of the values `data[offsets[i]:offsets[i + 1]]`; `limit` as in `DistinctSketch`."""
+    """A summary of the values `data[offsets[i]:offsets[i + 1]]`; `limit` as in `summarize_ints`."""
     summary = BytesSummary()
     if len(offsets) < 2:
         return summary
-    starts = offsets[:-1]
-    sizes: Int64Array = np.subtract(offsets[1:], starts, out=scratch.take("sizes", np.int64, len(starts)))
-    summary.sizes = summarize_ints(sizes)
-    summary.images.add(_find_images(data, starts, sizes))
+    sizes, keys, counts, is_whole, rows, hashes, image_rows = _native.summarize_bytes(data, offsets, SIZES, limit)
+    summary.sizes = take_figures(len(offsets) - 1, sizes)
+    summary.images.add(_sniff_images(data, offsets, image_rows))
     summary.is_text = summary.images.count == 0 and _is_text(data, offsets)
-    keys = _native.hash_values(data, offsets)
-    in_order = scratch.take("in_order", np.uint64, len(keys))
-    np.copyto(in_order, keys)
-    in_order.sort()
-    summary.table = count_sorted(in_order)
-    if not summary.table.is_exact:
-        low = in_order if limit is None else in_order[: np.searchsorted(in_order, np.uint64(limit), side="right")]
-        summary.distinct = DistinctSketch(low, limit)
-    rows = _find_rows(summary.table.values, keys)
-    for key, start, size in zip(
-        summary.table.values.tolist(), starts[rows].tolist(), sizes[rows].tolist(), strict=True
-    ):
-        if size <= MAX_SHOWN_NBYTES:
-            summary.shown[key] = data[start : start + size].tobytes()
+    summary.table = ValueTable(keys, counts, 0 if is_whole else 1)
+    if not is_whole:
+        summary.distinct = DistinctSketch(hashes, is_exact=False)
+    for key, start, stop in zip(keys.tolist(), offsets[rows].tolist(), offsets[rows + 1].tolist(), strict=True):
+        if stop - start <= MAX_SHOWN_NBYTES:
+            summary.shown[key] = data[start:stop].tobytes()
     return summary
 
 
-def _find_rows(wanted: UInt64Array, keys: UInt64Array) -> Int64Array:
-    """A row that has each of the keys that are wanted, which are in ascending order."""
-    rows = np.zeros(len(wanted), np.int64)
-    if len(wanted) <= _MAX_SOUGHT:
-        is_wanted = scratch.take("is_wanted", bool, len(keys))
-        for number, key in enumerate(wanted):
-            rows[number] = np.equal(keys, key, out=is_wanted).argmax()
-    else:
-        places = np.minimum(np.searchsorted(wanted, keys), len(wanted) - 1)
-        found = np.flatnonzero(wanted[places] == keys)
-        rows[places[found]] = found
-    return rows
-
-
-def _find_images(data: UInt8Array, starts: Int64Array, sizes: Int64Array) -> list[ImageInfo]:
-    """What each value is that is an image."""
-    if len(data) == 0 or int(sizes.max()) < _MIN_IMAGE_NBYTES:
-        return []
-    heads = data[np.minimum(starts, len(data) - 1)]
-    rows = np.flatnonzero(_BEGINS_IMAGE[heads] & (sizes >= _MIN_IMAGE_NBYTES))
+def _sniff_images(data: UInt8Array, offsets: Int64Array, rows: Int64Array) -> list[ImageInfo]:
+    """What each value is that is an image, of those that begin as images do."""
     images = []
-    for start, size in zip(starts[rows].tolist(), sizes[rows].tolist(), strict=True):
-        if not _IMAGE_HEAD.match(data[start : start + _MIN_IMAGE_NBYTES].tobytes()):
-            continue
-        image = sniff_image(data[start : start + min(size, _HEAD_NBYTES)].tobytes())
-        if image is not None and image.width is None and size > _HEAD_NBYTES:
-            image = sniff_image(data[start : start + min(size, _LONG_HEAD_NBYTES)].tobytes())
+    for start, stop in zip(offsets[rows].tolist(), offsets[rows + 1].tolist(), strict=True):
+        image = sniff_image(data[start : min(stop, start + _HEAD_NBYTES)].tobytes())
+        if image is not None and image.width is None and stop - start > _HEAD_NBYTES:
+            image = sniff_image(data[start : min(stop, start + _LONG_HEAD_NBYTES)].tobytes())
         if image is not None:
             images.append(image)
     return images
@@ -178,6 +145,6 @@ def _is_text(data: UInt8Array, offsets: Int64Array) -> bool:
         return False
     content = data[int(offsets[0]) : int(offsets[-1])]
     if len(content) == 0 or int(content.min()) >= 0x20:
-        return not np.equal(content, 0x7F, out=scratch.take("is_delete", bool, len(content))).any()
+        return not bool((content == 0x7F).any())
     controls = content[(content < 0x20) | (content == 0x7F)]
     return bool(np.isin(controls, np.frombuffer(b"\t\n\r", np.uint8)).all())

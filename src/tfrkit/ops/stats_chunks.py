@@ -23,14 +23,18 @@ FRAME_NBYTES = 8 + 4 + 4  # length, its checksum, that of the payload
 
 
 class Stretch(NamedTuple):
-    """A run of frames; `record` and `offset` tell where in the shard it starts."""
+    """A run of frames with the sizes of its records; `record` and `offset` tell where in the shard it starts."""
 
     data: ByteSource
     start: int
     stop: int
-    num_frames: int
+    sizes: Int64Array
     record: int
     offset: int
+
+    @property
+    def num_frames(self) -> int:
+        return len(self.sizes)
 
 
 @dataclass
@@ -44,17 +48,17 @@ class Chunk:
     num_records: int = 0
     nbytes: int = 0
 
-    def check(self, verify: Verify) -> Int64Array:
-        """Compare the checksums, and raise where one does not hold; the sizes of the records."""
-        self.shard.reader.check_unchanged()
-        sizes = []
+    @property
+    def sizes(self) -> Int64Array:
+        """The sizes of the records."""
+        return np.concatenate([part.sizes for part in self.stretches])
+
+    def check(self, verify: Verify) -> None:
+        """Compare the checksums, and raise where one does not hold."""
         for part in self.stretches:
-            offsets, next_start, fault = _native.index_frames(part.data, part.start, part.stop, part.num_frames, verify)
+            num_frames, start, fault = _native.check_frames(part.data, part.start, part.stop, part.num_frames, verify)
             if fault is not None:
-                raise self.explain(part, fault, len(offsets), next_start)
-            ends = np.append(offsets[1:], np.uint64(part.stop))
-            sizes.append((ends - offsets).astype(np.int64) - FRAME_NBYTES)
-        return np.concatenate(sizes)
+                raise self.explain(part, fault, num_frames, start)
 
     def explain(self, part: Stretch, fault: _native.Fault, num_frames: int, start: int) -> TfrkitError:
         """The error for a fault at byte `start` of a stretch, behind so many frames of it."""
@@ -74,14 +78,15 @@ def cut_chunks(shard: Shard, number: int, policy: Policy, verify: Verify) -> Ite
     def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
         most = CHUNK_RECORDS - chunk.num_records
         near = min(stop, start + CHUNK_NBYTES - chunk.nbytes)
-        num_frames, next_start, fault = _native.check_frames(data, start, near, most, verify)
-        if num_frames == 0 and near < stop:  # a record that is larger than what is left of the chunk
-            num_frames, next_start, fault = _native.check_frames(data, start, stop, 1, verify)
-        if num_frames:
-            chunk.stretches.append(Stretch(data, start, next_start, num_frames, stream.record, stream.offset))
-            chunk.num_records += num_frames
+        offsets, next_start, fault = _native.index_frames(data, start, near, most, verify)
+        if len(offsets) == 0 and near < stop:  # a record that is larger than what is left of the chunk
+            offsets, next_start, fault = _native.index_frames(data, start, stop, 1, verify)
+        if len(offsets):
+            sizes = np.diff(offsets, append=np.uint64(next_start)).astype(np.int64) - FRAME_NBYTES
+            chunk.stretches.append(Stretch(data, start, next_start, sizes, stream.record, stream.offset))
+            chunk.num_records += len(offsets)
             chunk.nbytes += next_start - start
-        return num_frames, next_start, fault
+        return len(offsets), next_start, fault
 
     while stream.step(consume):
         if chunk.num_records >= CHUNK_RECORDS or chunk.nbytes >= CHUNK_NBYTES:

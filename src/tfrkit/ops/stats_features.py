@@ -52,7 +52,8 @@ class FeatureSummary:
         """Add what another summary counted."""
         self.present += other.present
         self.unset += other.unset
-        self.kinds.update(other.kinds)
+        for kind, count in other.kinds.items():  # several times as quick as `update`
+            self.kinds[kind] += count
         if len(self.kinds) > 1:
             # Statistics over some of the values would look like statistics over all.
             self.values = None

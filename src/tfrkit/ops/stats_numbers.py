@@ -7,24 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from tfrkit import _native
 from tfrkit._types import Int64Array
-from tfrkit.ops.stats_scratch import scratch
 from tfrkit.ops.stats_sketches import (
-    MAX_VALUES,
     NO_VALUES,
+    SIZES,
     Array,
     DistinctSketch,
     QuantileSketch,
     ValueTable,
-    count_sorted,
     find_quantile,
     hash_numbers,
 )
 
 QUANTILES = {"p1": 0.01, "p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95, "p99": 0.99}
 NUM_BINS = 20
-# Integers of a range up to this are counted in place instead of sorted: they fit into a table.
-_MAX_COUNTED_RANGE = MAX_VALUES
 # Up to here a 64-bit float tells an integer from the next one.
 _MAX_WHOLE = 1 << 53
 
@@ -84,9 +81,9 @@ class NumberSummary:
         self.table = before.merge(other.table)
         if self.table.is_exact:
             return
-        self.ranks = QuantileSketch(before.values, before.counts) if ranks is None else ranks
+        self.ranks = QuantileSketch.from_table(before) if ranks is None else ranks
         self.distinct = DistinctSketch(hash_numbers(before.values)) if distinct is None else distinct
-        self.ranks.merge(other.ranks or QuantileSketch(other.table.values, other.table.counts))
+        self.ranks.merge(other.ranks or QuantileSketch.from_table(other.table))
         self.distinct.merge(other.distinct or DistinctSketch(hash_numbers(other.table.values)))
 
     def weigh(self) -> tuple[Array, Int64Array]:
@@ -136,24 +133,6 @@ class NumberSummary:
         self.mean += gap * other.num_finite / total
         self.num_finite = total
 
-    def _set_sorted(self, in_order: Array, limit: int | None) -> None:
-        """Take over what is known about values in ascending order."""
-        self.table = count_sorted(in_order)
-        zero = self.table.values.dtype.type(0)
-        self.zeros = int(np.searchsorted(in_order, zero, side="right") - np.searchsorted(in_order, zero))
-        if not self.table.is_exact:
-            self.ranks = QuantileSketch(in_order)
-            self.distinct = DistinctSketch(hash_numbers(in_order), limit)
-
-    def _set_moments(self, numbers: np.ndarray[Any, np.dtype[np.float64]], total: float) -> None:
-        """Mean and deviation of finite numbers with this sum, which are overwritten."""
-        self.num_finite = len(numbers)
-        if len(numbers):
-            self.mean = total / len(numbers)
-            np.subtract(numbers, self.mean, out=numbers)
-            np.multiply(numbers, numbers, out=numbers)
-            self.m2 = float(numbers.sum())
-
 
 def summarize_equal(value: int, count: int) -> NumberSummary:
     """A summary of one integer that comes `count` times."""
@@ -168,68 +147,28 @@ def summarize_equal(value: int, count: int) -> NumberSummary:
 
 
 def summarize_ints(values: Int64Array, limit: int | None = None) -> NumberSummary:
-    """A summary of 64-bit integers; `limit` as in `DistinctSketch`."""
-    if len(values) == 0:
-        return NumberSummary()
-    low, high = int(values.min()), int(values.max())
-    if low == high:
-        return summarize_equal(low, len(values))
-    if high - low < _MAX_COUNTED_RANGE:
-        return _summarize_narrow(values, low, high)
-    summary = NumberSummary()
-    summary.count = len(values)
-    summary.low, summary.high = low, high
-    in_order = scratch.take("in_order", np.int64, len(values))
-    np.copyto(in_order, values)
-    in_order.sort()
-    summary._set_sorted(in_order, limit)
-    numbers = scratch.take("numbers", np.float64, len(values))
-    np.copyto(numbers, values)
-    summary._set_moments(numbers, float(numbers.sum()))
-    return summary
-
-
-def _summarize_narrow(values: Int64Array, low: int, high: int) -> NumberSummary:
-    """A summary of integers of so small a range that each is counted in its place."""
-    summary = NumberSummary()
-    summary.count = summary.num_finite = len(values)
-    summary.low, summary.high = low, high
-    places = scratch.take("in_order", np.int64, len(values))
-    np.subtract(values, low, out=places)
-    counts = np.bincount(places)
-    found = counts.nonzero()[0]
-    counts = counts[found]
-    summary.table = ValueTable(found + low, counts)
-    numbers = found + float(low)
-    summary.mean = float((numbers * counts).sum()) / len(values)
-    numbers -= summary.mean
-    summary.m2 = float((numbers * numbers * counts).sum())
-    summary.zeros = int(counts[found == -low].sum())
-    return summary
+    """A summary of 64-bit integers; their hashes above `limit` are left out (see `DistinctSketch`)."""
+    return take_figures(len(values), _native.summarize_ints(values, SIZES, limit))
 
 
 def summarize_floats(values: np.ndarray[Any, np.dtype[np.float32]], limit: int | None = None) -> NumberSummary:
-    """A summary of 32-bit floats; `limit` as in `DistinctSketch`."""
+    """A summary of 32-bit floats; `limit` as in `summarize_ints`."""
+    return take_figures(len(values), _native.summarize_floats(values, SIZES, limit))
+
+
+def take_figures(count: int, figures: tuple[Any, ...]) -> NumberSummary:
+    """The summary of so many numbers in which the core found these figures."""
     summary = NumberSummary()
-    summary.count = len(values)
-    if len(values) == 0:
-        return summary
-    in_order = scratch.take("in_order", np.float32, len(values))
-    np.copyto(in_order, values)
-    in_order.sort()  # NaN last
-    numbers = scratch.take("numbers", np.float64, len(values))
-    np.copyto(numbers, values)
-    total = float(numbers.sum())
-    # A sum of 32-bit floats in 64 bits is finite unless one of them is not.
-    if not math.isfinite(total):
-        in_order = in_order[: int(np.searchsorted(in_order, np.float32(np.nan)))]
-        summary.num_nan = len(values) - len(in_order)
-        numbers = in_order[np.isfinite(in_order)].astype(np.float64)
-        total = float(numbers.sum())
-    summary._set_moments(numbers, total)
-    if len(in_order):
-        summary.low, summary.high = float(in_order[0]), float(in_order[-1])
-        summary._set_sorted(in_order, limit)
+    summary.count = count
+    summary.num_nan, summary.num_finite, summary.zeros = figures[:3]
+    summary.low, summary.high, summary.mean, summary.m2 = figures[3:7]
+    values, counts, is_whole, level, ranks, hashes = figures[7:]
+    if is_whole:
+        summary.table = ValueTable(values, counts)
+    else:
+        summary.table = ValueTable(values, counts, 1)
+        summary.ranks = QuantileSketch(ranks, level)
+        summary.distinct = DistinctSketch(hashes, is_exact=False)
     return summary
 
 

@@ -121,10 +121,12 @@ class StatsReader:
         return _Result(summary, nbytes, is_first=True)
 
     def _read_chunk(self, chunk: Chunk, limits: Limits) -> _Result:
-        sizes = chunk.check(self._read_verify)
+        chunk.shard.reader.check_unchanged()
+        sizes = chunk.sizes
         probed = self._probe(chunk)
         summary = self._read_usual(chunk, sizes, limits)
         if summary is None:
+            chunk.check(self._read_verify)
             summary = self._read_closely(chunk, sizes, limits)
         for found in probed:
             key = found["name"], found["is_list"]
@@ -143,10 +145,10 @@ class StatsReader:
         return probed
 
     def _read_usual(self, chunk: Chunk, sizes: Int64Array, limits: Limits) -> DatasetSummary | None:
-        """The summary of records that hold what others held; None where some of them do not."""
+        """The summary of records that hold what others held; None where some of them do not, or are damaged."""
         for number in range(_MAX_RETRIES + 2):
             version, specs, builder = self._columns.borrow()
-            fault = _append_all(builder, chunk)
+            fault = _append_all(builder, chunk, self._read_verify)
             if fault is None:
                 break
             builder.finish()
@@ -210,9 +212,9 @@ class StatsReader:
         return summary
 
 
-def _append_all(builder: _native.ColumnBuilder, chunk: Chunk) -> _native.Fault | None:
+def _append_all(builder: _native.ColumnBuilder, chunk: Chunk, verify: Verify) -> _native.Fault | None:
     for part in chunk.stretches:
-        _, _, fault = builder.append_frames(part.data, part.start, part.stop, part.num_frames, "none")
+        _, _, fault = builder.append_frames(part.data, part.start, part.stop, part.num_frames, verify)
         if fault is not None:
             return fault
     return None

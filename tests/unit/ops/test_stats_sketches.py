@@ -10,20 +10,25 @@ from tfrkit.ops.stats_sketches import (
     DistinctSketch,
     QuantileSketch,
     ValueTable,
-    count_sorted,
     find_quantile,
-    find_runs,
     hash_numbers,
     mix,
 )
 
 
 def table_of(values: np.ndarray) -> ValueTable:
-    return count_sorted(np.sort(values))
+    return ValueTable(*np.unique(values, return_counts=True))
 
 
-def distinct_of(values: np.ndarray, limit: int | None = None) -> DistinctSketch:
-    return DistinctSketch(hash_numbers(values), limit)
+def distinct_of(values: np.ndarray) -> DistinctSketch:
+    return DistinctSketch(hash_numbers(values))
+
+
+def quantiles_of(values: np.ndarray) -> QuantileSketch:
+    """The sketch of a block, with as many of its values as the core keeps."""
+    in_order = np.sort(values)
+    level = max(0, (-(-len(values) // (2 * BUFFER_SIZE)) - 1).bit_length())
+    return QuantileSketch(in_order[(1 << level) // 2 :: 1 << level].copy(), level)
 
 
 def worst_rank(values: np.ndarray, sketch: QuantileSketch) -> float:
@@ -125,12 +130,13 @@ def test_distinct_count_does_not_depend_on_how_values_are_parted() -> None:
         assert merged.is_exact is False
 
 
-def test_limit_of_what_a_sketch_is_merged_into_changes_nothing() -> None:
+def test_hashes_above_the_limit_of_what_a_sketch_is_merged_into_change_nothing() -> None:
     parts = np.array_split(np.random.default_rng(8).integers(0, 1 << 50, 60_000), 6)
     plain, limited = distinct_of(parts[0]), distinct_of(parts[0])
     for part in parts[1:]:
-        plain.merge(distinct_of(part))
-        limited.merge(distinct_of(part, limited.limit))
+        hashes = distinct_of(part).hashes
+        plain.merge(DistinctSketch(hashes, is_exact=False))
+        limited.merge(DistinctSketch(hashes[hashes <= np.uint64(limited.limit)], is_exact=False))
     assert np.array_equal(plain.hashes, limited.hashes)
     assert plain.is_exact is limited.is_exact is False
 
@@ -152,8 +158,8 @@ def test_distinct_counts_of_the_same_values_merge_to_the_same_count() -> None:
 
 
 def test_quantiles_of_few_values_are_exact() -> None:
-    values = np.sort(np.random.default_rng(3).normal(size=2 * BUFFER_SIZE))
-    sketch = QuantileSketch(values)
+    values = np.sort(np.random.default_rng(3).normal(size=2 * BUFFER_SIZE).astype(np.float32))
+    sketch = quantiles_of(values)
     assert sketch.is_exact
     kept, weights = sketch.to_weighted()
     for share in (0.01, 0.5, 0.99):
@@ -162,23 +168,23 @@ def test_quantiles_of_few_values_are_exact() -> None:
 
 @pytest.mark.parametrize("size", [2 * BUFFER_SIZE + 1, 16384, 100_000])
 def test_quantiles_of_one_large_array_are_near(size: int) -> None:
-    values = np.random.default_rng(4).normal(size=size)
-    assert worst_rank(values, QuantileSketch(np.sort(values))) < 0.001
+    values = np.random.default_rng(4).normal(size=size).astype(np.float32)
+    assert worst_rank(values, quantiles_of(values)) < 0.001
 
 
 @pytest.mark.parametrize("kind", ["random", "ascending", "descending", "few values"])
 def test_quantiles_of_many_merged_parts_are_within_the_bound(kind: str) -> None:
-    values = np.random.default_rng(5).normal(size=400_000)
+    values = np.random.default_rng(5).normal(size=400_000).astype(np.float32)
     if kind == "ascending":
         values = np.sort(values)
     elif kind == "descending":
         values = np.sort(values)[::-1]
     elif kind == "few values":
         values = np.round(values, 2)
-    sketch = QuantileSketch(values[:0])
+    sketch = quantiles_of(values[:0])
     start = 0
     for size in [1, 10, 4000, 5000, *[9000] * 44]:
-        sketch.merge(QuantileSketch(np.sort(values[start : start + size])))
+        sketch.merge(quantiles_of(values[start : start + size]))
         start += size
     assert start >= len(values)
     kept, weights = sketch.to_weighted()
@@ -188,38 +194,33 @@ def test_quantiles_of_many_merged_parts_are_within_the_bound(kind: str) -> None:
 
 
 def test_errors_of_the_halves_cancel_out() -> None:
-    values = np.random.default_rng(5).normal(size=500_000)
-    sketch = QuantileSketch(values[:0])
+    values = np.random.default_rng(5).normal(size=500_000).astype(np.float32)
+    sketch = quantiles_of(values[:0])
     for part in np.array_split(values, 100):
-        sketch.merge(QuantileSketch(np.sort(part)))
+        sketch.merge(quantiles_of(part))
     # Taking the lower half every time gives 0.0007.
     assert worst_rank(values, sketch) < 0.0005
 
 
-def test_quantiles_from_counts_equal_those_of_the_values_themselves() -> None:
+def test_quantiles_of_a_table_equal_those_of_the_values_themselves() -> None:
     values = np.sort(np.random.default_rng(6).integers(0, 50, 30_000))
-    unique, counts = np.unique(values, return_counts=True)
-    one, other = QuantileSketch(values).to_weighted(), QuantileSketch(unique, counts).to_weighted()
+    one, other = quantiles_of(values).to_weighted(), QuantileSketch.from_table(table_of(values)).to_weighted()
     assert np.array_equal(one[0], other[0])
     assert np.array_equal(one[1], other[1])
+    assert set(one[1].tolist()) == {8}
 
 
 def test_sketches_hold_the_same_for_the_same_merges() -> None:
     random = np.random.default_rng(7)
-    parts = [np.sort(random.normal(size=6000)) for _ in range(9)]
+    parts = [np.sort(random.normal(size=6000).astype(np.float32)) for _ in range(9)]
 
     def merge() -> tuple[np.ndarray, np.ndarray]:
-        sketch = QuantileSketch(parts[0])
+        sketch = quantiles_of(parts[0])
         for part in parts[1:]:
-            sketch.merge(QuantileSketch(part))
+            sketch.merge(quantiles_of(part))
         return sketch.to_weighted()
 
     assert all(np.array_equal(one, other) for one, other in zip(merge(), merge(), strict=True))
-
-
-def test_runs_of_a_sorted_array() -> None:
-    assert find_runs(np.array([1, 1, 4, 5, 5])).tolist() == [0, 2, 3]
-    assert find_runs(np.empty(0)).tolist() == []
 
 
 def test_constants_keep_the_errors_that_are_promised() -> None:
