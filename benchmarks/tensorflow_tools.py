@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
@@ -12,11 +11,17 @@ from typing import Any
 import data
 import numpy as np
 import tensorflow as tf
-from tool_questions import AVERAGED, GROUP, STAT_FEATURES, digest_groups, digest_moments
+from tool_questions import (
+    AVERAGED,
+    GROUP,
+    NUM_BINS,
+    NUM_TOP,
+    QUANTILES,
+    Figures,
+    digest_figures,
+    digest_groups,
+)
 from work import BATCH, IMAGE_BATCH, Work
-
-TOP_VALUES = 20
-HISTOGRAM_BINS = 10
 
 
 def make_works(root: Path, out: Path, spec: dict[str, Any], *, threads: int) -> dict[str, Work]:
@@ -32,8 +37,8 @@ def make_works(root: Path, out: Path, spec: dict[str, Any], *, threads: int) -> 
             lambda: digest_groups(group()),
         ),
         "stats_tabular": Work(
-            {"parse, NumPy and Counter": lambda: len(describe()) and sizes.tabular},
-            lambda: digest_moments({name: describe()[name] for name in STAT_FEATURES}),
+            {"parse, then NumPy and Counter on whole columns": lambda: len(describe()) and sizes.tabular},
+            lambda: digest_figures(describe(), sizes.tabular),
         ),
         "verify_large": Work(
             {
@@ -72,31 +77,56 @@ def group_rows(path: str, spec: dict[str, Any], threads: int) -> list[tuple[int,
     return [(key, int(count), total / count) for key, (count, total) in enumerate(zip(counts, sums, strict=True))]
 
 
-def describe_columns(path: str, spec: dict[str, Any], threads: int) -> dict[str, tuple[float, float, float]]:
-    """Take range, mean, deviation and a histogram of each number column, and the most frequent of each text column."""
-    figures: dict[str, list[float]] = {}
-    histograms: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-    counters: dict[str, Counter[bytes]] = {}
-    rows = 0
+def describe_columns(path: str, spec: dict[str, Any], threads: int) -> dict[str, Figures]:
+    """Take the figures that `tfr stats` prints of every column.
+
+    A million numbers are few: columns are put together, and one sort of each gives all but the moments. That is
+    quicker than figures batch by batch, and takes memory for all values. That every row has one value is checked by
+    the parser.
+    """
+    pieces: dict[str, list[np.ndarray]] = {}
     for batch in iterate_batches(path, spec, threads):
         for name, values in batch.items():
-            if values.dtype == object:
-                counters.setdefault(name, Counter()).update(values.tolist())
-                continue
-            exact = values.astype(np.float64)
-            one = figures.setdefault(name, [math.inf, -math.inf, 0.0, 0.0])
-            one[0], one[1] = min(one[0], float(values.min())), max(one[1], float(values.max()))
-            one[2] += float(exact.sum())
-            one[3] += float(np.square(exact).sum())
-            if name not in histograms:
-                histograms[name] = np.histogram(exact, HISTOGRAM_BINS)
-            else:
-                counts, edges = histograms[name]
-                histograms[name] = counts + np.histogram(exact, edges)[0], edges
-        rows += len(values)
-    for counter in counters.values():
-        counter.most_common(TOP_VALUES)
-    return {name: (low, high, total / rows) for name, (low, high, total, _) in figures.items()}
+            pieces.setdefault(name, []).append(values)
+    figures = {}
+    for name in list(pieces):
+        values = np.concatenate(pieces.pop(name))
+        figures[name] = describe_texts(values.tolist()) if values.dtype == object else describe_numbers(values)
+    return figures
+
+
+def describe_texts(values: list[bytes]) -> Figures:
+    """Take the figures of the sizes, and count the values."""
+    counter = Counter(values)
+    top = counter.most_common(NUM_TOP)
+    sizes = describe_numbers(np.fromiter(map(len, values), np.int64, len(values)))
+    return sizes._replace(distinct=len(counter), top=top)
+
+
+def describe_numbers(values: np.ndarray) -> Figures:
+    """Take all figures of numbers that are finite, from one sort of them."""
+    in_order = np.sort(values)
+    low, high = in_order[0].item(), in_order[-1].item()
+    starts = np.concatenate([[0], np.flatnonzero(in_order[1:] != in_order[:-1]) + 1])
+    counts = np.diff(starts, append=len(values))
+    is_few = isinstance(low, int) and high - low < NUM_BINS
+    edges = np.arange(low, high + 2) if is_few else np.linspace(low, high, NUM_BINS + 1)
+    inner = np.searchsorted(in_order, edges[1:-1])
+    # Of many values that come once, the few that come more often.
+    least = np.partition(counts, -NUM_TOP)[-NUM_TOP] if len(counts) > NUM_TOP else 0
+    often = np.flatnonzero(counts >= least)
+    often = often[np.argsort(-counts[often], kind="stable")[:NUM_TOP]]
+    return Figures(
+        low,
+        high,
+        float(values.mean(dtype=np.float64)),
+        float(values.std(dtype=np.float64)),
+        int(np.count_nonzero(values == 0)),
+        in_order[[int(share * (len(values) - 1)) for share in QUANTILES.values()]].tolist(),
+        np.diff(inner, prepend=0, append=len(values)).tolist(),
+        len(starts),
+        list(zip(in_order[starts[often]].tolist(), counts[often].tolist(), strict=True)),
+    )
 
 
 def read_all(path: str, count: int, buffer: int | None) -> int:

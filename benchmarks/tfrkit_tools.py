@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import shutil
 import subprocess
 import sys
@@ -11,7 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import data
-from tool_questions import MEMORY, SHUFFLED, STAT_FEATURES, digest_groups, digest_moments, link_sources, print_query
+from tool_questions import (
+    MEMORY,
+    SHUFFLED,
+    Figures,
+    digest_figures,
+    digest_groups,
+    link_sources,
+    print_query,
+)
 from work import Answer, Work, digest_unordered_files
 
 from tfrkit import tools
@@ -30,9 +37,7 @@ def make_works(root: Path, out: Path, *, threads: int) -> dict[str, Work]:
             {"tfr.sql": lambda: len(query()) and sizes.tabular},
             lambda: digest_groups((row["int_0"], row["n"], row["mean"]) for row in query()),
         ),
-        "stats_tabular": Work(
-            {"tools.stats": lambda: int(statistics().records)}, lambda: digest_stats(statistics().features)
-        ),
+        "stats_tabular": Work({"tools.stats": lambda: int(statistics().records)}, lambda: digest_stats(statistics())),
         "verify_large": Work({"tfr.verify": partial(check, images, threads)}),
         "shuffle_file": Work(
             {f"tfr shuffle --memory {MEMORY}": partial(mix, root, shuffled, SHUFFLED * sizes.images)},
@@ -57,12 +62,25 @@ def run_stats(path: Path, threads: int) -> Any:
     return tools.stats(path, jobs=threads)
 
 
-def digest_stats(features: list[dict[str, object]]) -> Answer:
-    """Digest what both sides compute."""
-    numbers: dict[str, Any] = {str(feature["name"]): feature["numbers"] for feature in features}
-    return digest_moments(
-        {name: (numbers[name]["min"], numbers[name]["max"], numbers[name]["mean"]) for name in STAT_FEATURES}
-    )
+def digest_stats(found: Any) -> Answer:
+    """Digest what both sides compute: every figure of every feature."""
+    columns = {}
+    for feature in found.features:
+        if (feature["present"], feature["values"]) != (found.records, found.records):
+            raise ValueError(f"expected one value of {feature['name']} in every record")
+        numbers = feature["numbers"] or feature["sizes"]
+        columns[feature["name"]] = Figures(
+            numbers["min"],
+            numbers["max"],
+            numbers["mean"],
+            numbers["std"],
+            numbers.get("zeros", 0),
+            list(numbers["quantiles"].values()),
+            [one["count"] for one in numbers["histogram"]],
+            feature["distinct"],
+            [(one["value"], one["count"]) for one in feature["top"]],
+        )
+    return digest_figures(columns, found.records)
 
 
 def check(path: Path, threads: int) -> int:
@@ -74,15 +92,30 @@ def check(path: Path, threads: int) -> int:
 
 peak_megabytes = 0.0  # of the largest process that shuffled
 
+# Linux counts what the parent held when it forked as the child's own peak, and a process that has loaded a benchmark
+# holds more than a shuffle. So the command is started by an interpreter that has loaded nothing.
+_MEASURE = """
+import os, resource, sys
+status = os.spawnv(os.P_WAIT, sys.argv[1], sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(status)
+"""
+
 
 def mix(root: Path, target: Path, count: int) -> int:
     """Shuffle two files of 2 GB within a bound of memory, as a program, start-up included."""
     global peak_megabytes
     program = str(Path(sys.executable).with_name("tfr"))
     command = [program, "shuffle", *map(str, link_sources(root)), "-o", str(target), "--memory", MEMORY, "--seed", "3"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    peak_megabytes = max(peak_megabytes, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6)
+    peak_megabytes = max(peak_megabytes, run_measured(command))
     return count
+
+
+def run_measured(command: list[str]) -> float:
+    """Run a command to its end; its peak memory in megabytes."""
+    measuring = [sys.executable, "-I", "-S", "-c", _MEASURE, *command]
+    done = subprocess.run(measuring, check=True, stdout=subprocess.PIPE, text=True)
+    return int(done.stdout.split()[-1]) * 1024 / 1e6
 
 
 def digest_shuffled(root: Path, target: Path) -> Answer:
