@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/column_store.h"
+#include "core/entry_layout.h"
 #include "core/example_reader.h"
 #include "core/key_table.h"
 #include "core/varint.h"
@@ -74,7 +75,14 @@ struct ColumnBuilder::Impl {
   template <bool kIsList>
   bool ReadUsualMap(const uint8_t* p, const uint8_t* const end, KeyTable* keys) {
     KeyNode* previous = keys->start();
+    const EntryStep* step = layout.begin();
     while (p < end) {
+      if constexpr (!kIsList) {
+        const uint8_t* const start = p;
+        if (!ReadExpected(&p, end, &step)) return false;
+        if (p == end) return true;
+        if (p != start) previous = step[-1].node;
+      }
       KeyNode* node = previous->next;
       const size_t left = static_cast<size_t>(end - p);
       if (left < 2) return false;
@@ -102,9 +110,31 @@ struct ColumnBuilder::Impl {
           return false;
         }
       }
+      if constexpr (!kIsList) {
+        step = layout.Learn(step, node, p, static_cast<size_t>(entry_end - p), serial);
+      }
       previous = node;
       p = entry_end;
     }
+    return true;
+  }
+
+  // Reads entries for as long as they are as they were in the records before.
+  bool ReadExpected(const uint8_t** at, const uint8_t* const end, const EntryStep** next) {
+    const uint8_t* p = *at;
+    const EntryStep* step = *next;
+    for (size_t size; step->Matches(p, static_cast<size_t>(end - p), &size); ++step) {
+      if (step->slot != kNoSlot) [[unlikely]] {
+        ColumnStore& store = stores[step->slot];
+        if (store.serial == serial) return false;  // the key a second time
+        store.serial = serial;
+        ++num_seen;
+        if (!store.AppendShort(step->Value(p), p + size, end, num_rows)) return false;
+      }
+      p += size;
+    }
+    *at = p;
+    *next = step;
     return true;
   }
 
@@ -194,6 +224,7 @@ struct ColumnBuilder::Impl {
   SlotFinder features;
   SlotFinder lists;
   std::vector<ColumnStore> stores;
+  EntryLayout layout;  // of the features
   ExampleReader reader;
   bool met_others = false;
   uint64_t serial = 0;

@@ -21,10 +21,12 @@ inline constexpr uint32_t kNoSlot = UINT32_MAX;
 struct KeyNode {
   static constexpr size_t kInlinePattern = 32;
   static constexpr uint32_t kNoPattern = UINT32_MAX;  // more than any entry holds
+  static constexpr uint32_t kNoStep = UINT32_MAX;
 
   KeyNode* next = nullptr;  // what followed it last time; never nullptr in a table
   uint32_t slot = kNoSlot;  // the caller's number for it; kNoSlot: a name nobody asked for
   uint32_t pattern_size = kNoPattern;
+  uint32_t step = kNoStep;  // where an EntryLayout has it
   uint8_t pattern[kInlinePattern] = {};
   std::string long_pattern;
   std::string name;

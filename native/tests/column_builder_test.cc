@@ -467,6 +467,100 @@ TEST(ColumnBuilder, QuickAndGeneralReadersAgree) {
   }
 }
 
+// What a builder has learned from records before does not change what it makes of the next.
+TEST(ColumnBuilder, RecordsReadAlikeAfterAnyOthers) {
+  Random random(12);
+  const std::string long_name(20, 'l'), longer_name(50, 'm');
+  const std::vector<std::string> names = {"first", "x",       "second", "image/height", long_name,
+                                          "third", "wanted1", "fourth", longer_name,    "wanted2"};
+  const std::vector<ColumnSpec> specs = {{"wanted1", Kind::kInt64, false, -1},
+                                         {"wanted2", Kind::kInt64, false, 1},
+                                         {long_name, Kind::kInt64, false, -1}};
+  ColumnBuilder learned(RecordKind::kExample, specs);
+  std::vector<std::string> order = names;
+  size_t num_faults = 0, num_read = 0;
+  for (int row = 0; row < 6000; ++row) {
+    if (random.Below(500) == 0) std::swap(order[random.Below(10)], order[random.Below(10)]);
+    std::vector<Bytes> entries;
+    for (const std::string& name : order) {
+      if (random.Below(100) == 0) continue;
+      // Of one size, of one of two sizes, of any.
+      const size_t size = name == "second" ? 1 + random.Below(2) : name == "third" ? random.Below(120) : 1;
+      entries.push_back(Entry(name, IntFeature(Bytes(size, static_cast<uint8_t>(row & 0x7f)))));
+      if (random.Below(200) == 0) entries.push_back(entries[random.Below(entries.size())]);
+    }
+    Bytes record = Example(entries);
+    // Of the bytes of one entry any may be another: tags, lengths, keys, values.
+    if (random.Below(3) == 0) {
+      const size_t at = 2 + random.Below(record.size() - 2);
+      record[at] =
+          static_cast<uint8_t>(random.Below(4) == 0 ? random.Next() : record[at] + 1 - random.Below(3));
+    }
+    record = ExactCopy(record);
+    ColumnBuilder fresh(RecordKind::kExample, specs);
+    const Fault expected = fresh.Append(record), fault = learned.Append(record);
+    CHECK_EQ(fault.kind, expected.kind);
+    CHECK_EQ(fault.offset, expected.offset);
+    CHECK_EQ(fault.column, expected.column);
+    CHECK_EQ(learned.num_rows(), fresh.num_rows());
+    num_faults += static_cast<bool>(fault);
+    num_read += !fault;
+    const std::vector<Column> a = learned.Finish(), b = fresh.Finish();
+    for (size_t i = 0; i < specs.size(); ++i) {
+      CHECK(Values(a[i].ints) == Values(b[i].ints));
+      CHECK(Values(a[i].presence) == Values(b[i].presence));
+    }
+  }
+  CHECK(num_faults > 100);
+  CHECK(num_read > 1000);
+}
+
+// Lengths that need not be, of two bytes where one would do, are as good as any, and so are their faults.
+TEST(ColumnBuilder, PaddedLengthsAreNotTakenForThoseBefore) {
+  const Bytes wanted = Entry("a", IntFeature(Hex("05")));
+  const auto entry_with = [&](const Bytes& length) {
+    return Delimited(0x0a, Join({Delimited(0x0a, Hex("'other'")), Hex("12"), length, Bytes(5, 0x20)}));
+  };
+  ColumnBuilder builder(RecordKind::kExample, {{"a", Kind::kInt64, false, 1}});
+  for (int row = 0; row < 300; ++row) {
+    CHECK(!builder.Append(ExactCopy(Example({entry_with(Hex("85 00")), wanted}))));
+    CHECK_EQ(builder.Append(ExactCopy(Example({entry_with(Hex("85 01")), wanted}))).kind, FaultKind::kWire);
+  }
+}
+
+// The size of an entry that varies is believed only as far as the general reader would.
+TEST(ColumnBuilder, LengthsThatContradictEachOtherAreFaults) {
+  // Its key holds an entry, with what comes behind the key as its value.
+  const std::string name = "ab\x0a\x0a\x0a\x01z\x12\x05";
+  const Bytes wanted = Entry("a", IntFeature(Hex("05")));
+  const size_t head_size = 2 + 2 + name.size() + 2;
+  const auto with_lengths = [&](size_t value_size, uint8_t length, uint8_t value_length, bool is_last) {
+    Bytes entry = Entry(name, Bytes(value_size, 0x20));
+    if (value_size >= 0x70)
+      entry = Join({Hex("0a 00 0a 09"), Copy(View(name)), Hex("12 00"), Bytes(value_size, 0x20)});
+    entry[1] = length;
+    entry[head_size - 1] = value_length;
+    return ExactCopy(
+        Example(is_last ? std::vector<Bytes>{wanted, entry} : std::vector<Bytes>{entry, wanted}));
+  };
+  const auto length_of = [&](size_t value_size) { return static_cast<uint8_t>(head_size - 2 + value_size); };
+  for (const bool is_last : {false, true}) {
+    ColumnBuilder builder(RecordKind::kExample, {{"a", Kind::kInt64, false, 1}});
+    for (int row = 0; row < 300; ++row) {
+      const uint8_t size = static_cast<uint8_t>(row % 7);
+      CHECK(!builder.Append(with_lengths(size, length_of(size), size, is_last)));
+    }
+    // The entry ends within its key, and the one in the key follows.
+    CHECK_EQ(builder.Append(with_lengths(3, 4, static_cast<uint8_t>(4 - 13), is_last)).kind,
+             FaultKind::kWire);
+    // It ends behind the record, or where the next begins.
+    CHECK_EQ(builder.Append(with_lengths(3, length_of(6), 6, is_last)).kind, FaultKind::kWire);
+    // Its lengths are the first bytes of longer ones.
+    CHECK_EQ(builder.Append(with_lengths(0x85, length_of(0x85), 0x85, is_last)).kind, FaultKind::kWire);
+    CHECK_EQ(builder.num_rows(), 300);
+  }
+}
+
 TEST(ColumnBuilder, EveryCutAndEveryFlipIsSafe) {
   const Bytes record =
       Example({Entry("a", IntFeature(Hex("05 80 01"))), Entry("b", Hex("0a 06 0a 01 'x' 0a 01 'y'")),
