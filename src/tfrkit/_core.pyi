@@ -176,6 +176,11 @@ class RecordPicker:
         Read the records of a shard from this table from now on, or ask for them.
         """
 
+def list_folder(path: bytes) -> tuple[bytes, numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
+    """
+    Names, each with a zero behind it and a slash before that for a folder, sorted; sizes, -1 for pipes and devices; times of change (ns).
+    """
+
 def resize_image(source: object, target: object, height: int, width: int, top: int, left: int, nearest: bool, antialias: bool) -> None:
     """
     Fill target, uint8 (height, width, channels), with a window of the source resized to height x width.

@@ -95,6 +95,17 @@ class Items:
         """One item, as a reader takes it."""
         return Item(number, self.key(number), b"" if self.data is None else self.data[number])
 
+    def only(self, numbers: Int64Array) -> Items:
+        """Some of the items, in the given order, as all there are."""
+        columns = {name: getattr(self, name) for name in ("nbytes", "stamps", "labels", "groups", "splits")}
+        return Items(
+            len(numbers),
+            keys=None if self.keys is None else _take_values(self.keys, numbers),
+            data=None if self.data is None else _take_values(self.data, numbers),
+            split_names=self.split_names,
+            **{name: None if column is None else column[numbers] for name, column in columns.items()},
+        )
+
     def take(self, numbers: Int64Array) -> TakenItems:
         """Some items in the given order, to be sent to a worker: only what readers need goes along."""
         return TakenItems(
@@ -185,6 +196,21 @@ class ItemsBuilder:
         numbers["labels"].append(label)
         numbers["groups"].append(group)
         numbers["splits"].append(split)
+
+    def extend(self, keys: Sequence[bytes], nbytes: Int64Array, stamps: Int64Array) -> None:
+        """Many more items, which are sorted among themselves."""
+        if not keys:
+            return
+        self._is_sorted = self._is_sorted and self._last <= keys[0]
+        self._last = keys[-1]
+        stops = np.cumsum(np.fromiter(map(len, keys), np.int64, len(keys))) + len(self._keys)
+        self._keys += b"".join(keys)
+        self._key_stops.frombytes(stops.tobytes())
+        self._data_stops.extend(repeat(len(self._data), len(keys)))
+        given = {"nbytes": nbytes, "stamps": stamps}
+        nothing = np.full(len(keys), -1, np.int64)
+        for name, numbers in self._numbers.items():
+            numbers.frombytes(np.ascontiguousarray(given.get(name, nothing), np.int64).tobytes())
 
     def find_duplicates(self) -> list[Problem]:
         """One problem for each key that was added more than once."""

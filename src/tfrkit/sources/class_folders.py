@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from tfrkit._types import Row
 from tfrkit.errors import SourceError
@@ -14,10 +17,11 @@ from tfrkit.features.labels import LabelMap, make_class_map, read_class_map
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
-from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
-from tfrkit.sources.walk import Found, find_images, read_file, require_folder
+from tfrkit.sources.base import Facts, Item, Problem, Scan
+from tfrkit.sources.walk import find_images, read_file, require_folder
 
 _IMAGE = "image/encoded"
+_NOT_KEPT = -2
 _SPLIT_WORDS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval"})
 
 
@@ -63,33 +67,42 @@ class ClassFolders:
         require_folder(root, "class folders with images")
         found = find_images(root)
         depth = 1 if self.split_folders else 0
-        labels, empty = self._decide_classes(found, depth)
-        splits = sorted({file.key.split("/")[0] for file in found.files if file.key.count("/") > depth})
-        builder = ItemsBuilder(split_names=splits if self.split_folders else ())
-        problems = []
+        folders = Counter(key.rpartition("/")[0] for key in found.files.each_key())
+        labels, empty = self._decide_classes(folders, depth)
+        splits = sorted({folder.split("/")[0] for folder in folders if _depth_of(folder) > depth})
         counts: Counter[str] = Counter(dict.fromkeys(labels.names, 0))
-        for file in found.files:
-            parts = file.key.split("/")
-            if len(parts) <= depth + 1:
-                problems.append(Problem(file.key, "image lies in no class folder"))
-                continue
-            name = parts[depth]
-            if name not in labels:
-                problems.append(Problem(file.key, labels.describe_stranger(name), blocking=True))
-                continue
-            counts[name] += 1
-            builder.add(
-                file.key,
-                nbytes=file.nbytes,
-                stamp=file.stamp,
-                label=labels.id_of(name),
-                split=splits.index(parts[0]) if self.split_folders else -1,
-            )
+        # By folder, of which there are few: the id and the split, or what is wrong with the files in there.
+        known: dict[str, tuple[int, int]] = {}
+        wrong: dict[str, tuple[str, bool]] = {}
+        for folder, num_files in folders.items():
+            parts = folder.split("/")
+            if _depth_of(folder) <= depth:
+                wrong[folder] = ("image lies in no class folder", False)
+            elif parts[depth] not in labels:
+                wrong[folder] = (labels.describe_stranger(parts[depth]), True)
+            else:
+                counts[parts[depth]] += num_files
+                known[folder] = (labels.id_of(parts[depth]), splits.index(parts[0]) if self.split_folders else -1)
+        problems = []
+        columns = array("q")
+        for key in found.files.each_key():
+            folder = key.rpartition("/")[0]
+            columns.extend(known.get(folder, (-1, _NOT_KEPT)))
+            if folder in wrong:
+                reason, blocking = wrong[folder]
+                problems.append(Problem(key, reason, blocking=blocking))
+        ids, indices = np.array(columns, np.int64).reshape(-1, 2).T
+        items = found.files.to_items(
+            keep=indices != _NOT_KEPT,
+            labels=np.ascontiguousarray(ids),
+            splits=np.ascontiguousarray(indices) if self.split_folders else None,
+            split_names=splits if self.split_folders else (),
+        )
         notes = [*found.notes, *self.images.describe()]
         notes += [f"class {name!r} has no image" for name in empty]
         return Scan(
             looked_for=f"images in the class folders of {root}",
-            items=builder.build(),
+            items=items,
             reader=ClassFolderReader(root, depth, labels, self.images),
             schema=_make_schema(self.images, labels, {}),
             problems=problems,
@@ -100,13 +113,13 @@ class ClassFolders:
             refine=lambda facts: _make_schema(self.images, labels, facts),
         )
 
-    def _decide_classes(self, found: Found, depth: int) -> tuple[LabelMap, list[str]]:
+    def _decide_classes(self, found: Iterable[str], depth: int) -> tuple[LabelMap, list[str]]:
         """The label map, and the folders that hold no image."""
         if isinstance(self.classes, str):
             return read_class_map(self.classes, offset=self.label_offset), []
         if self.classes is not None:
             return LabelMap(tuple(self.classes), origin="the given classes", offset=self.label_offset), []
-        with_images = {file.key.split("/")[depth] for file in found.files if file.key.count("/") > depth}
+        with_images = {folder.split("/")[depth] for folder in found if _depth_of(folder) > depth}
         if depth == 0:
             if with_images and {name.lower() for name in with_images} <= _SPLIT_WORDS:
                 raise SourceError(
@@ -119,6 +132,11 @@ class ClassFolders:
             empty = sorted(name for name in folders - with_images if not name.startswith((".", "_")))
             return make_class_map([*with_images, *(empty if with_images else ())], offset=self.label_offset), empty
         return make_class_map(with_images, offset=self.label_offset), []
+
+
+def _depth_of(folder: str) -> int:
+    """How many folders below the root; 0 for the root itself."""
+    return folder.count("/") + 1 if folder else 0
 
 
 class ClassFolderReader:

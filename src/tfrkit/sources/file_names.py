@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,8 +22,8 @@ from tfrkit.features.labels import LabelMap, make_charset, make_class_map, read_
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
-from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
-from tfrkit.sources.walk import FoundFile, FoundFiles, find_images, read_file, require_folder
+from tfrkit.sources.base import Facts, Item, Items, Problem, Scan
+from tfrkit.sources.walk import FoundFiles, find_images, read_file, require_folder
 
 PAD = "<pad>"
 _MAX_HEADS = 256
@@ -87,21 +88,26 @@ class FileNames:
         require_folder(root, "images")
         pattern = re.compile(self.label)
         found = find_images(root)
-        problems = []
+        labelled = _Labelled(found.files)
         seen: Counter[str] = Counter()
-        for file in found.files:
+        problems = []
+        for key in found.files.each_key():
             try:
-                seen[match_label(pattern, file.key)] += 1
+                label = match_label(pattern, key)
             except SourceError as error:
-                problems.append(Problem(file.key, error.what))
+                problems.append(Problem(key, error.what))
+                labelled.add(None)
+            else:
+                seen[label] += 1
+                labelled.add(label)
         if found.files and not seen:
             raise SourceError(
                 f"label {self.label!r} matches none of {len(found.files)} file names, such as "
-                f"{os.path.basename(found.files[0].key)!r}",
+                f"{os.path.basename(next(found.files.each_key()))!r}",
                 shard=root,
             )
         make = self._scan_text if "text" in pattern.groupindex else self._scan_classes
-        scan = make(_Labelled(found.files, pattern, {problem.key for problem in problems}), seen)
+        scan = make(labelled, seen)
         scan.problems[:0] = problems
         scan.ignored = found.ignored
         scan.notes[:0] = [*found.notes, *self.images.describe()]
@@ -114,16 +120,12 @@ class FileNames:
             labels = LabelMap(tuple(self.classes), origin="the given classes", offset=self.label_offset)
         else:
             labels = make_class_map(seen, offset=self.label_offset)
-        builder = ItemsBuilder()
-        problems = []
-        for file, name in labelled:
-            if name in labels:
-                builder.add(file.key, nbytes=file.nbytes, stamp=file.stamp, label=labels.id_of(name))
-            else:
-                problems.append(Problem(file.key, labels.describe_stranger(name), blocking=True))
+        strangers = {name: labels.describe_stranger(name) for name in seen if name not in labels}
+        ids = {name: labels.id_of(name) for name in seen if name not in strangers}
+        problems = labelled.find_problems(strangers)
         return Scan(
             looked_for=f"images in {self.title} and below",
-            items=builder.build(),
+            items=labelled.to_items(strangers, ids),
             reader=ClassNameReader(self.title, self.label, labels, self.images),
             schema=_make_class_schema(self.images, labels, {}),
             problems=problems,
@@ -140,15 +142,12 @@ class FileNames:
             for character in text:
                 counts[character] += number
         charset = make_charset(self.charset, counts)
-        problems = []
-        builder = ItemsBuilder()
-        for file, text in labelled:
-            strangers = [character for character in dict.fromkeys(text) if character not in charset]
-            if strangers:
-                reasons = "; ".join(map(charset.describe_stranger, strangers))
-                problems.append(Problem(file.key, reasons, blocking=True))
-            else:
-                builder.add(file.key, nbytes=file.nbytes, stamp=file.stamp)
+        strangers: dict[str, str] = {}
+        for text in seen:
+            outside = [character for character in dict.fromkeys(text) if character not in charset]
+            if outside:
+                strangers[text] = "; ".join(map(charset.describe_stranger, outside))
+        problems = labelled.find_problems(strangers)
         num_heads = max(lengths, default=0)
         if num_heads > _MAX_HEADS:
             raise SourceError(f"text labels expected at most {_MAX_HEADS} characters, got {num_heads}")
@@ -160,7 +159,7 @@ class FileNames:
         labels = LabelMap(names, title="character", origin=charset.origin, offset=self.label_offset)
         return Scan(
             looked_for=f"images in {self.title} and below",
-            items=builder.build(),
+            items=labelled.to_items(strangers),
             reader=TextNameReader(self.title, self.label, labels, self.images, num_heads),
             schema=_make_text_schema(self.images, labels, num_heads, {}),
             problems=problems,
@@ -172,17 +171,40 @@ class FileNames:
 
 
 class _Labelled:
-    """Files that have a label, with it; found again on each pass, because a hundred thousand of them take memory."""
+    """Files and their labels, as numbers: a hundred thousand of them take memory."""
 
-    def __init__(self, files: FoundFiles, pattern: re.Pattern[str], without: set[str]) -> None:
+    def __init__(self, files: FoundFiles) -> None:
         self._files = files
-        self._pattern = pattern
-        self._without = without
+        self._numbers: dict[str, int] = {}
+        self._labels = array("q")
 
-    def __iter__(self) -> Iterator[tuple[FoundFile, str]]:
-        for file in self._files:
-            if file.key not in self._without:
-                yield file, match_label(self._pattern, file.key)
+    def add(self, label: str | None) -> None:
+        """The label of the next file; None for one that has none."""
+        self._labels.append(-1 if label is None else self._numbers.setdefault(label, len(self._numbers)))
+
+    def find_problems(self, strangers: Mapping[str, str]) -> list[Problem]:
+        """Every file whose label is a stranger, with the reason."""
+        if not strangers:
+            return []
+        reasons = {self._numbers[label]: reason for label, reason in strangers.items()}
+        return [
+            Problem(key, reasons[number], blocking=True)
+            for key, number in zip(self._files.each_key(), self._labels, strict=True)
+            if number in reasons
+        ]
+
+    def to_items(self, strangers: Mapping[str, str], ids: Mapping[str, int] | None = None) -> Items:
+        """Files that have a label that is no stranger, with its id where there are ids."""
+        numbers = np.frombuffer(self._labels, np.int64) if self._labels else np.empty(0, np.int64)
+        is_known = np.ones(len(self._numbers) + 1, bool)
+        is_known[[self._numbers[label] for label in strangers]] = False
+        is_known[-1] = False  # what a file without a label points to
+        labels = None
+        if ids is not None:
+            table = np.full(len(self._numbers) + 1, -1, np.int64)
+            table[[self._numbers[label] for label in ids]] = list(ids.values())
+            labels = table[numbers]
+        return self._files.to_items(keep=is_known[numbers], labels=labels)
 
 
 def match_label(pattern: re.Pattern[str], key: str) -> str:

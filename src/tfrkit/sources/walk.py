@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import repeat
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
+import numpy as np
+
+from tfrkit._types import Int64Array
 from tfrkit.errors import SourceError
 from tfrkit.sources.base import Items, ItemsBuilder
+from tfrkit.storage.folders import FolderList, list_folder
 
 # Names that look like a picture's. What a file really is, its first bytes tell when it is read.
 # fmt: off
@@ -21,9 +24,9 @@ IMAGE_SUFFIXES = frozenset({
 })
 # fmt: on
 # Left behind by file managers; nobody means them.
-_LITTER = frozenset({"thumbs.db", "desktop.ini", "ehthumbs.db", "__macosx", "@eadir", "picasa.ini"})
-# A dataset may be built into a folder below its inputs.
+_LITTER = frozenset({b"thumbs.db", b"desktop.ini", b"ehthumbs.db", b"__macosx", b"@eadir", b"picasa.ini"})
 _OWN_FOLDERS = ("_build", "_index")
+_SET_APART = (b".", b"_build", b"_index")
 
 
 class FoundFile(NamedTuple):
@@ -41,12 +44,31 @@ class FoundFiles(Sequence[FoundFile]):
         self._items = ItemsBuilder()
         self._built: Items | None = None
 
-    def add(self, file: FoundFile) -> None:
-        """One more file, in whatever order, before any is looked at."""
-        self._items.add(file.key, nbytes=file.nbytes, stamp=file.stamp)
+    def add_listed(self, folder: str, listed: FolderList, numbers: Sequence[int]) -> None:
+        """Some of the files that lie in a folder, whose name ends in "/" or is empty; before any file is looked at."""
+        prefix = os.fsencode(folder)
+        keys = [prefix + listed.names[number] for number in numbers]
+        self._items.extend(keys, listed.nbytes[numbers], listed.stamps[numbers])
 
     def __len__(self) -> int:
         return len(self._items)
+
+    def each_key(self) -> Iterator[str]:
+        """The keys alone, one after the other."""
+        keys: Iterable[bytes] = self._sorted().keys or ()
+        return map(os.fsdecode, keys)
+
+    def to_items(
+        self,
+        *,
+        keep: np.ndarray[Any, np.dtype[np.bool_]] | None = None,
+        labels: Int64Array | None = None,
+        splits: Int64Array | None = None,
+        split_names: Sequence[str] = (),
+    ) -> Items:
+        """The files as items, or those to keep, with a label and a split for each file."""
+        items = replace(self._sorted(), labels=labels, splits=splits, split_names=tuple(split_names))
+        return items if keep is None or keep.all() else items.only(np.flatnonzero(keep))
 
     @overload
     def __getitem__(self, index: int) -> FoundFile: ...
@@ -106,69 +128,67 @@ def find_images(root: str) -> Found:
 def find_files(root: str, suffixes: Set[str]) -> Found:
     """Every file below `root` whose name ends in one of `suffixes` (lower case, with the dot), as `find_images`."""
     found = Found()
-    for key in _walk(root, found):
-        suffix = os.path.splitext(key)[1].lower()
-        if suffix not in suffixes:
-            found.ignored[suffix or "without a suffix"] += 1
+    # Folders on the way down: what is still to come in each, and which real folders lie above.
+    pending = [(_enter_folder(root, "", suffixes, found), frozenset({_identity(root)}))]
+    while pending:
+        folders, above = pending[-1]
+        key = next(folders, None)
+        if key is None:
+            pending.pop()
             continue
-        try:
-            info = os.stat(os.path.join(root, key))
-            if not stat.S_ISREG(info.st_mode):
-                # A pipe would be waited for without end.
-                found.ignored["pipe or device"] += 1
-                continue
-            found.files.add(FoundFile(key, info.st_size, info.st_mtime_ns))
-        except OSError:
-            # A link to nowhere looks like an image by its name; reading it says what is wrong with it.
-            found.files.add(FoundFile(key, 0, 0))
+        identity = _identity(os.path.join(root, key))
+        if identity in above:
+            found.notes.append(f"{key[:-1]} links back to a folder above it and was not followed")
+        else:
+            pending.append((_enter_folder(root, key, suffixes, found), above | {identity}))
     return found
 
 
-def _walk(root: str, found: Found) -> Iterator[str]:
-    """Keys of every file, sorted; each real folder is entered once on any way down."""
-    identity = _identity(root)
-    # Folders on the way down: what is still to come in each, and which real folders lie above.
-    pending = [(iter(_list_folder(root, "", found)), frozenset({identity}))]
-    while pending:
-        names, above = pending[-1]
-        key = next(names, None)
-        if key is None:
-            pending.pop()
-        elif not key.endswith("/"):
-            yield key
-        else:
-            identity = _identity(os.path.join(root, key))
-            if identity in above:
-                found.notes.append(f"{key[:-1]} links back to a folder above it and was not followed")
-            else:
-                pending.append((iter(_list_folder(root, key, found)), above | {identity}))
-
-
-def _list_folder(root: str, prefix: str, found: Found) -> list[str]:
-    """Keys of what lies in a folder, with "/" behind those of folders, so that sorting puts whole keys in order."""
-    names = []
+def _enter_folder(root: str, prefix: str, suffixes: Set[str], found: Found) -> Iterator[str]:
+    """Add the files of a folder, and give the folders in it, each when all that comes before it was added."""
     try:
-        with os.scandir(os.path.join(root, prefix)) as entries:
-            for entry in entries:
-                if entry.name.lower() in _LITTER:
-                    found.ignored[entry.name] += 1
-                elif entry.name.startswith("."):
-                    found.ignored["hidden"] += 1
-                elif entry.name.startswith(_OWN_FOLDERS) and _is_folder(entry):
-                    found.ignored[f"{entry.name}/"] += 1
-                else:
-                    names.append(f"{prefix}{entry.name}/" if _is_folder(entry) else prefix + entry.name)
+        listed = list_folder(os.path.join(root, prefix))
     except PermissionError:
         raise SourceError("cannot read the folder, permission denied", shard=os.path.join(root, prefix)) from None
-    names.sort(key=os.fsencode)
-    return names
+    chosen: list[int] = []
+    is_wanted: dict[bytes, bool] = {}
+    others = set(np.flatnonzero(listed.nbytes < 0).tolist())
+    for number, name in enumerate(listed.names):
+        is_folder = name.endswith(b"/")
+        if name.startswith(_SET_APART) or name.lower().rstrip(b"/") in _LITTER:
+            word = _name_set_apart(os.fsdecode(name))
+            if word is not None:
+                found.ignored[word] += 1
+                continue
+        if is_folder:
+            found.files.add_listed(prefix, listed, chosen)
+            chosen = []
+            yield prefix + os.fsdecode(name)
+            continue
+        suffix = name[name.rfind(b".") :] if b"." in name else b""
+        wanted = is_wanted.get(suffix)
+        if wanted is None:
+            wanted = is_wanted[suffix] = os.fsdecode(suffix).lower() in suffixes
+        if number in others:
+            # A pipe would be waited for without end.
+            found.ignored["pipe or device"] += 1
+        elif wanted:
+            # A link to nowhere looks like an image by its name; reading it says what is wrong with it.
+            chosen.append(number)
+        else:
+            found.ignored[os.fsdecode(suffix).lower() or "without a suffix"] += 1
+    found.files.add_listed(prefix, listed, chosen)
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False  # a link to itself; reading it says what is wrong with it
+def _name_set_apart(name: str) -> str | None:
+    """What to count an entry as that nobody means; None where it is one like others."""
+    bare = name.rstrip("/")
+    if bare.lower().encode(errors="surrogateescape") in _LITTER:
+        return bare
+    if name.startswith("."):
+        return "hidden"
+    # A dataset may be built into a folder below its inputs.
+    return f"{bare}/" if name.endswith("/") and name.startswith(_OWN_FOLDERS) else None
 
 
 def _identity(folder: str) -> tuple[int, int]:
