@@ -19,7 +19,7 @@ from tfrkit.codec.encode_columns import check_columns, encode_columns, encode_wr
 from tfrkit.container.compression import COMPRESSIONS, Compression, Level
 from tfrkit.container.index import index_path
 from tfrkit.container.locate import save_index
-from tfrkit.container.writer import ShardWriter
+from tfrkit.container.writer import Digest, ShardWriter
 from tfrkit.errors import FeatureKindError, MissingFeatureError
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.storage.resolve import open_writer
@@ -47,6 +47,7 @@ class Writer:
         floats: What to do with floats that float32 does not hold: "ask" raises, "float32" rounds, "float64"
             keeps them as serialized tensors.
         index: Also write `_index/<name>.tfidx`, so that counting and random access need no scan.
+        digest: Fed every byte of the file as it is written: `hashlib.sha256()` is its checksum in the end.
 
     Example:
         >>> with Writer("digits.tfrecord") as w:
@@ -62,6 +63,7 @@ class Writer:
         schema: Schema | Mapping[str, Any] | None = None,
         floats: Floats = "ask",
         index: bool = False,
+        digest: Digest | None = None,
     ) -> None:
         if compression not in COMPRESSIONS:
             raise ValueError(f"compression expected one of {', '.join(COMPRESSIONS)}, got {compression!r}")
@@ -85,7 +87,9 @@ class Writer:
                 self._encoder.kind_of(name, spec.kind)
             for name, spec in self._schema.feature_lists.items():
                 self._encoder.kind_of(name, spec.kind, is_list=True)
-        self._shard: ShardWriter | None = ShardWriter(open_writer(self._path), compression=compression, level=level)
+        self._shard: ShardWriter | None = ShardWriter(
+            open_writer(self._path), compression=compression, level=level, digest=digest
+        )
 
     @property
     def num_records(self) -> int:

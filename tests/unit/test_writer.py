@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import resource
 import signal
@@ -605,3 +606,12 @@ def test_schema_keeps_the_presence_of_columns(path: Path) -> None:
     records = [parse_example(record) for record in read_frames(path.read_bytes())]
     assert [record.get(b"r", "absent") for record in records] == [("int64", [0, 1]), "absent", None]
     assert [record.get(b"b", "absent") for record in records] == [("bytes", [b"a"]), "absent", None]
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_digest_is_fed_every_byte_of_the_file(tmp_path: Path, compression: Any) -> None:
+    digest = hashlib.sha256()
+    with Writer(tmp_path / "x.tfrecord", compression=compression, digest=digest) as writer:
+        for number in range(1000):
+            writer.write({"x": bytes([number % 256]) * 1000})
+    assert digest.hexdigest() == hashlib.sha256((tmp_path / "x.tfrecord").read_bytes()).hexdigest()

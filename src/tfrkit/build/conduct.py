@@ -12,7 +12,7 @@ from typing import Any
 
 from tfrkit.build.changes import describe_changes, describe_input_changes
 from tfrkit.build.engines.local import count_processors, run_tasks
-from tfrkit.build.finish import finish_build, inputs_path, recall_shards
+from tfrkit.build.finish import draft_inputs, finish_build, inputs_path, recall_shards
 from tfrkit.build.frame_task import FrameTask, count_parts
 from tfrkit.build.journal import Journal, read_inputs
 from tfrkit.build.plan import PlannedShard, digest_stamps
@@ -226,12 +226,18 @@ def _write_shards(prepared: Prepared, journal: Journal, progress: Progress) -> S
     numbers = schedule.numbers_left()
     nbytes = prepared.scan.items.nbytes
     progress.begin(sum(map(len, numbers)), None if nbytes is None else int(sum(nbytes[n].sum() for n in numbers)))
+    listing = draft_inputs(prepared, journal)
     try:
         for _ in run_tasks(
-            schedule.begin(), jobs=1 if gives_frames else jobs, then=schedule.follow, progress=progress.advance
+            schedule.begin(),
+            jobs=1 if gives_frames else jobs,
+            then=schedule.follow,
+            progress=progress.advance,
+            meanwhile=listing,
         ):
             pass
     except BaseException as error:
+        listing.close()
         journal.sweep(plan.hash)
         if isinstance(error, StorageError) and error.hint is None:
             error.hint = "what is finished is kept: the same command goes on from there"

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Generator
 from typing import Any
 
 from tfrkit.batches.survey import find_schema
-from tfrkit.build.journal import Journal, ShardResult, add_facts, read_marker, write_inputs
+from tfrkit.build.journal import Journal, ShardResult, add_facts, read_marker, write_inputs_by_steps
 from tfrkit.build.prepare import Prepared, rename_schema
 from tfrkit.build.report import Report, write_skipped_lines
 from tfrkit.build.target import Target
@@ -49,7 +50,10 @@ def decide_schema(prepared: Prepared, results: dict[str, ShardResult], folder: s
 def finish_build(
     prepared: Prepared, journal: Journal, results: dict[str, ShardResult], report: Report, old: dict[str, Any] | None
 ) -> None:
-    """Put everything in place; `old` is the manifest of the dataset this one replaces."""
+    """Put everything in place; `old` is the manifest of the dataset this one replaces.
+
+    REQUIRES: the steps of `draft_inputs` were taken.
+    """
     target, plan = prepared.target, prepared.plan
     folder = journal.shards_folder(plan.hash)
     schema = decide_schema(prepared, results, folder)
@@ -60,20 +64,23 @@ def finish_build(
     for name in results:
         _move(index_path(os.path.join(folder, name)), index_path(target.shard(name)))
         _move(os.path.join(folder, name), target.shard(name))
-    # Written in the staging folder and moved: killed while it writes, a run leaves nothing beside the shards.
-    drafts = os.path.join(journal.folder, "papers")
-    os.makedirs(drafts, exist_ok=True)
+    drafts = journal.papers_folder
     for name, text in papers.items():
         write_text(os.path.join(drafts, name), text)
     write_json(os.path.join(drafts, "report.json"), report.to_json())
     write_text(os.path.join(drafts, "skipped.jsonl"), write_skipped_lines(report.skipped))
-    write_inputs(os.path.join(drafts, INPUTS_NAME), prepared.scan.items, stamps=False)
     write_manifest(os.path.join(drafts, MANIFEST_NAME), _make_manifest(prepared, schema, results, sorted(papers)))
     _move(os.path.join(drafts, INPUTS_NAME), inputs_path(target))
     for name in [*papers, "report.json", "skipped.jsonl", MANIFEST_NAME]:
         _move(os.path.join(drafts, name), target.paper(name))
     sync_folder(target.folder)
     journal.remove()
+
+
+def draft_inputs(prepared: Prepared, journal: Journal) -> Generator[None]:
+    """Write the list of inputs in steps, while others write the shards."""
+    path = os.path.join(journal.papers_folder, INPUTS_NAME)
+    return write_inputs_by_steps(path, prepared.scan.items, stamps=False)
 
 
 def recall_shards(target: Target, journal: Journal, plan_hash: str, names: list[str]) -> None:

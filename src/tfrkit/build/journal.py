@@ -22,12 +22,12 @@ import re
 import shutil
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import repeat
 from typing import Any
 
-from tfrkit.container.manifest import write_json, write_text
+from tfrkit.container.manifest import write_json
 from tfrkit.errors import StorageError
 from tfrkit.sources.base import Facts, Items
 from tfrkit.storage.local import LocalWriter
@@ -110,12 +110,20 @@ class Journal:
     def save_plan(self, description: dict[str, Any], items: Items) -> None:
         """Begin: remember what is being built, and from what."""
         self.forget()
-        write_inputs(self._inputs_path, items)
+        # Gone when the build is done: packed in a hurry.
+        write_inputs(self._inputs_path, items, level=1)
         write_json(self._plan_path, description)
 
     def load_inputs(self) -> dict[str, tuple[int, int]]:
         """Size and time of change of each input when the build was begun."""
         return read_inputs(self._inputs_path)
+
+    @property
+    def papers_folder(self) -> str:
+        """Where metadata is drafted, so that a run that is killed leaves nothing beside the shards."""
+        folder = os.path.join(self.folder, "papers")
+        os.makedirs(folder, exist_ok=True)
+        return folder
 
     def shards_folder(self, plan_hash: str) -> str:
         """Where finished shards of a plan wait for the others."""
@@ -149,9 +157,21 @@ class Journal:
 
 
 def write_done(path: str, result: ShardResult) -> None:
-    """Leave the marker of a finished shard beside it."""
+    """Leave the marker of a finished shard beside it.
+
+    Nobody waits for the disk: a marker that a power cut loses or tears counts as none, and the shard is written again.
+    """
     content = {**vars(result), "facts": {name: dict(counts) for name, counts in result.facts.items()}}
-    write_text(f"{path}.done.json", json.dumps(content, ensure_ascii=False) + "\n")
+    folder, name = os.path.split(path)
+    draft = os.path.join(folder, f".{name}.done.{os.getpid()}.tmp")
+    try:
+        with open(draft, "wb") as file:
+            file.write(json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n")
+        os.replace(draft, f"{path}.done.json")
+    except OSError as error:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(draft)
+        raise StorageError(f"cannot write, {(error.strerror or str(error)).lower()}", shard=path) from None
 
 
 def read_done(path: str) -> ShardResult | None:
@@ -183,15 +203,21 @@ def drop_done(path: str) -> None:
             os.unlink(stale)
 
 
-def write_inputs(path: str, items: Items, *, stamps: bool = True) -> None:
+def write_inputs(path: str, items: Items, *, stamps: bool = True, level: int = 6) -> None:
     """List the inputs: a line each of size, time of change (if asked for) and name."""
+    for _ in write_inputs_by_steps(path, items, stamps=stamps, level=level):
+        pass
+
+
+def write_inputs_by_steps(path: str, items: Items, *, stamps: bool = True, level: int = 6) -> Generator[None]:
+    """`write_inputs` in steps of some milliseconds; the file appears with the last one."""
     writer = LocalWriter(path)
     # Written by zlib itself the header has no time of packing: equal inputs, equal bytes.
-    packer = zlib.compressobj(6, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
-    lines = _input_lines(items, stamps)
+    packer = zlib.compressobj(level, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
     try:
-        while block := b"".join(islice(lines, _LINES_AT_ONCE)):
-            writer.write(packer.compress(block))
+        for start in range(0, items.size if items.keys is not None else 0, _LINES_AT_ONCE):
+            writer.write(packer.compress(_join_lines(items, start, stamps)))
+            yield
         writer.write(packer.flush())
         writer.commit()
     except BaseException:
@@ -212,13 +238,14 @@ def read_inputs(path: str) -> dict[str, tuple[int, int]]:
     return inputs
 
 
-def _input_lines(items: Items, stamps: bool) -> Iterator[bytes]:
-    if items.keys is None:
-        return
-    for number, key in enumerate(items.keys):
-        nbytes = 0 if items.nbytes is None else int(items.nbytes[number])
-        stamp = 0 if items.stamps is None or not stamps else int(items.stamps[number])
-        yield b"%d\t%d\t%s\n" % (nbytes, stamp, key.replace(b"\\", b"\\\\").replace(b"\n", b"\\n"))
+def _join_lines(items: Items, start: int, stamps: bool) -> bytes:
+    """Some of the lines of the list, from an input on."""
+    assert items.keys is not None
+    block = slice(start, start + _LINES_AT_ONCE)
+    keys = [key.replace(b"\\", b"\\\\").replace(b"\n", b"\\n") for key in items.keys[block]]
+    nbytes = repeat(0, len(keys)) if items.nbytes is None else items.nbytes[block].tolist()
+    times = repeat(0, len(keys)) if items.stamps is None or not stamps else items.stamps[block].tolist()
+    return b"".join([b"%d\t%d\t%s\n" % line for line in zip(nbytes, times, keys, strict=True)])
 
 
 def _unescape(key: bytes) -> bytes:

@@ -70,7 +70,16 @@ class ShardTask:
         """Write the shard, its index and its marker; with bad inputs that fail the build, write nothing."""
         result = ShardResult(os.path.basename(self.path))
         is_whole = self.num_parts == 1
-        writer = Writer(self.output, compression=self.compression, level=self.level, floats=self.floats, index=is_whole)
+        digest = hashlib.sha256()
+        writer = Writer(
+            self.output,
+            compression=self.compression,
+            level=self.level,
+            floats=self.floats,
+            index=is_whole,
+            # A part becomes the beginning or the middle of a file, whose checksum does not follow from its parts'.
+            digest=digest if is_whole else None,
+        )
         with writer:
             is_sound = _write_items(writer, self, result, tick)
             result.num_records = writer.num_records
@@ -80,8 +89,7 @@ class ShardTask:
         result.facts = take_facts() if take_facts is not None else {}
         if is_sound:
             result.nbytes = os.path.getsize(self.output)
-            # A part becomes the beginning or the middle of a file, whose checksum does not follow from its parts'.
-            result.sha256 = hash_file(self.output) if is_whole else ""
+            result.sha256 = digest.hexdigest() if is_whole else ""
             write_done(self.output, result)
         return result
 
@@ -107,11 +115,12 @@ class JoinTask:
             for path in parts[1:]:
                 with open(path, "rb") as part:
                     _append_file(first.fileno(), part.fileno())
+            # Hashed first: the disk writes meanwhile.
+            result.sha256 = hash_file(parts[0])
             os.fsync(first.fileno())
         os.replace(parts[0], self.path)
         save_index(self.path)
         result.nbytes = os.path.getsize(self.path)
-        result.sha256 = hash_file(self.path)
         write_done(self.path, result)
         for path in parts:
             drop_done(path)

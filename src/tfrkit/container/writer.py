@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from tfrkit import _native
 from tfrkit._types import Record
@@ -15,14 +16,30 @@ def frame_records(records: Sequence[Record]) -> bytes:
     return _native.frame_records(records)
 
 
+class Digest(Protocol):
+    """A checksum that is fed, such as `hashlib.sha256()`."""
+
+    def update(self, data: bytes | memoryview, /) -> None:
+        """Take the next bytes."""
+
+
 class ShardWriter:
     """Takes frames for one shard. One thread at a time.
 
-    The file appears under its name on `commit`, whole, or not at all.
+    The file appears under its name on `commit`, whole, or not at all. `digest` is fed every byte of it as it is
+    written, while it is in the processor's cache and the disk has something to do.
     """
 
-    def __init__(self, target: ByteWriter, *, compression: Compression = "none", level: Level = "default") -> None:
+    def __init__(
+        self,
+        target: ByteWriter,
+        *,
+        compression: Compression = "none",
+        level: Level = "default",
+        digest: Digest | None = None,
+    ) -> None:
         self._target = target
+        self._digest = digest
         try:
             self._deflater = None if compression == "none" else Deflater(compression, level)
         except BaseException:
@@ -34,15 +51,18 @@ class ShardWriter:
         """Append whole frames."""
         data = frames if self._deflater is None else self._deflater.write(frames)
         if len(data):
-            self._target.write(data)
-            self.num_bytes += len(data)
+            self._append(data)
 
     def commit(self) -> None:
         if self._deflater is not None:
-            tail = self._deflater.finish()
-            self._target.write(tail)
-            self.num_bytes += len(tail)
+            self._append(self._deflater.finish())
         self._target.commit()
+
+    def _append(self, data: bytes | memoryview) -> None:
+        self._target.write(data)
+        self.num_bytes += len(data)
+        if self._digest is not None:
+            self._digest.update(data)
 
     def discard(self) -> None:
         self._target.discard()

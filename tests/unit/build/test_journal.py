@@ -145,6 +145,16 @@ def test_list_of_inputs_has_no_times_where_none_are_wanted(tmp_path):
     assert read_inputs(str(tmp_path / "none")) == {}
 
 
+@pytest.mark.parametrize("level", [1, 6])
+def test_list_of_many_inputs_is_read_back_with_odd_names(tmp_path, level):
+    expected = {f"{number:05d} \\n\n\t": (number, 2 * number) for number in range(5000)}
+    builder = ItemsBuilder()
+    for key, (nbytes, stamp) in expected.items():
+        builder.add(key, nbytes=nbytes, stamp=stamp)
+    write_inputs(str(tmp_path / "i"), builder.build(), level=level)
+    assert read_inputs(str(tmp_path / "i")) == expected
+
+
 def test_facts_of_workers_are_added_up():
     total = {"image": Counter(png=1)}
     add_facts(total, {"image": Counter(png=2, jpeg=1), "mask": Counter(png=1)})

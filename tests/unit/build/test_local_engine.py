@@ -72,6 +72,22 @@ def test_every_task_is_done_and_progress_adds_up(tmp_path, jobs):
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("num_tasks", [0, 5])
+def test_steps_meanwhile_are_all_taken_beside_the_tasks(tmp_path, jobs, num_tasks):
+    taken = []
+
+    def steps():
+        for number in range(300):
+            taken.append(number)
+            yield
+
+    tasks = [Write(str(tmp_path / str(n))) for n in range(num_tasks)]
+    results = run_tasks(tasks, jobs=jobs, then=lambda *_: [], progress=lambda *_: None, meanwhile=steps())
+    assert len(list(results)) == num_tasks
+    assert taken == list(range(300))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
 def test_tasks_that_follow_are_done_too(tmp_path, jobs):
     def then(task, result):
         return [Write(task.path + "+")] if not task.path.endswith("+") else []

@@ -37,17 +37,24 @@ def count_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def run_tasks(tasks: Iterable[Task], *, jobs: int, then: Then, progress: Tick) -> Iterator[ShardResult | None]:
+def run_tasks(
+    tasks: Iterable[Task], *, jobs: int, then: Then, progress: Tick, meanwhile: Iterator[None] | None = None
+) -> Iterator[ShardResult | None]:
     """Run tasks and those that follow from them; yields each result as it comes.
 
-    With one job everything runs in this process.
+    With one job everything runs in this process. The steps of `meanwhile`, small ones, are taken in this process
+    while workers are at theirs; all of them are, by the end.
     """
     if jobs <= 1:
-        return _run_here(tasks, then, progress)
-    return _Pool(jobs, then, progress).run(tasks)
+        return _run_here(tasks, then, progress, meanwhile)
+    return _Pool(jobs, then, progress).run(tasks, meanwhile)
 
 
-def _run_here(tasks: Iterable[Task], then: Then, progress: Tick) -> Iterator[ShardResult | None]:
+def _run_here(
+    tasks: Iterable[Task], then: Then, progress: Tick, meanwhile: Iterator[None] | None
+) -> Iterator[ShardResult | None]:
+    for _ in meanwhile or ():
+        pass
     queue = _Queue(tasks)
     while queue:
         task = queue.take()
@@ -120,15 +127,20 @@ class _Pool:
         self._deaths: dict[int, int] = {}
         self._workers: list[_Worker] = []
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[ShardResult | None]:
+    def run(self, tasks: Iterable[Task], meanwhile: Iterator[None] | None) -> Iterator[ShardResult | None]:
         from multiprocessing.connection import wait
 
         self._queue = _Queue(tasks)
+        steps = iter(meanwhile or ())
+        has_steps = True
         try:
-            while self._queue or any(worker.task for worker in self._workers):
+            while has_steps or self._queue or any(worker.task for worker in self._workers):
                 self._hand_out()
                 busy = [worker for worker in self._workers if worker.task is not None]
-                ready = wait([worker.pipe for worker in busy] + [worker.process.sentinel for worker in busy])
+                waited_for = [worker.pipe for worker in busy] + [worker.process.sentinel for worker in busy]
+                ready = wait(waited_for, timeout=0 if has_steps else None)
+                if not ready and has_steps:
+                    has_steps = next(steps, self) is None
                 for worker in busy:
                     # Messages first: a worker may end after its last one.
                     if worker.pipe in ready:
