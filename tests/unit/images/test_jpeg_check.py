@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -106,3 +107,31 @@ def test_zeros_or_noise_in_the_middle_are_not_sound_unless_they_decode(seed):
             damaged = data[:start] + patch + data[start + 512 :]
             if _native.is_sound_jpeg(damaged):
                 assert decodes(damaged)
+
+
+def check_with_new_tables(data: bytes) -> bool:
+    """The verdict of a thread that saw no image before, and has to make its tables."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(_native.is_sound_jpeg, data).result()
+
+
+@pytest.mark.parametrize("quality", [30, 90])
+@pytest.mark.parametrize("seed", range(40))
+def test_verdict_does_not_depend_on_images_before(seed, quality):
+    """Tables are kept from one image to the next."""
+    sound = encode(picture(64, 48, seed), quality=quality)
+    rng = np.random.default_rng(seed)
+    damaged = bytearray(sound)
+    for place in rng.integers(sound.index(b"\xff\xda") + 14, len(sound) - 2, 1 + seed % 3):
+        damaged[place] ^= 1 << int(rng.integers(8))
+    for data in (sound, bytes(damaged), sound[: len(sound) * 2 // 3] + b"\xff\xd9"):
+        expected = check_with_new_tables(data)
+        assert [_native.is_sound_jpeg(data) for _ in range(3)] == [expected] * 3
+
+
+def test_tables_of_the_image_before_do_not_stand_in_for_missing_ones():
+    data = encode(picture(20, 20))
+    assert _native.is_sound_jpeg(data)
+    start = data.index(b"\xff\xc4")
+    stop = data.index(b"\xff\xda")
+    assert not _native.is_sound_jpeg(data[:start] + data[stop:])
