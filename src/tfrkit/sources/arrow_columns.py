@@ -86,8 +86,15 @@ def pick_column(batch: Any, path: tuple[int, ...], arrow: Any) -> Any:
     """The array of one flattened column; a null struct makes nulls of its fields."""
     array = batch.column(path[0])
     for index in path[1:]:
-        array = arrow.compute.struct_field(array, index)
+        array = _compute().struct_field(array, index)
     return array
+
+
+def _compute() -> Any:
+    """The compute part of pyarrow, which takes longer to load than most tables take to convert without it."""
+    import pyarrow.compute
+
+    return pyarrow.compute
 
 
 def cast_column(array: Any, wanted: str, arrow: Any) -> Any:
@@ -107,55 +114,71 @@ def convert_array(array: Any, expected: ArrowType, arrow: Any) -> tuple[Any, Int
     """
     if arrow.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    missing = _nulls(array, arrow)
+    missing = _find_nulls(array)
     if not expected.is_list:
         return _convert_values(array, expected.kind, missing, arrow), None, missing
-    lengths = arrow.compute.fill_null(arrow.compute.list_value_length(array), 0)
-    inner = arrow.compute.list_flatten(array)
+    compute = _compute()
+    lengths = compute.fill_null(compute.list_value_length(array), 0)
+    inner = compute.list_flatten(array)
     if arrow.types.is_dictionary(inner.type):
         inner = inner.dictionary_decode()
     if inner.null_count:
-        position = int(np.flatnonzero(_nulls(inner, arrow))[0])
+        position = int(np.flatnonzero(_find_nulls(inner))[0])
         counts = np.cumsum(lengths.to_numpy(zero_copy_only=False))
         raise ValueError("list expected values, got a null inside", int(np.searchsorted(counts, position, "right")))
     values = _convert_values(inner, expected.kind, None, arrow)
     return values, lengths.to_numpy(zero_copy_only=False).astype(np.int64), missing
 
 
-def _nulls(array: Any, arrow: Any) -> Any:
+def _find_nulls(array: Any) -> Any:
+    """1 where a row holds nothing, from the bits Arrow keeps; None where none does."""
     if not array.null_count:
         return None
-    return arrow.compute.is_null(array).to_numpy(zero_copy_only=False).astype(np.uint8)
+    return 1 - _unpack_bits(array.buffers()[0], array)
+
+
+def _unpack_bits(buffer: Any, array: Any) -> Any:
+    bits = np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little")
+    return bits[array.offset : array.offset + len(array)]
 
 
 def _convert_values(array: Any, kind: ArrowKind, missing: Any, arrow: Any) -> Any:
     if kind in ("text", "bytes"):
         return bytes_of_strings(array, arrow)
-    if arrow.types.is_uint64(array.type):
-        largest = arrow.compute.max(array).as_py()
-        if largest is not None and largest >= 1 << 63:
-            row = arrow.compute.index(array, largest).as_py()
-            raise ValueError(f"expected integers of 64 bits with sign, got {largest}", row)
-    target = {"int64": arrow.int64(), "float32": arrow.float32(), "float64": arrow.float64()}[kind]
-    if array.type != target:
-        array = array.cast(target)
+    buffer = array.buffers()[1]
+    if len(array) == 0 or buffer is None:
+        values = np.zeros(len(array), np.int64)
+    elif arrow.types.is_boolean(array.type):
+        values = _unpack_bits(buffer, array)
+    else:
+        values = np.frombuffer(buffer, array.type.to_pandas_dtype())[array.offset : array.offset + len(array)]
     if missing is not None:
-        array = arrow.compute.fill_null(array, 0)
-    return array.to_numpy(zero_copy_only=False)
+        values = np.where(missing, values.dtype.type(0), values)
+    if values.dtype == np.uint64 and len(values) and int(values.max()) >= 1 << 63:
+        row = int(values.argmax())
+        raise ValueError(f"expected integers of 64 bits with sign, got {values[row]}", row)
+    return values.astype({"int64": np.int64, "float32": np.float32, "float64": np.float64}[kind], copy=False)
 
 
 def bytes_of_strings(array: Any, arrow: Any) -> BytesColumn:
-    """Strings or binaries as one buffer with offsets; nulls are empty there."""
-    if array.type != arrow.large_binary():
+    """Strings or binaries as one buffer with offsets; what nulls hold there counts for nothing."""
+    is_small = array.type in (arrow.string(), arrow.binary())
+    if not is_small and array.type not in (arrow.large_string(), arrow.large_binary()):
         array = array.cast(arrow.large_binary())
     _, offsets, data = array.buffers()
-    start, stop = array.offset, array.offset + len(array) + 1
     if offsets is None or len(array) == 0:
         return BytesColumn(np.empty(0, np.uint8), np.zeros(len(array) + 1, np.int64))
+    positions: Any = np.frombuffer(offsets, np.int32 if is_small else np.int64)
     return BytesColumn(
         np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8),
-        np.frombuffer(offsets, np.int64)[start:stop],
+        positions[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False),
     )
+
+
+def is_parquet(path: str) -> bool:
+    """Whether a file starts as Parquet files do."""
+    with open(path, "rb") as file:
+        return file.read(4) == b"PAR1"
 
 
 def read_batches(path: str, arrow: Any, *, rows: int) -> tuple[Any, Iterator[Any]]:

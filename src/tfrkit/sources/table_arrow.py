@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tfrkit.sources.arrow_columns import (
     cast_column,
     convert_array,
     flatten_fields,
+    is_parquet,
     judge_type,
     pick_column,
     read_batches,
@@ -29,31 +31,99 @@ from tfrkit.sources.table_spool import LoadedTable, SpoolColumn, TableSpooler
 _BATCH_ROWS = 1 << 16
 # Columns are looked at on so many threads; pyarrow lets go of the interpreter while it works.
 NUM_THREADS = 4
+# Columns of Parquet are read in so many groups: enough for all threads to end at about the same time, and few enough
+# to open the file seldom.
+_NUM_GROUPS = 16
 
 
 def require_arrow(*parts: str) -> Any:
-    """The pyarrow module with some of its parts loaded, or an ImportError with the command that installs it."""
+    """The pyarrow module with some of its parts loaded, or an ImportError with the command that installs it.
+
+    Its compute part takes long to load, so those who need it ask for it when they do.
+    """
     arrow = import_or_explain("pyarrow", "arrow")
     for part in parts:
         import_or_explain(f"pyarrow.{part}", "arrow")
     return arrow
 
 
+ArrowColumn = tuple[SpoolColumn, tuple[int, ...], ArrowType, "str | None"]
+"""Where a column goes, where it is in a batch, what it becomes, and what the user wants it to be."""
+Spooled = tuple[int, list[tuple[SpoolColumn, int, str]]]
+"""Number of rows, and (column, row, reason) of values that do not fit: the first of each column."""
+Spool = Callable[[Sequence[ArrowColumn]], Spooled]
+
+
 def load_arrow_file(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
     """A Parquet or Arrow file."""
-    arrow = require_arrow("compute", "parquet", "ipc")
+    arrow = require_arrow("parquet", "ipc")
     try:
         schema, batches = read_batches(path, arrow, rows=_BATCH_ROWS)
-        return _load_arrow(schema, batches, options, spooler, arrow, path, os.path.getsize(path))
+        spool: Spool = partial(_spool_together, batches, arrow)
+        # pyarrow finds columns of Parquet by name, and takes a point in one for an inner field.
+        if is_parquet(path) and len(set(schema.names)) == len(schema) and not any("." in name for name in schema.names):
+            spool = partial(_spool_apart, path, schema.names, arrow)
+        return _load_arrow(schema, spool, options, spooler, arrow, path, os.path.getsize(path))
     except (arrow.ArrowInvalid, OSError) as error:
         raise SourceError(
             f"not a sound Parquet or Arrow file, {str(error).splitlines()[0][:200]}", shard=path
         ) from None
 
 
+def _spool_together(batches: Iterable[Any], arrow: Any, columns: Sequence[ArrowColumn]) -> Spooled:
+    """Batch by batch, the columns of one on several threads."""
+    with ThreadPoolExecutor(min(NUM_THREADS, os.cpu_count() or 1)) as pool:
+        return _spool_batches(batches, arrow, columns, pool.map)
+
+
+def _spool_apart(path: str, names: Sequence[str], arrow: Any, columns: Sequence[ArrowColumn]) -> Spooled:
+    """A few columns of a Parquet file at a time, from their first row to their last, on several threads."""
+    metadata = arrow.parquet.read_metadata(path)
+    num_rows = int(metadata.num_rows)
+
+    def spool(group: Sequence[int]) -> Spooled:
+        chosen = [names[index] for index in group]
+        inside = [
+            (column, (group.index(place[0]), *place[1:]), judged, wanted)
+            for column, place, judged, wanted in columns
+            if place[0] in group
+        ]
+        file = arrow.parquet.ParquetFile(path, metadata=metadata)
+        batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=chosen, use_threads=False)
+        found, problems = _spool_batches((batch.select(chosen) for batch in batches), arrow, inside)
+        if found != num_rows and not problems:
+            raise OSError(f"column {chosen[0]!r} has {found} rows, expected {num_rows}")
+        return found, problems
+
+    fields = sorted({place[0] for _, place, _, _ in columns})
+    num_groups = min(len(fields), _NUM_GROUPS)
+    groups = [fields[number::num_groups] for number in range(num_groups)]
+    with ThreadPoolExecutor(min(NUM_THREADS, os.cpu_count() or 1)) as pool:
+        spooled = list(pool.map(spool, groups))
+    return num_rows, [problem for _, problems in spooled for problem in problems]
+
+
+def _spool_batches(
+    batches: Iterable[Any], arrow: Any, columns: Sequence[ArrowColumn], each: Callable[..., Iterable[Any]] = map
+) -> Spooled:
+    """Spool batches up to one with a value that does not fit; `each` is map, or that of a pool."""
+    num_rows = 0
+    for batch in batches:
+        answers = each(lambda column: _append_arrow(column, batch, arrow), columns)  # noqa: B023 - run at once
+        problems = [
+            (column[0], num_rows + answer[0], answer[1])
+            for column, answer in zip(columns, answers, strict=True)
+            if answer is not None
+        ]
+        num_rows += batch.num_rows
+        if problems:
+            return num_rows, problems
+    return num_rows, []
+
+
 def _load_arrow(
     schema: Any,
-    batches: Iterator[Any],
+    spool: Spool,
     options: TableOptions,
     spooler: TableSpooler,
     arrow: Any,
@@ -66,7 +136,7 @@ def _load_arrow(
     if twice:
         raise SourceError(f"columns expected different names, got twice {', '.join(map(repr, twice[:5]))}", shard=title)
     problems: list[Problem] = []
-    columns: list[tuple[SpoolColumn, tuple[int, ...], ArrowType, str | None]] = []
+    columns: list[ArrowColumn] = []
     empty = []
     for name, path, kind in fields:
         wanted = options.types.get(name)
@@ -84,17 +154,9 @@ def _load_arrow(
         columns.append((column, path, judged, wanted))
     num_rows = 0
     if not problems:
-        with ThreadPoolExecutor(min(NUM_THREADS, os.cpu_count() or 1)) as pool:
-            for batch in batches:
-                found = pool.map(lambda column: _append_arrow(column, batch, arrow), columns)  # noqa: B023 - run at once
-                for (column, *_), problem in zip(columns, found, strict=True):
-                    if problem is not None:
-                        row, reason = problem
-                        where = f"{title}, row {num_rows + row}, column {column.name!r}"
-                        problems.append(Problem(where, reason, blocking=True))
-                num_rows += batch.num_rows
-                if problems:
-                    break
+        num_rows, found = spool(columns)
+        for column, row, reason in found:
+            problems.append(Problem(f"{title}, row {row}, column {column.name!r}", reason, blocking=True))
     loaded = spooler.finish(num_rows, nbytes, lambda rows: {row: f"{title}, row {row}" for row in rows})
     loaded.problems[:0] = problems
     if empty:
@@ -106,9 +168,7 @@ def _wanted_type(wanted: str) -> ArrowType:
     return ArrowType({"int64": "int64", "float": "float64", "text": "text"}[wanted])  # type: ignore[arg-type]
 
 
-def _append_arrow(
-    column: tuple[SpoolColumn, tuple[int, ...], ArrowType, str | None], batch: Any, arrow: Any
-) -> tuple[int, str] | None:
+def _append_arrow(column: ArrowColumn, batch: Any, arrow: Any) -> tuple[int, str] | None:
     """Spool one column of a batch; (row in the batch, reason) of a value that does not fit."""
     spooled, path, judged, wanted = column
     array = pick_column(batch, path, arrow)
@@ -131,7 +191,7 @@ def load_memory(data: Any, options: TableOptions, spooler: TableSpooler) -> Load
     if not hasattr(data, "__arrow_c_stream__"):
         got = type(data).__name__
         raise TypeError(f"table expected a file, a table of pandas, polars or pyarrow, or a dict of columns, got {got}")
-    arrow = require_arrow("compute")
+    arrow = require_arrow()
     reader = arrow.RecordBatchReader.from_stream(data)
     # How pandas calls an index that has no name.
     kept = [index for index, name in enumerate(reader.schema.names) if name != "__index_level_0__"]
@@ -144,7 +204,8 @@ def load_memory(data: Any, options: TableOptions, spooler: TableSpooler) -> Load
             nbytes += batch.nbytes
             yield batch.select(kept)
 
-    loaded = _load_arrow(schema, batches(), options, spooler, arrow, title, 0)
+    spool = partial(_spool_together, batches(), arrow)
+    loaded = _load_arrow(schema, spool, options, spooler, arrow, title, 0)
     loaded.nbytes = nbytes
     if len(kept) < len(reader.schema.names):
         loaded.notes.append("the table's index has no name and was left out")

@@ -561,6 +561,42 @@ def test_table_arrow_value_that_does_not_fit_is_named_with_its_row(tmp_path: Pat
 
 
 @needs_arrow
+@pytest.mark.parametrize("name", ["s", "s.x"], ids=["by column", "with a point in a name"])
+def test_table_parquet_columns_read_apart_make_whole_rows(tmp_path: Path, name: str) -> None:
+    num_rows = 1000
+    columns: dict[str, Any] = {f"c{index}": [index * row for row in range(num_rows)] for index in range(20)}
+    columns[name] = [{"x": row, "t": f"t{row}" if row % 3 else None} for row in range(num_rows)]
+    columns["nothing"] = [None] * num_rows
+    columns["flag"] = [row % 2 == 0 if row % 5 else None for row in range(num_rows)]
+    path = tmp_path / "t.parquet"
+    pyarrow.parquet.write_table(pyarrow.table(columns), path, row_group_size=300)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    scan = Table(path).scan(str(scratch))
+    assert scan.notes == ["columns without any value, left out: 'nothing'"]
+    rows = rows_of(scan)
+    assert len(rows) == num_rows
+    for row in (0, 299, 300, 299 + 1, num_rows - 1):
+        expected = {f"c{index}": index * row for index in range(20)} | {f"{name}/x": row}
+        expected |= {f"{name}/t": f"t{row}".encode()} if row % 3 else {}
+        expected |= {"flag": [int(row % 2 == 0)]} if row % 5 else {}
+        assert rows[row] == expected
+
+
+@needs_arrow
+def test_table_parquet_values_that_do_not_fit_are_named_for_each_column(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    numbers = [0] * 900 + [1 << 63, 5]
+    large = pyarrow.array(numbers, pyarrow.uint64())
+    lists = pyarrow.array([[1]] * 10 + [[1, None]] + [[2]] * 891)
+    pyarrow.parquet.write_table(pyarrow.table({"a": large, "b": lists, "c": numbers[::-1][:1] * 902}), path)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    problems = Table(path).scan(str(scratch)).problems
+    assert [problem.key for problem in problems] == [f"{path}, row 900, column 'a'", f"{path}, row 10, column 'b'"]
+
+
+@needs_arrow
 def test_table_damaged_parquet_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="not a sound Parquet or Arrow file"):
         Table(save(tmp_path / "t.parquet", b"PAR1 nonsense")).scan(str(tmp_path))
