@@ -499,7 +499,7 @@ def test_voc_seg_value_outside_the_classes_fails_with_a_histogram(tmp_path: Path
     add_mask(tmp_path, "a", palette_png(mask))
     with pytest.raises(
         SourceError,
-        match=r"class numbers 0 to 20 and 255, got 200 \(15: 38 %, 0: 35 %, 200: 25 %, 255: 2.5 %\); map 200 to a class",
+        match=r"0 to 20 and 255, got 200 \(15: 38 %, 0: 35 %, 200: 25 %, 255: 2.5 %\); map 200 to a class",
     ):
         rows_of(VocSeg(str(tmp_path)).scan(""))
     [row] = rows_of(VocSeg(str(tmp_path), map={200: 1}).scan("")).values()
