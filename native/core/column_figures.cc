@@ -68,10 +68,10 @@ bool CountRuns(std::span<const Key> keys, const PoolVector<uint32_t>& starts, si
                ToValue to_value, ValueCounts<T>* table) {
   const size_t num_runs = starts.size() - 1;
   table->is_whole = num_runs <= max_values;
-  // Of many different values those are left that come again, which are half of the keys at most.
-  const size_t most = table->is_whole ? num_runs : std::min(num_runs, keys.size() / 2) + 1;
-  if (!table->values.Resize(most) || !table->counts.Resize(most)) return false;
   const uint32_t taken = table->is_whole ? 0 : 1;
+  size_t num_kept = 0;  // counted first, as tables of many columns wait to be merged
+  for (size_t run = 0; run < num_runs; ++run) num_kept += starts[run + 1] - starts[run] > taken;
+  if (!table->values.Resize(num_kept + 1) || !table->counts.Resize(num_kept + 1)) return false;
   size_t at = 0;
   for (size_t run = 0; run < num_runs; ++run) {
     const uint32_t count = starts[run + 1] - starts[run] - taken;
@@ -79,8 +79,8 @@ bool CountRuns(std::span<const Key> keys, const PoolVector<uint32_t>& starts, si
     table->counts[at] = count;
     at += count > 0;
   }
-  table->values.Truncate(at);
-  table->counts.Truncate(at);
+  table->values.Truncate(num_kept);
+  table->counts.Truncate(num_kept);
   return true;
 }
 
@@ -119,6 +119,7 @@ bool SetSorted(std::span<const Key> keys, const SketchSizes& sizes, uint64_t lim
   if (figures->table.is_whole) return true;
   figures->level = std::bit_width((keys.size() + sizes.max_ranks - 1) / sizes.max_ranks - 1);
   const size_t step = size_t{1} << figures->level;
+  if (!figures->ranks.Reserve(keys.size() / step + 1)) return false;
   for (size_t i = step / 2; i < keys.size(); i += step) {
     if (!figures->ranks.PushBack(to_value(keys[i]))) return false;
   }

@@ -89,8 +89,9 @@ class Policy:
 class _SpanWindows:
     """Windows into bytes that are all addressable: a mapped file, or memory."""
 
-    def __init__(self, reader: ByteReader, span: ByteSource, start: int) -> None:
+    def __init__(self, reader: ByteReader, span: ByteSource, start: int, *, releases: bool) -> None:
         self._reader = reader
+        self._releases = releases
         self._released = start
         self.data = span
         self.start = start
@@ -104,7 +105,7 @@ class _SpanWindows:
 
     def grow(self, wanted: int) -> None:
         """Make at least `wanted` bytes from `start` visible, or all there are."""
-        if self.start - self._released >= _WINDOW_NBYTES:
+        if self._releases and self.start - self._released >= _WINDOW_NBYTES:
             self._reader.release(self._released, self.start)
             self._released = self.start
         self.stop = min(len(self.data), self.start + max(wanted, _WINDOW_NBYTES))
@@ -154,7 +155,8 @@ class FrameStream:
 
     One thread at a time. `record` is the ordinal of the next frame, `offset` its byte (after inflating). A stream
     starts at the first frame, or at frame `record`, which is at byte `start`; of a compressed shard, with the member
-    that is stored at byte `member`, from where on it counts as if `start` bytes were inflated before.
+    that is stored at byte `member`, from where on it counts as if `start` bytes were inflated before. Pages of a mapped
+    file that lie behind go back to the system, unless others still read them and give them back (`releases`).
     """
 
     def __init__(
@@ -166,6 +168,7 @@ class FrameStream:
         start: int = 0,
         record: int = 0,
         member: int = 0,
+        releases: bool = True,
     ) -> None:
         self._shard = shard
         self._policy = policy
@@ -178,7 +181,7 @@ class FrameStream:
         span = shard.reader.span() if shard.compression == "none" else None
         self._windows: _SpanWindows | _InflateWindows
         if span is not None:
-            self._windows = _SpanWindows(shard.reader, span, start)
+            self._windows = _SpanWindows(shard.reader, span, start, releases=releases)
         else:
             self._windows = _InflateWindows(shard, policy, member, start)
 

@@ -60,6 +60,11 @@ class Chunk:
             if fault is not None:
                 raise self.explain(part, fault, num_frames, start)
 
+    def release(self) -> None:
+        """Give the pages of a mapped file back to the system, once it was read."""
+        for part in self.stretches if self.shard.compression == "none" else ():
+            self.shard.reader.release(part.start, part.stop)
+
     def explain(self, part: Stretch, fault: _native.Fault, num_frames: int, start: int) -> TfrkitError:
         """The error for a fault at byte `start` of a stretch, behind so many frames of it."""
         record, offset = part.record + num_frames, part.offset + start - part.start
@@ -73,7 +78,7 @@ class Chunk:
 def cut_chunks(shard: Shard, number: int, policy: Policy, verify: Verify) -> Iterator[Chunk]:
     """Walk the headers of a shard and say which frames are decoded together; damage goes to the policy."""
     chunk = Chunk(shard, number)
-    stream = FrameStream(shard, policy)
+    stream = FrameStream(shard, policy, releases=False)  # a chunk is read later than it is cut
 
     def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
         most = CHUNK_RECORDS - chunk.num_records

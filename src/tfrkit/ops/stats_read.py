@@ -128,6 +128,7 @@ class StatsReader:
         if summary is None:
             chunk.check(self._read_verify)
             summary = self._read_closely(chunk, sizes, limits)
+        chunk.release()
         for found in probed:
             key = found["name"], found["is_list"]
             summary.probes[key] = merge_probes(summary.probes[key], found) if key in summary.probes else found
