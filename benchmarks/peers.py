@@ -7,7 +7,8 @@
 | bagz | its own: records and a table of their ends | has none |
 | array_record | its own: Riegeli chunks | checked |
 
-Those that feed a training loop are in `loader_peers.py` and `dali_side.py`. A peer that is not installed has no works
+Those that feed a training loop are in `loader_peers.py` and `dali_side.py`, the one that takes statistics is in
+`validation_side.py`. A peer that is not installed has no works
 and is named as absent in the report.
 """
 
@@ -26,11 +27,15 @@ from work import DIGEST_PICKS, IMAGE_BATCH, Answer, Digest, Work, digest_strings
 
 READERS = ("tfr-reader", "tfrecord", "bagz", "array_record")
 LOADERS = ("webdataset", "litdata", "grain", "mosaicml-streaming", "nvidia-dali-cuda120")
-PEERS = (*READERS, *LOADERS)  # the names of their distributions
+VALIDATION = "tensorflow-data-validation"
+PEERS = (*READERS, *LOADERS, VALIDATION)  # the names of their distributions
 
 
 def make_works(peer: str, root: Path, *, threads: int) -> dict[str, Work]:
     """Return what a peer does here, by the name of the work."""
+    if peer == VALIDATION:
+        validated: dict[str, Work] = importlib.import_module("validation_side").make_works(root, threads=threads)
+        return validated
     if peer in LOADERS or threads > 1:
         module = importlib.import_module("dali_side" if "dali" in peer else "loader_peers")
         works: dict[str, Work] = module.make_works(peer, root, threads=threads)
