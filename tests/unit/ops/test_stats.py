@@ -300,6 +300,16 @@ def test_error_ends_the_threads_and_is_the_first_in_file_order(tmp_path: Path, s
         stats(tmp_path, jobs=2)
 
 
+def test_damage_among_records_that_differ_is_named_as_damage(tmp_path: Path) -> None:
+    # Checksums are compared while decoding, which stops at the record that has another feature first.
+    odd = {5: example(b=("int64", [1])), 9: example(a=("float", [0.5])), 12: b"no Example at all"}
+    data = write_frames([odd.get(number) or example(a=("int64", [number])) for number in range(40)])
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(flip(data, frame_offsets(data)[20] + 14))
+    with pytest.raises(CorruptRecordError, match="payload checksum mismatch.*record 20"):
+        stats(path)
+
+
 class Watched:
     """Progress that remembers what it was told."""
 
