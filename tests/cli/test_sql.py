@@ -57,7 +57,24 @@ def test_sql_writes_other_files(tfr, sample: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out.csv").read_text() == "label,weight\n0,0.0\n1,0.25\n2,0.5\n"
     assert tfr("sql", query, "-o", "out.parquet").lines == ["out.parquet: 3 records"]
     assert tfr("sql", query, "-o", "new.tfrecord").lines == ["new.tfrecord: 3 records"]
-    assert "ends in .tfrecord, .parquet, .csv or .jsonl" in tfr("sql", query, "-o", "out.xls", code=3).err
+
+
+def test_sql_makes_the_folders_above_its_output(tfr, sample: Path, tmp_path: Path) -> None:
+    query = "select label, weight from 'sample.tfrecord'"
+    for name in ("a/b/out.parquet", "c/out.csv", "d/out.jsonl", "e/f/new.tfrecord"):
+        assert tfr("sql", query, "-o", name).lines == [f"{name}: 10 records"]
+        assert (tmp_path / name).is_file()
+    assert tfr("sql", "select * from 'sample.tfrecord'", "-o", "g/copy.tfrecord").lines[0].startswith("g/copy.tfrecord")
+
+
+def test_sql_options_that_do_not_fit_are_wrong_usage(tfr, sample: Path) -> None:
+    query = "select label from 'sample.tfrecord'"
+    assert "got 'out.xls'" in tfr("sql", query, "-o", "out.xls", code=2).err
+    assert (
+        "compression is that of a TFRecord" in tfr("sql", query, "-o", "out.csv", "--compression", "gzip", code=2).err
+    )
+    assert "expected -o with it" in tfr("sql", query, "--compression", "gzip", code=2).err
+    assert "no column lable" in tfr("sql", "select lable from 'sample.tfrecord'", code=3).err
 
 
 def test_sql_errors_are_one_message(tfr, sample: Path, raw: Path) -> None:

@@ -58,6 +58,8 @@ def run(
     """Print the rows, or write them and say so."""
     from tfrkit.ops.query import sql
 
+    if compression is not None and output is None:
+        raise ValueError("--compression is that of a TFRecord to write, expected -o with it")
     with sql(query, binary=binary or ()) as answer:
         if output is None:
             print_result(

@@ -17,6 +17,7 @@ from tfrkit.batches.ahead import choose_threads
 from tfrkit.container.codecs import Compression
 from tfrkit.errors import QueryError, SchemaError, TfrkitError
 from tfrkit.features.schema import describe_missing
+from tfrkit.ops.query_engine import get_engine
 from tfrkit.ops.query_errors import quote_name, read_facts, to_query_error
 from tfrkit.ops.query_scan import Table, TableScan
 from tfrkit.ops.query_text import RECORD_COLUMN, ParsedQuery, fold, hide_numbers, parse_query
@@ -26,19 +27,9 @@ from tfrkit.storage.resolve import Address, open_reader
 if TYPE_CHECKING:
     from tfrkit.ops.query_save import Saved
 
-# A query is text that may come from anybody. It sees our tables and its own arithmetic: no files, no network, no
-# extensions, no variables of this program, and it cannot change these settings.
-_SETTINGS = {
-    "enable_external_access": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "allow_community_extensions": "false",
-    "python_enable_replacements": "false",
-    "errors_as_json": "true",
-    "lock_configuration": "true",
-}
 _FETCHED_ROWS = 1024
 _FETCHED_BLOBS = 32  # rows, where they may hold images
+_SHOWN_COLUMNS = 8
 
 
 def sql(
@@ -90,6 +81,12 @@ class Answer:
         described = session.describe()
         self._columns = name_uniquely([name for name, _ in described])
         self._types = [kind for _, kind in described]
+
+    def __repr__(self) -> str:
+        shown = [f"{name} {kind}" for name, kind in zip(self._columns[:_SHOWN_COLUMNS], self._types, strict=False)]
+        if len(self._columns) > _SHOWN_COLUMNS:
+            shown.append(f"… {len(self._columns)} columns")
+        return f"Answer({', '.join(shown)})"
 
     @property
     def columns(self) -> list[str]:
@@ -156,17 +153,15 @@ class Answer:
 
 
 class Session:
-    """A DuckDB of its own, with the tables of one query in it."""
+    """A connection to DuckDB, with the tables of one query in it."""
 
     def __init__(
         self, text: str, given: Mapping[str, Any], *, binary: Collection[str], verify: Verify, threads: int
     ) -> None:
         self.duckdb = import_or_explain("duckdb", "sql")
         self._threads = threads
-        # What does not fit into memory is spilled here, and not into the folder the user happens to be in.
-        self._spill = tempfile.mkdtemp(prefix="tfrkit-sql-")
-        weakref.finalize(self, shutil.rmtree, self._spill, True)
-        self.connection = self.duckdb.connect(":memory:", config={**_SETTINGS, "temp_directory": self._spill})
+        self._engine = get_engine(self.duckdb)
+        self.connection = self._engine.connect()
         self._text = text
         self.parsed = parse_query(self.connection, text)
         self.tables: dict[str, Table] = {}
@@ -272,7 +267,9 @@ class Session:
 
     def _spool_stdin(self) -> str:
         """A pipe can be read once, a table is read as often as the query says."""
-        path = os.path.join(self._spill, "stdin.tfrecord")
+        folder = tempfile.mkdtemp(prefix="tfrkit-sql-")
+        weakref.finalize(self, shutil.rmtree, folder, True)
+        path = os.path.join(folder, "stdin.tfrecord")
         reader = open_reader("-")
         with open(path, "wb") as file:
             while piece := reader.read(1 << 20):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -78,6 +79,11 @@ def save_answer(answer: Answer, session: Session, path: str, *, force: bool, com
     if compression is not None and kind != "tfrecord":
         raise ValueError(f"compression is that of a TFRecord, got {compression!r} for {path}")
     require_output(path, sources=session.files, force=force)
+    with _make_folders(path):
+        return _save(answer, session, path, kind, compression)
+
+
+def _save(answer: Answer, session: Session, path: str, kind: Kind, compression: Compression | None) -> Saved:
     if kind == "parquet":
         return Saved(path, _save_parquet(session, path), answer.columns)
     if kind == "csv":
@@ -91,6 +97,30 @@ def save_answer(answer: Answer, session: Session, path: str, *, force: bool, com
     if name is not None and name in session.tables:
         return Saved(path, _copy_records(session, session.tables[name], path, compression), answer.columns, copied=True)
     return Saved(path, _write_rows(answer, path, compression or "none"), answer.columns)
+
+
+@contextlib.contextmanager
+def _make_folders(path: str) -> Iterator[None]:
+    """Make the folders above an output; they go again if it does not come."""
+    missing = []
+    folder = os.path.dirname(os.path.abspath(path))
+    while not os.path.lexists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    made: list[str] = []
+    try:
+        for folder in reversed(missing):
+            try:
+                os.mkdir(folder)
+            except OSError as error:
+                raise StorageError(f"cannot write, {(error.strerror or str(error)).lower()}", shard=path) from None
+            made.append(folder)
+        yield
+    except BaseException:
+        for folder in reversed(made):
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+        raise
 
 
 def find_kind(path: str) -> Kind:

@@ -362,3 +362,9 @@ def test_describe_and_json_form(data: Path) -> None:
     }
     described = {row["column_name"]: row["column_type"] for row in sql("describe select * from 'train-*'")}
     assert described["tokens"] == "BIGINT[]"
+
+
+def test_answer_shows_its_columns() -> None:
+    assert repr(sql("select 1 a, 'x' b")) == "Answer(a INTEGER, b VARCHAR)"
+    wide = sql(f"select {', '.join(f'{number} c{number}' for number in range(20))}")
+    assert repr(wide).endswith("c7 INTEGER, … 20 columns)")
