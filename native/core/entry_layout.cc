@@ -8,12 +8,12 @@ size_t HeadSize(const KeyNode& node) { return 2 + size_t{node.pattern_size} + 1;
 
 }  // namespace
 
-const EntryStep* EntryLayout::Learn(const EntryStep* expected, KeyNode* node, const uint8_t* p, size_t size,
-                                    uint64_t serial) {
+const EntryStep* EntryLayout::LearnShort(const EntryStep* expected, KeyNode* node, const uint8_t* p,
+                                         size_t size, uint64_t serial) {
   const size_t head_size = HeadSize(*node);
   // The same bytes with padded lengths, which go on behind the head, are not told by it.
-  const bool is_short = head_size >= kMinHead && head_size <= size && size < 0x80 + 2 && p[1] == size - 2 &&
-                        p[3] < 0x80 && p[head_size - 1] == size - head_size;
+  const bool is_short = head_size >= kMinHead && head_size <= size && p[1] == size - 2 && p[3] < 0x80 &&
+                        p[head_size - 1] == size - head_size;
   if (!is_short) return expected;
   const size_t index = node->step;
   if (index >= steps_.size() || steps_[index].node != node) return Add(node, p, size, serial);

@@ -60,13 +60,18 @@ class EntryLayout {
   // Returns what to expect after it. `serial` counts records. Pointers into the layout become invalid.
   // REQUIRES: the entry is key and value, in this order, with nothing else.
   const EntryStep* Learn(const EntryStep* expected, KeyNode* node, const uint8_t* p, size_t size,
-                         uint64_t serial);
+                         uint64_t serial) {
+    return size < kLongSize ? LearnShort(expected, node, p, size, serial) : expected;
+  }
 
  private:
   static constexpr EntryStep kNothing{};
-  static constexpr size_t kMinHead = 8;  // so that a word fits
+  static constexpr size_t kMinHead = 8;          // so that a word fits
+  static constexpr size_t kLongSize = 2 + 0x80;  // with a length of two bytes, more even
   static constexpr uint64_t kPatience = 64;
 
+  const EntryStep* LearnShort(const EntryStep* expected, KeyNode* node, const uint8_t* p, size_t size,
+                              uint64_t serial);
   static void SetSize(EntryStep* step, const uint8_t* p, size_t size);
   const EntryStep* Add(KeyNode* node, const uint8_t* p, size_t size, uint64_t serial);
 

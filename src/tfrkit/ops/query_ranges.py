@@ -8,6 +8,7 @@ again from there. Order and errors are those of reading from front to back.
 from __future__ import annotations
 
 import itertools
+import os
 import queue
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,16 +26,30 @@ from tfrkit.storage.base import ByteSource
 
 # Long enough that what a range costs in Python does not show, short enough that many are worked on at once.
 RANGE_NBYTES = 4 << 20
+# Read at once: half of what a core has for itself, so that bytes are still there when they are looked at.
+PIECE_NBYTES = 256 << 10
 _AHEAD_NBYTES = 64 << 20
 _RELEASED_NBYTES = 16 << 20
 _TRUNCATED = ("truncated_header", "truncated_payload")
 _NO_LIMIT = 1 << 62
 
 
+class _OpenFile:
+    """A descriptor of its own, or -1: that of the reader may be closed while threads are not done yet."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = os.dup(descriptor) if descriptor >= 0 and hasattr(os, "preadv") else -1
+
+    def __del__(self) -> None:
+        if getattr(self, "descriptor", -1) >= 0:
+            os.close(self.descriptor)
+
+
 @dataclass(frozen=True)
 class _Range:
     shard: Shard
     data: ByteSource
+    file: _OpenFile
     start: int
     stop: int
 
@@ -60,6 +75,7 @@ def read_columns(
     batch_size: int,
     threads: int,
     range_nbytes: int = RANGE_NBYTES,
+    piece_nbytes: int = PIECE_NBYTES,
 ) -> Iterator[SizedBatch]:
     """Batches in file order, of any number of rows; `batch_size` where shards are compressed. Damage raises.
 
@@ -67,7 +83,7 @@ def read_columns(
     """
     for is_plain, group in itertools.groupby(shards, _is_plain):
         if is_plain and threads > 1:
-            yield from _read_plain(list(group), decoder, policy, threads, range_nbytes)
+            yield from _read_plain(list(group), _RangeDecoder(decoder, policy, piece_nbytes), threads, range_nbytes)
         else:
             yield from read_batches(
                 list(group), decoder, policy, batch_size=batch_size, drop_last=False, threads=threads
@@ -79,9 +95,8 @@ def _is_plain(shard: Shard) -> bool:
 
 
 def _read_plain(
-    shards: Sequence[Shard], decoder: Decoder, policy: Policy, threads: int, range_nbytes: int
+    shards: Sequence[Shard], decode: _RangeDecoder, threads: int, range_nbytes: int
 ) -> Iterator[SizedBatch]:
-    decode = _RangeDecoder(decoder, policy)
     jobs: Iterator[Callable[[], _Decoded]] = (
         partial(decode, part) for shard in shards for part in _cut_ranges(shard, range_nbytes)
     )
@@ -102,7 +117,7 @@ def _read_plain(
         expected = found.stop
         if found.fault is not None:
             raise fault_to_error(
-                found.fault, shard=shard.name, record=record, offset=expected, columns=decoder.column_names
+                found.fault, shard=shard.name, record=record, offset=expected, columns=decode.column_names
             )
         if expected - released >= _RELEASED_NBYTES:
             shard.reader.release(released, expected)
@@ -111,13 +126,26 @@ def _read_plain(
         shard.reader.park()
 
 
+@dataclass(frozen=True)
+class _Worker:
+    """What one thread at a time decodes with."""
+
+    builder: _native.ColumnBuilder
+    buffer: memoryview
+
+
 class _RangeDecoder:
     """Decodes ranges, on any thread."""
 
-    def __init__(self, decoder: Decoder, policy: Policy) -> None:
+    def __init__(self, decoder: Decoder, policy: Policy, piece_nbytes: int) -> None:
         self._decoder = decoder
         self._verify = policy.verify
-        self._builders: queue.SimpleQueue[_native.ColumnBuilder] = queue.SimpleQueue()
+        self._piece_nbytes = piece_nbytes
+        self._workers: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        return self._decoder.column_names
 
     def __call__(self, part: _Range) -> _Decoded:
         """What starts in a range, from the first thing that looks like a frame."""
@@ -131,13 +159,14 @@ class _RangeDecoder:
         """Frames from `start` on that begin before the end of a range."""
         part.shard.reader.check_unchanged()
         try:
-            builder = self._builders.get_nowait()
+            worker = self._workers.get_nowait()
         except queue.Empty:
-            builder = self._decoder.new_builder()
+            worker = _Worker(self._decoder.new_builder(), memoryview(bytearray(self._piece_nbytes)))
+        builder = worker.builder
         try:
-            after, fault = start, None
-            if start < part.stop:
-                _, after, fault = builder.append_frames(part.data, start, part.stop, _NO_LIMIT, self._verify)
+            after, fault = self._append_pieces(worker, part, start), None
+            if after < part.stop:
+                _, after, fault = builder.append_frames(part.data, after, part.stop, _NO_LIMIT, self._verify)
                 if fault is not None and fault.kind in _TRUNCATED and part.stop < len(part.data):
                     # Cut off by the end of the range, not of the shard.
                     _, after, fault = builder.append_frames(part.data, after, len(part.data), 1, self._verify)
@@ -146,8 +175,32 @@ class _RangeDecoder:
         except TfrkitError as error:
             # Counts only if this was the place to start.
             return _Decoded(part, start, start, {}, 0, None, error)
-        self._builders.put(builder)
+        self._workers.put(worker)
         return _Decoded(part, start, after, batch, num_rows, fault)
+
+    def _append_pieces(self, worker: _Worker, part: _Range, start: int) -> int:
+        """Read frames into memory that stays in the cache; the offset of the first one that is left.
+
+        Left is what ends this: a frame that does not fit, is damaged or lacks its end. The map tells which.
+        """
+        descriptor = part.file.descriptor
+        buffer, num_kept, is_going = worker.buffer, 0, descriptor >= 0
+        while is_going and start < part.stop:
+            try:
+                num_read = os.preadv(descriptor, [buffer[num_kept:]], start + num_kept)
+            except OSError:
+                return start
+            stop = num_kept + num_read
+            piece = buffer[:stop]
+            last = part.stop - start  # where frames of other ranges begin
+            _, after, fault = worker.builder.append_frames(piece, 0, min(stop, last), _NO_LIMIT, self._verify)
+            if fault is not None and fault.kind in _TRUNCATED and last < stop:
+                _, after, fault = worker.builder.append_frames(piece, after, stop, 1, self._verify)
+            is_going = num_read > 0 and after > 0
+            num_kept = stop - after
+            buffer[:num_kept] = buffer[after:stop]
+            start += after
+        return start
 
 
 def _cut_ranges(shard: Shard, range_nbytes: int) -> Iterator[_Range]:
@@ -155,9 +208,9 @@ def _cut_ranges(shard: Shard, range_nbytes: int) -> Iterator[_Range]:
     data = shard.reader.span()
     if data is None:
         return
-    size = len(data)
+    size, file = len(data), _OpenFile(shard.reader.descriptor())
     for start in range(0, size, range_nbytes):
-        yield _Range(shard, data, start, min(size, start + range_nbytes))
+        yield _Range(shard, data, file, start, min(size, start + range_nbytes))
 
 
 def _measure(found: _Decoded) -> int:
