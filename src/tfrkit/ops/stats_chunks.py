@@ -87,7 +87,9 @@ def cut_chunks(shard: Shard, number: int, policy: Policy, verify: Verify) -> Ite
         if len(offsets) == 0 and near < stop:  # a record that is larger than what is left of the chunk
             offsets, next_start, fault = _native.index_frames(data, start, stop, 1, verify)
         if len(offsets):
-            sizes = np.diff(offsets, append=np.uint64(next_start)).astype(np.int64) - FRAME_NBYTES
+            ends = np.empty(len(offsets), np.uint64)
+            ends[:-1], ends[-1] = offsets[1:], next_start
+            sizes = (ends - offsets).view(np.int64) - FRAME_NBYTES
             chunk.stretches.append(Stretch(data, start, next_start, sizes, stream.record, stream.offset))
             chunk.num_records += len(offsets)
             chunk.nbytes += next_start - start

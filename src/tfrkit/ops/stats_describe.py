@@ -125,13 +125,14 @@ def feature_to_json(
 
 def summary_to_json(summary: NumberSummary) -> dict[str, Any]:
     """The public form of numbers: range, moments, quantiles, histogram."""
+    quantiles, bins = summary.describe()
     return {
         "min": _plain(summary.low),
         "mean": summary.mean if summary.num_finite else None,
         "max": _plain(summary.high),
         "std": summary.std,
-        "quantiles": {name: _plain(value) for name, value in (summary.find_quantiles() or {}).items()} or None,
-        "histogram": [{"start": start, "stop": stop, "count": count} for start, stop, count in summary.count_bins()],
+        "quantiles": {name: _plain(value) for name, value in (quantiles or {}).items()} or None,
+        "histogram": [{"start": start, "stop": stop, "count": count} for start, stop, count in bins],
         "exact": summary.table.is_exact,
     }
 

@@ -16,7 +16,7 @@ from tfrkit.ops.stats_sketches import (
     DistinctSketch,
     QuantileSketch,
     ValueTable,
-    find_quantile,
+    find_quantiles,
     hash_numbers,
 )
 
@@ -24,6 +24,9 @@ QUANTILES = {"p1": 0.01, "p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95"
 NUM_BINS = 20
 # Up to here a 64-bit float tells an integer from the next one.
 _MAX_WHOLE = 1 << 53
+
+
+Bins = list[tuple[float, float, int]]
 
 
 class NumberSummary:
@@ -92,14 +95,18 @@ class NumberSummary:
 
     def find_quantiles(self) -> dict[str, Any] | None:
         """The quantiles named in QUANTILES, NaN left out; None where there are no numbers."""
-        values, weights = self.weigh()
-        if len(values) == 0:
-            return None
-        return {name: find_quantile(values, weights, share) for name, share in QUANTILES.items()}
+        return _find_quantiles(*self.weigh())
 
-    def count_bins(self) -> list[tuple[float, float, int]]:
+    def count_bins(self) -> Bins:
         """A histogram of the finite numbers: (start, stop, count), the last bin with its stop."""
+        return self._count_bins(*self.weigh())
+
+    def describe(self) -> tuple[dict[str, Any] | None, Bins]:
+        """Both of these, which sort what the sketch keeps but once."""
         values, weights = self.weigh()
+        return _find_quantiles(values, weights), self._count_bins(values, weights)
+
+    def _count_bins(self, values: Array, weights: Int64Array) -> Bins:
         if np.issubdtype(values.dtype, np.floating):
             is_finite = np.isfinite(values)
             values, weights = values[is_finite], weights[is_finite]
@@ -108,10 +115,14 @@ class NumberSummary:
         low = values[0].item() if self.low is None or math.isinf(self.low) else self.low
         high = values[-1].item() if self.high is None or math.isinf(self.high) else self.high
         edges = _choose_edges(low, high)
-        counts, _ = np.histogram(values.astype(np.float64), edges, weights=weights.astype(np.float64))
-        counts *= self.num_finite / max(1.0, counts.sum())
-        rounded = np.diff(np.round(np.cumsum(counts)), prepend=0)  # so that they add up
-        return list(zip(edges[:-1].tolist(), edges[1:].tolist(), rounded.astype(int).tolist(), strict=True))
+        # Values are in order: how many are below each edge says how many are between two.
+        reached = np.cumsum(weights)
+        places = np.searchsorted(values.astype(np.float64), edges[1:-1])
+        below = np.where(places > 0, reached[places - 1], 0)
+        share = self.num_finite / int(reached[-1])
+        rounded = np.round(np.concatenate([[0], below, reached[-1:]]) * share)  # so that they add up
+        counts = np.diff(rounded).astype(int)
+        return list(zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True))
 
     def _merge_equal(self, other: NumberSummary) -> None:
         """Add more of the same: what lengths do, chunk after chunk."""
@@ -170,6 +181,12 @@ def take_figures(count: int, figures: tuple[Any, ...]) -> NumberSummary:
         summary.ranks = QuantileSketch(ranks, level)
         summary.distinct = DistinctSketch(hashes, is_exact=False)
     return summary
+
+
+def _find_quantiles(values: Array, weights: Int64Array) -> dict[str, Any] | None:
+    if len(values) == 0:
+        return None
+    return dict(zip(QUANTILES, find_quantiles(values, weights, list(QUANTILES.values())), strict=True))
 
 
 def _choose_edges(low: int | float, high: int | float) -> np.ndarray[Any, np.dtype[np.float64]]:

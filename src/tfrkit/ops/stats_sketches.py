@@ -6,6 +6,7 @@ random choice, no seed, no clock. Each is exact until it has to forget something
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -190,13 +191,14 @@ class QuantileSketch:
             level += 1
 
 
-def find_quantile(values: Array, weights: Int64Array, share: float) -> Any:
-    """The smallest value that at least this share of all values is not above.
+def find_quantiles(values: Array, weights: Int64Array, shares: Sequence[float]) -> list[Any]:
+    """For each share, the smallest value that at least this share of all values is not above.
 
     Example:
-        >>> find_quantile(np.array([1, 2, 9]), np.array([1, 1, 2]), 0.5)
-        2
+        >>> find_quantiles(np.array([1, 2, 9]), np.array([1, 1, 2]), [0.25, 0.5])
+        [1, 2]
     """
     reached = np.cumsum(weights)
-    place = int(np.searchsorted(reached, share * int(reached[-1]), side="left"))
-    return values[min(place, len(values) - 1)].item()
+    places = np.searchsorted(reached, np.array(shares) * int(reached[-1]), side="left")
+    found: list[Any] = values[np.minimum(places, len(values) - 1)].tolist()
+    return found

@@ -10,7 +10,7 @@ from tfrkit.ops.stats_sketches import (
     DistinctSketch,
     QuantileSketch,
     ValueTable,
-    find_quantile,
+    find_quantiles,
     hash_numbers,
     mix,
 )
@@ -36,8 +36,8 @@ def worst_rank(values: np.ndarray, sketch: QuantileSketch) -> float:
     kept, weights = sketch.to_weighted()
     in_order = np.sort(values)
     worst = 0.0
-    for share in np.linspace(0.001, 0.999, 200):
-        found = find_quantile(kept, weights, share)
+    shares = np.linspace(0.001, 0.999, 200).tolist()
+    for share, found in zip(shares, find_quantiles(kept, weights, shares), strict=True):
         low = np.searchsorted(in_order, found, side="left") / len(values)
         high = np.searchsorted(in_order, found, side="right") / len(values)
         worst = max(worst, low - share, share - high)
@@ -163,7 +163,7 @@ def test_quantiles_of_few_values_are_exact() -> None:
     assert sketch.is_exact
     kept, weights = sketch.to_weighted()
     for share in (0.01, 0.5, 0.99):
-        assert find_quantile(kept, weights, share) == np.quantile(values, share, method="inverted_cdf")
+        assert find_quantiles(kept, weights, [share]) == [np.quantile(values, share, method="inverted_cdf")]
 
 
 @pytest.mark.parametrize("size", [2 * BUFFER_SIZE + 1, 16384, 100_000])
