@@ -186,7 +186,7 @@ def read_batches(path: str, arrow: Any, *, rows: int) -> tuple[Any, Iterator[Any
     with open(path, "rb") as file:
         magic = file.read(8)
     if magic[:4] == b"PAR1":
-        parquet = arrow.parquet.ParquetFile(path)
+        parquet = arrow.parquet.ParquetFile(path, page_checksum_verification=True)
         return parquet.schema_arrow, parquet.iter_batches(batch_size=rows)
     if magic[:6] == b"ARROW1":
         reader = arrow.ipc.open_file(arrow.memory_map(path))

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
-from tfrkit._types import Int64Array
+from tfrkit._types import Int64Array, Row
 from tfrkit.codec.coerce import Coercer
 from tfrkit.codec.column_frames import ColumnFramer, Frames, PlainColumn, frame_columns
 from tfrkit.codec.columns import ABSENT, PRESENT, BytesColumn, Column, Ragged
-from tfrkit.codec.encode_columns import encode_columns
+from tfrkit.codec.encode_columns import encode_columns, rows_of_columns
 from tfrkit.codec.tensor_proto import encode_tensor
 
 SpoolKind = Literal["int64", "float32", "float64", "bytes"]
 
+# An empty list of text; those of numbers are arrays.
+_NO_TEXTS = np.empty(0, "S1")
 _DTYPES: dict[SpoolKind, str] = {"int64": "<i8", "float32": "<f4", "float64": "<f8", "bytes": "u1"}
 
 
@@ -131,6 +133,11 @@ class ColumnSpool:
         Columns of float64 come as serialized tensors.
         """
         return {column.name: self.read_column(index, numbers) for index, column in enumerate(self.columns)}
+
+    def read_rows(self, numbers: Int64Array) -> Iterator[Row]:
+        """These rows, in this order, as `Writer.write` takes them: a list that is empty says what it is a list of."""
+        for row in rows_of_columns(self.read_columns(numbers)):
+            yield {name: _NO_TEXTS if isinstance(value, list) and not value else value for name, value in row.items()}
 
     def read_column(self, index: int, numbers: Int64Array, *, as_tensors: bool = True) -> Column:
         """One column of these rows."""

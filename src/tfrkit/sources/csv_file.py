@@ -178,7 +178,11 @@ def open_csv(
     named = tuple(f"column_{index + 1}" if index in unnamed else name.strip() for index, name in enumerate(names))
     twice = sorted({name for name in named if named.count(name) > 1})
     if twice:
-        raise SourceError(f"columns expected different names, got twice {', '.join(map(repr, twice[:5]))}", shard=path)
+        raise SourceError(
+            f"columns expected different names, got twice {', '.join(map(repr, twice[:5]))}",
+            shard=path,
+            hint="give them different names in its first line",
+        )
     has_header = columns is None
     return CsvFile(path, named, separator, encoding, has_header, frozenset({"", *missing}), notes)
 

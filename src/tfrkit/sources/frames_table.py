@@ -13,7 +13,6 @@ import numpy as np
 from tfrkit._types import Int64Array, Row
 from tfrkit.codec.coerce import Floats
 from tfrkit.codec.columns import PRESENT
-from tfrkit.codec.encode_columns import rows_of_columns
 from tfrkit.errors import SourceError
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
@@ -212,7 +211,7 @@ class FramesTableReader:
     def read(self, item: Item) -> Row:
         """The row of one clip."""
         numbers = np.frombuffer(item.data, "<i8")
-        rows = list(rows_of_columns(self._spool.read_columns(numbers)))
+        rows = list(self._spool.read_rows(numbers))
         names = [column.name for column in self._spool.columns]
         context: Row = {name: rows[0][name] for name in self._context if name in rows[0]}
         lists: Row = {name: [row.get(name) for row in rows] for name in names if name not in self._context}

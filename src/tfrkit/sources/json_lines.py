@@ -20,6 +20,7 @@ _MAX_PLACES = 5
 _MAX_DEPTH = 16
 _SAFE_INT = 1 << 53
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+_FROM_LIST = "jq -c '.[]' makes lines of the objects of a list"
 _WORDS: dict[str, str] = {"int64": "integers", "float": "numbers", "text": "text"}
 
 
@@ -142,15 +143,25 @@ def parse_line(line: str) -> dict[str, Any]:
         {'a': 1, 'b/c': [2, 3]}
     """
     try:
-        value = json.loads(line, parse_constant=_Constant)
+        value = json.loads(line, parse_constant=_Constant, object_pairs_hook=_collect)
     except json.JSONDecodeError as error:
-        more = "; one object a line is expected, of a list makes them: jq -c '.[]'" if line[:1] == "[" else ""
+        more = f"; one object a line is expected, {_FROM_LIST}" if line[:1] == "[" else ""
         raise ValueError(f"not sound JSON, {error.msg.lower()}{more}") from None
     except RecursionError:
         raise ValueError("expected a flat object, got a deeply nested one") from None
     if not isinstance(value, dict):
-        raise ValueError(f"expected an object a line, got {type(value).__name__}")
+        more = f"; {_FROM_LIST}" if isinstance(value, list) and value and isinstance(value[0], dict) else ""
+        raise ValueError(f"expected an object a line, got {type(value).__name__}{more}")
     return value if not any(isinstance(one, dict) for one in value.values()) else _flatten(value)
+
+
+def _collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; a key that is there twice would lose a value."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"key {max(names, key=names.count)!r:.64} is there twice")
+    return values
 
 
 def _flatten(value: dict[str, Any], depth: int = 0) -> dict[str, Any]:
@@ -160,10 +171,16 @@ def _flatten(value: dict[str, Any], depth: int = 0) -> dict[str, Any]:
             if depth == _MAX_DEPTH:
                 raise ValueError(f"expected at most {_MAX_DEPTH} levels of objects, got more")
             for key, one in _flatten(inner, depth + 1).items():
-                flat[f"{name}/{key}"] = one
+                _add(flat, f"{name}/{key}", one)
         else:
-            flat[name] = inner
+            _add(flat, name, inner)
     return flat
+
+
+def _add(values: dict[str, Any], name: str, value: Any) -> None:
+    if name in values:
+        raise ValueError(f"key {name!r:.64} is there twice, as a key and as an inner one")
+    values[name] = value
 
 
 def _kind_of(value: object) -> JsonKind:

@@ -16,7 +16,6 @@ import numpy as np
 from tfrkit._types import Int64Array, Row
 from tfrkit.codec.coerce import Floats
 from tfrkit.codec.columns import PRESENT, Ragged
-from tfrkit.codec.encode_columns import rows_of_columns
 from tfrkit.errors import SourceError
 from tfrkit.features.labels import LabelMap, make_class_map
 from tfrkit.features.schema import Schema
@@ -247,7 +246,7 @@ class TableImageReader:
     def read(self, item: Item) -> Row:
         """The row with its image; one that names none has no image."""
         number = int.from_bytes(item.data, "little")
-        row: Row = next(rows_of_columns(self._spool.read_columns(np.array([number]))))
+        row: Row = next(self._spool.read_rows(np.array([number])))
         path = os.fsdecode(row.get(self._column) or b"")
         if not path:
             return row

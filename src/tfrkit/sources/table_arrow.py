@@ -65,6 +65,7 @@ def load_arrow_file(path: str, options: TableOptions, spooler: TableSpooler) -> 
             spool = partial(_spool_apart, path, schema.names, arrow)
         return _load_arrow(schema, spool, options, spooler, arrow, path, os.path.getsize(path))
     except (arrow.ArrowInvalid, OSError) as error:
+        spooler.clear()
         raise SourceError(
             f"not a sound Parquet or Arrow file, {str(error).splitlines()[0][:200]}", shard=path
         ) from None
@@ -88,7 +89,7 @@ def _spool_apart(path: str, names: Sequence[str], arrow: Any, columns: Sequence[
             for column, place, judged, wanted in columns
             if place[0] in group
         ]
-        file = arrow.parquet.ParquetFile(path, metadata=metadata)
+        file = arrow.parquet.ParquetFile(path, metadata=metadata, page_checksum_verification=True)
         batches = file.iter_batches(batch_size=_BATCH_ROWS, columns=chosen, use_threads=False)
         found, problems = _spool_batches((batch.select(chosen) for batch in batches), arrow, inside)
         if found != num_rows and not problems:
@@ -134,7 +135,11 @@ def _load_arrow(
     options.check_names([name for name, _, _ in fields], title)
     twice = sorted({name for name, _, _ in fields if [other for other, _, _ in fields].count(name) > 1})
     if twice:
-        raise SourceError(f"columns expected different names, got twice {', '.join(map(repr, twice[:5]))}", shard=title)
+        raise SourceError(
+            f"columns expected different names, got twice {', '.join(map(repr, twice[:5]))}",
+            shard=title,
+            hint="give them different names",
+        )
     problems: list[Problem] = []
     columns: list[ArrowColumn] = []
     empty = []
@@ -143,7 +148,7 @@ def _load_arrow(
         try:
             judged = _wanted_type(wanted) if wanted else judge_type(kind, arrow)
         except NoKindError as error:
-            reason = f"is of type {error}, which no record holds; --type {name}=text or {name}=int64 makes it one"
+            reason = f"is of type {error}, which no record holds; {_advise(name, kind, arrow)}"
             problems.append(Problem(f"{title}, column {name!r}", reason, blocking=True))
             continue
         if judged is None:
@@ -155,6 +160,9 @@ def _load_arrow(
     num_rows = 0
     if not problems:
         num_rows, found = spool(columns)
+        if found:
+            # What was spooled of the columns differs, and nothing is read from them any more.
+            num_rows = 0
         for column, row, reason in found:
             problems.append(Problem(f"{title}, row {row}, column {column.name!r}", reason, blocking=True))
     loaded = spooler.finish(num_rows, nbytes, lambda rows: {row: f"{title}, row {row}" for row in rows})
@@ -172,15 +180,41 @@ def _append_arrow(column: ArrowColumn, batch: Any, arrow: Any) -> tuple[int, str
     """Spool one column of a batch; (row in the batch, reason) of a value that does not fit."""
     spooled, path, judged, wanted = column
     array = pick_column(batch, path, arrow)
-    try:
-        if wanted is not None:
+    if wanted is not None:
+        try:
             array = cast_column(array, wanted, arrow)
+        except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError) as error:
+            reason = str(error).splitlines()[0][:200]
+            return _find_misfit(array, wanted, arrow), f"cannot become {wanted}, {reason[:1].lower()}{reason[1:]}"
+    try:
         spooled.append(*convert_array(array, judged, arrow))
     except ValueError as error:  # ArrowInvalid is one
         if len(error.args) == 2:
             return error.args[1], error.args[0]
         return 0, str(error).splitlines()[0][:200]
     return None
+
+
+def _find_misfit(array: Any, wanted: str, arrow: Any) -> int:
+    """The first row whose value cannot be cast, where one of them cannot."""
+    start, stop = 0, len(array)
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        try:
+            cast_column(array[start:middle], wanted, arrow)
+            start = middle
+        except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError):
+            stop = middle
+    return start
+
+
+def _advise(name: str, kind: Any, arrow: Any) -> str:
+    """What to do about a column whose type no record holds."""
+    if arrow.types.is_temporal(kind):
+        return f"--type {name}=text or {name}=int64 makes it one"
+    if arrow.types.is_decimal(kind):
+        return f"--type {name}=float or {name}=text makes it one"
+    return "make it numbers, text, or lists of these, or leave it out of the file"
 
 
 def load_memory(data: Any, options: TableOptions, spooler: TableSpooler) -> LoadedTable:

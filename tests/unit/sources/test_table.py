@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -475,6 +476,21 @@ def test_table_json_lines_that_disagree_are_named(tmp_path: Path, values: list[A
     assert (problem.reason, problem.blocking) == (reason, True)
 
 
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"a": 1, "b": 2, "a": 3}', "key 'a' is there twice"),
+        ('{"a": {"x": 1, "x": 2}}', "key 'x' is there twice"),
+        ('{"a": {"x": 1}, "a/x": 2}', "key 'a/x' is there twice, as a key and as an inner one"),
+        ('[{"a": 1}]', "expected an object a line, got list; jq -c"),
+    ],
+)
+def test_table_json_line_that_would_lose_a_value_is_named(tmp_path: Path, line: str, reason: str) -> None:
+    [problem] = scan_text(tmp_path, f'{{"a": 1}}\n{line}\n', "t.jsonl").problems
+    assert problem.key.endswith("t.jsonl, line 2")
+    assert problem.reason.startswith(reason)
+
+
 def test_table_json_lines_wanted_text_takes_numbers_as_they_stand(tmp_path: Path) -> None:
     scan = scan_text(tmp_path, '{"a":1}\n{"a":"x"}\n{"a":2.5}\n', "t.jsonl", types={"a": "text"})
     assert rows_of(scan) == [{"a": b"1"}, {"a": b"x"}, {"a": b"2.5"}]
@@ -597,6 +613,45 @@ def test_table_parquet_values_that_do_not_fit_are_named_for_each_column(tmp_path
 
 
 @needs_arrow
+@pytest.mark.parametrize(
+    ("column", "advice"),
+    [
+        (pyarrow and pyarrow.array([[[1]]]), "make it numbers, text, or lists of these, or leave it out of the file"),
+        (pyarrow and pyarrow.array([Decimal("1.5")]), "--type a=float or a=text makes it one"),
+        (pyarrow and pyarrow.array([1], pyarrow.date32()), "--type a=text or a=int64 makes it one"),
+    ],
+    ids=["lists of lists", "decimals", "dates"],
+)
+def test_table_arrow_type_no_record_holds_comes_with_what_helps(tmp_path: Path, column: Any, advice: str) -> None:
+    [problem] = Table(pyarrow.table({"a": column})).scan(str(tmp_path)).problems
+    assert problem.reason.endswith(f", which no record holds; {advice}")
+
+
+@needs_arrow
+def test_table_parquet_value_that_cannot_become_what_is_wanted_is_named_with_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    texts = [str(row) for row in range(100_000)]
+    texts[77_777] = "x"
+    pyarrow.parquet.write_table(pyarrow.table({"a": texts, "b": [[[1]]] * len(texts)}), path)
+    with pytest.raises(SourceError, match="2 of 2 inputs are bad") as caught:
+        tfr.build(Table(path, types={"a": "int64", "b": "text"}), tmp_path / "out", jobs=1)
+    assert "row 77777, column 'a': cannot become int64, failed to parse string: 'x'" in str(caught.value)
+    assert "row 0, column 'b': cannot become text, unsupported cast from list" in str(caught.value)
+
+
+@needs_arrow
+def test_table_parquet_page_that_does_not_fit_its_checksum_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    table = pyarrow.table({"a": range(10_000)})
+    pyarrow.parquet.write_table(table, path, compression="none", use_dictionary=False, write_page_checksum=True)
+    data = bytearray(path.read_bytes())
+    data[20_000] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(SourceError, match="not a sound Parquet or Arrow file"):
+        Table(path).scan(str(tmp_path))
+
+
+@needs_arrow
 def test_table_damaged_parquet_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="not a sound Parquet or Arrow file"):
         Table(save(tmp_path / "t.parquet", b"PAR1 nonsense")).scan(str(tmp_path))
@@ -696,6 +751,14 @@ def test_table_image_column_stores_the_bytes_of_files(tmp_path: Path) -> None:
     assert third["y"] == 3
     assert scan.items.labels is not None
     assert scan.items.labels.tolist() == [1, 2, 3]
+
+
+def test_table_image_column_beside_lists_that_are_empty(tmp_path: Path) -> None:
+    Image.new("RGB", (4, 3)).save(tmp_path / "a.png")
+    save(tmp_path / "t.jsonl", '{"p": "a.png", "t": [], "n": []}\n{"p": "a.png", "t": ["x"], "n": [1]}\n')
+    tfr.build(Table(tmp_path / "t.jsonl", image_column="p"), tmp_path / "out", jobs=1)
+    rows = [{name: list(row[name]) for name in ("t", "n")} for row in tfr.open(tmp_path / "out")]
+    assert rows == [{"t": [], "n": []}, {"t": [b"x"], "n": [1]}]
 
 
 def test_table_image_files_that_are_missing_are_all_named(tmp_path: Path) -> None:
