@@ -190,12 +190,58 @@ bool AppendFramedExamples(std::span<const ColumnSource> columns, uint64_t start,
   return is_done;
 }
 
+namespace {
+
+// Rows in another order than they lie in memory cost a cache miss a column, unless they are asked for ahead.
+constexpr size_t kPrefetchRows = 12;
+constexpr size_t kPrefetchBytes =
+    6;  // positions of bytes must have arrived before the bytes can be asked for
+
+void PrefetchRow(std::span<const ColumnSource> columns, int64_t row) {
+  for (const ColumnSource& column : columns) {
+    if (column.missing != nullptr) __builtin_prefetch(column.missing + row);
+    if (column.splits != nullptr) {
+      __builtin_prefetch(column.splits + row);
+    } else if (column.kind == Kind::kBytes) {
+      __builtin_prefetch(column.byte_offsets + row * column.length);
+    } else if (column.kind == Kind::kFloat) {
+      __builtin_prefetch(column.floats + row * column.length);
+    } else {
+      __builtin_prefetch(column.ints + row * column.length);
+    }
+  }
+}
+
+void PrefetchBytes(std::span<const ColumnSource> columns, int64_t row) {
+  for (const ColumnSource& column : columns) {
+    const int64_t first = column.splits != nullptr ? column.splits[row] : row * column.length;
+    if (column.kind == Kind::kBytes) {
+      __builtin_prefetch(column.byte_offsets + first);
+      if (column.splits == nullptr) __builtin_prefetch(column.bytes + column.byte_offsets[first]);
+    } else if (column.splits != nullptr) {
+      if (column.kind == Kind::kFloat) __builtin_prefetch(column.floats + first);
+      if (column.kind == Kind::kInt64) __builtin_prefetch(column.ints + first);
+    }
+  }
+}
+
+bool AreInOrder(std::span<const int64_t> rows) {
+  return rows.empty() || rows.back() - rows.front() == static_cast<int64_t>(rows.size()) - 1;
+}
+
+}  // namespace
+
 bool AppendFramedRows(std::span<const ColumnSource> columns, std::span<const int64_t> rows,
                       PoolVector<uint8_t>* out, PoolVector<uint64_t>* starts) {
   RowWriter writer(columns, out);
   if (!writer.Prepare()) return false;
-  for (const int64_t row : rows) {
-    if (!starts->PushBack(out->size()) || !writer.WriteRow(static_cast<uint64_t>(row))) return false;
+  const bool is_scattered = !AreInOrder(rows);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (is_scattered) {
+      if (i + kPrefetchRows < rows.size()) PrefetchRow(columns, rows[i + kPrefetchRows]);
+      if (i + kPrefetchBytes < rows.size()) PrefetchBytes(columns, rows[i + kPrefetchBytes]);
+    }
+    if (!starts->PushBack(out->size()) || !writer.WriteRow(static_cast<uint64_t>(rows[i]))) return false;
   }
   return true;
 }
