@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tfrkit._optional import import_or_explain
 from tfrkit._types import Int64Array
 from tfrkit.codec.columns import BytesColumn
 
@@ -92,9 +93,7 @@ def pick_column(batch: Any, path: tuple[int, ...], arrow: Any) -> Any:
 
 def _compute() -> Any:
     """The compute part of pyarrow, which takes longer to load than most tables take to convert without it."""
-    import pyarrow.compute
-
-    return pyarrow.compute
+    return import_or_explain("pyarrow.compute", "arrow")
 
 
 def cast_column(array: Any, wanted: str, arrow: Any) -> Any:
