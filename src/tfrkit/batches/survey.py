@@ -89,7 +89,7 @@ def find_schema(shards: Sequence[Shard], policy: Policy, *, from_all: bool = Fal
             raise SchemaError(
                 "expected a schema, records of a pipe can be read only once",
                 shard=shard.name,
-                hint="pass schema=, or read their bytes: for record in ds.records(): ...",
+                hint="say what they hold: schema=...    or write them to a file first",
             )
         if from_all or (is_small and shard.compression == "none"):
             surveyed.add_shard(shard, lenient)

@@ -158,11 +158,13 @@ def _begin(prepared: Prepared, journal: Journal, old: dict[str, Any] | None) -> 
         begun = None
     if begun is None:
         _require_free_names(prepared, old)
+        # Before the plan is there: a build that never began leaves nothing.
+        _require_space(prepared, journal)
         journal.save_plan(wanted, prepared.scan.items)
     else:
         journal.sweep(plan.hash)
         recall_shards(target, journal, plan.hash, [shard.name for shard in plan.shards])
-    _require_space(prepared, journal)
+        _require_space(prepared, journal)
 
 
 def _require_free_names(prepared: Prepared, old: dict[str, Any] | None) -> None:

@@ -23,6 +23,7 @@ from tfrkit.storage.resolve import open_reader
 # Smaller pieces are copied and put together: one kept by itself would keep the whole window it was cut from.
 _SMALL_NBYTES = 256 << 10
 _QUEUE_NBYTES = 64 << 20
+_INTERRUPTIBLE_NBYTES = 256 << 10
 _MASK = (1 << 64) - 1
 
 
@@ -163,8 +164,13 @@ class ShardOutput:
 
     def _pass_on(self, data: Any) -> None:
         assert self._file is not None
-        if self._deflater is not None:
+        if isinstance(self._deflater, BlockDeflater):
             data = self._deflater.write(memoryview(data).cast("B"))
+        elif self._deflater is not None:
+            # xz packs some 2 MB a second; between two pieces the user can stop it.
+            view = memoryview(data).cast("B")
+            pieces = range(0, len(view), _INTERRUPTIBLE_NBYTES)
+            data = b"".join([self._deflater.write(view[start : start + _INTERRUPTIBLE_NBYTES]) for start in pieces])
         if len(data):
             self._press.queue.put(self._file, [data])
 

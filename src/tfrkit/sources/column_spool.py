@@ -106,7 +106,11 @@ class ColumnWriter:
     def _write(self, part: str, values: Any) -> None:
         if part not in self._files:
             self._files[part] = open(f"{self._prefix}.{part}", "wb")  # noqa: SIM115 - closed by close
-        self._files[part].write(np.ascontiguousarray(values).data)
+        try:
+            self._files[part].write(np.ascontiguousarray(values).data)
+        except OSError as error:
+            # The system says what, and not where.
+            raise OSError(error.errno, error.strerror, os.path.dirname(self._prefix)) from None
 
 
 class ColumnSpool:
