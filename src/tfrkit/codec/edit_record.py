@@ -27,6 +27,10 @@ _MAX_LENGTH_NBYTES = 5  # tags and lengths are 32 bits to protobuf
 _MAX_GROUPS = 100  # inside one another; protobuf's own limit
 _FIXED_NBYTES = {1: 8, 5: 4}
 _KIND_FIELDS = {"bytes": 1, "float": 2, "int64": 3}
+_ENTRY_TAG = _KEY_TAG = 1 << 3 | _DELIMITED
+_VALUE_TAG = 2 << 3 | _DELIMITED
+
+_Action = Literal["copy", "drop", "cast"]
 
 
 @dataclass
@@ -45,6 +49,7 @@ class RecordEditor:
     rename: Mapping[str, str] = field(default_factory=dict)
     cast: Mapping[str, CastKind] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
+    _actions: dict[bytes, _Action] = field(default_factory=dict, repr=False)
 
     @property
     def named(self) -> list[str]:
@@ -70,7 +75,10 @@ class RecordEditor:
 
     def _edit_map(self, message: bytes, *, is_list: bool) -> bytes:
         """A Features or FeatureLists message with its entries edited."""
-        out = []
+        quick = None if self.rename else self._edit_plain_map(message, is_list=is_list)
+        if quick is not None:
+            return quick
+        out: list[bytes] = []
         names: dict[str, str] = {}
         for number, wire_type, start, value_start, stop in _fields(message):
             if wire_type != _DELIMITED or number != 1:
@@ -91,6 +99,56 @@ class RecordEditor:
             else:
                 out.append(_delimited(1, self._edit_entry(entry, name, new, is_list=is_list)))
         return b"".join(out)
+
+    def _edit_plain_map(self, message: bytes, *, is_list: bool) -> bytes | None:
+        """The same for entries as writers make them, a short key and then a value; None where one is otherwise.
+
+        Entries that stay are passed over with the fewest steps, and copied together.
+        """
+        out: list[bytes] = []
+        actions, end = self._actions, len(message)
+        at = copied = 0
+        try:
+            while at < end:
+                start = at
+                if message[at] != _ENTRY_TAG:
+                    return None
+                length, at = message[at + 1], at + 2
+                if length > 0x7F:
+                    length, at = _read_varint(message, start + 1, _MAX_LENGTH_NBYTES)
+                stop, value = at + length, at + 2 + message[at + 1]
+                if stop > end or message[at] != _KEY_TAG or message[at + 1] > 0x7F or message[value] != _VALUE_TAG:
+                    return None
+                nbytes, value_start = message[value + 1], value + 2
+                if nbytes > 0x7F:
+                    nbytes, value_start = _read_varint(message, value + 1, _MAX_LENGTH_NBYTES)
+                if value_start + nbytes != stop:
+                    return None
+                key = message[at + 2 : value]
+                action = actions.get(key) or self._choose_action(key)
+                at = stop
+                if action == "copy":
+                    continue
+                if start > copied:
+                    out.append(message[copied:start])
+                copied = stop
+                if action == "cast":
+                    name = decode_name(key)
+                    cast = (_cast_list if is_list else _cast_feature)(message[value_start:stop], self.cast[name], name)
+                    out.append(_delimited(1, _delimited(1, key) + _delimited(2, cast)))
+        except IndexError:
+            return None
+        out.append(message[copied:])
+        return b"".join(out)
+
+    def _choose_action(self, key: bytes) -> _Action:
+        name = decode_name(key)
+        self.seen.add(name)
+        action: _Action = "cast" if name in self.cast else "copy"
+        if name in self.drop or (self.keep is not None and name not in self.keep):
+            action = "drop"
+        self._actions[key] = action
+        return action
 
     def _edit_entry(self, entry: bytes, name: str, new: str, *, is_list: bool) -> bytes:
         out = [_delimited(1, encode_name(new))]
@@ -265,4 +323,6 @@ def _varint(value: int) -> bytes:
 
 
 def _delimited(number: int, content: bytes) -> bytes:
+    if len(content) <= 0x7F and number <= 0xF:
+        return bytes((number << 3 | _DELIMITED, len(content))) + content
     return _varint(number << 3 | _DELIMITED) + _varint(len(content)) + content

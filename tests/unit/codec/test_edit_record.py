@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrkit.codec.edit_record import RecordEditor
+from tfrkit.codec.edit_record import CastKind, RecordEditor
 from tfrkit.errors import CodecError, FeatureKindError, SchemaError
 from tfrkit.testing.reference import (
     encode_example,
@@ -157,3 +158,33 @@ def test_any_bytes_are_edited_or_refused(data: bytes) -> None:
         RecordEditor(drop={"x"}, rename={"a": "b"}, cast={"c": "int64"}).edit(data)
     except (CodecError, SchemaError):
         pass
+
+
+def edit_slowly(record: bytes, **edits: object) -> bytes:
+    """Every field looked at, as for records that no writer makes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RecordEditor, "_edit_plain_map", lambda self, message, is_list: None)
+        return RecordEditor(**edits).edit(record)  # type: ignore[arg-type]
+
+
+def outcome(run: Callable[[], bytes]) -> object:
+    try:
+        return run()
+    except (CodecError, SchemaError) as error:
+        return str(error)
+
+
+@given(examples(), st.sampled_from(["bytes", "float", "int64"]), st.data())
+def test_quick_edit_equals_the_slow_one(features: dict[bytes, object], kind: CastKind, data: st.DataObject) -> None:
+    record = encode_example(features)  # type: ignore[arg-type]
+    names = [name.decode("utf-8", "surrogateescape") for name in features]
+    chosen = data.draw(st.lists(st.sampled_from(names), unique=True)) if names else []
+    edits = {"cast": dict.fromkeys(chosen[::2], kind), "drop": frozenset(chosen[1::2])}
+    assert outcome(lambda: RecordEditor(**edits).edit(record)) == outcome(lambda: edit_slowly(record, **edits))
+
+
+@given(st.binary(max_size=60), st.integers(0, len(RECORD)))
+def test_quick_edit_of_any_bytes_equals_the_slow_one(data: bytes, at: int) -> None:
+    record = RECORD[:at] + data + RECORD[at:]
+    edits = {"cast": {"a": "float"}, "keep": frozenset({"a", "c"})}
+    assert outcome(lambda: RecordEditor(**edits).edit(record)) == outcome(lambda: edit_slowly(record, **edits))
