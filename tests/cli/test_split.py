@@ -43,4 +43,4 @@ def test_split_existing_folder_exits_3(tfr, sample: Path) -> None:
 
 def test_split_unknown_feature_suggests_the_nearest(tfr, sample: Path) -> None:
     done = tfr("split", "sample.tfrecord", "-o", "out", "--split", "a=.5,b=.5", "--stratify", "lable", code=3)
-    assert "did you mean 'label'" in done.err
+    assert "did you mean 'label' - at sample.tfrecord\n  see what is there: tfr info sample.tfrecord" in done.err

@@ -15,7 +15,7 @@ from tfrkit.codec.columns import BytesColumn
 from tfrkit.codec.decode import Decoder
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
-from tfrkit.errors import SchemaError, ShapeError
+from tfrkit.errors import MissingFeatureError, SchemaError, ShapeError
 from tfrkit.features.schema import Schema, find_mismatches
 
 _COLUMN_BATCH = 4096
@@ -70,7 +70,11 @@ class ShardSet:
 
     def read_column(self, name: str) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
         """One value a record of a feature, in file order: int64, float32, or objects for bytes."""
-        decoder = self.new_decoder([name])
+        try:
+            decoder = self.new_decoder([name])
+        except MissingFeatureError as error:
+            first = self.files[0]
+            raise MissingFeatureError(error.what, shard=first, hint=f"see what is there: tfr info {first}") from None
         pieces = []
         batches = read_batches(
             self.shards,
