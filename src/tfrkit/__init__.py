@@ -8,21 +8,22 @@
 {'data': 7, 'label': 1}
 """
 
+import importlib
 from typing import TYPE_CHECKING
 
 from tfrkit import errors, sources
 from tfrkit.build.run import build
 from tfrkit.codec.columns import BytesColumn, Ragged
-from tfrkit.dataset import Dataset
 from tfrkit.errors import TfrkitError
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
-from tfrkit.opening import mix
-from tfrkit.opening import open_dataset as open
 from tfrkit.writer import Writer
 
 if TYPE_CHECKING:
     from tfrkit import tools
+    from tfrkit.dataset import Dataset
+    from tfrkit.opening import mix
+    from tfrkit.opening import open_dataset as open
     from tfrkit.ops.query import sql
     from tfrkit.ops.verify import verify
 
@@ -45,18 +46,26 @@ __all__ = [
 ]
 
 
+# What building a dataset does without, or few programs need: where it is, and its name there.
+_LATER = {
+    "Dataset": ("tfrkit.dataset", "Dataset"),
+    "mix": ("tfrkit.opening", "mix"),
+    "open": ("tfrkit.opening", "open_dataset"),
+    "sql": ("tfrkit.ops.query", "sql"),
+    "tools": ("tfrkit.tools", None),
+    "verify": ("tfrkit.ops.verify", "verify"),
+}
+
+
 def __getattr__(name: str) -> object:
-    """Import what few programs need when it is asked for: `import tfrkit` has to stay quick."""
-    if name == "sql":
-        from tfrkit.ops.query import sql
+    """Import the other names when they are asked for: `import tfrkit` has to stay quick."""
+    if name not in _LATER:
+        raise AttributeError(f"module 'tfrkit' has no attribute {name!r}")
+    place, attribute = _LATER[name]
+    module = importlib.import_module(place)
+    value = globals()[name] = module if attribute is None else getattr(module, attribute)
+    return value
 
-        return sql
-    if name == "tools":
-        import tfrkit.tools
 
-        return tfrkit.tools
-    if name == "verify":
-        from tfrkit.ops.verify import verify
-
-        return verify
-    raise AttributeError(f"module 'tfrkit' has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 import tfrkit
 from tfrkit import errors
@@ -50,6 +51,22 @@ def test_import_loads_no_framework_and_nothing_heavy() -> None:
     loaded = json.loads(run_python("import json, sys, tfrkit; print(json.dumps(sorted(sys.modules)))"))
     before = json.loads(run_python("import json, sys, numpy; print(json.dumps(sorted(sys.modules)))"))
     assert sorted(set(loaded) & set(HEAVY) - set(before)) == []
+
+
+def test_building_pictures_loads_nothing_of_reading_and_no_masked_arrays(tmp_path: Path) -> None:
+    Image.new("RGB", (4, 4)).save(tmp_path / "a1.png")
+    code = (
+        "import json, sys, tfrkit\n"
+        f"source = tfrkit.sources.file_names({str(tmp_path)!r}, label='(?P<class>a)')\n"
+        f"tfrkit.build(source, {str(tmp_path / 'out')!r}, jobs=1)\n"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    loaded = json.loads(run_python(code))
+    assert sorted(set(loaded) & {"tfrkit.dataset", "tfrkit.batches.loop", "numpy.ma", "pyarrow"}) == []
+
+
+def test_names_that_are_imported_later_are_listed() -> None:
+    assert run_python("import tfrkit; print(set(tfrkit.__all__) <= set(dir(tfrkit)))") == "True\n"
 
 
 def test_import_of_third_parties_is_numpy_and_the_codecs() -> None:

@@ -12,7 +12,6 @@ import os
 from collections.abc import Generator
 from typing import Any
 
-from tfrkit.batches.survey import find_schema
 from tfrkit.build.journal import Journal, ShardResult, add_facts, read_marker, write_inputs_by_steps
 from tfrkit.build.prepare import Prepared, rename_schema
 from tfrkit.build.report import Report, write_skipped_lines
@@ -39,6 +38,9 @@ def decide_schema(prepared: Prepared, results: dict[str, ShardResult], folder: s
     schema = prepared.scan.schema_after(facts)
     if schema is not None:
         return rename_schema(schema, prepared.options.keys)
+    # Imported here: most sources know their schema.
+    from tfrkit.batches.survey import find_schema
+
     shards = [Shard.open(os.path.join(folder, name)) for name in results]
     try:
         return find_schema(shards, Policy())
