@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from array import array
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -18,7 +19,7 @@ from tfrkit.codec.conform import SchemaCoercer
 from tfrkit.codec.encode_columns import check_columns, encode_columns, encode_written_name, rows_of_columns
 from tfrkit.container.compression import COMPRESSIONS, Compression, Level
 from tfrkit.container.index import index_path
-from tfrkit.container.locate import save_index
+from tfrkit.container.locate import save_index, save_known_index
 from tfrkit.container.writer import Digest, ShardWriter
 from tfrkit.errors import FeatureKindError, MissingFeatureError
 from tfrkit.features.schema import Schema, show_name
@@ -80,6 +81,8 @@ class Writer:
         self._conformer = None if schema is None else SchemaCoercer(floats)
         self._encoder = _native.RowEncoder(floats, self._coercer)
         self._index = index
+        # Where each frame starts, so that an index needs no scan. A compressed file is scanned for its checkpoints.
+        self._offsets = array("Q") if index and compression == "none" else None
         self._failure: BaseException | None = None
         self._num_flushes = 0
         if self._schema is not None:
@@ -162,7 +165,9 @@ class Writer:
             self._failure = error
             shard.discard()
             raise
-        if self._index:
+        if self._offsets is not None:
+            save_known_index(self._path, np.array(self._offsets, np.uint64))
+        elif self._index:
             save_index(self._path)
         else:
             # An index of the file that was here before would not fit this one.
@@ -201,7 +206,12 @@ class Writer:
     def _flush(self) -> None:
         self._num_flushes += 1
         try:
-            self._require_open().write(self._encoder.take().data)
+            shard = self._require_open()
+            frames = self._encoder.take().data
+            if self._offsets is not None:
+                offsets, _, _ = _native.index_frames(frames, 0, len(frames), 1 << 62, "none")
+                self._offsets.frombytes((offsets + np.uint64(shard.num_bytes)).tobytes())
+            shard.write(frames)
         except BaseException as error:
             self._give_up(error)
             raise

@@ -18,6 +18,7 @@ import pytest
 
 import tfrkit
 from tfrkit import BytesColumn, Ragged, Schema, Spec, Writer
+from tfrkit.container.locate import save_index
 from tfrkit.errors import FeatureKindError, MissingFeatureError, ShapeError, StorageError
 from tfrkit.testing.reference import parse_example, parse_sequence_example, read_frames
 
@@ -615,3 +616,16 @@ def test_digest_is_fed_every_byte_of_the_file(tmp_path: Path, compression: Any) 
         for number in range(1000):
             writer.write({"x": bytes([number % 256]) * 1000})
     assert digest.hexdigest() == hashlib.sha256((tmp_path / "x.tfrecord").read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("num_rows", [0, 1, 1000])
+def test_index_of_the_writer_is_that_of_a_scan(tmp_path: Path, num_rows: int) -> None:
+    index = tmp_path / "_index/x.tfrecord.tfidx"
+    with Writer(tmp_path / "x.tfrecord", index=True) as writer:
+        for number in range(num_rows):
+            writer.write({"x": bytes(number)})
+        writer.write_columns({"y": np.arange(num_rows)})
+    made = index.read_bytes()
+    index.unlink()
+    save_index(str(tmp_path / "x.tfrecord"))
+    assert made == index.read_bytes()

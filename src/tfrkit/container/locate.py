@@ -76,11 +76,21 @@ def scan_frames_once(shard: Shard, policy: Policy) -> ShardIndex:
 
 
 def save_known_index(path: str, offsets: UInt64Array) -> None:
-    """Write the index of an uncompressed shard whose frames are known to start at `offsets`."""
+    """Write the index of a shard that was just written, from where its frames were put: none of it is read again.
+
+    REQUIRES: an uncompressed shard that holds these frames and nothing else.
+    """
     shard = Shard.open(path)
     try:
         nbytes = shard.nbytes or 0
-        index = ShardIndex(len(offsets), offsets, "none", nbytes, None, nbytes)
+        index = ShardIndex(
+            num_records=len(offsets),
+            offsets=offsets,
+            compression=shard.compression,
+            inflated_size=nbytes,
+            checkpoints=None,
+            shard_nbytes=nbytes,
+        )
         write_index(index_path(path), index, fingerprint_shard(shard.reader))
     finally:
         shard.close()
