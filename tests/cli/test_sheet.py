@@ -64,7 +64,7 @@ def test_sheet_is_not_replaced_without_force(tfr, sample: Path) -> None:
 
 def test_sheet_refuses_what_it_cannot_do(tfr, sample: Path, raw: Path) -> None:
     assert "--output" in tfr("sheet", "sample.tfrecord", code=2).err
-    assert "ends in .png" in tfr("sheet", "sample.tfrecord", "-o", "x.gif", code=3).err
+    assert "ends in .png" in tfr("sheet", "sample.tfrecord", "-o", "x.gif", code=2).err
     assert "did you mean 'label'" in tfr("sheet", "sample.tfrecord", "-o", "x.png", "--label", "lable", code=3).err
     assert "got records that are none" in tfr("sheet", "lines.tfrecord", "-o", "x.png", code=3).err
     assert "a pipe" in tfr("sheet", "-", "-o", "x.png", stdin=sample.read_bytes(), code=3).err
