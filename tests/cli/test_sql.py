@@ -61,7 +61,7 @@ def test_sql_writes_other_files(tfr, sample: Path, tmp_path: Path) -> None:
 
 def test_sql_makes_the_folders_above_its_output(tfr, sample: Path, tmp_path: Path) -> None:
     query = "select label, weight from 'sample.tfrecord'"
-    for name in ("a/b/out.parquet", "c/out.csv", "d/out.jsonl", "e/f/new.tfrecord"):
+    for name in ("a/b/out.parquet", "c/out.csv", "d/out.jsonl", "e/f/new.tfrecord", "packed.gz"):
         assert tfr("sql", query, "-o", name).lines == [f"{name}: 10 records"]
         assert (tmp_path / name).is_file()
     assert tfr("sql", "select * from 'sample.tfrecord'", "-o", "g/copy.tfrecord").lines[0].startswith("g/copy.tfrecord")

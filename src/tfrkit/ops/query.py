@@ -329,7 +329,7 @@ class Session:
 
 def _mind_text(error: Exception) -> Exception:
     if isinstance(error, SchemaError) and "not UTF-8" in error.what:
-        error.hint = "take it as bytes: --binary NAME (binary=[...])"
+        error.hint = "take it as bytes: binary=[...]"
     return error
 
 

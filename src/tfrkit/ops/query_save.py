@@ -132,7 +132,7 @@ def find_kind(path: str) -> Kind:
         return "csv"
     if lower.endswith((".jsonl", ".ndjson")):
         return "jsonl"
-    if _TFRECORD_NAME.search(lower):
+    if _TFRECORD_NAME.search(lower) or lower.endswith(tuple(_ENDINGS)):
         return "tfrecord"
     raise ValueError(f"output expected a name that ends in .tfrecord, .parquet, .csv or .jsonl, got {path!r}")
 

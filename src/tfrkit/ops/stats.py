@@ -22,7 +22,7 @@ from tfrkit.ops.stats_read import StatsReader
 from tfrkit.ops.stats_splits import compare_splits, count_classes, name_splits
 from tfrkit.storage.resolve import Address
 
-_HINT = "leave such records out: --on-error skip"
+_HINT = 'leave such records out: on_error="skip"'
 
 
 @dataclass

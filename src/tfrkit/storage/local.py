@@ -309,7 +309,10 @@ def require_space(path: str, nbytes: int) -> None:
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     free = shutil.disk_usage(folder).free
-    if nbytes + _SPARE_NBYTES > free:
+    needed = nbytes + _SPARE_NBYTES
+    if needed > free:
         raise StorageError(
-            f"too little space, about {nbytes / 1e6:,.0f} MB are needed and {free / 1e6:,.0f} MB are free", shard=path
+            f"too little space, about {needed / 1e6:,.0f} MB are needed ({_SPARE_NBYTES / 1e6:,.0f} of them to spare) "
+            f"and {free / 1e6:,.0f} MB are free",
+            shard=path,
         )

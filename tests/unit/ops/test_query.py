@@ -229,7 +229,7 @@ def test_text_that_turns_out_to_be_bytes_is_told(tmp_path: Path, monkeypatch: py
     lines = [b"line"] * 6000
     (tmp_path / "t.tfrecord").write_bytes(write_frames([*lines, b"\xff"]))
     with pytest.raises(
-        SchemaError, match=r"expected text, got bytes that are not UTF-8 - at row 6000\n  take it as bytes: --binary"
+        SchemaError, match=r"expected text, got bytes that are not UTF-8 - at row 6000\n  take it as bytes: binary="
     ):
         list(sql("select max(record) from 't.tfrecord'"))
     assert list(sql("select count(distinct record) n from 't.tfrecord'", binary=["record"])) == [{"n": 2}]
