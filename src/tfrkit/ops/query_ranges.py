@@ -24,10 +24,12 @@ from tfrkit.container.shards import Shard
 from tfrkit.errors import TfrkitError
 from tfrkit.storage.base import ByteSource
 
-# Long enough that what a range costs in Python does not show, short enough that many are worked on at once.
-RANGE_NBYTES = 4 << 20
-# Read at once: half of what a core has for itself, so that bytes are still there when they are looked at.
-PIECE_NBYTES = 256 << 10
+# Long enough that what a range costs in Python does not show; of small files shorter, so that all threads have some.
+_MAX_RANGE_NBYTES = 16 << 20
+_MIN_RANGE_NBYTES = 1 << 20
+_RANGES_A_THREAD = 8
+# Read at once: what a core has for itself, so that bytes are still there when they are looked at.
+PIECE_NBYTES = 512 << 10
 _AHEAD_NBYTES = 64 << 20
 _RELEASED_NBYTES = 16 << 20
 _TRUNCATED = ("truncated_header", "truncated_payload")
@@ -74,7 +76,7 @@ def read_columns(
     *,
     batch_size: int,
     threads: int,
-    range_nbytes: int = RANGE_NBYTES,
+    range_nbytes: int | None = None,
     piece_nbytes: int = PIECE_NBYTES,
 ) -> Iterator[SizedBatch]:
     """Batches in file order, of any number of rows; `batch_size` where shards are compressed. Damage raises.
@@ -83,7 +85,9 @@ def read_columns(
     """
     for is_plain, group in itertools.groupby(shards, _is_plain):
         if is_plain and threads > 1:
-            yield from _read_plain(list(group), _RangeDecoder(decoder, policy, piece_nbytes), threads, range_nbytes)
+            plain = list(group)
+            decode = _RangeDecoder(decoder, policy, piece_nbytes)
+            yield from _read_plain(plain, decode, threads, range_nbytes or _choose_range(plain, threads))
         else:
             yield from read_batches(
                 list(group), decoder, policy, batch_size=batch_size, drop_last=False, threads=threads
@@ -92,6 +96,11 @@ def read_columns(
 
 def _is_plain(shard: Shard) -> bool:
     return shard.compression == "none" and shard.nbytes is not None
+
+
+def _choose_range(shards: Sequence[Shard], threads: int) -> int:
+    share = sum(shard.nbytes or 0 for shard in shards) // (_RANGES_A_THREAD * threads)
+    return max(_MIN_RANGE_NBYTES, min(_MAX_RANGE_NBYTES, share))
 
 
 def _read_plain(
