@@ -131,7 +131,13 @@ def test_closed_pipe_of_a_short_answer_ends_quietly(tmp_path: Path, sample: Path
 def test_interrupt_exits_130_quietly(tmp_path: Path) -> None:
     # Stdin that never ends keeps the command busy; a first chunk shows that it has started to read.
     command = subprocess.Popen(
-        [*COMMAND, "count", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
+        [*COMMAND, "count", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        # Tests that run in the background of a shell are started with interrupts ignored, and pass that on.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert command.stdin is not None
     command.stdin.write(write_frames([b"x" * 1000] * 1000))

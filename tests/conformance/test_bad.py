@@ -116,7 +116,7 @@ def test_command_answers_once_and_exits_as_it_should(case: dict[str, Any], comma
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("folder", "found no TFRecord in this folder - at .*folder"),
+        ("folder", "found no TFRecord in this folder, only notes.txt - at .*folder"),
         ("train-*", r"no file matches - at .*train-\*"),
         ("nowhere.tfrecord", "cannot open, no such file or directory - at .*nowhere.tfrecord"),
         ("file/shard", "cannot open, (not a directory|no such file or directory) - at .*file/shard"),
