@@ -23,17 +23,17 @@ TRIES = 5
 
 SCAN = """
 import json, sys, time
-import tfrkit as tfr
+from tfrkit import open as open_dataset
 before = time.perf_counter()
-count = len(tfr.open(sys.argv[1]))
+count = len(open_dataset(sys.argv[1]))
 print(json.dumps({"records": count, "seconds": time.perf_counter() - before}))
 """
 
 FIRST_BATCH = """
 import json, sys, time
-import tfrkit as tfr
+from tfrkit import open as open_dataset
 before = time.perf_counter()
-ds = tfr.open(sys.argv[1])
+ds = open_dataset(sys.argv[1])
 next(iter(ds.shuffle(seed=7).batch(int(sys.argv[2]))))
 print(json.dumps({"records": len(ds), "seconds": time.perf_counter() - before}))
 """
