@@ -193,7 +193,8 @@ def resume() -> None:
     again = [list(batch["filename"]) for batch in second]
     expect(len(rest) > 0 and rest == again, "the second run goes on elsewhere")
     expect(not set(seen) & {name for names in again for name in names}, "rows come twice")
-    print(f"{STATE} ({STATE.stat().st_size} bytes) was saved after 2 of the {2 + len(rest)} batches of all training rows.")
+    size = STATE.stat().st_size
+    print(f"{STATE} ({size} bytes) was saved after 2 of the {2 + len(rest)} batches of all training rows.")
     print(f"A new iterator that loads it gives the other {len(rest)}, the same rows in the same order.")
 
 

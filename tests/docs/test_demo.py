@@ -40,7 +40,7 @@ def test_demo_runs_over_an_old_one_and_leaves_what_it_says(tmp_path: Path) -> No
         "ok, 60 records",
         "every byte of the 4 files is the same.",
         "{'train': 48, 'test': 12}",
-        "4 batches that were left",
+        "gives the other 4",
         "3 findings, 21 records readable",
         "The other 21 of 24 records are there, byte for byte.",
     ):
