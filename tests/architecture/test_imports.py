@@ -15,6 +15,7 @@ TABLE: dict[str, set[str]] = {
     "_types": set(),
     "_native": set(),
     "_version": set(),
+    "_ahead": set(),
     "_optional": {"errors"},
     "storage": {"_native", "errors", "_types", "_optional"},
     "images": {"_native", "errors", "_types", "_optional"},
@@ -32,15 +33,28 @@ TABLE: dict[str, set[str]] = {
         "storage",
         "container",
         "codec",
+        "_ahead",
         "_native",
         "_optional",
         "errors",
         "_types",
     },
-    "batches": {"orders", "container", "codec", "features", "images", "storage", "_native", "errors", "_types"},
+    "batches": {
+        "_ahead",
+        "orders",
+        "container",
+        "codec",
+        "features",
+        "images",
+        "storage",
+        "_native",
+        "errors",
+        "_types",
+    },
     # A shard task is the write street for one file, so it goes through `writer`. The schema of records that came
     # without one is read off what was written, by `batches`.
     "build": {
+        "_ahead",
         "_version",
         "batches",
         "orders",
@@ -55,6 +69,7 @@ TABLE: dict[str, set[str]] = {
     },
     # Verbs that query or export go through Arrow (feeds); those that write go through `writer`.
     "ops": {
+        "_ahead",
         "_version",
         "batched",
         "feeds",
@@ -74,7 +89,7 @@ TABLE: dict[str, set[str]] = {
         "_types",
     },
     # A feed takes columns apart (codec), and Arrow is handed their buffers by native code.
-    "feeds": {"batches", "orders", "codec", "features", "_native", "_optional", "errors", "_types"},
+    "feeds": {"_ahead", "batches", "orders", "codec", "features", "_native", "_optional", "errors", "_types"},
     # The face of the read street: `batched` is what Dataset.batch gives, `feeding` its ways into other libraries,
     # `opening` makes Datasets.
     "batched": {"feeds", "batches", "orders", "features", "errors", "_types"},

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrkit.batches.ahead import choose_threads, run_ahead
+from tfrkit._ahead import choose_threads, run_ahead
 from tfrkit.batches.collate import Pad, pad_batch, size_batch
 from tfrkit.batches.fetch import Fetched, Fetcher
 from tfrkit.batches.shard_set import ShardSet

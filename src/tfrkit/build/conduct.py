@@ -10,8 +10,9 @@ import time
 from functools import partial
 from typing import Any
 
+from tfrkit._ahead import count_cores
 from tfrkit.build.changes import describe_changes, describe_input_changes
-from tfrkit.build.engines.local import count_processors, run_tasks
+from tfrkit.build.engines.local import run_tasks
 from tfrkit.build.finish import draft_inputs, finish_build, inputs_path, recall_shards
 from tfrkit.build.frame_task import FrameTask, count_parts
 from tfrkit.build.journal import Journal, read_inputs
@@ -48,7 +49,7 @@ def preview(source: Source, target: Target, options: BuildOptions, progress: Pro
 
 def _read_all(prepared: Prepared, progress: Progress) -> list[Problem]:
     """Bad inputs that only reading shows."""
-    jobs = prepared.options.jobs or count_processors()
+    jobs = prepared.options.jobs or count_cores()
     items = prepared.scan.items
     progress.begin(items.size, None if items.nbytes is None else int(items.nbytes.sum()))
     found: list[Problem] = []
@@ -194,7 +195,7 @@ def _require_space(prepared: Prepared, journal: Journal) -> None:
 
 def _write_shards(prepared: Prepared, journal: Journal, progress: Progress) -> Schedule:
     plan, options = prepared.plan, prepared.options
-    jobs = options.jobs or count_processors()
+    jobs = options.jobs or count_cores()
 
     # Threads in this process write frames as fast as workers would, which take as long to start as to write them.
     # A compressed shard is packed by one thread, so there several shards at a time are faster.

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from tfrkit._ahead import map_ahead
 from tfrkit._types import Int64Array, UInt64Array
 from tfrkit.build.journal import ShardResult, write_done
 from tfrkit.build.task import ShardTask, Tick
 from tfrkit.container.locate import save_known_index
-from tfrkit.sources.ordered_map import map_in_order
 from tfrkit.storage.resolve import open_writer
 
 # Frames are made in blocks of about this size, which stay in the cache until they are written and hashed.
@@ -52,7 +52,7 @@ class FrameTask(ShardTask):
         output = _Output(self.output)
         try:
             blocks = self._blocks(reader.row_nbytes)
-            made = map_in_order(reader.open_framer(self.keys), blocks, threads=self.threads)
+            made = map_ahead(reader.open_framer(self.keys), blocks, threads=self.threads)
             with contextlib.closing(made):
                 for frames, starts in made:
                     output.write(frames, starts)

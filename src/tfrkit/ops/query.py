@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from tfrkit._ahead import choose_threads
 from tfrkit._optional import import_or_explain
 from tfrkit._types import Row, Verify
-from tfrkit.batches.ahead import choose_threads
 from tfrkit.container.codecs import Compression
 from tfrkit.errors import QueryError, SchemaError, TfrkitError
 from tfrkit.features.schema import describe_missing

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tfrkit import _native
-from tfrkit.batches.ahead import run_ahead
+from tfrkit._ahead import run_ahead
 from tfrkit.batches.stream import SizedBatch, read_batches
 from tfrkit.codec.decode import Batch, Decoder
 from tfrkit.container.faults import fault_to_error

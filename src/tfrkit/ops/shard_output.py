@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tfrkit import _native
+from tfrkit._ahead import count_cores
 from tfrkit._types import UInt64Array
-from tfrkit.build.engines.local import count_processors
 from tfrkit.container.block_deflate import BlockDeflater
 from tfrkit.container.compression import Compression, Deflater, Level
 from tfrkit.container.index import ShardIndex, fingerprint_shard, index_path, write_index
@@ -56,7 +56,7 @@ class Press:
     """The threads that all shards of one command share: one that writes, some that deflate."""
 
     def __init__(self, jobs: int | None = None, *, queue_nbytes: int = _QUEUE_NBYTES) -> None:
-        self.jobs = jobs or count_processors()
+        self.jobs = jobs or count_cores()
         self.queue = WriteQueue(queue_nbytes)
         self.pool = ThreadPoolExecutor(self.jobs, thread_name_prefix="tfrkit-deflate")
 

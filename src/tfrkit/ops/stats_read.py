@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrkit import _native
+from tfrkit._ahead import choose_threads, run_ahead
 from tfrkit._types import Int64Array, Verify
-from tfrkit.batches.ahead import choose_threads, run_ahead
 from tfrkit.build.progress import Progress
 from tfrkit.codec.columns import ABSENT
 from tfrkit.container.records import Finding, Policy

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from tfrkit.batches.ahead import choose_threads, run_ahead
+from tfrkit._ahead import choose_threads, run_ahead
 from tfrkit.batches.check import Checked, Stretch, check_stretch, cut_shard, holds_examples
 from tfrkit.build.progress import Progress, Quiet
 from tfrkit.container.manifest import write_json

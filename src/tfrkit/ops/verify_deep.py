@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tfrkit import _native
+from tfrkit._ahead import run_ahead
 from tfrkit._types import Record, Row, UInt64Array
-from tfrkit.batches.ahead import run_ahead
 from tfrkit.batches.survey import read_json
 from tfrkit.build.progress import Progress
 from tfrkit.codec.decode import Decoder

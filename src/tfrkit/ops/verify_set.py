@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from tfrkit.batches.ahead import run_ahead
+from tfrkit._ahead import run_ahead
 from tfrkit.batches.survey import read_json
 from tfrkit.build.progress import Progress
 from tfrkit.container.index import index_path, read_index

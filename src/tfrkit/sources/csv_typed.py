@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from tfrkit import _native
+from tfrkit._ahead import count_cores, map_ahead
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.sources.cell_types import kind_of_cell
 from tfrkit.sources.csv_file import CsvFile
-from tfrkit.sources.ordered_map import map_in_order
 from tfrkit.sources.table_spool import SpoolColumn, TableSpooler
 
 GuessedKind = Literal["int64", "float", "text", "none"]
@@ -71,7 +71,7 @@ def _spool(
     num_rows = 0
     num_cells = [0] * len(columns)
     num_like_numbers = [0] * len(columns)
-    parsing = map_in_order(parse, stretches, threads=min(_NUM_THREADS, os.cpu_count() or 1))
+    parsing = map_ahead(parse, stretches, threads=min(_NUM_THREADS, count_cores()))
     with contextlib.closing(parsing):
         for parsed in parsing:
             if parsed is None:

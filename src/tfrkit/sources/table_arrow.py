@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrkit._ahead import count_cores
 from tfrkit._optional import import_or_explain
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.errors import SourceError
@@ -73,7 +74,7 @@ def load_arrow_file(path: str, options: TableOptions, spooler: TableSpooler) -> 
 
 def _spool_together(batches: Iterable[Any], arrow: Any, columns: Sequence[ArrowColumn]) -> Spooled:
     """Batch by batch, the columns of one on several threads."""
-    with ThreadPoolExecutor(min(NUM_THREADS, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(min(NUM_THREADS, count_cores())) as pool:
         return _spool_batches(batches, arrow, columns, pool.map)
 
 
@@ -99,7 +100,7 @@ def _spool_apart(path: str, names: Sequence[str], arrow: Any, columns: Sequence[
     fields = sorted({place[0] for _, place, _, _ in columns})
     num_groups = min(len(fields), _NUM_GROUPS)
     groups = [fields[number::num_groups] for number in range(num_groups)]
-    with ThreadPoolExecutor(min(NUM_THREADS, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(min(NUM_THREADS, count_cores())) as pool:
         spooled = list(pool.map(spool, groups))
     return num_rows, [problem for _, problems in spooled for problem in problems]
 

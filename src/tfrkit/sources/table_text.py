@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from tfrkit._ahead import count_cores
 from tfrkit.sources.base import Problem
 from tfrkit.sources.cell_types import (
     CellKind,
@@ -50,7 +51,7 @@ def load_csv(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedT
         loaded.problems[:0] = problems
         return loaded
     arrow = _find_arrow("compute")
-    with ThreadPoolExecutor(min(NUM_THREADS, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(min(NUM_THREADS, count_cores())) as pool:
         return _spool_cells(
             file,
             lambda: (batch.columns for batch in table.to_batches()),

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from tfrkit._ahead import count_cores
 from tfrkit.build.engines import local
-from tfrkit.build.engines.local import choose_start_method, count_processors, run_tasks
+from tfrkit.build.engines.local import choose_start_method, run_tasks
 from tfrkit.build.journal import ShardResult
 from tfrkit.errors import SourceError, TfrkitError
 
@@ -170,4 +171,4 @@ def test_script_without_a_main_guard_may_build_with_spawned_workers(tmp_path):
 
 
 def test_processors_are_counted():
-    assert count_processors() >= 1
+    assert count_cores() >= 1

@@ -32,11 +32,6 @@ _LOOK_SECONDS = 1.0
 _THREADED_PACKAGES = ("torch", "tensorflow", "jax", "grpc", "pyarrow", "obstore", "ray", "cv2", "av")
 
 
-def count_processors() -> int:
-    """Processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def run_tasks(
     tasks: Iterable[Task], *, jobs: int, then: Then, progress: Tick, meanwhile: Iterator[None] | None = None
 ) -> Iterator[ShardResult | None]:

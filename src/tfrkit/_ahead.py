@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+Item = TypeVar("Item")
 T = TypeVar("T")
 _MAX_THREADS = 16
 
@@ -28,12 +30,17 @@ def choose_threads(threads: int | None) -> int:
 
 
 def run_ahead(
-    jobs: Iterator[Callable[[], T]], *, threads: int, max_nbytes: int, size_of: Callable[[T], int]
-) -> Iterator[T]:
+    jobs: Iterator[Callable[[], T]],
+    *,
+    threads: int,
+    max_nbytes: int | None = None,
+    size_of: Callable[[T], int] = lambda result: 1,
+) -> Generator[T, None, None]:
     """Yield the results of `jobs` in their order, with some of them worked on ahead.
 
     At most `max_nbytes` of results wait, judged by the size of the last one; one job for each thread always may.
-    An error comes when its turn comes. A consumer that stops, however it does, stops the threads.
+    Without a bound two for each thread wait. An error comes when its turn comes. A consumer that stops, however it
+    does, stops the threads.
     """
     from concurrent.futures import ThreadPoolExecutor  # whoever reads on one thread does not pay for it
 
@@ -47,10 +54,27 @@ def run_ahead(
             if not waiting:
                 return
             result = waiting.popleft().result()
-            nbytes = max(1, size_of(result))
-            most = max(threads, min(4 * threads, max_nbytes // nbytes))
+            if max_nbytes is None:
+                most = 2 * threads
+            else:
+                most = max(threads, min(4 * threads, max_nbytes // max(1, size_of(result))))
             yield result
     finally:
         for future in waiting:
             future.cancel()
         executor.shutdown(wait=True)
+
+
+def map_ahead(function: Callable[[Item], T], items: Iterable[Item], *, threads: int) -> Generator[T, None, None]:
+    """The result for each item, in their order, on threads; one thread is the caller's own.
+
+    Close the iterator if it is not taken to its end: no work goes on then.
+
+    Example:
+        >>> list(map_ahead(abs, [-1, 2, -3], threads=2))
+        [1, 2, 3]
+    """
+    if threads <= 1:
+        yield from map(function, items)
+    else:
+        yield from run_ahead((partial(function, item) for item in items), threads=threads)
