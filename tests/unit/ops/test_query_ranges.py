@@ -3,13 +3,14 @@ from __future__ import annotations
 import gzip
 import os
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tfrkit.batches.shard_set import ShardSet
-from tfrkit.batches.stream import read_batches
+from tfrkit.batches.stream import SizedBatch, read_batches
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import CorruptRecordError, FeatureKindError, StorageError, TfrkitError, TruncatedShardError
@@ -132,13 +133,17 @@ def test_damage_is_told_as_reading_front_to_back_tells_it(
     assert isinstance(error, kinds.get(damage, FeatureKindError))
 
 
+def start_reading(shard_set: ShardSet, range_nbytes: int) -> Iterator[SizedBatch]:
+    """Batches on two threads, to be taken one by one."""
+    decoder = shard_set.new_decoder(["n"])
+    return read_columns(shard_set.shards, decoder, Policy(), batch_size=1, threads=2, range_nbytes=range_nbytes)
+
+
 def test_consumer_that_stops_stops_the_threads(tmp_path: Path) -> None:
     path = tmp_path / "x.tfrecord"
     path.write_bytes(write_frames(make_records(1, 50)))
     shard_set = open_set(path)
-    batches = read_columns(
-        shard_set.shards, shard_set.new_decoder(["n"]), Policy(), batch_size=1, threads=2, range_nbytes=50
-    )
+    batches = start_reading(shard_set, 50)
     assert next(batches)[1] > 0
     batches.close()  # type: ignore[attr-defined]
     assert len(read_quickly(shard_set, 50)) == 50
@@ -148,9 +153,7 @@ def test_file_that_is_closed_meanwhile_is_read_to_its_end(tmp_path: Path) -> Non
     path = tmp_path / "x.tfrecord"
     path.write_bytes(write_frames(make_records(1, 50)))
     shard_set = open_set(path)
-    batches = read_columns(
-        shard_set.shards, shard_set.new_decoder(["n"]), Policy(), batch_size=1, threads=2, range_nbytes=50
-    )
+    batches = start_reading(shard_set, 50)
     num_rows = next(batches)[1]
     shard_set.shards[0].reader.close()
     assert num_rows + sum(count for _, count in batches) == 50
@@ -161,8 +164,7 @@ def test_file_that_became_shorter_is_told(tmp_path: Path) -> None:
     content = write_frames(make_records(1, 4000))
     path.write_bytes(content)
     shard_set = open_set(path)
-    decoder = shard_set.new_decoder(["n"])
-    batches = read_columns(shard_set.shards, decoder, Policy(), batch_size=1, threads=2, range_nbytes=5000)
+    batches = start_reading(shard_set, 5000)
     next(batches)
     os.truncate(path, len(content) // 2)
     with pytest.raises(StorageError, match="the file became shorter while it was read"):
@@ -176,9 +178,7 @@ def test_files_are_closed_when_all_is_read_or_nobody_reads_on(tmp_path: Path) ->
     shard_set = open_set(path)
     before = len(os.listdir("/proc/self/fd"))
     assert len(read_quickly(shard_set, 50)) == 50
-    batches = read_columns(
-        shard_set.shards, shard_set.new_decoder(["n"]), Policy(), batch_size=1, threads=2, range_nbytes=50
-    )
+    batches = start_reading(shard_set, 50)
     next(batches)
     batches.close()  # type: ignore[attr-defined]
     shard_set.close()
