@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from array import array
 from collections.abc import Mapping, Sequence
@@ -18,11 +17,11 @@ from tfrkit.codec.columns import BytesColumn
 from tfrkit.codec.conform import SchemaCoercer
 from tfrkit.codec.encode_columns import check_columns, encode_columns, encode_written_name, rows_of_columns
 from tfrkit.container.compression import COMPRESSIONS, Compression, Level
-from tfrkit.container.index import index_path
 from tfrkit.container.locate import save_index, save_known_index
 from tfrkit.container.writer import Digest, ShardWriter
 from tfrkit.errors import FeatureKindError, MissingFeatureError
 from tfrkit.features.schema import Schema, show_name
+from tfrkit.sidecars.places import remove_own
 from tfrkit.storage.resolve import open_writer
 
 # Frames are handed on in pieces of about this size: large enough for the codec, small enough for the cache.
@@ -165,14 +164,11 @@ class Writer:
             self._failure = error
             shard.discard()
             raise
+        remove_own(self._path)
         if self._offsets is not None:
             save_known_index(self._path, np.array(self._offsets, np.uint64))
         elif self._index:
             save_index(self._path)
-        else:
-            # An index of the file that was here before would not fit this one.
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(index_path(self._path))
 
     def discard(self) -> None:
         """Give up: nothing appears."""

@@ -24,9 +24,12 @@ TABLE: dict[str, set[str]] = {
     "container": {"storage", "_native", "errors", "_types"},
     # Which record stands where: index arithmetic for reading (splits, shuffles, batches) and for building.
     "orders": {"codec", "_native", "errors", "_types"},
+    # What lies beside shards: read and written here alone.
+    "sidecars": {"_version", "orders", "container", "features", "storage", "errors", "_types"},
     # Rows of an iterable are spooled by the writer that everybody uses, before their number is known.
     # Cells of CSV are parsed by the core.
     "sources": {
+        "sidecars",
         "writer",
         "features",
         "images",
@@ -40,6 +43,7 @@ TABLE: dict[str, set[str]] = {
         "_types",
     },
     "batches": {
+        "sidecars",
         "_ahead",
         "orders",
         "container",
@@ -54,6 +58,7 @@ TABLE: dict[str, set[str]] = {
     # A shard task is the write street for one file, so it goes through `writer`. The schema of records that came
     # without one is read off what was written, by `batches`.
     "build": {
+        "sidecars",
         "_ahead",
         "_version",
         "batches",
@@ -69,6 +74,7 @@ TABLE: dict[str, set[str]] = {
     },
     # Verbs that query or export go through Arrow (feeds); those that write go through `writer`.
     "ops": {
+        "sidecars",
         "_ahead",
         "_version",
         "batched",
@@ -108,7 +114,7 @@ TABLE: dict[str, set[str]] = {
     },
     "opening": {"dataset", "batches", "orders", "container", "features", "storage", "errors", "_types"},
     # The write street for one file: what `dataset` is for reading. It puts codec and container together.
-    "writer": {"container", "codec", "features", "storage", "_native", "errors", "_types"},
+    "writer": {"sidecars", "container", "codec", "features", "storage", "_native", "errors", "_types"},
     # Old scripts look at records one by one, as messages (_native), and decode pictures inside parse functions.
     "compat": {"dataset", "writer", "container", "codec", "features", "images", "_native", "errors", "_types"},
     # One sub-command of `tfr build` for each source.

@@ -1,27 +1,24 @@
-"""Splits that a dataset's files name: which records each holds, and slices of them in TFDS's syntax."""
+"""Splits of a dataset: which records each holds, and slices of them in TFDS's syntax."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from itertools import accumulate
 
 from tfrkit.batches.shard_set import ShardSet
-from tfrkit.batches.survey import read_json
 from tfrkit.errors import QueryError
 from tfrkit.orders.order import Joined, Order, Slice, Whole
 from tfrkit.orders.slice_syntax import resolve_slices
-from tfrkit.orders.split_names import find_splits, read_split_lengths
 
 
 def find_split_orders(shard_set: ShardSet) -> dict[str, Order]:
     """The records of each split, by name; empty where the files name none."""
-    return {name: _join_shards(shard_set, shards) for name, shards in find_split_shards(shard_set.files).items()}
+    return {name: _join_shards(shard_set, shards) for name, shards in shard_set.sidecars.splits.items()}
 
 
 def slice_splits(shard_set: ShardSet, text: str) -> Order:
     """The records that a text such as ``train[:75%]+test`` asks for."""
-    shards = find_split_shards(shard_set.files)
+    shards = shard_set.sidecars.splits
     if not shards:
         raise QueryError(
             f"the files name no splits, got {text!r}",
@@ -35,16 +32,6 @@ def slice_splits(shard_set: ShardSet, text: str) -> Order:
     slices = resolve_slices(text, sizes, shard_sizes=shard_sizes)
     parts: list[Order] = [Slice(orders[part.split], part.start, part.stop) for part in slices]
     return parts[0] if len(parts) == 1 else Joined(parts)
-
-
-def find_split_shards(files: Sequence[str]) -> dict[str, list[int]]:
-    """The shards of each split, by the names of all of them and by TFDS's dataset_info.json beside them."""
-    known: dict[str, None] = {}
-    for folder in dict.fromkeys(os.path.dirname(name) for name in files):
-        info = read_json(os.path.join(folder, "dataset_info.json"))
-        if isinstance(info, dict):
-            known.update(dict.fromkeys(read_split_lengths(info)))
-    return find_splits(files, list(known))
 
 
 def _join_shards(shard_set: ShardSet, shards: Sequence[int]) -> Order:

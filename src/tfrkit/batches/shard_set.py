@@ -17,6 +17,7 @@ from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import MissingFeatureError, SchemaError, ShapeError
 from tfrkit.features.schema import Schema, find_mismatches
+from tfrkit.sidecars.read import Sidecars
 
 _COLUMN_BATCH = 4096
 
@@ -27,6 +28,7 @@ class ShardSet:
     def __init__(self, shards: Sequence[Shard], policy: Policy, schema: Schema | None = None) -> None:
         self.shards = list(shards)
         self.policy = policy
+        self.sidecars = Sidecars([shard.name for shard in self.shards])
         self.records = Records(self.shards, policy)
         self._schema = schema
         self._is_schema_given = schema is not None
@@ -51,7 +53,7 @@ class ShardSet:
     def schema(self) -> Schema:
         """What each record holds: as given, or found from many records, and kept."""
         if self._schema is None:
-            self._schema = find_schema(self.shards, self.policy)
+            self._schema = find_schema(self.shards, self.policy, sidecars=self.sidecars)
         return self._schema
 
     @property

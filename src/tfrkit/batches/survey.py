@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,12 +9,12 @@ from typing import Any
 from tfrkit import _native
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard
-from tfrkit.errors import SchemaError, TfrkitError
+from tfrkit.errors import SchemaError
 from tfrkit.features.infer import InferredSchema, infer_schema
 from tfrkit.features.schema import Schema, find_mismatches
 from tfrkit.features.spec import RecordKind
-from tfrkit.features.tfds_json import from_tfds
 from tfrkit.images.sniff import sniff_image
+from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.base import ByteSource
 
 # A schema is inferred from all records of a small dataset, and from this many, spread out, of a large one.
@@ -74,11 +72,21 @@ class Surveyed:
         return infer_schema(kind, self.survey.num_records, stats, sniff=sniff_image)
 
 
-def find_schema(shards: Sequence[Shard], policy: Policy, *, from_all: bool = False) -> Schema:
-    """The schema of a dataset: inferred from many records, and refined by TFDS's features.json beside them.
+def find_schema(
+    shards: Sequence[Shard], policy: Policy, *, from_all: bool = False, sidecars: Sidecars | None = None
+) -> Schema:
+    """The schema of a dataset: that of its manifest, else inferred from many records and refined by sidecars.
 
-    With `from_all` every record is looked at, however many there are.
+    A manifest that some records contradict is one of the problems of `sidecars`, and not used. With `from_all` every
+    record is looked at, however many there are.
     """
+    if sidecars is None:
+        sidecars = Sidecars([shard.name for shard in shards])
+    if not from_all and sidecars.schema is not None:
+        mismatches = find_mismatches(sidecars.schema, sample_schema(shards, policy))
+        if not mismatches:
+            return sidecars.schema
+        sidecars.refuse_schema(mismatches)
     # Damage is for the reader to report; here it only means that a record says nothing about the schema.
     lenient = Policy("none" if policy.verify == "none" else "all", "skip")
     surveyed = Surveyed()
@@ -97,8 +105,7 @@ def find_schema(shards: Sequence[Shard], policy: Policy, *, from_all: bool = Fal
             _add_places(surveyed, shard, per_shard)
         else:
             surveyed.add_shard(shard, lenient, max_records=_SAMPLE_RECORDS if is_small else per_shard)
-    inferred = surveyed.infer().schema
-    return _refine_by_tfds(inferred, shards)
+    return sidecars.refine(surveyed.infer().schema)
 
 
 def sample_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
@@ -126,45 +133,3 @@ def _add_places(surveyed: Surveyed, shard: Shard, num_records: int) -> None:
         if num_frames == 0:  # a record larger than a place
             _, last, _ = surveyed.survey.add_frames(span, offset, size, 1, "all")
         shard.reader.release(start, last)
-
-
-def _refine_by_tfds(inferred: Schema, shards: Sequence[Shard]) -> Schema:
-    """Take from features.json what the records do not contradict."""
-    folders = {os.path.dirname(shard.name) for shard in shards}
-    if len(folders) != 1 or inferred.kind != "example":
-        return inferred
-    folder = folders.pop()
-    content = read_json(os.path.join(folder, "features.json"))
-    if content is None:
-        return inferred
-    try:
-        said = from_tfds(content, read_text=lambda name: read_text(os.path.join(folder, name))).schema
-    except TfrkitError:
-        return inferred
-    specs = {}
-    for name, spec in inferred.features.items():
-        wanted = said.features.get(name)
-        agrees = wanted is not None and not find_mismatches(Schema({name: wanted}), Schema({name: spec}))
-        specs[name] = wanted.replace(meaning=wanted.meaning or spec.meaning) if agrees and wanted is not None else spec
-    return Schema(specs)
-
-
-def read_text(path: str) -> str | None:
-    """The text of a file beside the data; None if there is none that can be read."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read(16 << 20)
-    except (OSError, UnicodeDecodeError):
-        return None
-
-
-def read_json(path: str) -> object | None:
-    """The content of a JSON file beside the data; None if there is none that can be read."""
-    text = read_text(path)
-    if text is None:
-        return None
-    try:
-        content: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return content

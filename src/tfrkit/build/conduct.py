@@ -23,8 +23,9 @@ from tfrkit.build.report import Report, Skipped, refuse
 from tfrkit.build.schedule import Schedule, make_read_tasks
 from tfrkit.build.target import Target
 from tfrkit.build.task import ShardTask
-from tfrkit.container.manifest import MANIFEST_NAME, read_manifest
 from tfrkit.errors import SourceError, StorageError
+from tfrkit.sidecars.manifest import Manifest, read_manifest
+from tfrkit.sidecars.places import FEATURES, INFO, MANIFEST
 from tfrkit.sources.base import Problem, Source
 from tfrkit.storage.local import require_space
 
@@ -74,7 +75,7 @@ def carry_out(source: Source, target: Target, options: BuildOptions, progress: P
                 raise refuse([*prepared.stops, *_read_all(prepared, progress)], found=prepared.found)
             if not prepared.plan.num_records:
                 raise SourceError(f"nothing to write, all {prepared.found} inputs are bad", shard=source.title)
-            old = read_manifest(target.paper(MANIFEST_NAME))
+            old = read_manifest(target.sidecar(MANIFEST))
             if old is not None and not options.overwrite:
                 report = _compare_finished(prepared, old)
                 if report is not None:
@@ -106,13 +107,13 @@ def _made_folder(target: Target) -> Any:
                 os.rmdir(target.folder)
 
 
-def _compare_finished(prepared: Prepared, old: dict[str, Any]) -> Report | None:
+def _compare_finished(prepared: Prepared, old: Manifest) -> Report | None:
     """A report where the finished dataset is the one asked for; None where it lacks shards; else an error."""
     target, items = prepared.target, prepared.scan.items
-    since = os.stat(target.paper(MANIFEST_NAME)).st_mtime_ns
+    since = os.stat(target.sidecar(MANIFEST)).st_mtime_ns
     changes = []
-    if old.get("plan") != prepared.plan.hash:
-        changes = describe_changes(old.get("recipe") or {}, prepared.plan.description)
+    if old.content.get("plan") != prepared.plan.hash:
+        changes = describe_changes(old.content.get("recipe") or {}, prepared.plan.description)
     if prepared.scan.stamp > since:
         changes.append(f"{prepared.source.title} was changed after the dataset was built")
     if changes or (items.stamps is not None and int(items.stamps.max()) > since):
@@ -124,18 +125,18 @@ def _compare_finished(prepared: Prepared, old: dict[str, Any]) -> Report | None:
             hint="\n  ".join([*changes, "replace it: overwrite=True"]),
         )
     report = prepared.new_report()
-    for shard in old["shards"]:
-        path = target.shard(shard["name"])
-        if not os.path.exists(path) or os.path.getsize(path) != shard["nbytes"]:
+    for name, entry in old.entries.items():
+        path = target.shard(name)
+        if not os.path.exists(path) or os.path.getsize(path) != entry.nbytes:
             return None
-    report.splits = old["splits"]
+    report.splits = old.content["splits"]
     report.written = sum(split["records"] for split in report.splits.values())
     report.nbytes_out = sum(split["nbytes"] for split in report.splits.values())
     report.already_there = True
     return report
 
 
-def _begin(prepared: Prepared, journal: Journal, old: dict[str, Any] | None) -> None:
+def _begin(prepared: Prepared, journal: Journal, old: Manifest | None) -> None:
     """Make sure that what is staged belongs to this plan, that nothing is in the way, and that it will fit."""
     target, plan = prepared.target, prepared.plan
     wanted = {
@@ -168,12 +169,12 @@ def _begin(prepared: Prepared, journal: Journal, old: dict[str, Any] | None) -> 
         _require_space(prepared, journal)
 
 
-def _require_free_names(prepared: Prepared, old: dict[str, Any] | None) -> None:
+def _require_free_names(prepared: Prepared, old: Manifest | None) -> None:
     if prepared.options.overwrite or old is not None:
         return
     target = prepared.target
     names = [target.shard(shard.name) for shard in prepared.plan.shards]
-    names += [target.paper(name) for name in ("features.json", "dataset_info.json")] if not target.is_file else []
+    names += [target.sidecar(name) for name in (FEATURES, INFO)] if not target.is_file else []
     taken = [name for name in names if os.path.lexists(name)]
     if taken:
         raise StorageError(

@@ -10,24 +10,23 @@ import contextlib
 import json
 import os
 from collections.abc import Generator
-from typing import Any
+from dataclasses import replace
 
 from tfrkit.build.journal import Journal, ShardResult, add_facts, read_marker, write_inputs_by_steps
 from tfrkit.build.prepare import Prepared, rename_schema
 from tfrkit.build.report import Report, write_skipped_lines
 from tfrkit.build.target import Target
-from tfrkit.build.tfds_files import make_tfds_files
 from tfrkit.container.index import index_path
-from tfrkit.container.manifest import MANIFEST_NAME, write_json, write_manifest, write_text
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
-from tfrkit.errors import SchemaError
 from tfrkit.features.schema import Schema
-from tfrkit.features.schema_json import to_json
+from tfrkit.sidecars.carry import Carried, collect_carried
+from tfrkit.sidecars.manifest import Manifest, write_manifest
+from tfrkit.sidecars.places import INPUTS, MANIFEST, REPORT, SKIPPED
+from tfrkit.sidecars.write import NewDataset, NewShard
 from tfrkit.sources.base import Facts
 from tfrkit.storage.local import sync_folder
-
-INPUTS_NAME = "inputs.tsv.gz"
+from tfrkit.storage.text_files import write_json, write_text
 
 
 def decide_schema(prepared: Prepared, results: dict[str, ShardResult], folder: str) -> Schema:
@@ -43,14 +42,14 @@ def decide_schema(prepared: Prepared, results: dict[str, ShardResult], folder: s
 
     shards = [Shard.open(os.path.join(folder, name)) for name in results]
     try:
-        return find_schema(shards, Policy())
+        return find_schema(shards, Policy(), from_all=True, sidecars=prepared.scan.sidecars)
     finally:
         for shard in shards:
             shard.close()
 
 
 def finish_build(
-    prepared: Prepared, journal: Journal, results: dict[str, ShardResult], report: Report, old: dict[str, Any] | None
+    prepared: Prepared, journal: Journal, results: dict[str, ShardResult], report: Report, old: Manifest | None
 ) -> None:
     """Put everything in place; `old` is the manifest of the dataset this one replaces.
 
@@ -59,29 +58,31 @@ def finish_build(
     target, plan = prepared.target, prepared.plan
     folder = journal.shards_folder(plan.hash)
     schema = decide_schema(prepared, results, folder)
-    papers = _write_papers(prepared, schema, results, report)
-    keep = {*results, *papers, MANIFEST_NAME}
+    dataset = _describe(prepared, schema, results)
+    sidecars, notes = dataset.make_texts(_collect_carried(prepared))
+    report.notes += notes
+    keep = {*results, *sidecars, MANIFEST}
     _remove_old(target, journal, old, keep)
     os.makedirs(os.path.join(target.folder, "_index"), exist_ok=True)
     for name in results:
         _move(index_path(os.path.join(folder, name)), index_path(target.shard(name)))
         _move(os.path.join(folder, name), target.shard(name))
-    drafts = journal.papers_folder
-    for name, text in papers.items():
+    drafts = journal.sidecars_folder
+    for name, text in sidecars.items():
         write_text(os.path.join(drafts, name), text)
-    write_json(os.path.join(drafts, "report.json"), report.to_json())
-    write_text(os.path.join(drafts, "skipped.jsonl"), write_skipped_lines(report.skipped))
-    write_manifest(os.path.join(drafts, MANIFEST_NAME), _make_manifest(prepared, schema, results, sorted(papers)))
-    _move(os.path.join(drafts, INPUTS_NAME), inputs_path(target))
-    for name in [*papers, "report.json", "skipped.jsonl", MANIFEST_NAME]:
-        _move(os.path.join(drafts, name), target.paper(name))
+    write_json(os.path.join(drafts, REPORT), report.to_json())
+    write_text(os.path.join(drafts, SKIPPED), write_skipped_lines(report.skipped))
+    write_manifest(os.path.join(drafts, MANIFEST), dataset.make_manifest([*sidecars]))
+    _move(os.path.join(drafts, INPUTS), inputs_path(target))
+    for name in [*sidecars, REPORT, SKIPPED, MANIFEST]:
+        _move(os.path.join(drafts, name), target.sidecar(name))
     sync_folder(target.folder)
     journal.remove()
 
 
 def draft_inputs(prepared: Prepared, journal: Journal) -> Generator[None]:
     """Write the list of inputs in steps, while others write the shards."""
-    path = os.path.join(journal.papers_folder, INPUTS_NAME)
+    path = os.path.join(journal.sidecars_folder, INPUTS)
     return write_inputs_by_steps(path, prepared.scan.items, stamps=False)
 
 
@@ -101,82 +102,40 @@ def recall_shards(target: Target, journal: Journal, plan_hash: str, names: list[
                 os.replace(index_path(placed), index_path(staged))
 
 
-def list_outputs(target: Target, manifest: dict[str, Any]) -> list[str]:
+def list_outputs(target: Target, manifest: Manifest) -> list[str]:
     """Every file of a dataset but its manifest, by its manifest."""
-    paths = []
-    for shard in manifest.get("shards", []):
-        path = target.shard(os.path.basename(str(shard["name"])))
-        paths += [path, index_path(path)]
-    names = [*manifest.get("files", []), "report.json", "skipped.jsonl"]
-    return [*paths, *(target.paper(os.path.basename(str(name))) for name in names), inputs_path(target)]
+    shards = [target.shard(name) for name in manifest.entries]
+    names = [*sorted(manifest.files), REPORT, SKIPPED]
+    return [*shards, *map(index_path, shards), *map(target.sidecar, names), inputs_path(target)]
 
 
-def _write_papers(
-    prepared: Prepared, schema: Schema, results: dict[str, ShardResult], report: Report
-) -> dict[str, str]:
-    """Files beside the shards, by name: labels, and what TFDS needs."""
-    papers = dict(prepared.scan.label_files)
-    if prepared.target.is_file:
-        return papers
-    if prepared.compression != "none":
-        report.notes.append(f"TFDS reads no shards compressed with {prepared.compression}; its metadata was left out")
-        return papers
-    splits: dict[str, list[ShardResult]] = {}
-    for shard in prepared.plan.shards:
-        splits.setdefault(shard.split, []).append(results[shard.name])
-    try:
-        features, info, labels, notes = make_tfds_files(
-            prepared.target.name,
-            schema,
-            splits,
-            description=f"Built by tfrkit from {prepared.source.kind} {prepared.source.title}",
-        )
-    except SchemaError as error:
-        report.notes.append(f"TFDS: {error.what}; its metadata was left out")
-        return papers
-    report.notes += notes
-    papers |= labels
-    papers["features.json"] = json.dumps(features, indent=2, ensure_ascii=False) + "\n"
-    papers["dataset_info.json"] = json.dumps(info, indent=2, ensure_ascii=False) + "\n"
-    return papers
+def _collect_carried(prepared: Prepared) -> Carried:
+    """Sidecars of the records to come: what the source brings along."""
+    sidecars = prepared.scan.sidecars
+    carried = Carried(is_new=True) if sidecars is None else collect_carried(sidecars)
+    return replace(carried, labels={**carried.labels, **prepared.scan.label_files})
 
 
-def _make_manifest(
-    prepared: Prepared, schema: Schema, results: dict[str, ShardResult], files: list[str]
-) -> dict[str, Any]:
-    description = prepared.plan.description
-    shards = []
-    splits: dict[str, dict[str, int]] = {}
-    for shard in prepared.plan.shards:
-        result = results[shard.name]
-        shards.append(
-            {
-                "name": shard.name,
-                "split": shard.split,
-                "records": result.num_records,
-                "nbytes": result.nbytes,
-                "sha256": result.sha256,
-            }
-        )
-        split = splits.setdefault(shard.split, {"records": 0, "shards": 0, "nbytes": 0})
-        split["records"] += result.num_records
-        split["shards"] += 1
-        split["nbytes"] += result.nbytes
-    return {
-        "name": prepared.target.name,
-        "plan": prepared.plan.hash,
-        "made_by": prepared.made_by,
-        "path": prepared.source.title,
-        "on_bad": prepared.options.on_bad,
-        "recipe": description,
-        "schema": to_json(schema),
-        "splits": splits,
-        "shards": shards,
-        "files": files,
-    }
+def _describe(prepared: Prepared, schema: Schema, results: dict[str, ShardResult]) -> NewDataset:
+    shards = [
+        NewShard(shard.name, shard.split, result.num_records, result.nbytes, result.sha256)
+        for shard in prepared.plan.shards
+        for result in [results[shard.name]]
+    ]
+    return NewDataset(
+        prepared.target.name,
+        schema,
+        prepared.compression,
+        shards,
+        prepared.plan.description,
+        prepared.source.title,
+        is_file=prepared.target.is_file,
+        plan=prepared.plan.hash,
+        more={"made_by": prepared.made_by, "on_bad": prepared.options.on_bad},
+    )
 
 
-def _remove_old(target: Target, journal: Journal, old: dict[str, Any] | None, keep: set[str]) -> None:
+def _remove_old(target: Target, journal: Journal, old: Manifest | None, keep: set[str]) -> None:
     """Take the replaced dataset away: its manifest first, so that what is left never looks whole.
 
     The list of what is to go is kept until the end, because without its manifest nobody knows it any more.
@@ -185,7 +144,7 @@ def _remove_old(target: Target, journal: Journal, old: dict[str, Any] | None, ke
     if old is not None:
         write_json(listing, list_outputs(target, old))
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(target.paper(MANIFEST_NAME))
+        os.unlink(target.sidecar(MANIFEST))
     try:
         with open(listing, encoding="utf-8") as file:
             paths = json.load(file)
@@ -199,7 +158,7 @@ def _remove_old(target: Target, journal: Journal, old: dict[str, Any] | None, ke
 
 def inputs_path(target: Target) -> str:
     """Where the list of inputs lies."""
-    return target.paper(INPUTS_NAME) if target.is_file else os.path.join(target.folder, "_index", INPUTS_NAME)
+    return target.sidecar(INPUTS) if target.is_file else os.path.join(target.folder, "_index", INPUTS)
 
 
 def _move(source: str, destination: str) -> None:

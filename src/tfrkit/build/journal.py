@@ -5,7 +5,7 @@
       plan.json                      what is being built
       inputs.tsv.gz                  name, size and time of change of each input
       scratch/                       spools of the source; made anew by each run
-      papers/                        metadata on its way beside the shards
+      sidecars/                      files on their way beside the shards
       shards-<hash of the plan>/     finished shards, their index, and <shard>.done.json each
 
 A shard counts as done when its marker is there and its bytes have the size and checksum the marker says.
@@ -27,10 +27,10 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any
 
-from tfrkit.container.manifest import write_json
 from tfrkit.errors import StorageError
 from tfrkit.sources.base import Facts, Items
 from tfrkit.storage.local import LocalWriter
+from tfrkit.storage.text_files import write_json
 
 _LINES_AT_ONCE = 4096
 # Staging folders locked by this process: a lock of the operating system does not keep out a second thread.
@@ -119,9 +119,9 @@ class Journal:
         return read_inputs(self._inputs_path)
 
     @property
-    def papers_folder(self) -> str:
+    def sidecars_folder(self) -> str:
         """Where metadata is drafted, so that a run that is killed leaves nothing beside the shards."""
-        folder = os.path.join(self.folder, "papers")
+        folder = os.path.join(self.folder, "sidecars")
         os.makedirs(folder, exist_ok=True)
         return folder
 
@@ -146,7 +146,7 @@ class Journal:
             os.unlink(self._plan_path)
         for name in os.listdir(self.folder):
             path = os.path.join(self.folder, name)
-            if name.startswith("shards-") or name == "papers":
+            if name.startswith("shards-") or name == "sidecars":
                 shutil.rmtree(path)
             elif name not in ("lock", "scratch"):
                 os.unlink(path)

@@ -1,4 +1,4 @@
-"""Where a build goes: a dataset folder, or one file with its papers in `_index`."""
+"""Where a build goes: a dataset folder, or one file with its sidecars in `_index`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tfrkit.build.plan import name_dataset
 from tfrkit.errors import StorageError
+from tfrkit.sidecars.places import own_path
 
 _FILE_NAME = re.compile(
     r"(\.(tfrecords?|tfrec|tfr)|(\.(tfrecords?|tfrec|tfr))?\.(gz|gzip|zlib|xz|zst|zstd))$", re.IGNORECASE
@@ -60,14 +61,9 @@ class Target:
         base = os.path.basename(self.out)
         return os.path.join(self.folder, f"_build-{base}" if self.is_file else "_build")
 
-    def paper(self, name: str) -> str:
-        """Where a file about the dataset lies, such as its manifest.
-
-        Beside a single file they lie in `_index`, where no glob for the data finds them.
-        """
-        if self.is_file:
-            return os.path.join(self.folder, "_index", f"{os.path.basename(self.out)}.{name}")
-        return os.path.join(self.folder, name)
+    def sidecar(self, name: str) -> str:
+        """Where a file about the dataset lies, such as its manifest."""
+        return own_path(self.shard(os.path.basename(self.out)), name) if self.is_file else self.shard(name)
 
     def shard(self, name: str) -> str:
         """Where a shard lies in the end."""

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from tfrkit.errors import SourceError
+from tfrkit.errors import SchemaError, SourceError
+from tfrkit.features.text_proto import parse_text
 
 # In the order in which they are tried: by size, and where sizes are equal the plainer one first.
 CHARSETS: Mapping[str, str] = MappingProxyType(
@@ -23,6 +24,8 @@ CHARSETS: Mapping[str, str] = MappingProxyType(
         "alnum": string.digits + string.ascii_uppercase + string.ascii_lowercase,
     }
 )
+
+_MAX_ID = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,28 @@ def read_class_map(path: str, *, offset: int = 0) -> LabelMap:
             raise SourceError("class ids expected in one row without gaps", shard=path)
         return LabelMap(tuple(numbered[i] for i in sorted(numbered)), origin=path, offset=offset or first)
     return LabelMap(tuple(names), origin=path, offset=offset)
+
+
+def parse_label_map(text: str, path: str) -> LabelMap:
+    """A label map of the Object Detection API: ``item { id: 1 name: 'cat' }``; gaps are called by their number."""
+    try:
+        items = parse_text(text).get_messages("item")
+        names: dict[int, str] = {}
+        for item in items:
+            ids = item.fields.get("id", [])
+            name = item.get_text("name") or item.get_text("display_name")
+            if len(ids) != 1 or not isinstance(ids[0], int) or not 0 <= ids[0] <= _MAX_ID or not name:
+                raise SourceError("item expected an id and a name", shard=f"{path}, line {item.line}")
+            if ids[0] in names:
+                raise SourceError(f"id {ids[0]} expected once, got it twice", shard=f"{path}, line {item.line}")
+            names[ids[0]] = name
+    except SchemaError as error:
+        raise SourceError(f"not a label map, {error}", shard=path) from None
+    if not names:
+        raise SourceError("expected at least one item with an id and a name, got none", shard=path)
+    first, last = min(names), max(names)
+    filled = tuple(names.get(number, f"unused {number}") for number in range(first, last + 1))
+    return LabelMap(filled, origin=path, offset=first)
 
 
 def make_charset(choice: str, seen: Iterable[str]) -> LabelMap:

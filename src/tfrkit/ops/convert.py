@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tfrkit import _native
-from tfrkit.batches.named_splits import find_split_shards
 from tfrkit.build.prepare import rename_schema
 from tfrkit.build.progress import Progress, Quiet
 from tfrkit.build.target import Target
@@ -20,10 +19,11 @@ from tfrkit.errors import CodecError, FeatureKindError, MissingFeatureError, Sch
 from tfrkit.features.schema import Schema, decode_name, describe_missing, encode_name
 from tfrkit.features.spec import Spec
 from tfrkit.ops.frame_sources import FrameSources, deal_frames, open_sources
-from tfrkit.ops.papers import choose_name, collect_papers
+from tfrkit.ops.layout import choose_name
 from tfrkit.ops.rewrite import STDOUT, Outputs, OutShard, Rewrite, Rewritten, WriteOptions
 from tfrkit.ops.shard_output import Tally
 from tfrkit.ops.staged import FileTarget, FolderTarget
+from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.base import ByteSource
 from tfrkit.storage.resolve import Address
 
@@ -68,7 +68,7 @@ def convert(
     editor = _make_editor(drop, keep, rename or {}, cast or {})
     path = os.fspath(output)
     with open_sources(address) as sources:
-        papers = collect_papers(sources.paths)
+        carried = collect_carried(sources.sidecars)
         is_folder = len(sources.paths) > 1 or os.path.isdir(path) or path.endswith(os.sep)
         if is_folder and Target(path).is_file:
             raise ValueError(
@@ -77,7 +77,7 @@ def convert(
             )
         recipe = {"compression": compression, "drop": [*drop], "rename": dict(rename or {}), "cast": dict(cast or {})}
         recipe["keep"] = None if keep is None else [*keep]
-        job = Rewrite("convert", sources, papers, options, recipe)
+        job = Rewrite("convert", sources, carried, options, recipe)
         if editor.named:
             job.edit_schema = lambda schema: edit_schema(schema, editor)
         sources.begin(options.progress)
@@ -94,8 +94,9 @@ def convert(
                 )
             return job.run_to_stdout(feed)
         if not is_folder:
-            return job.run(FileTarget(path), "", [OutShard(os.path.basename(path))], feed)
-        return job.run(FolderTarget(path), choose_name(papers, path), _name_outputs(sources), feed)
+            target = FileTarget(path)
+            return job.run(target, target.name, [OutShard(os.path.basename(path))], feed)
+        return job.run(FolderTarget(path), choose_name(carried, path), _name_outputs(sources), feed)
 
 
 def edit_schema(schema: Schema, editor: RecordEditor) -> Schema:
@@ -152,8 +153,7 @@ def _name_outputs(sources: FrameSources) -> list[OutShard]:
     for name in names:
         if names.count(name) > 1:
             raise StorageError("two files would be written under one name", shard=name, hint="convert them one by one")
-    split_of = {shard: split for split, shards in find_split_shards(sources.paths).items() for shard in shards}
-    return [OutShard(name, split_of.get(number)) for number, name in enumerate(names)]
+    return [OutShard(name, split) for name, split in zip(names, sources.sidecars.split_names, strict=True)]
 
 
 def _edit_frames(sources: FrameSources, editor: RecordEditor, outputs: Outputs, progress: Progress) -> Tally:

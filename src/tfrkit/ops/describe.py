@@ -9,6 +9,8 @@ from typing import Any
 from tfrkit.batches.survey import Surveyed, kind_of_shapes
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard, find_shards, note_missing_shards
+from tfrkit.features.infer import InferredSchema
+from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.resolve import Address
 
 
@@ -30,6 +32,8 @@ class Description:
     files: list[FileDescription]
     kind: str
     features: list[dict[str, Any]]
+    splits: dict[str, int]
+    problems: list[str]
 
     @property
     def records(self) -> int:
@@ -37,8 +41,8 @@ class Description:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader should know: sets of shards of which some are not there."""
-        return note_missing_shards(file.path for file in self.files)
+        """What a reader should know: shards that are not there, sidecars that cannot be used."""
+        return [*note_missing_shards(file.path for file in self.files), *self.problems]
 
     @property
     def compression(self) -> str:
@@ -47,11 +51,12 @@ class Description:
         return found.pop() if len(found) == 1 else "mixed"
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: records, kind, compression, files, features, notes."""
+        """The public form: records, kind, compression, splits, files, features, notes."""
         return {
             "records": self.records,
             "kind": self.kind,
             "compression": self.compression,
+            "splits": self.splits,
             "files": [dict(vars(file)) for file in self.files],
             "features": self.features,
             "notes": self.notes,
@@ -71,5 +76,19 @@ def describe(address: Address | Iterable[Address]) -> Description:
             files.append(FileDescription(path, shard.nbytes, shard.compression, num_records, kind_of_shapes(added)))
         finally:
             shard.close()
-    kind = kind_of_shapes(whole.survey.shapes)
-    return Description(files, kind, whole.infer().report)
+    sidecars = Sidecars([file.path for file in files])
+    splits = {name: sum(files[number].records for number in numbers) for name, numbers in sidecars.splits.items()}
+    features = _refine_report(whole.infer(), sidecars)
+    return Description(files, kind_of_shapes(whole.survey.shapes), features, splits, sidecars.notes)
+
+
+def _refine_report(inferred: InferredSchema, sidecars: Sidecars) -> list[dict[str, Any]]:
+    """Figures of each feature, with what sidecars know of it."""
+    has_bytes = {(row["name"], row["list"]): bool(row["max_bytes"]) for row in inferred.report}
+    schema = sidecars.refine(inferred.schema, has_values=lambda name, is_list: has_bytes[name, is_list])
+    report = []
+    for row in inferred.report:
+        spec = (schema.feature_lists if row["list"] else schema.features).get(row["name"])
+        known = {} if spec is None else {"shape": list(spec.shape), "dtype": spec.dtype, "meaning": spec.meaning}
+        report.append({**row, **known})
+    return report

@@ -10,24 +10,22 @@ import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tfrkit import _native
 from tfrkit._types import Row
-from tfrkit.batches.survey import Surveyed, find_schema, kind_of_shapes, read_json
+from tfrkit.batches.survey import Surveyed, kind_of_shapes
 from tfrkit.build.progress import Progress, Quiet
 from tfrkit.codec.decode import Batch, Decoder
 from tfrkit.container.index import ShardIndex
 from tfrkit.container.locate import load_frames, scan_frames_once
-from tfrkit.container.manifest import find_manifest
 from tfrkit.container.records import Finding, FrameStream, Policy, read_records
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import ContainerError, SchemaError, StorageError
-from tfrkit.features.schema import Schema, find_mismatches
-from tfrkit.features.schema_json import from_json
-from tfrkit.features.spec import RecordKind, Spec
-from tfrkit.orders.split_names import find_splits, read_split_lengths
+from tfrkit.features.schema import Schema
+from tfrkit.features.spec import RecordKind
+from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.base import ByteSource
 from tfrkit.storage.resolve import Address, open_reader
 
@@ -58,6 +56,7 @@ class ExportInput:
 
     def __init__(self, address: Address | Iterable[Address], progress: Progress | None = None) -> None:
         self.paths = find_shards(address)
+        self.sidecars = Sidecars(self.paths)
         self._progress: Progress = progress or Quiet()
         self._scratch: str | None = None
         self._frames: dict[int, ShardIndex] = {}  # of the shard something was located in last
@@ -69,10 +68,9 @@ class ExportInput:
             self.close()
             raise
         self.kind: RecordKind = kind_of_shapes(surveyed.survey.shapes)
-        self._manifest = find_manifest(self.paths[0]) or {}
         inferred = surveyed.infer()
         self.report = {(row["name"], row["list"]): row for row in inferred.report}
-        self.schema: Schema = self._refine(inferred.schema)
+        self.schema: Schema = self.sidecars.refine(inferred.schema, has_values=self._has_values)
 
     def __enter__(self) -> ExportInput:
         return self
@@ -94,30 +92,18 @@ class ExportInput:
     @property
     def source_kind(self) -> str | None:
         """The source of `tfr build` that the records come from, where a manifest says so."""
-        recipe = self._manifest.get("recipe")
-        source = recipe.get("source") if isinstance(recipe, Mapping) else None
-        return source if isinstance(source, str) else None
+        return self.sidecars.source_kind
 
     @property
     def splits(self) -> dict[str, list[int]]:
-        """The shards of each split, by the names of the files; "" has those that name none, where others do."""
-        known: dict[str, None] = {}
-        for folder in dict.fromkeys(os.path.dirname(path) for path in self.paths):
-            info = read_json(os.path.join(folder, "dataset_info.json"))
-            if isinstance(info, dict):
-                known.update(dict.fromkeys(read_split_lengths(info)))
-        splits = find_splits(self.paths, list(known))
-        named = {number for numbers in splits.values() for number in numbers}
-        others = [number for number in range(len(self.paths)) if number not in named]
+        """The shards of each split; "" has those that are in none, where others are in one."""
+        splits = self.sidecars.splits
+        others = [number for number, name in enumerate(self.sidecars.split_names) if name is None]
         return {**splits, "": others} if splits and others else splits
 
     def split_names(self) -> list[str]:
         """The split of each shard; "" for none."""
-        names = [""] * len(self.paths)
-        for name, numbers in self.splits.items():
-            for number in numbers:
-                names[number] = name
-        return names
+        return [name or "" for name in self.sidecars.split_names]
 
     def require_examples(self) -> None:
         """Raise unless every record is an Example or a SequenceExample."""
@@ -219,6 +205,9 @@ class ExportInput:
         shard.name = path  # messages tell what the user typed
         return shard
 
+    def _has_values(self, name: str, is_list: bool) -> bool:
+        return bool(self.report[name, is_list]["max_bytes"])
+
     def _survey(self) -> Surveyed:
         surveyed = Surveyed()
         self.counts: list[int] = []
@@ -244,44 +233,6 @@ class ExportInput:
         if not self.num_records:
             raise StorageError("expected at least one record, got none", shard=self.paths[0])
         return surveyed
-
-    def _refine(self, found: Schema) -> Schema:
-        """What the records say, with what a manifest or features.json beside them adds and they do not contradict."""
-        if found.kind not in ("example", "sequence_example"):
-            return found
-        said = []
-        try:
-            said.append(from_json(self._manifest["schema"]))
-        except (KeyError, SchemaError):
-            pass
-        folder = os.path.dirname(self.paths[0])
-        if self._scratch is None and os.path.isfile(os.path.join(folder, "features.json")):
-            said.append(find_schema(self.shards, Policy()))
-        said = [schema for schema in said if schema.kind == found.kind]
-        features = {
-            name: self._choose(name, spec, [schema.features.get(name) for schema in said])
-            for name, spec in found.features.items()
-        }
-        lists = {
-            name: self._choose(name, spec, [schema.feature_lists.get(name) for schema in said])
-            for name, spec in found.feature_lists.items()
-        }
-        return Schema(features, feature_lists=lists if found.kind == "sequence_example" else None, kind=found.kind)
-
-    def _choose(self, name: str, found: Spec, candidates: Sequence[Spec | None]) -> Spec:
-        has_bytes = bool(self.report[name, found.is_list]["max_bytes"])
-        for wanted in candidates:
-            if wanted is None:
-                continue
-            # Where values do not fit what was said, what they are wins: an export loses nothing.
-            is_no_text = wanted.logical == "text" and found.logical != "text" and has_bytes
-            if not is_no_text and not find_mismatches(_alone(name, wanted), _alone(name, found)):
-                return wanted.replace(meaning=wanted.meaning or found.meaning)
-        return found
-
-
-def _alone(name: str, spec: Spec) -> Schema:
-    return Schema(None, feature_lists={name: spec}) if spec.is_list else Schema({name: spec})
 
 
 def flatten_row(row: Row) -> dict[str, Any]:

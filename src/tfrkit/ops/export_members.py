@@ -223,8 +223,6 @@ def _save_array(name: str, value: Any) -> bytes:
         raise CodecError(f"feature {show_name(name)} holds tensors of text, which no .npy without pickles does")
     if array.dtype == np.float64 and array.ndim == 0 and isinstance(value, float):
         array = array.astype(np.float32)  # one value of a float list, which Python has as its own float
-    if not isinstance(value, np.ndarray):
-        array = array.reshape(-1)  # what a record holds is a list
     return _make_npy_header(array.dtype, array.shape) + array.tobytes()
 
 

@@ -15,7 +15,8 @@ from tfrkit.features.labels import LabelMap
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.ops.export_input import ExportInput
 from tfrkit.ops.export_pictures import PictureSource, read_text, to_list
-from tfrkit.ops.picture_features import BoxFeatures, ClassNames
+from tfrkit.ops.picture_features import BoxFeatures
+from tfrkit.sidecars.class_names import ClassNames
 
 Corners = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -115,7 +116,7 @@ class ObjectSource:
     def _name(self, label: int) -> str:
         assert self.boxes is not None
         assert self.boxes.label is not None
-        return self.classes.names.get(label) or self._class_names.name_of(self.boxes.label, label)
+        return self.classes.names.get(label) or self._class_names.show(self.boxes.label, label)
 
 
 def read_corners(values: Mapping[str, Any], boxes: BoxFeatures) -> Corners:
@@ -198,7 +199,7 @@ def _find_classes(source: ExportInput, boxes: BoxFeatures, class_names: ClassNam
     if boxes.label is None:
         listed = sorted(texts) or ["object"]
         return ClassTable(dict(enumerate(listed, 1)), has_ids=False)
-    known = {number: class_names.name_of(boxes.label, number) for number in _known_ids(source, boxes.label, used)}
+    known = {number: class_names.show(boxes.label, number) for number in _known_ids(source, boxes.label, used)}
     merged = {number: names.get(number, known[number]) for number in known}
     # A number that nobody uses and nobody named is only there because those around it are.
     merged = {number: name for number, name in merged.items() if number in used or not _UNUSED.fullmatch(name)}

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from tfrkit._types import Row
-from tfrkit.errors import CodecError, SchemaError, SourceError
+from tfrkit.errors import CodecError, SchemaError
 from tfrkit.features.meaning import split_words
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.ops.export_input import ExportInput, flatten_row
 from tfrkit.ops.export_pixels import ImageFile, to_image_files, to_mask_file
-from tfrkit.ops.picture_features import ClassNames, PictureFeatures, find_picture_features, read_names_beside
+from tfrkit.ops.picture_features import PictureFeatures, find_picture_features
+from tfrkit.sidecars.class_names import ClassNames
 from tfrkit.sources.walk import IMAGE_SUFFIXES
 
 # Texts that name a class; a text such as label/text may be anything, a sentence too.
@@ -58,13 +59,9 @@ class PictureSource:
         except SchemaError as error:
             hint = f"see what is there: tfr info {first}    name it: image=..., label=... or name=..."
             raise type(error)(error.what, shard=first, hint=hint) from None
-        self.notes: list[str] = []
-        try:
-            beside = read_names_beside(source.paths)
-        except SourceError as error:
-            beside = None
-            self.notes.append(f"class names were not used: {error}")
-        self.class_names = ClassNames(schema, beside)
+        beside = source.sidecars.class_file
+        self.notes: list[str] = source.sidecars.notes
+        self.class_names = ClassNames.of_schema(schema, beside)
         self._has_names_beside = beside is not None
         self._schema = schema
         self.name_feature = name or _find_name(schema, self.features)
@@ -155,7 +152,7 @@ class PictureSource:
         value = None if name is None else values.get(name)
         if name is None or value is None or isinstance(value, (list, np.ndarray)):
             return None
-        return read_text(value) if isinstance(value, bytes) else self.class_names.name_of(name, int(value))
+        return read_text(value) if isinstance(value, bytes) else self.class_names.show(name, int(value))
 
     def _read_name(self, values: Mapping[str, Any]) -> str | None:
         value = None if self.name_feature is None else values.get(self.name_feature)

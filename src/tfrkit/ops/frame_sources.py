@@ -6,6 +6,7 @@ import contextlib
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from tfrkit.errors import (
     TruncatedShardError,
 )
 from tfrkit.ops.shard_output import Tally
+from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.base import ByteSource
 from tfrkit.storage.resolve import Address
 
@@ -54,6 +56,11 @@ class FrameSources:
     paths: list[str]
     shards: list[Shard]
     _counts: list[Counted] | None = field(default=None, repr=False)
+
+    @cached_property
+    def sidecars(self) -> Sidecars:
+        """What lies beside them."""
+        return Sidecars(self.paths)
 
     @property
     def is_pipe(self) -> bool:

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from tfrkit.batches.named_splits import find_split_shards
-from tfrkit.build.plan import ShardWish, parse_size
+from tfrkit.build.plan import ShardWish, name_dataset, parse_size
 from tfrkit.build.target import Target
 from tfrkit.container.locate import load_frames, scan_frames_once
 from tfrkit.container.records import Policy
 from tfrkit.ops.frame_sources import FrameSources, PartsOf, UInt32Array
 from tfrkit.ops.rewrite import STDOUT, OutShard
 from tfrkit.ops.staged import FileTarget, FolderTarget
+from tfrkit.sidecars.carry import Carried
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Group:
 
 
 def group_sources(sources: FrameSources, *, by_split: bool = True) -> list[Group]:
-    """The source shards by the split that their names or TFDS's metadata speak of; the others as one group."""
+    """The source shards by split; those of none as one group."""
     splits: dict[str | None, list[int]] = {}
     if by_split:
-        splits.update(find_split_shards(sources.paths))
+        splits.update(sources.sidecars.splits)
     taken = {number for numbers in splits.values() for number in numbers}
     rest = [number for number in range(len(sources.paths)) if number not in taken]
     if rest:
@@ -61,6 +61,12 @@ def parse_wish(shards: int | None, shard_size: int | str | None) -> ShardWish:
     wish = ShardWish(shards, parse_size(shard_size) if isinstance(shard_size, str) else shard_size)
     wish.check({})
     return wish
+
+
+def choose_name(carried: Carried, out: str) -> str:
+    """The name of the dataset to come: that of the one it is made of, else that of its folder."""
+    name = carried.name
+    return name if name is not None and name_dataset(name) == name else name_dataset(out)
 
 
 def choose_target(output: str | os.PathLike[str]) -> Target:

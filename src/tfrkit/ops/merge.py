@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from tfrkit.build.progress import Progress, Quiet
 from tfrkit.container.compression import Compression, Level
 from tfrkit.ops.frame_sources import deal_frames, open_sources
-from tfrkit.ops.papers import collect_papers
 from tfrkit.ops.rewrite import STDOUT, OutShard, Rewrite, Rewritten, WriteOptions
 from tfrkit.ops.staged import FileTarget
+from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.resolve import Address
 
 
@@ -40,17 +40,17 @@ def merge(
     options = WriteOptions(compression, level, force, jobs, progress or Quiet())
     path = os.fspath(output)
     with open_sources(address) as sources:
-        papers = collect_papers(sources.paths)
-        job = Rewrite("merge", sources, papers, options, {})
+        carried = collect_carried(sources.sidecars)
+        job = Rewrite("merge", sources, carried, options, {})
         sources.begin(options.progress)
         if path == STDOUT:
             return job.run_to_stdout(
                 lambda outputs: deal_frames(sources, None, 1, outputs.put, options.progress),
             )
-        shard = OutShard(os.path.basename(path))
+        target = FileTarget(path)
         return job.run(
-            FileTarget(path),
-            "",
-            [shard],
+            target,
+            target.name,
+            [OutShard(os.path.basename(path))],
             lambda outputs: deal_frames(sources, None, 1, outputs.put, options.progress),
         )

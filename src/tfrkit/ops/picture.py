@@ -19,7 +19,8 @@ from tfrkit.images.decode import decode_image, measure_image
 from tfrkit.images.mask import decode_mask
 from tfrkit.images.options import DEFAULT_MAX_PIXELS, DecodeOptions
 from tfrkit.images.sniff import sniff_image
-from tfrkit.ops.picture_features import BoxFeatures, ClassNames, PictureFeatures
+from tfrkit.ops.picture_features import BoxFeatures, PictureFeatures
+from tfrkit.sidecars.class_names import ClassNames
 from tfrkit.sources.masks import voc_colors
 
 Color = tuple[int, int, int]
@@ -104,7 +105,7 @@ class PictureReader:
             value = values.get(name)
             for item in _to_list(value)[: _MAX_SPANS * 4]:
                 is_number = isinstance(item, (int, np.integer))
-                words.append(self._names.name_of(name, int(item)) if is_number else _to_text(item))
+                words.append(self._names.show(name, int(item)) if is_number else _to_text(item))
         if not words:
             return []
         # Characters of a text, one label each, read as the text.
@@ -205,7 +206,7 @@ class PictureReader:
         found, counts = np.unique(numbers, return_counts=True)
         ranked = sorted(zip(counts.tolist(), found.tolist(), strict=True), key=lambda pair: (-pair[0], pair[1]))
         shown = [number for _, number in ranked if number not in (_BACKGROUND, _IGNORED)][:_MAX_SPANS]
-        return [Span(self._names.name_of(name, number), _to_color(voc_palette()[number & 255])) for number in shown]
+        return [Span(self._names.show(name, number), _to_color(voc_palette()[number & 255])) for number in shown]
 
     def _read_boxes(self, values: Mapping[str, Any]) -> list[Box]:
         features = self._features.boxes
@@ -222,7 +223,7 @@ class PictureReader:
             label = labels[number] if number < len(labels) else None
             text = texts[number] if number < len(texts) else ""
             if not text and label is not None and features.label is not None:
-                text = self._names.name_of(features.label, label)
+                text = self._names.show(features.label, label)
             key = label if label is not None else zlib.crc32(text.encode("utf-8", "replace"))
             boxes.append(Box(xmin, ymin, xmax, ymax, text, class_color(key)))
         return boxes

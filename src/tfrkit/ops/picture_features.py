@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tfrkit.errors import SchemaError
-from tfrkit.features.labels import LabelMap, read_class_map
 from tfrkit.features.meaning import split_words
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.features.spec import Spec
@@ -19,7 +17,6 @@ _MASK_NAME = "image/segmentation/class/encoded"
 _TEXT_NAMES = ("label/text", "image/class/text", "clip/label/string", "image/caption", "caption", "text")
 _LABEL_NAMES = ("label", "image/class/label", "clip/label/index", "image_class", "label/ids")
 _TITLE_NAMES = ("image/filename", "filename", "image/source_id", "clip/media_id", "id", "key", "name")
-_CLASS_FILES = ("classes.txt", "labels.txt")
 
 _IMAGE_WORDS = frozenset({"image", "images", "img", "picture", "photo", "pixels", "frame", "frames", "rgb", "gray"})
 _RAW_WORDS = _IMAGE_WORDS | {"data", "raw", "encoded", "x"}
@@ -117,37 +114,6 @@ def find_picture_features(schema: Schema, *, image: str | None = None, label: st
         titles[0] if titles else None,
         boxes,
     )
-
-
-class ClassNames:
-    """Names of class ids, by feature: those of the schema, else those of a file beside the data."""
-
-    def __init__(self, schema: Schema, beside: LabelMap | None) -> None:
-        self._specs = _all_specs(schema)
-        self._beside = {} if beside is None else {beside.id_of(name): name for name in beside.names}
-
-    def name_of(self, feature: str, number: int) -> str:
-        """The name of a class, or its number where nobody named it."""
-        classes = self._specs[feature].classes
-        if classes is not None:
-            return classes[number] if 0 <= number < len(classes) else str(number)
-        return self._beside.get(number, str(number))
-
-
-def read_names_beside(shards: Sequence[str]) -> LabelMap | None:
-    """Class names from classes.txt or labels.txt beside the shards, where they lie in one folder."""
-    folders = {os.path.dirname(path) for path in shards}
-    if len(folders) != 1:
-        return None
-    folder = folders.pop()
-    paths = [os.path.join(folder, name) for name in _CLASS_FILES]
-    if len(shards) == 1:
-        # What is known about a dataset of one file lies in its index folder.
-        paths.insert(0, os.path.join(folder, "_index", f"{os.path.basename(shards[0])}.classes.txt"))
-    for path in paths:
-        if os.path.isfile(path):
-            return read_class_map(path)
-    return None
 
 
 def _all_specs(schema: Schema) -> dict[str, Spec]:

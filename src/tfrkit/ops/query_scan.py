@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,16 +16,16 @@ from tfrkit.codec.columns import BytesColumn
 from tfrkit.codec.decode import Batch, Decoder
 from tfrkit.container.records import FrameStream, Policy, read_records
 from tfrkit.container.shards import Shard, find_shards
-from tfrkit.errors import QueryError, SourceError
+from tfrkit.errors import QueryError
 from tfrkit.features.arrow_schema import ArrowField, ArrowType, to_arrow_fields
 from tfrkit.features.schema import Schema, describe_missing, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.feeds.arrow import ArrowStream
 from tfrkit.feeds.arrow_layout import Node, lay_out_columns
-from tfrkit.ops.picture_features import read_names_beside
 from tfrkit.ops.query_errors import quote_name
 from tfrkit.ops.query_ranges import read_columns
 from tfrkit.ops.query_text import RECORD_COLUMN, STRUCTS, ParsedQuery, fold
+from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.base import ByteSource
 from tfrkit.storage.resolve import Address
 
@@ -100,8 +99,7 @@ class Table:
         unnamed = [name for name, spec in specs.items() if spec.classes is None]
         beside = None
         if len(unnamed) == 1:
-            with contextlib.suppress(SourceError):
-                beside = read_names_beside(self.files)
+            beside = Sidecars(self.files).class_file
         columns = []
         taken = {fold(name) for name in self._names.values()}
         for name, spec in specs.items():

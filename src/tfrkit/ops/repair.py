@@ -20,7 +20,7 @@ from tfrkit.container.writer import ShardWriter, frame_records
 from tfrkit.errors import CompressionError, ContainerError, StorageError, TfrkitError
 from tfrkit.ops.outputs import MadeFolders, require_output
 from tfrkit.ops.staged import FileTarget
-from tfrkit.ops.verify_set import Manifests
+from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.base import ByteSource
 from tfrkit.storage.local import require_space
 from tfrkit.storage.resolve import Address, open_writer
@@ -150,7 +150,7 @@ def repair(
 
 def find_count(path: str, shard: Shard | None) -> int | None:
     """How many records a shard had when it was whole, by its manifest or an index that fits; None without."""
-    entry = Manifests().entry(path)
+    entry = Sidecars([path]).entry(0)
     if entry is not None and entry.records is not None:
         return entry.records
     if shard is None or shard.nbytes is None:

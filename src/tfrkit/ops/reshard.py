@@ -9,6 +9,7 @@ from tfrkit.build.progress import Progress, Quiet
 from tfrkit.container.compression import Compression, Level
 from tfrkit.ops.frame_sources import deal_frames, open_sources
 from tfrkit.ops.layout import (
+    choose_name,
     choose_target,
     cut_by_size,
     cut_evenly,
@@ -18,8 +19,8 @@ from tfrkit.ops.layout import (
     parse_wish,
     parts_by_position,
 )
-from tfrkit.ops.papers import choose_name, collect_papers
 from tfrkit.ops.rewrite import OutShard, Rewrite, Rewritten, WriteOptions
+from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.resolve import Address
 
 
@@ -38,7 +39,7 @@ def reshard(
     """Copy records, in their order and byte for byte, into another number of shards.
 
     Records of a split stay in it. A folder gets sets of files named name-split.tfrecord-00000-of-00005, their indexes,
-    and the papers of the source.
+    and the sidecars of the source.
 
     Args:
         address: Where the files are.
@@ -62,20 +63,20 @@ def reshard(
     options = WriteOptions(compression, level, force, jobs, progress or Quiet())
     with open_sources(address) as sources:
         sources.require_files("reshard")
-        papers = collect_papers(sources.paths)
+        carried = collect_carried(sources.sidecars)
         groups = group_sources(sources, by_split=not target.is_file)
         cuts = []
         for group in groups:
             number = wish.num_shards(group.split or "", group.num_records, group.nbytes)
             is_by_size = shards is None and number > 1
             cuts.append(cut_by_size(sources, group, number) if is_by_size else cut_evenly(group.num_records, number))
-        name = choose_name(papers, target.out)
+        name = choose_name(carried, target.out)
         planned = lay_out(name, groups, cuts)
         if target.is_file:
             planned = [OutShard(os.path.basename(target.out), None, sources.num_records)]
         recipe = {"shards": shards, "shard_size": wish.nbytes}
         notes = note_fewer_shards(planned, shards)
-        job = Rewrite("reshard", sources, papers, options, recipe, notes=notes)
+        job = Rewrite("reshard", sources, carried, options, recipe, notes=notes)
         parts_of = parts_by_position(groups, cuts)
         sources.begin(options.progress)
         return job.run(

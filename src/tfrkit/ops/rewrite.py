@@ -1,7 +1,7 @@
 """The engine of the verbs that reshape: records in, a set of shards out, all of them or none.
 
 A verb says which shards there will be (`OutShard`) and feeds frames to them; everything else is the same for all: where
-they are written, that nothing is replaced unasked, threads, indexes, papers, and the comparison of what was read with
+they are written, that nothing is replaced unasked, threads, indexes, sidecars, and the comparison of what was read with
 what was written.
 """
 
@@ -13,18 +13,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from tfrkit.batches.survey import find_schema
 from tfrkit.build.journal import ShardResult
 from tfrkit.build.progress import Progress, Quiet
 from tfrkit.build.target import Target
 from tfrkit.container.compression import COMPRESSIONS, Compression, Level
-from tfrkit.container.manifest import write_text
+from tfrkit.container.records import Policy
 from tfrkit.errors import ContainerError, StorageError
 from tfrkit.features.schema import Schema
 from tfrkit.ops.frame_sources import FrameSources
-from tfrkit.ops.papers import DatasetPapers, Papers, find_source_schema
 from tfrkit.ops.shard_output import Press, ShardOutput, Tally, Written, add_tallies
 from tfrkit.ops.staged import Staging
+from tfrkit.sidecars.carry import Carried
+from tfrkit.sidecars.manifest import write_manifest
+from tfrkit.sidecars.places import MANIFEST
+from tfrkit.sidecars.write import NewDataset, NewShard
 from tfrkit.storage.local import require_space
+from tfrkit.storage.text_files import write_text
 
 STDOUT = "-"
 
@@ -202,7 +207,7 @@ class Rewrite:
 
     verb: str
     sources: FrameSources
-    papers: Papers
+    carried: Carried
     options: WriteOptions
     recipe: Mapping[str, Any]
     """Options of the verb that decide about the records, for the manifest."""
@@ -228,13 +233,13 @@ class Rewrite:
                 ShardResult(shard.name, made.tally.num_records, made.nbytes)
                 for shard, made in zip(shards, written, strict=True)
             ]
-            papers = self._write_papers(target, name, shards, results, staging.folder, compression)
-            staging.commit(papers)
+            sidecars = self._write_sidecars(target, name, shards, results, staging.folder, compression)
+            staging.commit(sidecars)
         made_files = [
             WrittenFile(final[shard.name], shard.split, result.num_records, result.nbytes)
             for shard, result in zip(shards, results, strict=True)
         ]
-        return Rewritten(target.out, compression, self.seed, made_files, [*self.papers.notes, *self.notes])
+        return Rewritten(target.out, compression, self.seed, made_files, [*self.carried.notes, *self.notes])
 
     def run_to_stdout(self, feed: Feed) -> Rewritten:
         """Write one shard to standard output."""
@@ -301,7 +306,7 @@ class Rewrite:
                 needed = self.sources.stored_nbytes
         require_space(target.out, needed + self.scratch_nbytes)
 
-    def _write_papers(
+    def _write_sidecars(
         self,
         target: Target,
         name: str,
@@ -310,23 +315,27 @@ class Rewrite:
         folder: str,
         compression: Compression,
     ) -> list[str]:
-        if target.is_file:
-            for paper, text in self.papers.labels.items():
-                write_text(os.path.join(folder, paper), text)
-            return [*self.papers.labels]
+        """Write sidecars into the staging folder; their names."""
         if self.sources.is_pipe:
             return []
-        schema = find_source_schema(self.papers, self.sources.shards)
+        schema = find_schema(self.sources.shards, Policy(), sidecars=self.sources.sidecars)
         if self.edit_schema is not None:
             schema = self.edit_schema(schema)
-        dataset = DatasetPapers(
+        dataset = NewDataset(
             name,
             schema,
             compression,
-            [(shard.split, result) for shard, result in zip(shards, results, strict=True)],
+            [
+                NewShard(shard.name, shard.split, result.num_records, result.nbytes)
+                for shard, result in zip(shards, results, strict=True)
+            ],
             {"source": self.verb, "options": dict(self.recipe)},
             ", ".join(self.sources.paths[:3]) + (" and more" if len(self.sources.paths) > 3 else ""),
+            is_file=target.is_file,
         )
-        papers, notes = dataset.write(folder, self.papers, is_edited=self.edit_schema is not None)
+        texts, notes = dataset.make_texts(self.carried, is_edited=self.edit_schema is not None)
         self.notes += notes
-        return papers
+        for file, text in texts.items():
+            write_text(os.path.join(folder, file), text)
+        write_manifest(os.path.join(folder, MANIFEST), dataset.make_manifest([*texts]))
+        return [*texts, MANIFEST]

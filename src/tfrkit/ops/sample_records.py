@@ -17,12 +17,12 @@ from tfrkit.container.compression import Compression, Level
 from tfrkit.container.faults import fault_to_error
 from tfrkit.container.records import Policy
 from tfrkit.ops.frame_sources import open_sources
-from tfrkit.ops.papers import collect_papers
 from tfrkit.ops.rewrite import STDOUT, Outputs, OutShard, Rewrite, Rewritten, WriteOptions
 from tfrkit.ops.sample import pick_rows
 from tfrkit.ops.shard_output import Tally
 from tfrkit.ops.staged import FileTarget
 from tfrkit.orders.order import Shuffled, Whole
+from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.resolve import Address
 
 _PICKS_AT_ONCE = 256
@@ -66,7 +66,7 @@ def sample(
         job = Rewrite(
             "sample",
             sources,
-            collect_papers(sources.paths),
+            collect_carried(sources.sidecars),
             options,
             {"count": count, "seed": seed},
             seed=seed,
@@ -81,7 +81,8 @@ def sample(
 
         if path == STDOUT:
             return job.run_to_stdout(feed)
-        return job.run(FileTarget(path), "", [OutShard(os.path.basename(path), None, len(numbers) or None)], feed)
+        target = FileTarget(path)
+        return job.run(target, target.name, [OutShard(os.path.basename(path), None, len(numbers) or None)], feed)
 
 
 def sample_rows(address: Address | Iterable[Address], count: int, *, seed: int = 0) -> Iterator[tuple[int, Any]]:

@@ -21,15 +21,15 @@ from tfrkit.errors import (
     ContainerError,
     CorruptRecordError,
     SchemaError,
-    SourceError,
     StorageError,
     TruncatedShardError,
 )
 from tfrkit.ops.outputs import MadeFolders
 from tfrkit.ops.picture import Picture, PictureReader, Span
-from tfrkit.ops.picture_features import ClassNames, PictureFeatures, find_picture_features, read_names_beside
+from tfrkit.ops.picture_features import PictureFeatures, find_picture_features
 from tfrkit.ops.tiles import Layout, Sheet
 from tfrkit.orders.order import Shuffled, Whole
+from tfrkit.sidecars.class_names import ClassNames
 from tfrkit.storage.resolve import Address, open_writer
 
 if TYPE_CHECKING:
@@ -156,13 +156,10 @@ class _Pictures:
         except SchemaError as error:
             hint = f"see what is there: tfr info {first}    name it: image=..."
             raise type(error)(error.what, shard=first, hint=hint) from None
-        try:
-            beside = read_names_beside(shard_set.files)
-        except SourceError as error:
-            beside = None
-            self.notes.append(f"class names were not used: {error}")
+        names = ClassNames.of_schema(schema, shard_set.sidecars.class_file)
+        self.notes += shard_set.sidecars.notes
         self._decoder: Decoder = shard_set.new_decoder(self.features.names)
-        self._reader = PictureReader(schema, self.features, ClassNames(schema, beside), side=side)
+        self._reader = PictureReader(schema, self.features, names, side=side)
 
     def read(self, number: int) -> Picture:
         """The picture of a record; damage is its `cause`."""

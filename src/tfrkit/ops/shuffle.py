@@ -22,11 +22,20 @@ from tfrkit.container.compression import Compression, Level
 from tfrkit.ops.buckets import Buckets, OpenBucket
 from tfrkit.ops.direct_picks import DirectPicks
 from tfrkit.ops.frame_sources import FrameSources, PartsOf, UInt32Array, deal_frames, open_sources
-from tfrkit.ops.layout import Group, choose_target, cut_evenly, group_sources, lay_out, note_fewer_shards, parse_wish
-from tfrkit.ops.papers import choose_name, collect_papers
+from tfrkit.ops.layout import (
+    Group,
+    choose_name,
+    choose_target,
+    cut_evenly,
+    group_sources,
+    lay_out,
+    note_fewer_shards,
+    parse_wish,
+)
 from tfrkit.ops.rewrite import Outputs, OutShard, Rewrite, Rewritten, WriteOptions
 from tfrkit.ops.shard_output import Tally
 from tfrkit.orders.order import keyed_permutation
+from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.resolve import Address
 
 MIN_MEMORY = 64 << 20
@@ -83,7 +92,7 @@ def shuffle(
     options = WriteOptions(compression, level, force, jobs, progress or Quiet())
     with open_sources(address) as sources:
         sources.require_files("shuffle")
-        papers = collect_papers(sources.paths)
+        carried = collect_carried(sources.sidecars)
         groups = group_sources(sources, by_split=not target.is_file)
         cuts = []
         for group in groups:
@@ -91,7 +100,7 @@ def shuffle(
             if shards is not None or shard_size is not None:
                 number = wish.num_shards(group.split or "", group.num_records, group.nbytes)
             cuts.append(cut_evenly(group.num_records, max(1, min(number, group.num_records))))
-        name = choose_name(papers, target.out)
+        name = choose_name(carried, target.out)
         planned = lay_out(name, groups, cuts)
         if target.is_file:
             cuts = [[0, sources.num_records]]
@@ -103,7 +112,7 @@ def shuffle(
         job = Rewrite(
             "shuffle",
             sources,
-            papers,
+            carried,
             options,
             {"seed": seed, "shards": shards, "shard_size": wish.nbytes},
             seed=seed,

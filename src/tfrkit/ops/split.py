@@ -15,13 +15,12 @@ from tfrkit.build.splits import require_split_names
 from tfrkit.container.compression import Compression, Level
 from tfrkit.container.records import Policy
 from tfrkit.ops.frame_sources import FrameSources, PartsOf, UInt32Array, deal_frames, open_sources
-from tfrkit.ops.layout import choose_target, cut_evenly, name_shards, note_fewer_shards, parse_wish
-from tfrkit.ops.papers import choose_name, collect_papers
+from tfrkit.ops.layout import choose_name, choose_target, cut_evenly, name_shards, note_fewer_shards, parse_wish
 from tfrkit.ops.rewrite import OutShard, Rewrite, Rewritten, WriteOptions
 from tfrkit.orders.order import Order, Whole
 from tfrkit.orders.shares import Parts
 from tfrkit.orders.split_by import split_by
-from tfrkit.orders.split_names import find_splits
+from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.resolve import Address
 
 # All shards of all parts are open at once, and a process may have about a thousand files open.
@@ -75,12 +74,12 @@ def split(
     options = WriteOptions(compression, level, force, jobs, progress or Quiet())
     with open_sources(address) as sources:
         sources.require_files("split")
-        papers = collect_papers(sources.paths)
+        carried = collect_carried(sources.sidecars)
         orders, notes = _split_records(sources, parts, seed=seed, stratify=stratify, group=group, hash_by=hash_by)
-        known = find_splits(sources.paths)
+        known = sources.sidecars.splits
         if len(known) > 1:
             notes.append(f"the files name splits already, which were put together: {', '.join(known)}")
-        name = choose_name(papers, target.out)
+        name = choose_name(carried, target.out)
         planned: list[OutShard] = []
         shard_of = np.zeros(sources.num_records, np.uint32)
         for part, order in orders.items():
@@ -102,7 +101,7 @@ def split(
             "shards": shards,
             "shard_size": wish.nbytes,
         }
-        job = Rewrite("split", sources, papers, options, recipe, seed=seed, notes=notes)
+        job = Rewrite("split", sources, carried, options, recipe, seed=seed, notes=notes)
         sources.begin(options.progress)
         return job.run(
             target,

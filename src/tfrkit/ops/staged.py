@@ -7,15 +7,15 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from tfrkit.build.finish import list_outputs
 from tfrkit.build.target import Target
 from tfrkit.container.index import index_path
-from tfrkit.container.manifest import MANIFEST_NAME, read_manifest
 from tfrkit.container.shards import looks_like_shard
 from tfrkit.errors import ContainerError, StorageError
 from tfrkit.ops.outputs import MadeFolders, require_output
+from tfrkit.sidecars.manifest import Manifest, read_manifest
+from tfrkit.sidecars.places import MANIFEST, remove_own
 from tfrkit.storage.local import sync_folder
 
 
@@ -47,7 +47,7 @@ class Staging:
     def __init__(self, target: Target, names: Sequence[str], *, sources: Iterable[str], force: bool) -> None:
         self.target = target
         self._names = list(names)
-        self._old: dict[str, Any] | None = None
+        self._old: Manifest | None = None
         sources = [path for path in sources if path != "-"]
         if target.is_file:
             if os.path.isdir(target.out) or target.out.endswith(os.sep):
@@ -83,39 +83,37 @@ class Staging:
         """Where a shard will lie."""
         return self.target.out if self.target.is_file else os.path.join(self.target.out, name)
 
-    def commit(self, papers: Sequence[str]) -> None:
-        """Move shards, their indexes and the named papers into place, the manifest last."""
+    def commit(self, sidecars: Sequence[str]) -> None:
+        """Move shards, their indexes and the named sidecars into place, the manifest last."""
         try:
             if self.target.is_file:
-                self._commit_file(papers)
+                self._commit_file(sidecars)
             elif self._is_fresh:
                 os.rename(self.folder, os.path.abspath(self.target.out))
             else:
-                self._commit_into_folder(papers)
+                self._commit_into_folder(sidecars)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise StorageError(f"cannot put the output in place, {reason}", shard=self.target.out) from None
         self._made.keep()
         sync_folder(self.target.folder)
 
-    def _commit_file(self, papers: Sequence[str]) -> None:
+    def _commit_file(self, sidecars: Sequence[str]) -> None:
         [name] = self._names
         path = self.target.out
-        # An index of the file that was here must not meet the new one.
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(index_path(path))
+        remove_own(path)
         os.makedirs(os.path.dirname(index_path(path)), exist_ok=True)
         os.replace(self.path(name), path)
         os.replace(index_path(self.path(name)), index_path(path))
-        for paper in papers:
-            os.replace(self.path(paper), self.target.paper(paper))
+        for name in sorted(sidecars, key=lambda name: name == MANIFEST):
+            os.replace(self.path(name), self.target.sidecar(name))
 
-    def _commit_into_folder(self, papers: Sequence[str]) -> None:
+    def _commit_into_folder(self, sidecars: Sequence[str]) -> None:
         out = self.target.out
-        manifest = os.path.join(out, MANIFEST_NAME)
+        manifest = os.path.join(out, MANIFEST)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(manifest)  # first: what is there from here on must not look whole
-        new = {*(self.final(name) for name in self._names), *(os.path.join(out, paper) for paper in papers)}
+        new = {*(self.final(name) for name in self._names), *(os.path.join(out, name) for name in sidecars)}
         new |= {index_path(self.final(name)) for name in self._names}
         for path in list_outputs(self.target, self._old) if self._old is not None else ():
             if path not in new:
@@ -125,8 +123,8 @@ class Staging:
         for name in self._names:
             os.replace(index_path(self.path(name)), index_path(self.final(name)))
             os.replace(self.path(name), self.final(name))
-        for paper in sorted(papers, key=lambda paper: paper == MANIFEST_NAME):
-            os.replace(self.path(paper), os.path.join(out, paper))
+        for name in sorted(sidecars, key=lambda name: name == MANIFEST):
+            os.replace(self.path(name), os.path.join(out, name))
 
     def _require_folder(self, sources: Sequence[str], force: bool) -> None:
         out = self.target.out
@@ -144,7 +142,7 @@ class Staging:
         if not os.path.isdir(out):
             return
         with contextlib.suppress(ContainerError):
-            self._old = read_manifest(os.path.join(out, MANIFEST_NAME))
+            self._old = read_manifest(os.path.join(out, MANIFEST))
         known = {*(self.final(name) for name in self._names)}
         known |= set(list_outputs(self.target, self._old)) if self._old is not None else set()
         for entry in sorted(os.listdir(out)):

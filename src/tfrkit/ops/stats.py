@@ -9,18 +9,20 @@ from typing import Any
 
 from tfrkit._types import OnError
 from tfrkit.build.progress import Progress
-from tfrkit.container.manifest import write_text
 from tfrkit.container.records import Finding, Policy
 from tfrkit.container.shards import Shard, find_shards, note_missing_shards
 from tfrkit.errors import CodecError, ContainerError, MissingFeatureError, StorageError
 from tfrkit.features.schema import encode_name, show_name
 from tfrkit.ops.outputs import require_output
-from tfrkit.ops.stats_describe import ClassNames, feature_to_json, guess_specs, is_label, summary_to_json
+from tfrkit.ops.stats_describe import feature_to_json, guess_specs, is_label, refine_specs, summary_to_json
 from tfrkit.ops.stats_features import DatasetSummary, Sample
 from tfrkit.ops.stats_html import print_html
 from tfrkit.ops.stats_read import StatsReader
-from tfrkit.ops.stats_splits import compare_splits, count_classes, name_splits
+from tfrkit.ops.stats_splits import compare_splits, count_classes
+from tfrkit.sidecars.class_names import ClassNames
+from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.resolve import Address
+from tfrkit.storage.text_files import write_text
 
 _HINT = 'leave such records out: on_error="skip"'
 
@@ -82,6 +84,7 @@ def stats(
         ['image', 'label']
     """
     paths = find_shards(address)
+    sidecars = Sidecars(paths)
     target = None if html is None else os.fspath(html)
     if target is not None:
         require_output(target, sources=paths, force=force)
@@ -90,7 +93,8 @@ def stats(
     shards = _open_shards(paths, policy)
     reader = StatsReader(policy, names=names, has_samples=target is not None)
     try:
-        files, splits = _read_splits(reader, shards, jobs, progress)
+        named = dict(zip(paths, sidecars.split_names, strict=True))
+        files, splits = _read_splits(reader, shards, [named[shard.name] for shard in shards], jobs, progress)
     finally:
         for shard in shards:
             shard.close()
@@ -100,7 +104,7 @@ def stats(
     num_damaged = len(policy.findings)
     _check_kinds(whole, policy)
     _check_names(whole, features, paths[0])
-    result, names_of_classes = _describe(paths, files, whole, splits)
+    result, names_of_classes = _describe(sidecars, files, whole, splits)
     order = {path: number for number, path in enumerate(paths)}
     result.findings = sorted(policy.findings.values(), key=lambda one: (order.get(one.shard, -1), one.offset))
     result.skipped = num_damaged + (0 if result.kind == "raw" else whole.num_others)
@@ -125,10 +129,13 @@ def _open_shards(paths: Sequence[str], policy: Policy) -> list[Shard]:
 
 
 def _read_splits(
-    reader: StatsReader, shards: Sequence[Shard], jobs: int | None, progress: Progress | None
+    reader: StatsReader,
+    shards: Sequence[Shard],
+    named: Sequence[str | None],
+    jobs: int | None,
+    progress: Progress | None,
 ) -> tuple[list[dict[str, Any]], dict[str | None, DatasetSummary]]:
     """What is in each file, and the summary of each split, in the order of the files."""
-    named = name_splits([shard.name for shard in shards])
     files = []
     splits: dict[str | None, DatasetSummary] = {}
     summaries = reader.read(shards, jobs=jobs, progress=progress)
@@ -162,14 +169,14 @@ def _check_names(whole: DatasetSummary, features: Sequence[str] | None, path: st
 
 
 def _describe(
-    paths: Sequence[str],
+    sidecars: Sidecars,
     files: list[dict[str, Any]],
     whole: DatasetSummary,
     splits: dict[str | None, DatasetSummary],
 ) -> tuple[Stats, ClassNames]:
-    names = ClassNames(paths)
+    names = ClassNames(sidecars.classes, sidecars.class_file)
     is_raw = whole.num_others > 0 and whole.num_others >= whole.records
-    result = Stats(files=files, notes=[*note_missing_shards(paths), *names.notes])
+    result = Stats(files=files, notes=[*note_missing_shards(sidecars.paths), *sidecars.notes])
     if is_raw:
         result.kind, result.records = "raw", whole.num_others + whole.records
         sizes = whole.other_sizes
@@ -180,10 +187,11 @@ def _describe(
     result.kind = "sequence_example" if any(is_list for _, is_list in whole.features) else "example"
     result.record_bytes = summary_to_json(whole.sizes) if whole.records else None
     specs = guess_specs(whole)
+    known = refine_specs(specs, sidecars)
     for key in sorted(whole.features, key=lambda key: (key[1], key[0])):
         feature = whole.features[key]
         classes = names if is_label(key, feature, specs[key], names) else None
-        result.features.append(feature_to_json(key, feature, specs[key], whole.records, classes))
+        result.features.append(feature_to_json(key, feature, known[key], whole.records, classes))
     named = {name: summary for name, summary in splits.items() if name is not None}
     result.splits = [
         {"name": name, "files": summary.num_files, "records": summary.records} for name, summary in named.items()

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from tfrkit.batches.survey import read_json, read_text
-from tfrkit.container.manifest import find_manifest
-from tfrkit.errors import SourceError, TfrkitError
 from tfrkit.features.infer import FeatureStats, infer_schema
 from tfrkit.features.meaning import describe_images, split_words
 from tfrkit.features.schema import Schema, decode_name
-from tfrkit.features.schema_json import from_json
 from tfrkit.features.spec import RecordKind, Spec
-from tfrkit.features.tfds_json import from_tfds
 from tfrkit.images.sniff import ImageInfo, sniff_image
-from tfrkit.ops.picture_features import read_names_beside
 from tfrkit.ops.preview import value_to_json
 from tfrkit.ops.stats_bytes import BytesSummary, ImageSummary
 from tfrkit.ops.stats_features import DatasetSummary, FeatureKey, FeatureSummary
 from tfrkit.ops.stats_numbers import NumberSummary
+from tfrkit.sidecars.class_names import ClassNames
+from tfrkit.sidecars.read import Sidecars
 
 NUM_TOP = 10
 # A value that is rarer than this is not worth a line where there are many others.
@@ -29,39 +24,6 @@ _MIN_TOP_SHARE = 0.01
 _MAX_TEXT_CLASSES = 1000
 _LABEL_WORDS = frozenset({"label", "labels", "class", "classes", "category", "categories", "target"})
 _FACT_WORDS = frozenset({"id", "key", "filename", "name", "format", "length"})
-
-
-class ClassNames:
-    """Names of class ids: those a schema beside the data gives a feature, else those of classes.txt."""
-
-    def __init__(self, paths: Sequence[str]) -> None:
-        self.notes: list[str] = []
-        self._by_feature = _read_schema_classes(paths)
-        self._beside: dict[int, str] = {}
-        try:
-            beside = read_names_beside(paths)
-        except SourceError as error:
-            self.notes.append(f"class names were not used: {error}")
-        else:
-            self._beside = {} if beside is None else {beside.id_of(name): name for name in beside.names}
-
-    def list_ids(self, feature: str) -> list[int]:
-        """Every class id that has a name, whether it comes or not."""
-        classes = self._by_feature.get(feature)
-        return list(self._beside) if classes is None else list(range(len(classes)))
-
-    def name_of(self, feature: str, value: object) -> str | None:
-        """The name of a class; None where nobody named it."""
-        if not isinstance(value, int):
-            return None
-        classes = self._by_feature.get(feature)
-        if classes is None:
-            return self._beside.get(value)
-        return classes[value] if 0 <= value < len(classes) else None
-
-    def knows(self, feature: str) -> bool:
-        """Does a schema beside the data say that this is a class?"""
-        return feature in self._by_feature
 
 
 def guess_specs(summary: DatasetSummary) -> dict[FeatureKey, Spec]:
@@ -78,6 +40,17 @@ def guess_specs(summary: DatasetSummary) -> dict[FeatureKey, Spec]:
         found = (schema.feature_lists if is_list else schema.features).get(decode_name(name))
         specs[name, is_list] = Spec("bytes") if found is None else found
     return specs
+
+
+def refine_specs(specs: Mapping[FeatureKey, Spec], sidecars: Sidecars) -> dict[FeatureKey, Spec]:
+    """The same with what sidecars say of the features."""
+    plain = {decode_name(name): spec for (name, is_list), spec in specs.items() if not is_list}
+    lists = {decode_name(name): spec for (name, is_list), spec in specs.items() if is_list}
+    schema = sidecars.refine(Schema(plain, feature_lists=lists or None))
+    return {
+        (name, is_list): (schema.feature_lists if is_list else schema.features)[decode_name(name)]
+        for name, is_list in specs
+    }
 
 
 def is_label(key: FeatureKey, feature: FeatureSummary, spec: Spec, names: ClassNames) -> bool:
@@ -213,37 +186,6 @@ def _to_survey(key: FeatureKey, feature: FeatureSummary, probe: FeatureStats) ->
 def _is_repeated(values: BytesSummary, most: int) -> bool:
     """Are there few different values, and do they come again and again?"""
     return values.num_distinct <= most and (values.num_distinct == 1 or 2 * values.num_distinct <= values.count)
-
-
-def _read_schema_classes(paths: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Class names by feature, from the manifest or TFDS's features.json beside the data."""
-    found: dict[str, tuple[str, ...]] = {}
-    for folder in dict.fromkeys(os.path.dirname(path) for path in paths):
-        first = next(path for path in paths if os.path.dirname(path) == folder)
-        for schema in (_read_tfds_schema(folder), _read_manifest_schema(first)):
-            specs: Mapping[str, Spec] = {} if schema is None else {**schema.features, **schema.feature_lists}
-            found.update({name: spec.classes for name, spec in specs.items() if spec.classes is not None})
-    return found
-
-
-def _read_tfds_schema(folder: str) -> Schema | None:
-    content = read_json(os.path.join(folder, "features.json"))
-    try:
-        return (
-            None
-            if content is None
-            else from_tfds(content, read_text=lambda n: read_text(os.path.join(folder, n))).schema
-        )
-    except TfrkitError:
-        return None
-
-
-def _read_manifest_schema(path: str) -> Schema | None:
-    manifest = find_manifest(path)
-    try:
-        return from_json(manifest["schema"]) if manifest is not None and "schema" in manifest else None
-    except TfrkitError:
-        return None
 
 
 def _plain(value: int | float | None) -> int | float | str | None:

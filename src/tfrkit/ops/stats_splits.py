@@ -14,21 +14,19 @@ above what chance explains for as many values as there are.
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from tfrkit.batches.named_splits import find_split_shards
-from tfrkit.container.manifest import find_manifest
 from tfrkit.features.schema import decode_name
 from tfrkit.features.spec import Spec
 from tfrkit.ops.preview import value_to_json
 from tfrkit.ops.stats_bytes import BytesSummary
-from tfrkit.ops.stats_describe import ClassNames, is_label
+from tfrkit.ops.stats_describe import is_label
 from tfrkit.ops.stats_features import DatasetSummary, FeatureKey, FeatureSummary
 from tfrkit.ops.stats_numbers import NumberSummary
+from tfrkit.sidecars.class_names import ClassNames
 
 MAX_CATEGORIES = 100
 MIN_DISTANCE = 0.1
@@ -42,23 +40,6 @@ _PRESENCE_CHANCE = 3.0  # standard deviations
 _FIRST_WORDS = ("train", "training")
 
 Splits = Mapping[str, DatasetSummary]
-
-
-def name_splits(paths: Sequence[str]) -> list[str | None]:
-    """The split each shard is in, by the manifest it is listed in, else by the names of all; None for no split."""
-    names: list[str | None] = [None] * len(paths)
-    for split, numbers in find_split_shards(paths).items():
-        for number in numbers:
-            names[number] = split
-    manifests: dict[str, dict[object, str]] = {}
-    for number, path in enumerate(paths):
-        folder, name = os.path.split(path)
-        if folder not in manifests:
-            shards = (find_manifest(path) or {}).get("shards", ())
-            listed = [shard for shard in shards if isinstance(shard, dict) and isinstance(shard.get("split"), str)]
-            manifests[folder] = {shard.get("name"): shard["split"] for shard in listed}
-        names[number] = manifests[folder].get(name, names[number])
-    return names
 
 
 def choose_reference(splits: Splits) -> str:

@@ -11,7 +11,6 @@ from functools import partial
 from tfrkit._ahead import choose_threads, run_ahead
 from tfrkit.batches.check import Checked, Stretch, check_stretch, cut_shard, holds_examples
 from tfrkit.build.progress import Progress, Quiet
-from tfrkit.container.manifest import write_json
 from tfrkit.container.records import Finding, Policy
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import ContainerError, StorageError, TfrkitError
@@ -19,6 +18,7 @@ from tfrkit.ops.outputs import require_output
 from tfrkit.ops.verify_result import ShardTally, Verification, VerifyFinding, kind_of_error, read_kinds
 from tfrkit.ops.verify_set import Asked, check_sets
 from tfrkit.storage.resolve import Address, expand_address
+from tfrkit.storage.text_files import write_json
 
 
 def verify(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +14,6 @@ import numpy as np
 from tfrkit import _native
 from tfrkit._ahead import run_ahead
 from tfrkit._types import Record, Row, UInt64Array
-from tfrkit.batches.survey import read_json
 from tfrkit.build.progress import Progress
 from tfrkit.codec.decode import Decoder
 from tfrkit.container.records import Finding, Policy
@@ -27,8 +25,8 @@ from tfrkit.ops.duplicates import Fingerprints, Match, describe_distance
 from tfrkit.ops.verify_record import Judged, RecordCheck, digest
 from tfrkit.ops.verify_result import Kind, Place, ShardTally, Verification, VerifyFinding, kind_of_error
 from tfrkit.ops.verify_rules import Rules, describe_rules, find_rules
-from tfrkit.ops.verify_set import Manifests
-from tfrkit.orders.split_names import find_splits, read_split_lengths
+from tfrkit.ops.verify_set import add_sidecar_findings
+from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.base import ByteSource
 
 # What is handed to a thread at a time, and what may wait for one.
@@ -52,7 +50,8 @@ def check_deep(result: Verification, *, threads: int, watch: Progress) -> None:
     for shard in with_rows:
         shard.close()
     if rules is not None:
-        result.notes += [*rules.notes, describe_rules(rules)]
+        add_sidecar_findings(result, rules.problems)
+        result.notes.append(describe_rules(rules))
     wanted = _COPY_KINDS - result.ignored
     splits = _Splits([tally.path for tally in result.shards])
     deep = _DeepCheck(rules, wants_copies=bool(wanted), wants_near=bool(wanted - {"duplicate"}))
@@ -92,7 +91,7 @@ class _Splits:
     """The split of each shard, by names and metadata; `order` and `rank` put training first."""
 
     def __init__(self, paths: Sequence[str]) -> None:
-        named = _name_splits(paths)
+        named = Sidecars(paths).split_names
         names = sorted(dict.fromkeys(named), key=lambda name: (name not in _FIRST_SPLITS, name is None))
         self.names = names
         self.rank = [names.index(name) for name in named]
@@ -102,23 +101,6 @@ class _Splits:
     def of(self, path: str) -> str | None:
         """The name of a shard's split, or None."""
         return self.names[self._by_path[path]]
-
-
-def _name_splits(paths: Sequence[str]) -> list[str | None]:
-    manifests = Manifests()
-    entries = [None if path == "-" else manifests.entry(path) for path in paths]
-    if paths and all(entry is not None and entry.split is not None for entry in entries):
-        return [None if entry is None else entry.split for entry in entries]
-    known: dict[str, None] = {}
-    for folder in dict.fromkeys(map(os.path.dirname, paths)):
-        info = read_json(os.path.join(folder, "dataset_info.json"))
-        if isinstance(info, dict):
-            known.update(dict.fromkeys(read_split_lengths(info)))
-    named: list[str | None] = [None] * len(paths)
-    for name, numbers in find_splits(list(paths), list(known)).items():
-        for number in numbers:
-            named[number] = name
-    return named
 
 
 class _Places:

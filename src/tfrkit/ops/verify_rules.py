@@ -14,20 +14,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tfrkit.batches.stream import read_batches
-from tfrkit.batches.survey import Surveyed, find_schema, read_json
+from tfrkit.batches.survey import Surveyed, find_schema
 from tfrkit.codec.columns import Ragged
 from tfrkit.codec.decode import Decoder
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
-from tfrkit.errors import SchemaError, SourceError, TfrkitError
-from tfrkit.features.labels import LabelMap, read_charset
+from tfrkit.errors import SchemaError
+from tfrkit.features.labels import LabelMap
 from tfrkit.features.meaning import split_words
 from tfrkit.features.schema import Schema, decode_name, show_name
-from tfrkit.features.schema_json import from_json
 from tfrkit.features.spec import Spec
 from tfrkit.images.sniff import sniff_image
-from tfrkit.ops.picture_features import BoxFeatures, PictureFeatures, find_picture_features, read_names_beside
-from tfrkit.ops.verify_set import Manifests
+from tfrkit.ops.picture_features import BoxFeatures, PictureFeatures, find_picture_features
+from tfrkit.sidecars.read import Problem, Sidecars
 
 _SAMPLE_SHARDS = 8
 _SAMPLE_RECORDS = 256
@@ -73,7 +72,7 @@ class Rules:
         mask: Ids that a mask may hold, where they are known.
         format: The feature that tells the format of the picture, or None.
         has_pixel_boxes: Boxes are in pixels, not in parts of width and height.
-        notes: What could not be used.
+        problems: Sidecars that cannot be used, or do not fit the records.
     """
 
     schema: Schema
@@ -86,21 +85,20 @@ class Rules:
     mask: ClassRange | None = None
     format: str | None = None
     has_pixel_boxes: bool = False
-    notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
 
 def find_rules(shards: Sequence[Shard]) -> Rules:
     """Look at some records, and at what lies beside them, and decide what all of them are held against."""
-    found = find_schema(shards, Policy("all", "skip"))
+    sidecars = Sidecars([shard.name for shard in shards])
+    found = find_schema(shards, Policy("all", "skip"), sidecars=sidecars)
     specs = {**found.features, **found.feature_lists}
     # A feature of several kinds cannot be decoded; a size that differs is for the checks below to judge.
     usable = {name: spec for name, spec in specs.items() if spec.seen is None}
     images = [name for name in _find_encoded(shards) if name in usable]
     parts, image = _find_picture(found, images)
-    said = _read_said(shards)
-    notes: list[str] = []
-    ranges = _find_ranges(usable, said, shards, notes)
-    mask = None if parts is None or parts.mask is None else ranges.get(parts.mask) or _find_mask_range(parts.mask, said)
+    ranges = _find_ranges(usable, sidecars)
+    mask = None if parts is None or parts.mask is None else ranges.get(parts.mask)
     boxes = parts.boxes if parts is not None else _find_boxes(found)
     labels = {name: known for name, known in ranges.items() if usable[name].kind == "int64"}
     texts = {name: _TEXT_OF[name] for name in labels if _TEXT_OF.get(name) in usable and labels[name].names}
@@ -120,7 +118,7 @@ def find_rules(shards: Sequence[Shard]) -> Rules:
         mask=mask,
         format=format_name,
         has_pixel_boxes=boxes is not None and _are_pixels(shards, schema, boxes),
-        notes=tuple(notes),
+        problems=tuple(sidecars.problems),
     )
 
 
@@ -197,35 +195,17 @@ def _find_format(image: str | None, specs: Mapping[str, Spec]) -> str | None:
     return next((name for name in names if name in specs and specs[name].kind == "bytes"), None)
 
 
-def _read_said(shards: Sequence[Shard]) -> Schema | None:
-    """The schema of the manifest that lists the first shard."""
-    found = Manifests().find(shards[0].name)
-    if found is None:
-        return None
-    try:
-        return from_json(found[1].get("schema"))
-    except TfrkitError:
-        return None
-
-
-def _find_ranges(
-    specs: Mapping[str, Spec], said: Schema | None, shards: Sequence[Shard], notes: list[str]
-) -> dict[str, ClassRange]:
-    """Ids by feature, from the schema; from a file of names beside the shards where that tells of none."""
+def _find_ranges(specs: Mapping[str, Spec], sidecars: Sidecars) -> dict[str, ClassRange]:
+    """Ids by feature, from the schema; from a file of names beside the shards where that has none."""
     ranges = {}
-    is_tfds = said is None and _is_tfds(shards)
+    is_tfds = sidecars.schema is None and sidecars.is_tfds(0)
     for name, spec in specs.items():
-        known = said.features.get(name) if said is not None and name in said.features else spec
-        if known is not None and known.num_classes is not None and known.kind == spec.kind:
-            also = _also(known, is_strict=said is not None, is_tfds=is_tfds)
-            ranges[name] = _range_of_spec(known, also)
+        if spec.num_classes is not None:
+            also = _also(spec, is_strict=sidecars.schema is not None, is_tfds=is_tfds)
+            ranges[name] = _range_of_spec(spec, also)
     if any(specs[name].kind == "int64" for name in ranges):
         return ranges
-    try:
-        beside, charset = read_names_beside([shard.name for shard in shards]), _read_charset_beside(shards)
-    except SourceError as error:
-        notes.append(f"class names were not used: {error}")
-        return ranges
+    beside, charset = sidecars.class_file, sidecars.charset
     if beside is not None:
         found = next((name for name in _LABEL_NAMES if name in specs and specs[name].kind == "int64"), None)
         found = found or _find_only_label(specs)
@@ -262,27 +242,10 @@ def _range_of_map(labels: LabelMap, also: frozenset[int]) -> ClassRange:
     return ClassRange(labels.offset, labels.offset + len(labels), os.path.basename(labels.origin), names, also)
 
 
-def _find_mask_range(name: str, said: Schema | None) -> ClassRange | None:
-    spec = None if said is None else said.features.get(name)
-    if spec is None or spec.num_classes is None:
-        return None
-    return _range_of_spec(spec, _also(spec, is_strict=True, is_tfds=False))
-
-
 def _find_only_label(specs: Mapping[str, Spec]) -> str | None:
     numbers = [name for name, spec in specs.items() if spec.kind == "int64"]
     named = [name for name in numbers if split_words(name)[-1:] in (["label"], ["labels"])]
     return named[0] if len(named) == 1 else None
-
-
-def _read_charset_beside(shards: Sequence[Shard]) -> LabelMap | None:
-    folders = {os.path.dirname(shard.name) for shard in shards}
-    paths = [os.path.join(folder, "charset.txt") for folder in folders]
-    return read_charset(paths[0]) if len(paths) == 1 and os.path.isfile(paths[0]) else None
-
-
-def _is_tfds(shards: Sequence[Shard]) -> bool:
-    return read_json(os.path.join(os.path.dirname(shards[0].name), "features.json")) is not None
 
 
 def _are_pixels(shards: Sequence[Shard], schema: Schema, boxes: BoxFeatures) -> bool:

@@ -31,6 +31,7 @@ from tfrkit.codec.column_frames import Frames
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.errors import SourceError
 from tfrkit.features.schema import Schema
+from tfrkit.sidecars.read import Sidecars
 
 Facts = dict[str, Counter[str]]
 """What reading showed: feature name → what was seen there → how often. Facts of several workers are added up."""
@@ -314,6 +315,7 @@ class Scan:
         floats: What the writer does with floats that float32 does not hold, as in `Writer`.
         fingerprint: Of inputs that are no items, such as the one file of a table: a digest of what they hold.
         stamp: When the newest of those was changed (ns).
+        sidecars: What lies beside records that are copied as they are; it goes along.
     """
 
     looked_for: str
@@ -330,6 +332,7 @@ class Scan:
     floats: Floats = "ask"
     fingerprint: str = ""
     stamp: int = 0
+    sidecars: Sidecars | None = None
 
     def schema_after(self, facts: Facts) -> Schema | None:
         """The schema once everything was read, with what reading showed."""

@@ -6,16 +6,14 @@ import os
 import re
 from collections.abc import Sequence
 
-from tfrkit.errors import SchemaError, SourceError
-from tfrkit.features.labels import LabelMap, read_class_map
-from tfrkit.features.text_proto import parse_text
+from tfrkit.errors import SourceError
+from tfrkit.features.labels import LabelMap, parse_label_map, read_class_map
 from tfrkit.sources.masks import parse_color_map
 
 # What labelling tools call the class that is none; its number is always 0.
 BACKGROUND = frozenset({"background", "_background_", "__background__"})
 # Files labelling tools leave beside a dataset in the form of Pascal VOC, the most telling one first.
 CLASS_FILES = ("labelmap.txt", "class_names.txt", "classes.txt", "labels.txt")
-_MAX_ID = 1 << 16
 _NUMBERED = re.compile(r"\s*\d+:")
 
 
@@ -34,7 +32,7 @@ def load_classes(classes: str | Sequence[str], *, label_offset: int | None) -> L
     if not isinstance(classes, str):
         return _number(tuple(classes), "the given names", label_offset)
     if classes.endswith((".pbtxt", ".pbtext", ".prototxt")):
-        found = read_label_map(classes)
+        found = parse_label_map(read_text(classes), classes)
         return found if label_offset is None else LabelMap(found.names, origin=classes, offset=label_offset)
     text = read_text(classes)
     if os.path.basename(classes) == "labelmap.txt":
@@ -44,28 +42,6 @@ def load_classes(classes: str | Sequence[str], *, label_offset: int | None) -> L
     if is_numbered:
         return LabelMap(found.names, origin=classes, offset=found.offset if label_offset is None else label_offset)
     return _number(found.names, classes, label_offset)
-
-
-def read_label_map(path: str) -> LabelMap:
-    """A label map of the Object Detection API: ``item { id: 1 name: 'cat' }``; gaps are called by their number."""
-    try:
-        items = parse_text(read_text(path)).get_messages("item")
-        names: dict[int, str] = {}
-        for item in items:
-            ids = item.fields.get("id", [])
-            name = item.get_text("name") or item.get_text("display_name")
-            if len(ids) != 1 or not isinstance(ids[0], int) or not 0 <= ids[0] <= _MAX_ID or not name:
-                raise SourceError("item expected an id and a name", shard=f"{path}, line {item.line}")
-            if ids[0] in names:
-                raise SourceError(f"id {ids[0]} expected once, got it twice", shard=f"{path}, line {item.line}")
-            names[ids[0]] = name
-    except SchemaError as error:
-        raise SourceError(f"not a label map, {error}", shard=path) from None
-    if not names:
-        raise SourceError("expected at least one item with an id and a name, got none", shard=path)
-    first, last = min(names), max(names)
-    filled = tuple(names.get(number, f"unused {number}") for number in range(first, last + 1))
-    return LabelMap(filled, origin=path, offset=first)
 
 
 def read_text(path: str) -> str:

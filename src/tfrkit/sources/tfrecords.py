@@ -6,7 +6,6 @@ Nothing is decoded. Both checksums of every record are compared when it is read,
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -20,11 +19,10 @@ from tfrkit.container.records import Policy, read_records
 from tfrkit.container.seekable import SeekableInflate
 from tfrkit.container.shards import Shard, find_shards, note_missing_shards
 from tfrkit.errors import ContainerError, SourceError
+from tfrkit.sidecars.read import Sidecars
 from tfrkit.sources.base import Items, Scan, fingerprint_file
 from tfrkit.storage.memory import MemoryReader
 
-# `name-train.tfrecord-00000-of-00005`, `train-00000-of-00005.tfrecord`, `train.tfrecord`
-_SPLIT_NAME = re.compile(r"(?:.*[-_.])?(?P<split>train|test|val|valid|validation|eval|dev)(?:[-_.].*)?", re.IGNORECASE)
 # Shards a reader keeps open.
 _MAX_OPEN = 64
 
@@ -35,7 +33,7 @@ class TFRecords:
 
     Attributes:
         path: A file, a glob, a folder, or a list of these.
-        split_names: Records stay in the split their file is named for: train-00000-of-00005, x-test.tfrecord.
+        split_names: Records stay in their splits: those of the manifest, of TFDS's metadata, or of file names.
     """
 
     path: str | Sequence[str]
@@ -73,7 +71,8 @@ class TFRecords:
             stamp = max(stamp, changed)
         table = np.stack([np.concatenate(offsets), np.concatenate(stops)]) if paths else np.empty((2, 0), np.int64)
         np.save(os.path.join(scratch, "frames.npy"), table)
-        names, splits = self._split(paths, counts)
+        sidecars = Sidecars(paths)
+        names, splits = self._split(sidecars, counts)
         notes.append(f"records as they are: {sum(counts)} of {len(paths)} file{'' if len(paths) == 1 else 's'}")
         items = Items(sum(counts), nbytes=table[1] - table[0], splits=splits, split_names=names)
         return Scan(
@@ -85,19 +84,18 @@ class TFRecords:
             order="source",
             fingerprint=" ".join(fingerprints),
             stamp=stamp,
+            sidecars=sidecars,
         )
 
-    def _split(self, paths: Sequence[str], counts: Sequence[int]) -> tuple[tuple[str, ...], Int64Array | None]:
+    def _split(self, sidecars: Sidecars, counts: Sequence[int]) -> tuple[tuple[str, ...], Int64Array | None]:
         if not self.split_names:
             return (), None
-        found = []
-        for path in paths:
-            match = _SPLIT_NAME.fullmatch(os.path.basename(path))
-            if match is None:
-                raise SourceError("expected a file named for a split, such as train-00000-of-00005", shard=path)
-            found.append(match["split"].lower())
-        names = tuple(dict.fromkeys(found))
-        return names, np.repeat([names.index(name) for name in found], counts).astype(np.int64)
+        for path, split in zip(sidecars.paths, sidecars.split_names, strict=True):
+            if split is None:
+                raise SourceError("expected a file of a split, such as train-00000-of-00005", shard=path)
+        names = tuple(sidecars.splits)
+        numbers = [names.index(split) for split in sidecars.split_names if split is not None]
+        return names, np.repeat(numbers, counts).astype(np.int64)
 
 
 def _find_frames(path: str) -> Any:

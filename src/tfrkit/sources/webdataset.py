@@ -220,7 +220,8 @@ class _Survey:
 
 def _are_lists(seen: set[tuple[str, tuple[int, ...]]]) -> bool:
     dtypes = {dtype for dtype, _ in seen}
-    return dtypes in ({"int64"}, {"float32"}) and all(len(shape) == 1 for _, shape in seen)
+    ranks = {len(shape) for _, shape in seen}
+    return dtypes in ({"int64"}, {"float32"}) and ranks in ({0}, {1})
 
 
 def _array_spec(seen: set[tuple[str, tuple[int, ...]]], optional: bool) -> Spec:

@@ -97,7 +97,7 @@ def test_report_has_found_written_skipped_and_is_kept(fruit, tmp_path):
     assert kept["counts"] == {"class": {"apple": 10, "orange": 10}}
 
 
-def test_single_file_has_its_papers_where_no_glob_finds_them(fruit, tmp_path):
+def test_single_file_has_its_sidecars_where_no_glob_finds_them(fruit, tmp_path):
     out = tmp_path / "out" / "fruit.tfrecord"
     tfr.build(sources.file_names(fruit, LABEL), out, jobs=1)
     assert sorted(os.listdir(tmp_path / "out")) == ["_index", "fruit.tfrecord"]

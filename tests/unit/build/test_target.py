@@ -35,9 +35,9 @@ def test_folder_that_is_there_is_one_whatever_its_name(tmp_path):
     assert not Target(str(tmp_path / "x.tfrecord")).is_file
 
 
-def test_papers_lie_in_the_folder_or_beside_the_file_in_index():
-    assert Target("d").paper("tfrkit.json") == "d/tfrkit.json"
-    assert Target("d/x.tfrecord").paper("tfrkit.json") == "d/_index/x.tfrecord.tfrkit.json"
+def test_sidecars_lie_in_the_folder_or_beside_the_file_in_index():
+    assert Target("d").sidecar("tfrkit.json") == "d/tfrkit.json"
+    assert Target("d/x.tfrecord").sidecar("tfrkit.json") == "d/_index/x.tfrecord.tfrkit.json"
 
 
 def test_two_files_of_one_folder_have_staging_folders_of_their_own():

@@ -7,7 +7,8 @@ from tfrkit.errors import CodecError
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.ops.picture import Box, PictureReader, class_color, fit_size, resize_nearest, to_levels, to_pixels
-from tfrkit.ops.picture_features import ClassNames, find_picture_features
+from tfrkit.ops.picture_features import find_picture_features
+from tfrkit.sidecars.class_names import ClassNames
 
 
 def test_boxes_of_tfds_have_their_vertical_sides_first() -> None:
@@ -19,7 +20,7 @@ def test_boxes_of_tfds_have_their_vertical_sides_first() -> None:
             "objects/label": Spec("int64", (None,), logical="class_label", classes=names),
         }
     )
-    reader = PictureReader(schema, find_picture_features(schema), ClassNames(schema, None), side=128)
+    reader = PictureReader(schema, find_picture_features(schema), ClassNames.of_schema(schema, None), side=128)
     corners = np.array([[0.5, 0.25, 0.75, 0.5]], np.float32)
     row = {"image": np.zeros((4, 4, 3), np.uint8), "objects/bbox": corners, "objects/label": np.array([4])}
     picture = reader.read(row)

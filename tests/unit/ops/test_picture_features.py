@@ -7,7 +7,7 @@ import pytest
 from tfrkit.errors import MissingFeatureError, SchemaError
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
-from tfrkit.ops.picture_features import BoxFeatures, SizeFeatures, find_picture_features, read_names_beside
+from tfrkit.ops.picture_features import BoxFeatures, SizeFeatures, find_picture_features
 
 BYTES, TEXT, INT = Spec("bytes", logical="bytes"), Spec("bytes", logical="text"), Spec("int64")
 SIDES = tuple(f"image/object/bbox/{side}" for side in ("xmin", "ymin", "xmax", "ymax"))
@@ -87,14 +87,3 @@ def test_features_of_several_kinds_are_left_out() -> None:
         find_picture_features(Schema({"image": "image", "label": mixed}), label="label")
     with pytest.raises(MissingFeatureError, match="no feature 'lable', did you mean 'label'"):
         find_picture_features(Schema({"image": "image", "label": INT}), label="lable")
-
-
-def test_names_beside_lie_in_the_folder_or_in_the_index_of_one_file(tmp_path: Any) -> None:
-    shard, other = str(tmp_path / "a.tfrecord"), str(tmp_path / "b" / "c.tfrecord")
-    assert read_names_beside([shard]) is None
-    (tmp_path / "labels.txt").write_text("0:x\n1:y\n")
-    assert read_names_beside([shard]).names == ("x", "y")  # type: ignore[union-attr]
-    (tmp_path / "_index").mkdir()
-    (tmp_path / "_index" / "a.tfrecord.classes.txt").write_text("0:p\n1:q\n")
-    assert read_names_beside([shard]).names == ("p", "q")  # type: ignore[union-attr]
-    assert read_names_beside([shard, other]) is None

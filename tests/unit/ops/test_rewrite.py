@@ -14,11 +14,11 @@ import pytest
 import tfrkit
 from tfrkit import tools
 from tfrkit.container.index import read_index
-from tfrkit.container.manifest import read_manifest
 from tfrkit.errors import ContainerError, CorruptRecordError, StorageError, TruncatedShardError
 from tfrkit.ops import frame_sources, rewrite
 from tfrkit.ops.rewrite import Rewritten
 from tfrkit.ops.shard_output import Tally
+from tfrkit.sidecars.manifest import read_manifest
 from tfrkit.storage.local import LocalReader
 from tfrkit.testing.corruption import flip, frame_offsets
 from tfrkit.testing.reference import encode_example, write_frames
@@ -74,7 +74,7 @@ def test_folder_holds_every_record_with_index_and_manifest(verb: Verb, source: P
     assert sorted(read(tmp_path / "out")) == sorted(RECORDS)
     manifest = read_manifest(str(tmp_path / "out" / "tfrkit.json"))
     assert manifest is not None
-    assert [shard["records"] for shard in manifest["shards"]] == [file.records for file in made.files]
+    assert [entry.records for entry in manifest.entries.values()] == [file.records for file in made.files]
     for file in made.files:
         reader = LocalReader(file.path)
         folder, name = os.path.split(file.path)
@@ -92,7 +92,8 @@ def test_file_holds_records_with_index(verb: Verb, source: Path, tmp_path: Path)
     records = read(tmp_path / "out.tfrecord")
     assert len(records) == made.records
     assert set(records) <= set(RECORDS)
-    assert everything_in(tmp_path) == {"in", "in/data.tfrecord", "out.tfrecord", "_index", "_index/out.tfrecord.tfidx"}
+    sidecars = {"_index", "_index/out.tfrecord.tfidx", "_index/out.tfrecord.tfrkit.json"}
+    assert everything_in(tmp_path) == {"in", "in/data.tfrecord", "out.tfrecord", *sidecars}
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zlib", "xz", "zstd", "none"])
@@ -289,7 +290,7 @@ def test_class_names_that_differ_are_not_carried_over(source: Path, tmp_path: Pa
     (source.parent / "classes.txt").write_text("0:cat\n")
     (other / "classes.txt").write_text("0:dog\n")
     made = run_reshard([source, other], tmp_path / "out")
-    assert "classes.txt was not carried over, the folders to read have not the same one" in made.notes
+    assert "classes.txt was not carried over, it differs between input folders" in made.notes
     assert not (tmp_path / "out" / "classes.txt").exists()
 
 

@@ -161,7 +161,7 @@ def test_unreadable_class_names_are_noted_and_ids_are_shown(tmp_path: Path) -> N
     report = draw(write(tmp_path / "a", [{"image": encode(RED), "label": 0}])).report
     assert report.tiles[0].label == "0"
     assert report.notes == [
-        f"class names were not used: class ids expected in one row without gaps - at {tmp_path / 'classes.txt'}"
+        f"class names were not used, class ids expected in one row without gaps - at {tmp_path / 'classes.txt'}"
     ]
 
 

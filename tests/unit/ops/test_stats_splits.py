@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tfrkit.container.manifest import write_manifest
 from tfrkit.features.schema import Schema
 from tfrkit.features.schema_json import to_json
 from tfrkit.features.spec import Spec
 from tfrkit.ops.stats import Stats, stats
 from tfrkit.ops.stats_numbers import summarize_floats, summarize_ints
-from tfrkit.ops.stats_splits import find_ks, find_total_variation, name_splits
+from tfrkit.ops.stats_splits import find_ks, find_total_variation
+from tfrkit.sidecars.manifest import write_manifest
 from tfrkit.testing.reference import encode_example, write_frames
 
 
@@ -63,22 +63,6 @@ def test_ks_of_samples_of_one_distribution_is_within_chance() -> None:
 
 
 # --- splits
-
-
-def test_shards_are_in_the_split_their_name_says() -> None:
-    assert name_splits(["d/train-0.tfrecord", "d/test-0.tfrecord", "d/train-1.tfrecord", "d/x.tfrecord"]) == [
-        "train",
-        "test",
-        "train",
-        None,
-    ]
-
-
-def test_manifest_tells_splits_that_names_do_not(tmp_path: Path) -> None:
-    names = ["a.tfrecord", "b.tfrecord", "c.tfrecord"]
-    shards = [{"name": name, "split": split} for name, split in zip(names, ("one", "two", None), strict=True)]
-    write_manifest(str(tmp_path / "tfrkit.json"), {"shards": shards})
-    assert name_splits([str(tmp_path / name) for name in names]) == ["one", "two", None]
 
 
 def test_classes_are_counted_in_each_split_with_their_names(tmp_path: Path) -> None:
@@ -135,7 +119,7 @@ def test_damaged_class_names_are_noted_and_not_used(tmp_path: Path) -> None:
     (tmp_path / "classes.txt").write_text("0:a\n5:b\n")
     found = stats(tmp_path)
     assert found.classes[0]["classes"][0]["name"] is None
-    assert "class names were not used: class ids expected in one row" in found.notes[0]
+    assert "class names were not used, class ids expected in one row" in found.notes[0]
 
 
 def test_text_labels_are_classes_and_ids_are_not(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from PIL import Image
 
 import tfrkit
 from tfrkit import sources
-from tfrkit.container.manifest import write_manifest
 from tfrkit.errors import StorageError
 from tfrkit.features.schema import Schema
 from tfrkit.features.schema_json import to_json
 from tfrkit.features.spec import Spec
 from tfrkit.ops.verify import verify
 from tfrkit.ops.verify_result import Verification
+from tfrkit.sidecars.manifest import write_manifest
 from tfrkit.testing.corruption import flip, frame_offsets
 from tfrkit.testing.reference import encode_example, write_frames
 

@@ -55,7 +55,7 @@ def test_class_names_that_cannot_be_read_are_noted(tmp_path: Path) -> None:
     (tmp_path / "classes.txt").write_bytes(b"\xff\xfe\x00")
     rules = rules_of(tmp_path / "a", [{"label": 1}])
     assert rules.labels == {}
-    assert rules.notes[0].startswith("class names were not used: ")
+    assert rules.problems[0].what.startswith("class names were not used, ")
 
 
 def test_two_labels_and_no_known_name_are_not_judged(tmp_path: Path) -> None:

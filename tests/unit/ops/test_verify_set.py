@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tfrkit.container.locate import save_index
-from tfrkit.container.manifest import write_manifest
 from tfrkit.ops.verify import verify
 from tfrkit.ops.verify_result import Verification
+from tfrkit.sidecars.manifest import write_manifest
 from tfrkit.testing.corruption import flip
 from tfrkit.testing.reference import encode_example, write_frames
 
@@ -159,7 +159,7 @@ def test_listed_shard_that_is_not_there_is_a_finding(tmp_path: Path) -> None:
 def test_damaged_manifest_is_a_finding(tmp_path: Path) -> None:
     write_shards(tmp_path, [0, 1], 2)
     (tmp_path / "tfrkit.json").write_text("{")
-    assert causes(verify(tmp_path)) == [("tfrkit.json", "manifest is no JSON")]
+    assert causes(verify(tmp_path)) == [("tfrkit.json", "manifest cannot be used, it is not JSON: line 1 column 2")]
 
 
 def test_manifest_of_strange_content_ends_nothing(tmp_path: Path) -> None:

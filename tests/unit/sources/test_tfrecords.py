@@ -78,7 +78,7 @@ def test_tfrecords_split_names_follow_the_files(tmp_path: Path) -> None:
         b"a": "train", b"b": "train", b"c": "train", b"d": "test",
     }  # fmt: skip
     write(tmp_path / "other.tfrecord", [b"d"])
-    with pytest.raises(SourceError, match=r"expected a file named for a split.* - at .*other.tfrecord"):
+    with pytest.raises(SourceError, match=r"expected a file of a split.* - at .*other.tfrecord"):
         scan_paths(tmp_path, str(tmp_path / "other.tfrecord"), split_names=True)
 
 

@@ -1,0 +1,376 @@
+"""What is known about some shards from the files beside them: read once, by one rule of precedence.
+
+The rule, for every fact and every way to name the shards (folder, glob, list, one shard alone, one file):
+
+1. what the caller gives (not known here),
+2. `tfrkit.json`, of the shards it lists,
+3. TFDS's files, which refine and never contradict 2,
+4. the names of files,
+5. the records (`batches.survey`), which win where a sidecar says what they are not.
+
+A sidecar that cannot be read, or does not fit its shards, is one of `problems` and is not used.
+docs/design/sidecars.md has the reasons.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from tfrkit.errors import ContainerError, SchemaError, SourceError, StorageError
+from tfrkit.features.labels import LabelMap, parse_label_map, read_charset, read_class_map
+from tfrkit.features.schema import Schema, describe_type, find_mismatches
+from tfrkit.features.spec import Spec
+from tfrkit.orders.split_names import find_splits, read_split_lengths
+from tfrkit.sidecars.manifest import Entry, Manifest, read_manifest
+from tfrkit.sidecars.places import CHARSET, CLASS_FILES, FEATURES, INFO, MANIFEST, folder_path, own_path
+from tfrkit.sidecars.tfds_files import TfdsFolder, read_tfds_folder
+from tfrkit.storage.text_files import read_text
+
+STDIN = "-"
+
+
+class Problem(NamedTuple):
+    """A sidecar that is there and was not used, and why."""
+
+    path: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.what} - at {self.path}"
+
+
+class Sidecars:
+    """What lies beside some shards. Nothing is read before it is asked for, and nothing twice."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self.paths = list(paths)
+        self._problems: dict[Problem, None] = {}
+        self._manifests: dict[str, Manifest | None] = {}
+        self._tfds: dict[str, TfdsFolder] = {}
+
+    @property
+    def problems(self) -> list[Problem]:
+        """Sidecars that were found unusable so far. `check` looks at all of them."""
+        return list(self._problems)
+
+    @property
+    def notes(self) -> list[str]:
+        """One line for each problem so far."""
+        return [str(problem) for problem in self._problems]
+
+    def check(self) -> list[Problem]:
+        """Read every sidecar, and say what is wrong with which."""
+        _ = self.splits, self.classes, self.class_file, self.charset
+        for folder in self.folders:
+            self.tfds_of(folder)
+        return self.problems
+
+    # ---- manifests -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def folders(self) -> list[str]:
+        """The folders that hold the shards."""
+        return list(dict.fromkeys(os.path.dirname(path) for path in self.paths if path != STDIN))
+
+    @cached_property
+    def manifests(self) -> list[Manifest | None]:
+        """The manifest that lists each shard: its own, else that of its folder."""
+        return [None if path == STDIN else self._find_manifest(path) for path in self.paths]
+
+    @property
+    def name(self) -> str | None:
+        """The name of the dataset, where all manifests have the same."""
+        names = {None if manifest is None else manifest.name for manifest in self.manifests}
+        return names.pop() if len(names) == 1 else None
+
+    @property
+    def source_kind(self) -> str | None:
+        """The source of `tfr build`, or the verb, that the first shard comes from."""
+        manifest = self.manifests[0] if self.manifests else None
+        return None if manifest is None else manifest.source_kind
+
+    def folder_manifest(self, folder: str) -> Manifest | None:
+        """The manifest of a folder, whatever it lists."""
+        return self._load_manifest(os.path.join(folder, MANIFEST))
+
+    def entry(self, number: int) -> Entry | None:
+        """What a manifest says of a shard, whether it fits or not."""
+        manifest = self.manifests[number]
+        return None if manifest is None else manifest.entries[os.path.basename(self.paths[number])]
+
+    @cached_property
+    def fits(self) -> list[bool]:
+        """Of each shard: is it listed in a manifest, and as large as that says?"""
+        return [self._compare_size(number) for number in range(len(self.paths))]
+
+    def _compare_size(self, number: int) -> bool:
+        entry, path = self.entry(number), self.paths[number]
+        if entry is None:
+            return False
+        try:
+            nbytes = os.stat(path).st_size
+        except OSError:
+            return False
+        if entry.nbytes in (None, nbytes):
+            return True
+        manifest = self.manifests[number]
+        self.report(
+            path,
+            f"expected {entry.nbytes:,} bytes as {os.path.basename(manifest.path if manifest else MANIFEST)} says, "
+            f"got {nbytes:,}; what it says of the records is not used",
+        )
+        return False
+
+    @cached_property
+    def counts(self) -> list[int | None]:
+        """Records of each shard as its manifest says; None where that is not known, or the shard is another by now."""
+        return [
+            entry.records if (entry := self.entry(number)) is not None and self.fits[number] else None
+            for number in range(len(self.paths))
+        ]
+
+    def _find_manifest(self, path: str) -> Manifest | None:
+        for place in (own_path(path, MANIFEST), folder_path(path, MANIFEST)):
+            manifest = self._load_manifest(place)
+            if manifest is not None and os.path.basename(path) in manifest.entries:
+                return manifest
+        return None
+
+    def _load_manifest(self, path: str) -> Manifest | None:
+        if path not in self._manifests:
+            try:
+                self._manifests[path] = read_manifest(path)
+            except ContainerError as error:
+                self._manifests[path] = None
+                self.report(path, error.what)
+        return self._manifests[path]
+
+    def report(self, path: str, what: str) -> None:
+        """Note a sidecar that cannot be used."""
+        self._problems[Problem(path, what)] = None
+
+    # ---- splits --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def split_names(self) -> list[str | None]:
+        """The split of each shard, None for no split.
+
+        A shard is in the split that its manifest names, also where the shard was changed since. Others are in the
+        split that TFDS's dataset_info.json or, without one, usual words say by the names of the files.
+        """
+        entries = [self.entry(number) for number in range(len(self.paths))]
+        names = [None if entry is None else entry.split for entry in entries]
+        rest = [number for number, name in enumerate(names) if name is None and self.paths[number] != STDIN]
+        known: dict[str, None] = {}
+        for number in rest:
+            known.update(dict.fromkeys(self.tfds_lengths(number)))
+        for split, chosen in find_splits([self.paths[number] for number in rest], list(known)).items():
+            for at in chosen:
+                names[rest[at]] = split
+        return names
+
+    @cached_property
+    def splits(self) -> dict[str, list[int]]:
+        """Numbers of the shards of each split, in the order in which the manifest or TFDS names the splits."""
+        order: dict[str, None] = {}
+        for number, manifest in enumerate(self.manifests):
+            order.update(dict.fromkeys(self.tfds_lengths(number)) if manifest is None else _list_splits(manifest))
+        order.update(dict.fromkeys(name for name in self.split_names if name is not None))
+        found: dict[str, list[int]] = {name: [] for name in order}
+        for number, name in enumerate(self.split_names):
+            if name is not None:
+                found[name].append(number)
+        return {name: numbers for name, numbers in found.items() if numbers}
+
+    # ---- TFDS ----------------------------------------------------------------------------------------------------
+
+    def tfds_of(self, folder: str) -> TfdsFolder:
+        """What TFDS's files in a folder say."""
+        if folder not in self._tfds:
+            self._tfds[folder] = read_tfds_folder(folder)
+            for path, what in self._tfds[folder].problems:
+                self.report(path, what)
+        return self._tfds[folder]
+
+    def tfds_lengths(self, number: int) -> Mapping[str, Sequence[int]]:
+        """Records of each shard of each split by TFDS's dataset_info.json, where that speaks of a shard."""
+        info = self.info_of(number)
+        return {} if info is None else read_split_lengths(info)
+
+    def is_tfds(self, number: int) -> bool:
+        """Does a features.json describe a shard?"""
+        path = self.paths[number]
+        return path != STDIN and not self._is_of_others(number, FEATURES) and self._tfds_schema(number) is not None
+
+    def info_of(self, number: int) -> Mapping[str, Any] | None:
+        """TFDS's dataset_info.json, where it speaks of a shard."""
+        if self.paths[number] == STDIN or self._is_of_others(number, INFO):
+            return None
+        return self.tfds_of(os.path.dirname(self.paths[number])).info
+
+    def _tfds_schema(self, number: int) -> Schema | None:
+        return self.tfds_of(os.path.dirname(self.paths[number])).schema
+
+    def _is_of_others(self, number: int, name: str) -> bool:
+        """Does a sidecar of the folder belong to a dataset that does not list this shard?"""
+        path = self.paths[number]
+        manifest = self.folder_manifest(os.path.dirname(path))
+        return manifest is not None and name in manifest.files and os.path.basename(path) not in manifest.entries
+
+    # ---- schema --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def schema(self) -> Schema | None:
+        """What manifests say that all shards hold; None where one is not listed or does not fit, or they differ."""
+        if not self.paths or not all(self.fits):
+            return None
+        said = self._said_by_manifests
+        return said[0] if len(said) == 1 and all(self._schema_of(m) is not None for m in self.manifests) else None
+
+    def refuse_schema(self, reasons: Sequence[str]) -> None:
+        """Note that the records are not what `schema` says; it is not used any more."""
+        for manifest in dict.fromkeys(self.manifests):
+            if manifest is not None:
+                self.report(manifest.path, f"schema does not fit the records, {'; '.join(reasons)}; it is not used")
+        self.schema = None
+        self._said_by_manifests = []
+
+    def refine(self, found: Schema, *, has_values: Callable[[str, bool], bool] | None = None) -> Schema:
+        """The schema of the records, with what sidecars add and the records do not contradict.
+
+        `has_values` tells of a feature, by its name and whether it is a list, if any bytes value was seen.
+        """
+        if found.kind not in ("example", "sequence_example"):
+            return found
+        groups = [
+            [schema for schema in group if schema.kind == found.kind]
+            for group in (self._said_by_manifests, self._said_by_tfds)
+        ]
+
+        def choose(name: str, spec: Spec) -> Spec:
+            for group in groups:
+                wanted = _find_agreed(group, name, is_list=spec.is_list)
+                if wanted is not None and _is_possible(name, wanted, spec, has_values):
+                    return wanted.replace(meaning=wanted.meaning or _keep_meaning(wanted, spec))
+            return spec
+
+        features = {name: choose(name, spec) for name, spec in found.features.items()}
+        lists = {name: choose(name, spec) for name, spec in found.feature_lists.items()}
+        return Schema(features, feature_lists=lists if found.kind == "sequence_example" else None, kind=found.kind)
+
+    @cached_property
+    def _said_by_manifests(self) -> list[Schema]:
+        """Different schemas of manifests whose shards fit."""
+        fitting = [manifest for manifest, fits in zip(self.manifests, self.fits, strict=True) if fits]
+        found = [self._schema_of(manifest) for manifest in dict.fromkeys(fitting)]
+        return _list_different([schema for schema in found if schema is not None])
+
+    @cached_property
+    def _said_by_tfds(self) -> list[Schema]:
+        """Different schemas of features.json files."""
+        described = [number for number in range(len(self.paths)) if self.is_tfds(number)]
+        folders = dict.fromkeys(os.path.dirname(self.paths[number]) for number in described)
+        schemas = [self.tfds_of(folder).schema for folder in folders]
+        return _list_different([schema for schema in schemas if schema is not None])
+
+    def _schema_of(self, manifest: Manifest | None) -> Schema | None:
+        if manifest is None:
+            return None
+        try:
+            return manifest.schema
+        except SchemaError as error:
+            self.report(manifest.path, error.what)
+            return None
+
+    # ---- names of classes ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def classes(self) -> dict[str, tuple[str, ...]]:
+        """Class names that a manifest or features.json gives to features, by feature."""
+        found: dict[str, tuple[str, ...]] = {}
+        for group in (self._said_by_tfds, self._said_by_manifests):
+            for name in dict.fromkeys(name for schema in group for name in schema):
+                agreed = [_find_agreed(group, name, is_list=is_list) for is_list in (False, True)]
+                spec = next((spec for spec in agreed if spec is not None), None)
+                if spec is not None and spec.classes is not None:
+                    found[name] = spec.classes
+        return found
+
+    @cached_property
+    def class_file(self) -> LabelMap | None:
+        """Names of a file of class names, where all shards have the same one."""
+        for name in CLASS_FILES:
+            path = self.find_file(name)
+            if path is not None:
+                return self._read_names(path, _read_label_map if name.endswith(".pbtxt") else read_class_map)
+        return None
+
+    @cached_property
+    def charset(self) -> LabelMap | None:
+        """Characters of labels by their ids, where all shards have the same file of them."""
+        path = self.find_file(CHARSET)
+        return None if path is None else self._read_names(path, read_charset)
+
+    def find_file(self, name: str) -> str | None:
+        """The path of a sidecar that speaks of all shards: that of the only one, else that of their folder."""
+        if STDIN in self.paths or len(self.folders) != 1:
+            return None
+        if len(self.paths) == 1 and os.path.isfile(own := own_path(self.paths[0], name)):
+            return own
+        path = os.path.join(self.folders[0], name)
+        is_ours = not any(self._is_of_others(number, name) for number in range(len(self.paths)))
+        return path if is_ours and os.path.isfile(path) else None
+
+    def _read_names(self, path: str, read: Callable[[str], LabelMap]) -> LabelMap | None:
+        try:
+            return read(path)
+        except (SourceError, StorageError) as error:
+            self.report(path, f"class names were not used, {error.what}")
+            return None
+
+
+def _list_splits(manifest: Manifest) -> dict[str, None]:
+    return dict.fromkeys(entry.split for entry in manifest.entries.values() if entry.split is not None)
+
+
+def _list_different(schemas: Iterable[Schema]) -> list[Schema]:
+    different: list[Schema] = []
+    for schema in schemas:
+        if schema not in different:
+            different.append(schema)
+    return different
+
+
+def _find_agreed(schemas: Sequence[Schema], name: str, *, is_list: bool) -> Spec | None:
+    """What all schemas that have a feature say of it; None where they differ."""
+    specs = [(schema.feature_lists if is_list else schema.features).get(name) for schema in schemas]
+    found = {spec for spec in specs if spec is not None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _is_possible(name: str, wanted: Spec, found: Spec, has_values: Callable[[str, bool], bool] | None) -> bool:
+    """Can a feature be what a sidecar says, after what was seen of it in the records?"""
+    if found.encoding == "tensor_proto" and wanted.encoding == "list":
+        # TFDS calls a serialized tensor a string: it has no word for it.
+        return False
+    was_seen = has_values is None or has_values(name, found.is_list)
+    if wanted.logical == "text" and found.logical != "text" and found.seen is None and was_seen:
+        return False
+    return not find_mismatches(_alone(name, wanted), _alone(name, found))
+
+
+def _keep_meaning(wanted: Spec, found: Spec) -> str:
+    """What was guessed from the records, where that is not another reading of the same bytes."""
+    is_same = (wanted.encoding, wanted.logical) == (found.encoding, found.logical)
+    return found.meaning if is_same or wanted.encoding == "list" else f"{describe_type(wanted)} {wanted.shape}"
+
+
+def _alone(name: str, spec: Spec) -> Schema:
+    return Schema(None, feature_lists={name: spec}) if spec.is_list else Schema({name: spec})
+
+
+def _read_label_map(path: str) -> LabelMap:
+    return parse_label_map(read_text(path) or "", path)

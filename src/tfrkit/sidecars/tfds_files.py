@@ -1,0 +1,101 @@
+"""TFDS's files beside the shards: features.json and dataset_info.json, read, and made for new datasets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tfrkit.errors import SchemaError, StorageError
+from tfrkit.features.schema import Schema
+from tfrkit.features.tfds_export import to_tfds
+from tfrkit.features.tfds_json import from_tfds
+from tfrkit.sidecars.places import FEATURES, INFO
+from tfrkit.storage.text_files import read_json, read_text
+
+FILE_TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
+VERSION = "1.0.0"
+
+
+class SizedShard(Protocol):
+    """A shard that was written."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def num_records(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class TfdsFolder:
+    """What TFDS's files in a folder say.
+
+    Attributes:
+        schema: By features.json; None without a usable one.
+        info: The content of dataset_info.json; None without a usable one.
+        problems: (path, what) of each file that is there and cannot be used.
+    """
+
+    schema: Schema | None = None
+    info: Mapping[str, Any] | None = None
+    problems: tuple[tuple[str, str], ...] = field(default=())
+
+
+def read_tfds_folder(folder: str) -> TfdsFolder:
+    """Read what TFDS left in a folder."""
+    problems: list[tuple[str, str]] = []
+
+    def load(name: str) -> Any:
+        try:
+            return read_json(os.path.join(folder, name))
+        except StorageError as error:
+            problems.append((os.path.join(folder, name), error.what))
+            return None
+
+    def load_labels(name: str) -> str | None:
+        try:
+            return read_text(os.path.join(folder, name))
+        except StorageError as error:
+            problems.append((os.path.join(folder, name), error.what))
+            return None
+
+    schema = None
+    features = load(FEATURES)
+    if features is not None:
+        try:
+            schema = from_tfds(features, read_text=load_labels).schema
+        except SchemaError as error:
+            problems.append((os.path.join(folder, FEATURES), error.what))
+    info = load(INFO)
+    if info is not None and not isinstance(info, dict):
+        problems.append((os.path.join(folder, INFO), f"expected a JSON object, got {type(info).__name__}"))
+        info = None
+    return TfdsFolder(schema, info, tuple(problems))
+
+
+def make_tfds_files(
+    name: str, schema: Schema, splits: Mapping[str, Sequence[SizedShard]], *, description: str
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, str], list[str]]:
+    """features.json, dataset_info.json, label files by name, and notes on what TFDS sees otherwise than we do."""
+    files = to_tfds(schema)
+    info = {
+        "description": description,
+        "fileFormat": "tfrecord",
+        "moduleName": "",
+        "name": name,
+        "splits": [
+            {
+                "filepathTemplate": FILE_TEMPLATE,
+                "name": split,
+                # Numbers of 64 bits are strings in protobuf's JSON.
+                "numBytes": str(sum(shard.nbytes for shard in shards)),
+                "shardLengths": [str(shard.num_records) for shard in shards],
+            }
+            for split, shards in splits.items()
+        ],
+        "version": VERSION,
+    }
+    return files.features, info, dict(files.labels), [f"TFDS: {note}" for note in files.notes]

@@ -1,0 +1,66 @@
+"""Small text and JSON files: read with a bound, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from tfrkit.errors import StorageError
+from tfrkit.storage.local import LocalWriter, explain_os_error
+
+_MAX_NBYTES = 256 << 20
+
+
+def read_text(path: str) -> str | None:
+    """The text of a file; None where there is no such file. Raises `StorageError` for one that cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_MAX_NBYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise explain_os_error(error, path) from None
+    if len(data) > _MAX_NBYTES:
+        raise StorageError(f"expected at most {_MAX_NBYTES:,} bytes of text, got more", shard=path)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise StorageError(
+            f"expected UTF-8 text, got byte {data[error.start]:#04x} at {error.start}", shard=path
+        ) from None
+
+
+def read_json(path: str) -> Any:
+    """The content of a JSON file; None where there is no such file. Raises `StorageError` for anything else."""
+    text = read_text(path)
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        where = f"line {error.lineno} column {error.colno}" if isinstance(error, json.JSONDecodeError) else "too deep"
+        raise StorageError(f"it is not JSON: {where}", shard=path) from None
+
+
+def write_json(path: str, content: Any) -> None:
+    """Write a JSON file that people read too; it appears whole or not at all."""
+    write_text(path, format_json(content))
+
+
+def format_json(content: Any) -> str:
+    """JSON for people: indented, with a line feed at the end."""
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a text file; it appears whole or not at all."""
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    writer = LocalWriter(path)
+    try:
+        # A file name that is not UTF-8 keeps its bytes.
+        writer.write(text.encode("utf-8", "surrogateescape"))
+        writer.commit()
+    except BaseException:
+        writer.discard()
+        raise
