@@ -118,7 +118,7 @@ class Dataset(Feeding):
 
     @property
     def splits(self) -> dict[str, int]:
-        """Records of each split that the file names, or TFDS's dataset_info.json beside them, speak of."""
+        """Records of each split, by tfrkit.json, TFDS's dataset_info.json, or the names of the files."""
         return {name: order.size for name, order in self._find_splits().items()}
 
     def __len__(self) -> int:

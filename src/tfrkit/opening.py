@@ -31,8 +31,8 @@ def open_dataset(
 
     Args:
         address: Where the files are.
-        schema: What the features are; found from TFDS's features.json beside the data or from the records
-            themselves where it is not given.
+        schema: What the features are. By default that of the manifest or TFDS's features.json beside the data, else
+            inferred from the records.
         features: Decode only these.
         verify: "all" compares both checksums of every frame, "lengths" those of lengths, "none" none.
         on_error: "raise" at the first damage, or "skip" it and list it in `Dataset.errors`.
