@@ -83,13 +83,15 @@ def test_images_of_several_sizes_are_a_list(kind: str, executor: Any) -> None:
     assert [array.shape for array in batch["image"]] == [(5, 7, 3), (6, 7, 3)]
 
 
-def test_turned_and_upright_images_of_one_size_shown_are_stacked() -> None:
+def test_images_of_one_size_stored_or_shown_are_stacked() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     file = io.BytesIO()
     Image.new("RGB", (12, 16)).save(file, "JPEG", exif=exif)
-    batch, _ = DecodeStage({"image": "image"})({"image": column(file.getvalue(), encode(1))})
+    batch, _ = DecodeStage({"image": {"exif": "apply"}})({"image": column(file.getvalue(), encode(1))})
     assert batch["image"].shape == (2, 12, 16, 3)
+    batch, _ = DecodeStage({"image": "image"})({"image": column(file.getvalue(), file.getvalue())})
+    assert batch["image"].shape == (2, 16, 12, 3)
 
 
 def test_kept_channels_are_stacked_where_they_agree() -> None:
@@ -376,7 +378,7 @@ def test_feature_that_holds_no_bytes_is_refused() -> None:
     [
         (4, 5),
         {"size": (4, 5)},
-        {"size": (4, 5), "fit": "stretch"},
+        {"size": (4, 5), "fit": "stretch", "exif": "keep"},
         {"type": "mask", "size": (4, 5)},
         DecodeOptions(size=(4, 5)),
         MaskOptions(size=(4, 5)),
@@ -384,7 +386,7 @@ def test_feature_that_holds_no_bytes_is_refused() -> None:
         "mask",
         True,
         {},
-        {"max_pixels": 1000},
+        {"exif": "apply", "max_pixels": 1000},
     ],
     ids=repr,
 )
