@@ -48,6 +48,11 @@ def test_pictures_with_a_rotation_are_counted_and_the_option_is_named(run_tfr: R
     assert counted in done.stderr
     sizes = {(row["image/width"], row["image/height"]) for row in tfr.open(tmp_path / "kept")}
     assert sizes == {(60, 40)}
+    assert "JPEG 60x40" in run_tfr("info", tmp_path / "kept").stdout
+    done = run_tfr("export", "images", tmp_path / "kept", "-o", tmp_path / "exported")
+    assert done.returncode == 0
+    exported = {path.read_bytes() for path in (tmp_path / "exported").rglob("*.jpg")}
+    assert exported == {path.read_bytes() for path in (tmp_path / "in").rglob("*.jpg")}
     command = ("build", "class-folders", tmp_path / "in", "-o", tmp_path / "turned", "--jobs", 1, "--exif", "apply")
     done = run_tfr(*command)
     assert "images turned by their EXIF orientation: 2 of 3" in done.stderr

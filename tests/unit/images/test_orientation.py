@@ -47,8 +47,8 @@ def test_png_chunk_after_the_pixels_counts() -> None:
     end = data.index(b"IEND") - 4
     moved = data[:start] + data[stop:end] + data[start:stop] + data[end:]
     assert find_orientation(memoryview(moved)) == 6
-    behind = data[:start] + data[stop:] + data[start:stop]
-    assert find_orientation(memoryview(behind)) == 1
+    after_end = data[:start] + data[stop:] + data[start:stop]
+    assert find_orientation(memoryview(after_end)) == 1
 
 
 def test_name_of_the_jpeg_segment_before_the_exif_data_is_stepped_over() -> None:
