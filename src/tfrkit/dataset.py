@@ -261,6 +261,11 @@ class Dataset(Feeding):
     def decode(self, **features: Any) -> Dataset:
         """Encoded features as arrays: images, masks, raw pixels, text.
 
+        Each feature takes (height, width); True, "image", "mask" or "text"; or a dict of options: size, channels, fit,
+        filter, antialias, reduced, exif, fill and max_pixels of an image, or dtype and shape of raw pixels. Pixels are
+        given as stored, as TensorFlow does; {"exif": "apply"} turns them upright. What the schema calls a mask keeps
+        its class numbers at any size, unless a dict says {"type": "image"}.
+
         Example:
             >>> ds.decode(image=(224, 224)).batch(64)              # uint8 (64, 224, 224, 3)
             >>> ds.decode(image={"size": (224, 224), "channels": "gray"}, mask="mask")

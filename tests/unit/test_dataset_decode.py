@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from PIL import Image
 
 import tfrkit
 from tfrkit.errors import CodecError, MissingFeatureError
+from tfrkit.features.tfds_export import to_tfds
 
 
 def encode(array: np.ndarray[Any, Any], format: str = "PNG", palette: bool = False) -> bytes:
@@ -103,3 +105,49 @@ def test_undecodable_image_names_the_record_or_is_left_out(tmp_path: Path) -> No
 def test_unknown_feature_is_told_with_the_nearest(ds: tfrkit.Dataset) -> None:
     with pytest.raises(MissingFeatureError, match="no feature 'imgae', did you mean 'image'"):
         ds.decode(imgae=(4, 4))
+
+
+# --- masks, by whatever says that they are masks
+
+NUMBERS = np.random.default_rng(0).choice(np.array([0, 11, 255], np.uint8), (3, 12, 16))
+
+
+def write_masks(path: Path, **options: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tfrkit.Writer(path, **options) as writer:
+        for number, mask in enumerate(NUMBERS):
+            writer.write({"image": encode(picture(number)), "segmentation_mask": encode(mask, palette=number % 2 == 0)})
+
+
+def make_inferred(folder: Path) -> tfrkit.Dataset:
+    write_masks(folder / "a.tfrecord")
+    return tfrkit.open(folder / "a.tfrecord")
+
+
+def make_of_tfds(folder: Path) -> tfrkit.Dataset:
+    write_masks(folder / "x-train.tfrecord-00000-of-00001")
+    files = to_tfds(tfrkit.Schema({"image": "image", "segmentation_mask": "mask"}))
+    (folder / "features.json").write_text(json.dumps(files.features))
+    return tfrkit.open(folder)
+
+
+def make_given(folder: Path) -> tfrkit.Dataset:
+    write_masks(folder / "a.tfrecord")
+    return tfrkit.open(folder / "a.tfrecord", schema={"image": "image", "segmentation_mask": "mask"})
+
+
+@pytest.mark.parametrize("make", [make_inferred, make_of_tfds, make_given])
+@pytest.mark.parametrize("asked", [(6, 8), {"size": (6, 8)}, {"size": (6, 8), "fit": "crop"}, True, "image"], ids=repr)
+def test_class_numbers_of_a_mask_are_never_blended(tmp_path: Path, make: Any, asked: Any) -> None:
+    ds = make(tmp_path)
+    [batch] = ds.decode(segmentation_mask=asked).batch(3)
+    expected = NUMBERS[:, 1::2, 1::2] if asked not in (True, "image") else NUMBERS
+    assert np.array_equal(batch["segmentation_mask"], expected)
+    rows = list(ds.decode(segmentation_mask=asked))
+    assert all(np.array_equal(row["segmentation_mask"], mask) for row, mask in zip(rows, expected, strict=True))
+
+
+@pytest.mark.parametrize("make", [make_inferred, make_of_tfds, make_given])
+def test_option_of_photos_for_a_mask_is_named_when_asked_for(tmp_path: Path, make: Any) -> None:
+    with pytest.raises(TypeError, match="'segmentation_mask': option 'filter' is for photos, and the schema"):
+        make(tmp_path).decode(segmentation_mask={"size": (6, 8), "filter": "bilinear"})

@@ -66,8 +66,8 @@ class DecodeStage:
         """The same step for features of a schema.
 
         A short name stands for the only feature that ends in it as other programs write it: "image" for
-        "image/encoded". A bare size on a feature that the schema calls a mask decodes a mask. A feature that is not
-        there, or holds no bytes, is told now.
+        "image/encoded". What the schema calls a mask is decoded as one unless a dict names another type. A feature that
+        is not there or holds no bytes, and an option that makes no sense for it, raise now.
         """
         bound: dict[str, Request] = {}
         for given, request in self._requests.items():
@@ -79,8 +79,7 @@ class DecodeStage:
                 if spec.kind != "bytes" or spec.encoding != "list":
                     held = spec.kind if spec.kind != "bytes" else f"a {spec.dtype or 'serialized'} array already"
                     raise FeatureKindError(f"decode of feature {show_name(name)} expected bytes, got {held}")
-            is_mask = request.is_bare_size and specs[0].logical == "mask"
-            bound[name] = request.for_mask() if is_mask else request
+            bound[name] = request.for_feature(name, specs[0].logical)
         stage = DecodeStage({})
         stage._requests = bound
         return stage

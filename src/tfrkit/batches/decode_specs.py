@@ -53,18 +53,43 @@ _KINDS: dict[str, type[DecodeSpec]] = {
     "raw": RawOptions,
     "text": TextOptions,
 }
+_DEFAULTS = {field.name: field.default for field in fields(DecodeOptions)}
 
 
 @dataclass(frozen=True)
 class Request:
-    """One feature of `decode`: how it is decoded, and whether the user said which kind it is or only gave a size."""
+    """One feature of `decode`: how it is decoded, and what was asked for where the kind is left to the schema.
+
+    Attributes:
+        spec: How it is decoded unless the schema says otherwise.
+        open_options: The options given without a kind; None where the caller named the kind.
+        is_by_schema: Only "decode it" was said: text becomes text, too.
+    """
 
     spec: DecodeSpec
-    is_bare_size: bool = False
+    open_options: Mapping[str, Any] | None = None
+    is_by_schema: bool = False
 
-    def for_mask(self) -> Request:
-        """The same size for a feature that turns out to be a mask."""
-        return Request(MaskOptions(size=getattr(self.spec, "size", None)))
+    def for_feature(self, name: str, logical: str) -> Request:
+        """The same request for a feature that the schema calls an image, a mask, text or anything else.
+
+        What the schema calls a mask is decoded as a mask unless the caller named another kind. An option that masks do
+        not have raises TypeError.
+        """
+        if self.is_by_schema and logical == "text":
+            return Request(TextOptions())
+        if self.open_options is None or logical != "mask":
+            return Request(self.spec)
+        known = [field.name for field in fields(MaskOptions)]
+        foreign = [option for option in self.open_options if option not in known]
+        if foreign:
+            given = ", ".join(f'"{option}": {value!r:.64}' for option, value in self.open_options.items())
+            raise TypeError(
+                f"decode of feature {show_name(name)}: option {foreign[0]!r} is for photos, and the schema calls this "
+                f"a mask, which has {', '.join(known)}\n"
+                f'  decode it as a photo, numbers blended: {{"type": "image", {given}}}'
+            )
+        return Request(MaskOptions(**self.open_options))
 
 
 def read_request(name: str, argument: Any) -> Request:
@@ -77,19 +102,25 @@ def read_request(name: str, argument: Any) -> Request:
         RawOptions(dtype='uint8', shape=(28, 28))
     """
     try:
-        if isinstance(argument, (DecodeOptions, MaskOptions, RawOptions, TextOptions)):
+        if isinstance(argument, DecodeOptions):
+            changed = {one.name: getattr(argument, one.name) for one in fields(argument)}
+            return Request(argument, {key: value for key, value in changed.items() if value != _DEFAULTS[key]})
+        if isinstance(argument, (MaskOptions, RawOptions, TextOptions)):
             return Request(argument)
+        if argument is True or argument == "image":
+            return Request(DecodeOptions(), {}, is_by_schema=argument is True)
         if isinstance(argument, str) and argument in _KINDS:
             return Request(_read_options({"type": argument}))
         if isinstance(argument, (tuple, list)):
-            return Request(DecodeOptions(size=tuple(argument)), is_bare_size=True)
+            return Request(DecodeOptions(size=tuple(argument)), {"size": tuple(argument)})
         if isinstance(argument, Mapping):
-            return Request(_read_options(argument))
+            is_open = not {"type", "dtype"} & set(argument)
+            return Request(_read_options(argument), dict(argument) if is_open else None)
     except (TypeError, ValueError) as error:
         raise type(error)(f"decode of feature {show_name(name)}: {error}") from None
     raise TypeError(
-        f"decode of feature {show_name(name)} expected (height, width), 'image', 'mask', 'text' or a dict of options, "
-        f"got {argument!r:.64}"
+        f"decode of feature {show_name(name)} expected (height, width), True, 'image', 'mask', 'text' or a dict of "
+        f"options, got {argument!r:.64}"
     )
 
 

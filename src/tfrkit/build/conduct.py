@@ -15,7 +15,7 @@ from tfrkit.build.changes import describe_changes, describe_input_changes
 from tfrkit.build.engines.local import run_tasks
 from tfrkit.build.finish import draft_inputs, finish_build, inputs_path, recall_shards
 from tfrkit.build.frame_task import FrameTask, count_parts
-from tfrkit.build.journal import Journal, read_inputs
+from tfrkit.build.journal import Journal, add_facts, read_inputs
 from tfrkit.build.plan import PlannedShard, digest_stamps
 from tfrkit.build.prepare import BuildOptions, Prepared, prepare
 from tfrkit.build.progress import Progress
@@ -26,7 +26,7 @@ from tfrkit.build.task import ShardTask
 from tfrkit.errors import SourceError, StorageError
 from tfrkit.sidecars.manifest import Manifest, read_manifest
 from tfrkit.sidecars.places import FEATURES, INFO, MANIFEST
-from tfrkit.sources.base import Problem, Source
+from tfrkit.sources.base import Facts, Problem, Source
 from tfrkit.storage.local import require_space
 
 
@@ -37,7 +37,9 @@ def preview(source: Source, target: Target, options: BuildOptions, progress: Pro
         prepared = prepare(source, target, options, scratch)
         report = prepared.new_report()
         report.is_dry = True
-        report.problems = prepared.problems + _read_all(prepared, progress)
+        bad, facts = _read_all(prepared, progress)
+        report.problems = prepared.problems + bad
+        report.notes += prepared.scan.notes_after(facts)
         for shard in prepared.plan.shards:
             split = report.splits.setdefault(shard.split, {"records": 0, "shards": 0, "nbytes": 0})
             split["records"] += len(shard.numbers)
@@ -48,19 +50,22 @@ def preview(source: Source, target: Target, options: BuildOptions, progress: Pro
     return report
 
 
-def _read_all(prepared: Prepared, progress: Progress) -> list[Problem]:
-    """Bad inputs that only reading shows."""
+def _read_all(prepared: Prepared, progress: Progress) -> tuple[list[Problem], Facts]:
+    """Bad inputs that only reading shows, and what else it shows."""
     jobs = prepared.options.jobs or count_cores()
     items = prepared.scan.items
     progress.begin(items.size, None if items.nbytes is None else int(items.nbytes.sum()))
     found: list[Problem] = []
+    facts: Facts = {}
     try:
         tasks = make_read_tasks(prepared.scan, jobs)
         for result in run_tasks(tasks, jobs=jobs, then=lambda *_: (), progress=progress.advance):
-            found += [Problem(key, reason) for key, reason in result.bad] if result is not None else []
+            if result is not None:
+                found += [Problem(key, reason) for key, reason in result.bad]
+                add_facts(facts, result.facts)
     finally:
         progress.end()
-    return sorted(found, key=lambda problem: problem.key)
+    return sorted(found, key=lambda problem: problem.key), facts
 
 
 def carry_out(source: Source, target: Target, options: BuildOptions, progress: Progress) -> Report:
@@ -72,7 +77,8 @@ def carry_out(source: Source, target: Target, options: BuildOptions, progress: P
             prepared = prepare(source, target, options, journal.scratch)
             if prepared.stops:
                 # Nothing will be written, but everything is read, so that all that is wrong is named at once.
-                raise refuse([*prepared.stops, *_read_all(prepared, progress)], found=prepared.found)
+                bad, _ = _read_all(prepared, progress)
+                raise refuse([*prepared.stops, *bad], found=prepared.found)
             if not prepared.plan.num_records:
                 raise SourceError(f"nothing to write, all {prepared.found} inputs are bad", shard=source.title)
             old = read_manifest(target.sidecar(MANIFEST))
@@ -262,6 +268,7 @@ def _conclude(prepared: Prepared, journal: Journal, schedule: Schedule) -> Repor
     report = prepared.new_report()
     report.skipped += [Skipped(key, reason, split) for key, reason, split in bad]
     report.resumed = schedule.num_resumed
+    facts: Facts = {}
     for shard in prepared.plan.shards:
         result = schedule.results[shard.name]
         split = report.splits.setdefault(shard.split, {"records": 0, "shards": 0, "nbytes": 0})
@@ -270,6 +277,8 @@ def _conclude(prepared: Prepared, journal: Journal, schedule: Schedule) -> Repor
         split["nbytes"] += result.nbytes
         report.written += result.num_records
         report.nbytes_out += result.nbytes
+        add_facts(facts, result.facts)
+    report.notes += prepared.scan.notes_after(facts)
     if not report.written:
         raise SourceError(
             f"nothing was written, all {prepared.found} inputs are bad, the first one: {bad[0][0]}: {bad[0][1]}",

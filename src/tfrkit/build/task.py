@@ -25,7 +25,7 @@ from tfrkit.container.compression import Compression, Level
 from tfrkit.container.index import index_path
 from tfrkit.container.locate import save_index
 from tfrkit.errors import CodecError, SchemaError, SourceError, TfrkitError
-from tfrkit.sources.base import Item, Reader, TakenItems
+from tfrkit.sources.base import Facts, Item, Reader, TakenItems
 from tfrkit.writer import Writer
 
 OnBad = Literal["fail", "skip"]
@@ -85,8 +85,7 @@ class ShardTask:
             result.num_records = writer.num_records
             if not is_sound:
                 writer.discard()
-        take_facts = getattr(self.reader, "take_facts", None)
-        result.facts = take_facts() if take_facts is not None else {}
+        result.facts = _take_facts(self.reader)
         if is_sound:
             result.nbytes = os.path.getsize(self.output)
             result.sha256 = digest.hexdigest() if is_whole else ""
@@ -146,6 +145,7 @@ class ReadTask:
             except BAD_INPUT as error:
                 result.bad.append((item.key, describe_bad(error)))
                 tick(1, nbytes, 1)
+        result.facts = _take_facts(self.reader)
         return result
 
 
@@ -162,6 +162,11 @@ class CheckTask:
             return result
         drop_done(self.path)
         return None
+
+
+def _take_facts(reader: Any) -> Facts:
+    take_facts = getattr(reader, "take_facts", None)
+    return take_facts() if take_facts is not None else {}
 
 
 Task = ShardTask | JoinTask | CheckTask | ReadTask

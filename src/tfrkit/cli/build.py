@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import typer
@@ -11,6 +11,7 @@ import typer
 from tfrkit.cli import build_options as opt
 from tfrkit.cli.build_report import print_report
 from tfrkit.cli.build_sources import SOURCES
+from tfrkit.cli.hints import Flag, read_flags
 from tfrkit.cli.output import say
 from tfrkit.cli.progress import Progress
 
@@ -32,6 +33,7 @@ splits (records, shards, nbytes), counts, notes; with --dry-run also dry_run and
 
 def run_build(
     make_source: Callable[[], Any],
+    flags: Mapping[str, Flag],
     out: opt.OutOption,
     split: opt.SplitOption = None,
     shards: opt.ShardsOption = None,
@@ -75,7 +77,7 @@ def run_build(
     except KeyboardInterrupt:
         say("\ninterrupted; the same command goes on from here")
         raise
-    print_report(report, format)
+    print_report(report, format, flags)
     return 0 if report.ok else 1
 
 
@@ -95,15 +97,17 @@ def make_command(make: Callable[..., Any]) -> Callable[..., int]:
     """
     own = inspect.signature(make, eval_str=True).parameters
     shared = dict(inspect.signature(run_build, eval_str=True).parameters)
-    del shared["make_source"]
-
-    def run(**arguments: Any) -> int:
-        mine = {name: arguments[name] for name in own}
-        return run_build(lambda: make(**mine), **{name: arguments[name] for name in shared})
-
+    for name in ("make_source", "flags"):
+        del shared[name]
     parameters = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in [*own.values(), *shared.values()]
     ]
+    flags = read_flags(parameters)
+
+    def run(**arguments: Any) -> int:
+        mine = {name: arguments[name] for name in own}
+        return run_build(lambda: make(**mine), flags, **{name: arguments[name] for name in shared})
+
     run.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run

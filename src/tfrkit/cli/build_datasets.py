@@ -87,6 +87,7 @@ def make_voc_seg(
     encode: opt.EncodeOption = "auto",
     quality: opt.QualityOption = 95,
     check: opt.CheckOption = "decode",
+    exif: opt.ExifOption = "keep",
 ) -> Any:
     """Segmentation in the form of Pascal VOC."""
     from tfrkit import sources
@@ -103,7 +104,7 @@ def make_voc_seg(
         map=changes,
         colormap=colormap,
         mask=mask,
-        images=opt.make_images(resize, gray, encode, quality, check, "ignore"),
+        images=opt.make_images(resize, gray, encode, quality, check, exif),
     )
 
 
@@ -131,11 +132,12 @@ def make_voc_det(
     encode: opt.EncodeOption = "auto",
     quality: opt.QualityOption = 95,
     check: opt.CheckOption = "decode",
+    exif: opt.ExifOption = "keep",
 ) -> Any:
     """Boxes in the form of Pascal VOC."""
     from tfrkit import sources
 
-    images = opt.make_images(resize, gray, encode, quality, check, "ignore")
+    images = opt.make_images(resize, gray, encode, quality, check, exif)
     return sources.voc_det(
         path, sets=sets or (), classes=classes, label_offset=label_offset, boxes=boxes, images=images
     )
@@ -172,6 +174,7 @@ def make_coco(
     encode: opt.EncodeOption = "auto",
     quality: opt.QualityOption = 95,
     check: opt.CheckOption = "decode",
+    exif: opt.ExifOption = "keep",
 ) -> Any:
     """Boxes, outlines and captions in the form of COCO."""
     from tfrkit import sources
@@ -184,7 +187,7 @@ def make_coco(
         captions=captions,
         label_offset=label_offset,
         boxes=boxes,
-        images=opt.make_images(resize, gray, encode, quality, check, "ignore"),
+        images=opt.make_images(resize, gray, encode, quality, check, exif),
     )
 
 
@@ -216,6 +219,7 @@ def make_yolo(
     encode: opt.EncodeOption = "auto",
     quality: opt.QualityOption = 95,
     check: opt.CheckOption = "decode",
+    exif: opt.ExifOption = "keep",
 ) -> Any:
     """Boxes in the form of YOLO."""
     from tfrkit import sources
@@ -227,7 +231,7 @@ def make_yolo(
         label_offset=label_offset,
         missing_labels=missing_labels,
         boxes=boxes,
-        images=opt.make_images(resize, gray, encode, quality, check, "ignore"),
+        images=opt.make_images(resize, gray, encode, quality, check, exif),
     )
 
 
@@ -287,7 +291,7 @@ def make_table(
     encode: opt.EncodeOption = "auto",
     quality: opt.QualityOption = 95,
     check: opt.CheckOption = "decode",
-    exif: opt.ExifOption = "apply",
+    exif: opt.ExifOption = "keep",
 ) -> Any:
     """Rows of a table."""
     from tfrkit import sources
@@ -358,7 +362,7 @@ def make_frames(
     encode: opt.EncodeOption = "auto",
     quality: opt.QualityOption = 95,
     check: opt.CheckOption = "decode",
-    exif: opt.ExifOption = "apply",
+    exif: opt.ExifOption = "keep",
 ) -> Any:
     """Clips."""
     from tfrkit import sources
@@ -430,7 +434,7 @@ def make_webdataset(
     encode: opt.EncodeOption = "auto",
     quality: opt.QualityOption = 95,
     check: opt.CheckOption = "decode",
-    exif: opt.ExifOption = "apply",
+    exif: opt.ExifOption = "keep",
 ) -> Any:
     """Samples of tar files."""
     from tfrkit import sources

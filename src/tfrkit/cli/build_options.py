@@ -93,8 +93,12 @@ CheckOption = Annotated[
     typer.Option("--check", metavar="decode|header|none", help="How closely kept images are looked at."),
 ]
 ExifOption = Annotated[
-    Literal["apply", "ignore"],
-    typer.Option("--exif", metavar="apply|ignore", help="Whether images made anew are turned as EXIF says."),
+    Literal["keep", "apply", "fail"],
+    typer.Option(
+        "--exif",
+        metavar="keep|apply|fail",
+        help="Images with an EXIF orientation: pixels as stored, turned upright, or bad.",
+    ),
 ]
 ClassesOption = Annotated[
     str | None,

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from tfrkit.cli.hints import Flag, say_arguments
 from tfrkit.cli.output import count_noun, print_json, print_line, print_table, say, show_nbytes
 
 _SHOWN_COUNTS = 40
 _SHOWN_SKIPPED = 20
 
 
-def print_report(report: Any, format: str) -> None:
-    """Print what a build found, wrote and left out."""
+def print_report(report: Any, format: str, flags: Mapping[str, Flag]) -> None:
+    """Print what a build found, wrote and left out; `flags` are the options of the command."""
     if format == "json":
         print_json(report.to_json(), indent=2)
         return
     for note in report.notes:
-        say(note)
+        say(say_arguments(note, flags))
     if report.is_dry:
         _print_counts(report.counts)
     _print_head(report)
     _print_splits(report)
     _print_ignored(report)
-    _print_left_out(report)
+    _print_left_out(report, flags)
 
 
 def _print_head(report: Any) -> None:
@@ -71,14 +73,14 @@ def _print_ignored(report: Any) -> None:
         print_line(f"not looked at: {text}")
 
 
-def _print_left_out(report: Any) -> None:
+def _print_left_out(report: Any, flags: Mapping[str, Flag]) -> None:
     if report.is_dry:
         for problem in report.problems:
-            print_line(f"bad: {problem.key}: {problem.reason}")
+            print_line(f"bad: {problem.key}: {say_arguments(problem.reason, flags)}")
         print_line("dry run, nothing was written")
         return
     reasons = report.to_json()["skipped_by_reason"]
     for reason, count in list(reasons.items())[:_SHOWN_SKIPPED]:
-        print_line(f"skipped {count:,}: {reason}")
+        print_line(f"skipped {count:,}: {say_arguments(reason, flags)}")
     if report.skipped:
         print_line("all of them are in skipped.jsonl")

@@ -33,7 +33,7 @@ def make_class_folders(
     encode: opt.EncodeOption = "auto",
     quality: opt.QualityOption = 95,
     check: opt.CheckOption = "decode",
-    exif: opt.ExifOption = "apply",
+    exif: opt.ExifOption = "keep",
 ) -> Any:
     """Class folders."""
     from tfrkit import sources
@@ -82,7 +82,7 @@ def make_file_names(
     encode: opt.EncodeOption = "auto",
     quality: opt.QualityOption = 95,
     check: opt.CheckOption = "decode",
-    exif: opt.ExifOption = "apply",
+    exif: opt.ExifOption = "keep",
 ) -> Any:
     """Labels from file names."""
     from tfrkit import sources

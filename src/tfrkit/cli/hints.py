@@ -71,6 +71,16 @@ def _say_option(flag: Flag, value: str) -> str:
     return f"{flag.name} {told}"
 
 
+def say_arguments(text: str, flags: Mapping[str, Flag]) -> str:
+    """A sentence with its arguments in the words of a command; those that are no options of it stay.
+
+    Example:
+        >>> say_arguments('upright with exif="apply"', {"exif": Flag("--exif", "keep|apply|fail")})
+        'upright with --exif apply'
+    """
+    return _ARGUMENT.sub(lambda found: _say_option(flags[found[1]], found[2]) if found[1] in flags else found[0], text)
+
+
 def explain(error: Exception, flags: Mapping[str, Flag]) -> str:
     """The message of an error, its steps in the words of the command."""
     problems: Any = getattr(error, "problems", ())
@@ -78,5 +88,5 @@ def explain(error: Exception, flags: Mapping[str, Flag]) -> str:
     if problems:
         # The message has room for the first bad inputs only; its last line is what to do about all of them.
         hint = hint.rpartition("\n")[2]
-    listed = [f"  {problem.key}: {problem.reason}" for problem in problems]
+    listed = [f"  {problem.key}: {say_arguments(problem.reason, flags)}" for problem in problems]
     return "\n".join(line for line in (what, *listed, say_steps(hint, flags)) if line)

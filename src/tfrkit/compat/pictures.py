@@ -59,7 +59,7 @@ def _decode(contents: Any, channels: int, dtype: Any, *, has_frames: bool = Fals
     if is_animation:
         _require_one_frame(data)
     try:
-        pixels = decode(data, channels="rgb" if info.format == "GIF" else _CHANNELS[channels], exif=False)
+        pixels = decode(data, channels="rgb" if info.format == "GIF" else _CHANNELS[channels])
     except CodecError as error:
         raise InvalidArgumentError(None, None, error.what) from None
     return _scale(pixels[None] if is_animation and has_frames else pixels, dtype)

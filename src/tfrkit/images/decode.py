@@ -8,8 +8,9 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit.images.jpeg import JpegHeader, choose_eighths, decode_jpeg, is_jpeg, read_jpeg_header
-from tfrkit.images.options import DEFAULT_MAX_PIXELS, Channels, DecodeOptions, Filter, Fit
-from tfrkit.images.pillow import check_pixels, find_format, load_image, read_orientation, to_pixels
+from tfrkit.images.options import DEFAULT_MAX_PIXELS, Channels, DecodeOptions, Exif, Filter, Fit
+from tfrkit.images.orientation import find_orientation
+from tfrkit.images.pillow import check_pixels, find_format, load_image, to_pixels
 from tfrkit.images.resize import UPRIGHT, Pixels, place, resize_into, swaps_sides, turn_upright
 
 NUM_CHANNELS = {"rgb": 3, "gray": 1, "rgba": 4}
@@ -40,7 +41,7 @@ def decode_image(
     filter: Filter = "bilinear",
     antialias: bool = True,
     reduced: bool = True,
-    exif: bool = True,
+    exif: Exif = "keep",
     fill: int = 0,
     max_pixels: int = DEFAULT_MAX_PIXELS,
 ) -> Pixels:
@@ -79,7 +80,7 @@ def measure_image(data: memoryview, options: DecodeOptions) -> tuple[int, int] |
     if is_jpeg(data):
         header = read_jpeg_header(data)
         check_pixels(header.height, header.width, options.max_pixels)
-        is_swapped = options.exif and swaps_sides(header.orientation)
+        is_swapped = options.exif == "apply" and swaps_sides(header.orientation)
         return (header.width, header.height) if is_swapped else (header.height, header.width)
     find_format(data)
     return None
@@ -103,7 +104,7 @@ def decode_into(data: memoryview, options: DecodeOptions, target: Pixels, scratc
 def _decode_jpeg_into(
     data: memoryview, header: JpegHeader, options: DecodeOptions, target: Pixels, scratch: Scratch
 ) -> None:
-    orientation = header.orientation if options.exif else UPRIGHT
+    orientation = header.orientation if options.exif == "apply" else UPRIGHT
     colours = _COLOURS[options.channels]
     height, width = header.height, header.width
     rows, columns, num_channels = target.shape
@@ -147,11 +148,11 @@ def _load(data: memoryview, options: DecodeOptions, scratch: Scratch) -> tuple[P
         if header.num_components in (1, 3):
             colours = _COLOURS.get(options.channels, "GRAY" if header.num_components == 1 else "RGB")
             buffer = scratch.take(header.height * header.width * 4)
-            return decode_jpeg(data, header, colours, buffer), header.orientation if options.exif else UPRIGHT
+            orientation = header.orientation if options.exif == "apply" else UPRIGHT
+            return decode_jpeg(data, header, colours, buffer), orientation
     return _load_with_pillow(data, options)
 
 
 def _load_with_pillow(data: memoryview, options: DecodeOptions) -> tuple[Pixels, int]:
-    image = load_image(data, options.max_pixels)
-    orientation = read_orientation(image) if options.exif else UPRIGHT
-    return to_pixels(image, options.channels), orientation
+    orientation = find_orientation(data) if options.exif == "apply" else UPRIGHT
+    return to_pixels(load_image(data, options.max_pixels), options.channels), orientation

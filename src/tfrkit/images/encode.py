@@ -7,11 +7,11 @@ What becomes of unusual pixels when an image is made anew, in one place:
     CMYK               RGB
     alpha              dropped
     gray               RGB, unless gray is asked for
-    EXIF orientation   applied, unless `exif="ignore"`
+    EXIF orientation   ignored, unless `exif="apply"`
     several frames     the first one
 
-An image that is kept is not touched at all: width and height are those of its pixels as stored, and a turn its EXIF
-asks for is left to the reader.
+An image that is kept is not touched at all: width and height are those of its pixels as stored. With `exif="apply"` an
+image that is not upright is turned and encoded again; width and height are those of the turned image.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from tfrkit.errors import CodecError, SourceError
 from tfrkit.images.decode import Scratch
 from tfrkit.images.jpeg import decode_jpeg, is_jpeg, read_jpeg_header
 from tfrkit.images.options import DEFAULT_MAX_PIXELS
-from tfrkit.images.pillow import check_pixels, find_format, load_image, read_orientation, to_pixels
+from tfrkit.images.orientation import find_orientation
+from tfrkit.images.pillow import check_pixels, find_format, load_image, to_pixels
 from tfrkit.images.png import decode_png, read_png
 from tfrkit.images.resize import UPRIGHT, Pixels, turn_upright
 from tfrkit.images.sniff import ImageInfo, sniff_image
+from tfrkit.images.turn import ExifPolicy, require_upright, turn_image
 
 Encode = Literal["auto", "keep", "raw", "png", "jpeg"]
 Check = Literal["decode", "header", "none"]
-Exif = Literal["apply", "ignore"]
 
 # A file of a few kilobytes can claim a thousand times as many pixels as any camera makes.
 MAX_PIXELS = DEFAULT_MAX_PIXELS
@@ -59,7 +60,9 @@ class ImageOptions:
         quality: Of JPEGs made here, 1 to 100.
         check: "decode" looks at every pixel, so that a damaged file is found now and not in training; "header"
             reads format and size only; "none" is "header" for files whose first bytes say nothing.
-        exif: Whether images made anew are turned as their EXIF data say.
+        exif: What becomes of images with an EXIF orientation. "keep" takes their pixels as they lie in the file, as
+            TensorFlow does; "apply" turns them upright first, and encodes again those that would be kept; "fail"
+            refuses them. Sizes, boxes and masks are about the stored image either way.
     """
 
     resize: tuple[int, int] | None = None
@@ -67,13 +70,13 @@ class ImageOptions:
     encode: Encode = "auto"
     quality: int = 95
     check: Check = "decode"
-    exif: Exif = "apply"
+    exif: ExifPolicy = "keep"
 
     def __post_init__(self) -> None:
         for name, value, choices in (
             ("encode", self.encode, get_args(Encode)),
             ("check", self.check, get_args(Check)),
-            ("exif", self.exif, get_args(Exif)),
+            ("exif", self.exif, get_args(ExifPolicy)),
         ):
             if value not in choices:
                 raise ValueError(f"{name} expected one of {', '.join(choices)}, got {value!r}")
@@ -103,12 +106,30 @@ class ImageOptions:
         """One sentence for each decision, to be printed."""
         if self.stored_as == "keep":
             looked = {"decode": "every one is decoded once", "header": "headers only", "none": "not checked"}
-            return [f"images: encoded bytes kept as they are, {looked[self.check]}"]
+            again = ", those with an EXIF orientation turned and encoded again" if self.exif == "apply" else ""
+            return [f"images: encoded bytes kept as they are{again}, {looked[self.check]}"]
         size = f", resized to {self.resize[0]}x{self.resize[1]} (bicubic)" if self.resize else ""
         form = {"raw": "raw uint8 pixels", "png": "PNG", "jpeg": f"JPEG of quality {self.quality}"}[self.stored_as]
-        turned = "turned as EXIF says" if self.exif == "apply" else "EXIF orientation ignored"
+        turned = "turned as EXIF says" if self.exif == "apply" else "not turned by EXIF"
         colours = "gray" if self.gray else "RGB"
         return [f"images: {form}, {colours}{size}; palettes, CMYK and 16 bits become 8-bit, alpha is dropped, {turned}"]
+
+    def describe_turns(self, facts: Mapping[str, Mapping[str, int]]) -> list[str]:
+        """A sentence on images with an EXIF orientation, by the facts of an `ImageStore` for each feature."""
+        seen: Counter[str] = Counter()
+        for counts in facts.values():
+            for fact, count in counts.items():
+                seen[fact.split(" ")[4]] += count
+        total = sum(seen.values())
+        notes = []
+        if seen["turned"]:
+            notes.append(f"images turned by their EXIF orientation: {seen['turned']} of {total}")
+        if seen["rotated"]:
+            notes.append(
+                f"images with an EXIF orientation, pixels taken as stored: {seen['rotated']} of {total}; "
+                'to store them upright use exif="apply"'
+            )
+        return notes
 
 
 class StoredImage(NamedTuple):
@@ -136,17 +157,22 @@ class ImageStore:
     def store(self, data: bytes) -> StoredImage:
         """The image to write; raises `SourceError` for what is no image, is damaged, or is a bomb."""
         options = self.options
+        orientation = find_orientation(memoryview(data))
+        if options.exif == "fail":
+            require_upright(orientation)
+        is_turned = options.exif == "apply" and orientation != UPRIGHT
         try:
-            if self._keeps:
+            if not self._keeps:
+                image, bits = _make(data, options, self._scratch, orientation if is_turned else UPRIGHT), 8
+            else:
                 info = inspect_image(data)
                 if options.check == "decode":
                     check_image(data, self._scratch)
-                image, bits = _keep(data, info), info.bits
-            else:
-                image, bits = _make(data, options, self._scratch), 8
+                image = _turn(data, info, orientation, options.quality) if is_turned else _keep(data, info)
+                bits = info.bits
         except CodecError as error:
             raise SourceError(error.what) from None
-        self._count(image, bits)
+        self._count(image, bits, "upright" if orientation == UPRIGHT else "turned" if is_turned else "rotated")
         return image
 
     def take_facts(self) -> Counter[str]:
@@ -154,12 +180,12 @@ class ImageStore:
         facts, self._facts, self._sizes = self._facts, Counter(), set()
         return facts
 
-    def _count(self, image: StoredImage, bits: int) -> None:
+    def _count(self, image: StoredImage, bits: int, turn: str) -> None:
         size = (image.height, image.width)
         if size not in self._sizes and len(self._sizes) < _MAX_SIZES:
             self._sizes.add(size)
         shown = f"{size[0]}x{size[1]}" if size in self._sizes else "other"
-        self._facts[f"{image.format} {image.channels} {bits} {shown}"] += 1
+        self._facts[f"{image.format} {image.channels} {bits} {shown} {turn}"] += 1
 
     def __getstate__(self) -> dict[str, Any]:
         fresh = {"_facts": Counter(), "_sizes": set(), "_scratch": Scratch()}
@@ -243,9 +269,15 @@ def _keep(data: bytes, info: ImageInfo) -> StoredImage:
     return StoredImage(data, info.format.lower(), width, height, _CHANNELS.get(info.mode or "", 3), width, height)
 
 
-def _make(data: bytes, options: ImageOptions, scratch: Scratch) -> StoredImage:
-    pixels, orientation = _decode(memoryview(data), options, scratch)
-    if options.exif == "apply" and orientation != UPRIGHT:
+def _turn(data: bytes, info: ImageInfo, orientation: int, quality: int) -> StoredImage:
+    turned = turn_image(data, info, orientation, quality)
+    size = (turned.width, turned.height)
+    return StoredImage(turned.data, turned.format, *size, _CHANNELS.get(info.mode or "", 3), *size)
+
+
+def _make(data: bytes, options: ImageOptions, scratch: Scratch, orientation: int) -> StoredImage:
+    pixels = _decode(memoryview(data), options, scratch)
+    if orientation != UPRIGHT:
         pixels = np.ascontiguousarray(turn_upright(pixels, orientation))
     source_height, source_width = pixels.shape[:2]
     width, height = options.resize or (source_width, source_height)
@@ -260,23 +292,22 @@ def _make(data: bytes, options: ImageOptions, scratch: Scratch) -> StoredImage:
     return StoredImage(stored, stored_as, width, height, channels, source_width, source_height)
 
 
-def _decode(data: memoryview, options: ImageOptions, scratch: Scratch) -> tuple[Pixels, int]:
-    """Pixels of three channels, or of one where one is enough, in their own size, and the Exif orientation."""
+def _decode(data: memoryview, options: ImageOptions, scratch: Scratch) -> Pixels:
+    """Pixels of three channels, or of one where one is enough, as they are stored."""
     if is_jpeg(data):
         header = read_jpeg_header(data)
         if header.num_components in (1, 3):
             is_gray = options.gray and header.num_components == 1
             buffer = scratch.take(header.height * header.width * (1 if is_gray else 3))
-            return decode_jpeg(data, header, "GRAY" if is_gray else "RGB", buffer), header.orientation
+            return decode_jpeg(data, header, "GRAY" if is_gray else "RGB", buffer)
     png = read_png(data, MAX_PIXELS)
     if png is not None:
         pixels = decode_png(png)
         needs_colour = pixels.shape[2] == 1 and not options.gray
-        return np.repeat(pixels, 3, axis=2) if needs_colour else pixels, UPRIGHT
+        return np.repeat(pixels, 3, axis=2) if needs_colour else pixels
     image = load_image(data, MAX_PIXELS)
     is_gray = options.gray and image.mode in _GRAY_MODES
-    orientation = read_orientation(image) if options.exif == "apply" else UPRIGHT
-    return np.ascontiguousarray(to_pixels(image, "gray" if is_gray else "rgb")), orientation
+    return np.ascontiguousarray(to_pixels(image, "gray" if is_gray else "rgb"))
 
 
 def _encode(pixels: Pixels, form: str, quality: int) -> bytes:

@@ -10,18 +10,19 @@ import numpy as np
 from tfrkit.errors import CodecError
 from tfrkit.images.options import (
     DEFAULT_MAX_PIXELS,
+    Exif,
     Fit,
     check_choice,
     check_fill_and_limit,
-    check_flag,
     check_size,
 )
-from tfrkit.images.pillow import find_format, load_image, read_orientation
-from tfrkit.images.resize import UPRIGHT, Pixels, resize_into
+from tfrkit.images.orientation import find_orientation
+from tfrkit.images.pillow import find_format, load_image
+from tfrkit.images.resize import UPRIGHT, Pixels, resize_into, swaps_sides
 from tfrkit.images.sniff import ImageInfo
 
 if TYPE_CHECKING:
-    from PIL.ImageFile import ImageFile
+    from PIL.Image import Image
 
 
 @dataclass(frozen=True)
@@ -30,14 +31,14 @@ class MaskOptions:
 
     size: tuple[int, int] | None = None
     fit: Fit = "stretch"
-    exif: bool = True
+    exif: Exif = "keep"
     fill: int = 0
     max_pixels: int = DEFAULT_MAX_PIXELS
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", check_size(self.size))
         check_choice("fit", self.fit, get_args(Fit))
-        check_flag("exif", self.exif)
+        check_choice("exif", self.exif, get_args(Exif))
         check_fill_and_limit(self.fill, self.max_pixels)
 
 
@@ -46,7 +47,7 @@ def decode_mask(
     *,
     size: tuple[int, int] | None = None,
     fit: Fit = "stretch",
-    exif: bool = True,
+    exif: Exif = "keep",
     fill: int = 0,
     max_pixels: int = DEFAULT_MAX_PIXELS,
 ) -> Pixels:
@@ -68,13 +69,13 @@ def decode_mask_with(data: memoryview, options: MaskOptions) -> Pixels:
             hint='take its gray levels as an image: {"type": "image", "channels": "gray"}',
         )
     image = load_image(data, options.max_pixels)
-    orientation = read_orientation(image) if options.exif else UPRIGHT
+    orientation = find_orientation(data) if options.exif == "apply" else UPRIGHT
     numbers = _read_numbers(image, info)[:, :, None]
     if options.size is None and orientation == UPRIGHT:
         return numbers[:, :, 0]
     if options.size is None:
         height, width = image.height, image.width
-        size = (width, height) if orientation >= 5 else (height, width)
+        size = (width, height) if swaps_sides(orientation) else (height, width)
     else:
         size = options.size
     target = np.empty((*size, 1), numbers.dtype)
@@ -82,7 +83,7 @@ def decode_mask_with(data: memoryview, options: MaskOptions) -> Pixels:
     return target[:, :, 0]
 
 
-def _read_numbers(image: ImageFile, info: ImageInfo) -> Pixels:
+def _read_numbers(image: Image, info: ImageInfo) -> Pixels:
     if image.mode in ("P", "L", "1"):
         numbers = np.asarray(image).astype(np.uint8)
         if image.mode == "L" and info.format == "PNG" and info.bits < 8:

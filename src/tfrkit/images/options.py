@@ -9,6 +9,7 @@ from typing import Literal, get_args
 Channels = Literal["rgb", "gray", "rgba", "keep"]
 Fit = Literal["stretch", "crop", "pad"]
 Filter = Literal["bilinear", "nearest"]
+Exif = Literal["keep", "apply"]
 
 # As many as Pillow refuses to go beyond: 537 MB of RGB. What needs more is a bomb, or wants max_pixels said.
 DEFAULT_MAX_PIXELS = 178_956_970
@@ -33,7 +34,8 @@ class DecodeOptions:
         reduced: Let the JPEG decoder halve an image, once or twice, before the rest is resized, where that leaves at
             least twice the height and width asked for. About twice as fast for large photos; pixels differ by about
             one level on average. Only together with `antialias`.
-        exif: Turn the image the way its Exif orientation says, as viewers do. tf.io.decode_jpeg never does.
+        exif: "keep" gives the pixels as they are stored, as TensorFlow does; boxes, masks and sizes of a record are
+            about those. "apply" turns them the way the EXIF orientation says, as viewers do.
         fill: The level that `fit="pad"` fills with.
         max_pixels: Height times width above which an image is refused before anything is decoded.
     """
@@ -44,7 +46,7 @@ class DecodeOptions:
     filter: Filter = "bilinear"
     antialias: bool = True
     reduced: bool = True
-    exif: bool = True
+    exif: Exif = "keep"
     fill: int = 0
     max_pixels: int = DEFAULT_MAX_PIXELS
 
@@ -53,7 +55,8 @@ class DecodeOptions:
         check_choice("channels", self.channels, get_args(Channels))
         check_choice("fit", self.fit, get_args(Fit))
         check_choice("filter", self.filter, get_args(Filter))
-        for name in ("antialias", "reduced", "exif"):
+        check_choice("exif", self.exif, get_args(Exif))
+        for name in ("antialias", "reduced"):
             check_flag(name, getattr(self, name))
         check_fill_and_limit(self.fill, self.max_pixels)
 

@@ -5,9 +5,10 @@ The format is found from the bytes and its one reader is used; no other reader o
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
-import struct
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tfrkit.images.resize import UPRIGHT, Pixels
 from tfrkit.images.sniff import ImageInfo, sniff_image
 
 if TYPE_CHECKING:
+    from PIL.Image import Image
     from PIL.ImageFile import ImageFile
 
 # Format: module of Pillow, class in it.
@@ -32,12 +34,12 @@ _READERS = {
 # Enough for the size of all formats but TIFF and JPEG, which are checked once they are open.
 _HEAD_NBYTES = 64
 _ORIENTATION_TAG = 0x0112
+# Quarter turns undo each other; every other orientation undoes itself.
+_UNDONE_BY = {6: 8, 8: 6}
 _WANTED_MODE = {"rgb": "RGB", "gray": "L", "rgba": "RGBA"}
 # What "keep" makes of modes that no one wants to see as they are stored.
 _KEPT_MODE = {"1": "L", "CMYK": "RGB", "YCbCr": "RGB", "LAB": "RGB", "RGBX": "RGB", "PA": "RGBA"}
 _WIDE_MODES = ("I", "F")
-# What Pillow fails with, or warns of, when Exif data are damaged.
-_EXIF_ERRORS = (SyntaxError, ValueError, TypeError, LookupError, OverflowError, OSError, struct.error, Warning)
 
 
 def find_format(data: memoryview) -> ImageInfo:
@@ -62,33 +64,61 @@ def check_pixels(height: int, width: int, max_pixels: int) -> None:
         )
 
 
-def load_image(data: memoryview, max_pixels: int) -> ImageFile:
-    """An image with its pixels decoded (the first frame, of several)."""
+def load_image(data: memoryview, max_pixels: int) -> Image:
+    """An image with its pixels decoded as they are stored, whatever EXIF says (the first frame, of several)."""
     info = find_format(data)
     check_pixels(info.height or 0, info.width or 0, max_pixels)
-    module, name = _READERS[info.format]
-    reader = getattr(importlib.import_module(f"PIL.{module}"), name)
-    try:
-        image: ImageFile = reader(io.BytesIO(data))
+    with _naming_faults(info, len(data)):
+        image = _open_image(data, info)
         check_pixels(image.height, image.width, max_pixels)
+        # Of all its readers only that for TIFF turns an image by its orientation while it loads.
+        orientation = image.getexif().get(_ORIENTATION_TAG, UPRIGHT) if info.format == "TIFF" else UPRIGHT
         image.load()
-    except (MemoryError, CodecError):
-        raise
-    except Exception as error:  # noqa: BLE001 - readers of Pillow fail in a dozen ways on damaged bytes
-        raise CodecError(f"{info.format} of {len(data)} bytes does not decode, {_describe(error)}") from None
+    if orientation in range(2, 9):
+        return transpose_image(image, _UNDONE_BY.get(orientation, orientation))
     return image
 
 
-def read_orientation(image: ImageFile) -> int:
-    """The Exif orientation, 1..8; upright where the Exif data are damaged. Pillow has turned a TIFF already."""
+def count_frames(data: memoryview) -> int:
+    """Number of frames or pages, from headers."""
+    info = find_format(data)
+    with _naming_faults(info, len(data)):
+        return int(getattr(_open_image(data, info), "n_frames", 1))
+
+
+@contextlib.contextmanager
+def _naming_faults(info: ImageInfo, nbytes: int) -> Iterator[None]:
     try:
-        orientation = image.getexif().get(_ORIENTATION_TAG, UPRIGHT)
-    except _EXIF_ERRORS:
-        return UPRIGHT
-    return orientation if orientation in range(1, 9) else UPRIGHT
+        yield
+    except (MemoryError, CodecError):
+        raise
+    except Exception as error:  # noqa: BLE001 - readers of Pillow fail in a dozen ways on damaged bytes
+        raise CodecError(f"{info.format} of {nbytes} bytes does not decode, {_describe(error)}") from None
 
 
-def to_pixels(image: ImageFile, channels: Channels) -> Pixels:
+def _open_image(data: memoryview, info: ImageInfo) -> ImageFile:
+    module, name = _READERS[info.format]
+    image: ImageFile = getattr(importlib.import_module(f"PIL.{module}"), name)(io.BytesIO(data))
+    return image
+
+
+def transpose_image(image: Image, orientation: int) -> Image:
+    """A copy of an image of this EXIF orientation, turned upright."""
+    from PIL.Image import Transpose
+
+    methods = {
+        2: Transpose.FLIP_LEFT_RIGHT,
+        3: Transpose.ROTATE_180,
+        4: Transpose.FLIP_TOP_BOTTOM,
+        5: Transpose.TRANSPOSE,
+        6: Transpose.ROTATE_270,
+        7: Transpose.TRANSVERSE,
+        8: Transpose.ROTATE_90,
+    }
+    return image.transpose(methods[orientation])
+
+
+def to_pixels(image: Image, channels: Channels) -> Pixels:
     """(height, width, channels) by the channel policy of `DecodeOptions`."""
     mode = image.mode
     if mode.startswith("I;16") or (mode == "I" and image.format == "PNG"):
@@ -111,7 +141,7 @@ def to_pixels(image: ImageFile, channels: Channels) -> Pixels:
     return pixels if pixels.ndim == 3 else pixels[:, :, None]
 
 
-def _choose_kept_mode(image: ImageFile) -> str:
+def _choose_kept_mode(image: Image) -> str:
     if image.mode == "P":
         return "RGBA" if "transparency" in image.info else "RGB"
     return _KEPT_MODE.get(image.mode, image.mode)

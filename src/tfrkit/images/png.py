@@ -19,8 +19,8 @@ from tfrkit.images.resize import Pixels
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _CHUNK_OVERHEAD = 4 + 4 + 4  # length, type, checksum
 _CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}  # by colour type
-# A turn that EXIF asks for and frames of an animation are Pillow's to read.
-_FOR_PILLOW = frozenset({b"eXIf", b"acTL", b"PLTE"})
+# Frames of an animation and palettes are Pillow's to read.
+_FOR_PILLOW = frozenset({b"acTL", b"PLTE"})
 
 
 class PlainPng(NamedTuple):

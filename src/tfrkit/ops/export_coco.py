@@ -156,7 +156,7 @@ def encode_run_lengths(mask: np.ndarray[Any, np.dtype[Any]]) -> dict[str, Any]:
 
 
 def _outline(value: Any, image: AnnotatedImage, index: int) -> dict[str, Any]:
-    mask = decode_mask(value, exif=False) if isinstance(value, bytes) else np.asarray(value)
+    mask = decode_mask(value) if isinstance(value, bytes) else np.asarray(value)
     if mask.shape != (image.height, image.width):
         shown = "x".join(map(str, mask.shape[::-1]))
         raise CodecError(f"mask {index} expected the size of its image, {image.width}x{image.height}, got {shown}")

@@ -71,7 +71,7 @@ def to_mask_file(name: str, value: Any, size: tuple[int, int] | None) -> bytes:
         if info is None and size is not None and len(value) == size[0] * size[1]:
             return encode_palette(np.frombuffer(value, np.uint8).reshape(size[1], size[0]))
         try:
-            return encode_palette(decode_mask(value, exif=False))
+            return encode_palette(decode_mask(value))
         except CodecError as error:
             what = error.what if error.what.startswith("mask") else f"mask {error.what}"
             raise CodecError(f"feature {show_name(name)} {what}") from None

@@ -80,8 +80,6 @@ class PictureReader:
         self._is_framed = features.image in schema.feature_lists
         mask = features.mask
         self._is_mask_framed = mask is not None and mask in schema.feature_lists
-        # Boxes and masks lie on the pixels as they are stored, which a turn by Exif would leave behind.
-        self._is_turned = mask is None and features.boxes is None
 
     def read(self, row: Row) -> Picture:
         """The picture of a row; what is wrong with it is in its `cause`."""
@@ -144,11 +142,11 @@ class PictureReader:
         return resize_pixels(pixels, fit_size(*size, self._side)), size
 
     def _decode(self, data: bytes) -> tuple[Pixels, tuple[int, int]]:
-        size = measure_image(memoryview(data), DecodeOptions(exif=self._is_turned))
+        size = measure_image(memoryview(data), DecodeOptions())
         if size is not None and max(size) > self._side:
             # A JPEG that becomes smaller is decoded smaller.
-            return decode_image(data, size=fit_size(*size, self._side), exif=self._is_turned), size
-        pixels = decode_image(data, exif=self._is_turned)
+            return decode_image(data, size=fit_size(*size, self._side)), size
+        pixels = decode_image(data)
         size = (pixels.shape[0], pixels.shape[1])
         return resize_pixels(pixels, fit_size(*size, self._side)), size
 
@@ -191,7 +189,7 @@ class PictureReader:
         numbers: np.ndarray[Any, np.dtype[Any]]
         if isinstance(value, bytes):
             try:
-                numbers = decode_mask(value, exif=False)
+                numbers = decode_mask(value)
             except CodecError as error:
                 raise CodecError(error.what if error.what.startswith("mask") else f"mask {error.what}") from None
         else:

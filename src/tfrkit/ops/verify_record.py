@@ -15,11 +15,11 @@ from tfrkit.errors import CodecError
 from tfrkit.features.schema import show_name
 from tfrkit.images.decode import Scratch, decode_image
 from tfrkit.images.encode import check_image, inspect_image
-from tfrkit.images.jpeg import is_jpeg, read_jpeg_header
 from tfrkit.images.mask import decode_mask
 from tfrkit.images.options import DEFAULT_MAX_PIXELS
+from tfrkit.images.orientation import find_orientation
 from tfrkit.images.perceptual import SIDE
-from tfrkit.images.resize import resize_into, swaps_sides
+from tfrkit.images.resize import UPRIGHT, resize_into, swaps_sides
 from tfrkit.images.sniff import ImageInfo, sniff_image
 from tfrkit.ops.duplicates import DIGEST_NBYTES
 from tfrkit.ops.picture import to_pixels
@@ -118,8 +118,9 @@ class RecordCheck:
     def _compare_facts(self, values: Mapping[str, Any], data: bytes, info: ImageInfo) -> Iterator[tuple[Kind, str]]:
         told = self._told_size(values)
         stored = (info.height or 0, info.width or 0)
-        if told is not None and told[:2] not in (stored, *_turned(data, stored)):
-            yield "size", f"image expected {_show(told[:2])} as its features say, got {_show(stored)}"
+        if told is not None and told[:2] != stored:
+            why = _explain_size(told[:2], stored, find_orientation(memoryview(data)))
+            yield "size", f"image expected {_show(told[:2])} as its features say, got {_show(stored)}{why}"
         allowed = _CHANNELS.get(info.mode or "", {1, 3})
         if told is not None and told[2] is not None and told[2] not in allowed:
             names = {1: "gray", 2: "gray with alpha", 3: "RGB", 4: "RGBA"}
@@ -227,11 +228,17 @@ class RecordCheck:
                 yield "mask", error.what if error.what.startswith("mask") else f"mask {error.what}"
                 continue
             if size is not None and numbers.shape != size:
-                yield "mask", f"mask expected the size of its image, {_show(size)}, got {_show(numbers.shape[:2])}"
+                why = _explain_size(numbers.shape, size, self._find_orientation(values))
+                yield "mask", f"mask expected the size of its image, {_show(size)}, got {_show(numbers.shape[:2])}{why}"
             elif is_one and self._rules.mask is not None:
                 wrong = _find_strangers(np.unique(numbers).astype(np.int64), self._rules.mask)
                 if wrong:
                     yield "mask", f"mask expected {describe_range(self._rules.mask)}, got {_list(wrong)}"
+
+    def _find_orientation(self, values: Mapping[str, Any]) -> int:
+        """The EXIF orientation of the picture; upright where it is no encoded image."""
+        data = next(iter_values(values.get(self._rules.image or "")), None)
+        return find_orientation(memoryview(data)) if isinstance(data, bytes) else UPRIGHT
 
 
 def digest(data: bytes | memoryview) -> bytes:
@@ -310,12 +317,13 @@ def iter_values(value: Any) -> Iterator[Any]:
             yield from iter_values(item)
 
 
-def _turned(data: bytes, stored: Size) -> list[Size]:
-    """The size of a JPEG as it is shown, where its Exif data turn it on its side."""
-    view = memoryview(data)
-    if is_jpeg(view) and swaps_sides(read_jpeg_header(view).orientation):
-        return [(stored[1], stored[0])]
-    return []
+def _explain_size(size: tuple[int, ...], stored: Size, orientation: int) -> str:
+    """What a size that is wrong has to do with that of the image, where it is its other orientation."""
+    if size[::-1] != stored or size == stored:
+        return ""
+    if swaps_sides(orientation):
+        return f"; {_show(size)} is the image turned by its EXIF orientation {orientation}, which is not applied"
+    return "; height and width are exchanged"
 
 
 def _copy_pixels(array: np.ndarray[Any, Any]) -> UInt8Array | None:
@@ -335,7 +343,7 @@ def _read_mask(value: Any, size: Size | None) -> np.ndarray[Any, Any]:
         if is_bare:
             assert size is not None
             return np.frombuffer(value, np.uint8).reshape(size)
-        return decode_mask(value, exif=False, max_pixels=DEFAULT_MAX_PIXELS)
+        return decode_mask(value, max_pixels=DEFAULT_MAX_PIXELS)
     numbers = np.asarray(value)
     if numbers.ndim == 3 and numbers.shape[2] == 1:
         numbers = numbers[:, :, 0]

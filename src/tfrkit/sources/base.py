@@ -312,6 +312,7 @@ class Scan:
         order: Order of the records where nobody says otherwise and nothing is split: folders have no order worth
             keeping, arrays and tables do.
         refine: Gives the schema with what reading showed: formats, channels, sizes.
+        explain: Gives one sentence for each thing that only reading showed, for the report.
         floats: What the writer does with floats that float32 does not hold, as in `Writer`.
         fingerprint: Of inputs that are no items, such as the one file of a table: a digest of what they hold.
         stamp: When the newest of those was changed (ns).
@@ -329,6 +330,7 @@ class Scan:
     label_files: dict[str, str] = field(default_factory=dict)
     order: Order = "seeded"
     refine: Callable[[Facts], Schema] | None = None
+    explain: Callable[[Facts], list[str]] | None = None
     floats: Floats = "ask"
     fingerprint: str = ""
     stamp: int = 0
@@ -337,6 +339,10 @@ class Scan:
     def schema_after(self, facts: Facts) -> Schema | None:
         """The schema once everything was read, with what reading showed."""
         return self.schema if self.refine is None else self.refine(facts)
+
+    def notes_after(self, facts: Facts) -> list[str]:
+        """What to report once everything was read."""
+        return [] if self.explain is None else self.explain(facts)
 
 
 class Source(Protocol):

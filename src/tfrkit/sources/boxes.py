@@ -6,12 +6,8 @@ by one rule, and leave the same notes about what was done with those that do not
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from typing import Literal
-
-from tfrkit.errors import SourceError
-from tfrkit.images.sniff import ImageInfo, sniff_image
 
 BoxPolicy = Literal["fail", "clip", "drop"]
 """What becomes of a box that does not lie in its image: it fails the build, is cut to the image, or is left out."""
@@ -25,9 +21,6 @@ Corners = tuple[float, float, float, float]
 _ROUNDING = 0.5
 # Blanks that str.strip leaves in place: byte order mark, zero-width characters.
 _INVISIBLE = "\ufeff\u200b\u200c\u200d\u2060"
-# The size of nearly every image stands in its first bytes; a JPEG with a colour profile or a thumbnail needs more.
-_HEAD_NBYTES = 1 << 14
-_MAX_HEAD_NBYTES = 16 << 20
 # So many places are named in a note.
 _MAX_PLACES = 5
 
@@ -129,34 +122,3 @@ def clean_name(name: str) -> str:
     while name != before:
         before, name = name, name.strip().strip(_INVISIBLE)
     return name
-
-
-def measure_image(path: str) -> tuple[int, int]:
-    """Width and height of an image file, from its header; raises `SourceError` for what is no image.
-
-    Pixels as they are stored, before any turning its EXIF data may ask for: annotations are about those.
-    """
-    with open(path, "rb") as file:
-        head = file.read(_HEAD_NBYTES)
-        info = sniff_image(head)
-        if info is not None and info.width is None:
-            info = sniff_image(head + file.read(_MAX_HEAD_NBYTES - len(head)))
-    if not head:
-        raise SourceError("expected an image, got an empty file")
-    if info is None or info.width is None or info.height is None:
-        info = _ask_pillow(path)
-    if not info.width or not info.height:
-        raise SourceError(f"expected an image with a size, got {info}")
-    return info.width, info.height
-
-
-def _ask_pillow(path: str) -> ImageInfo:
-    """For formats the header reader does not know."""
-    from PIL import Image
-
-    try:
-        with Image.open(path) as image:
-            return ImageInfo(image.format or "image", image.width, image.height)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-        suffix = os.path.splitext(path)[1] or "without a suffix"
-        raise SourceError(f"expected an image, the bytes of this file ({suffix}) are of no known kind") from None

@@ -111,6 +111,7 @@ class ClassFolders:
             counts={"class": dict(counts)},
             label_files={"classes.txt": labels.to_text()},
             refine=lambda facts: _make_schema(self.images, labels, facts),
+            explain=self.images.describe_turns,
         )
 
     def _decide_classes(self, found: Iterable[str], depth: int) -> tuple[LabelMap, list[str]]:

@@ -6,7 +6,7 @@ import glob
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple
 
 from tfrkit.errors import SourceError
@@ -66,8 +66,6 @@ class Coco:
         object.__setattr__(self, "path", os.fsdecode(self.path))
         object.__setattr__(self, "sets", (self.sets,) if isinstance(self.sets, str) else tuple(self.sets))
         BoxFitter(self.boxes)
-        # Boxes lie on the pixels as they are stored; an image turned by its EXIF data would leave them behind.
-        object.__setattr__(self, "images", replace(self.images, exif="ignore"))
 
     @property
     def title(self) -> str:
@@ -93,7 +91,7 @@ class Coco:
         fitter = BoxFitter(self.boxes)
         names = tuple(file.split for file in files) if os.path.isdir(self.path) and files[0].split else ()
         base = self.image_root or root
-        gatherer = DetectionGatherer(base, fitter, split_names=names)
+        gatherer = DetectionGatherer(base, fitter, exif=self.images.exif, split_names=names)
         categories: dict[int, str] = {}
         num_keypoints = 0
         has_captions = self.captions is not None
@@ -135,6 +133,7 @@ class Coco:
             counts={"objects": dict(gatherer.counts.most_common())},
             label_files={"classes.txt": labels.to_text()} if labels.names else {},
             refine=make_schema,
+            explain=self.images.describe_turns,
         )
 
     def _load(self, root: str, file: _File) -> CocoData:

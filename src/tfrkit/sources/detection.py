@@ -22,8 +22,10 @@ from tfrkit.features.labels import LabelMap
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
+from tfrkit.images.turn import ExifPolicy
 from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem
-from tfrkit.sources.boxes import BoxFitter, Corners, measure_image
+from tfrkit.sources.boxes import BoxFitter, Corners
+from tfrkit.sources.measure import Size, explain_difference, measure_image
 
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
 # An array of strings says what a list of nothing is a list of.
@@ -47,13 +49,14 @@ class FoundObject:
 class DetectionGatherer:
     """Collects images with their objects, checks every one, and keeps what the reader needs of it as an item."""
 
-    def __init__(self, root: str, fitter: BoxFitter, *, split_names: Sequence[str] = ()) -> None:
+    def __init__(self, root: str, fitter: BoxFitter, *, exif: ExifPolicy, split_names: Sequence[str] = ()) -> None:
         self.builder = ItemsBuilder(split_names)
         self.problems: list[Problem] = []
         self.counts: Counter[str] = Counter()
         self.num_empty = 0
         self._root = root
         self._fitter = fitter
+        self._exif = exif
         self._uses: dict[str, list[str]] = {}
         self._keys: set[str] = set()
 
@@ -81,14 +84,14 @@ class DetectionGatherer:
         self._keys.add(key)
         try:
             info = os.stat(path)
-            width, height = measure_image(path)
+            width, height = measure_image(path, self._exif)
         except SourceError as error:
             self.problems.append(Problem(file, error.what))
             return
         except OSError as error:
             self.problems.append(Problem(file, f"cannot open, {(error.strerror or str(error)).lower()}"))
             return
-        wrong = _compare_sizes(declared, (width, height))
+        wrong = self._compare_sizes(path, declared, (width, height))
         if wrong is not None:
             self.problems.append(Problem(declared_at or key, wrong))
             return
@@ -105,6 +108,14 @@ class DetectionGatherer:
         self.num_empty += not kept
         data = _pack(file, source_id, kept, captions, width, height)
         self.builder.add(key, data=data, nbytes=info.st_size, stamp=info.st_mtime_ns, split=split)
+
+    def _compare_sizes(self, path: str, declared: tuple[int | None, int | None], size: Size) -> str | None:
+        """What is wrong with the size an annotation gives: boxes of an image of another size are in another place."""
+        width, height = declared
+        if width is None or height is None or declared == size:
+            return None
+        why = explain_difference(path, (width, height), size, self._exif)
+        return f"annotation expected an image of {width}x{height}, got one of {size[0]}x{size[1]}{why}"
 
     def _fit(self, objects: Sequence[FoundObject], width: int, height: int) -> list[FoundObject] | None:
         """The objects to store, or None where one of them fails the build."""
@@ -163,15 +174,6 @@ def _pack(
     if captions:
         packed["captions"] = list(captions)
     return json.dumps(packed, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogateescape")
-
-
-def _compare_sizes(declared: tuple[int | None, int | None], true: tuple[int, int]) -> str | None:
-    """What is wrong with the size an annotation gives: boxes of an image of another size are in another place."""
-    if None in declared or declared == true:
-        return None
-    said, got = f"{declared[0]}x{declared[1]}", f"{true[0]}x{true[1]}"
-    turned = ", which is turned" if (declared[1], declared[0]) == true else ""
-    return f"annotation expected an image of {said}, got one of {got}{turned}"
 
 
 class DetectionReader:

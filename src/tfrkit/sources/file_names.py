@@ -132,6 +132,7 @@ class FileNames:
             counts={"class": {name: seen[name] for name in labels.names}},
             label_files={"classes.txt": labels.to_text()},
             refine=lambda facts: _make_class_schema(self.images, labels, facts),
+            explain=self.images.describe_turns,
         )
 
     def _scan_text(self, labelled: _Labelled, seen: Counter[str]) -> Scan:
@@ -167,6 +168,7 @@ class FileNames:
             counts={"character": dict(sorted(counts.items())), "length": {str(k): lengths[k] for k in sorted(lengths)}},
             label_files={"charset.txt": labels.to_text()},
             refine=lambda facts: _make_text_schema(self.images, labels, num_heads, facts),
+            explain=self.images.describe_turns,
         )
 
 

@@ -123,6 +123,7 @@ class Frames:
             counts={} if labels is None else {"class": dict(counts)},
             label_files={} if labels is None else {"classes.txt": labels.to_text()},
             refine=lambda facts: self._make_schema(labels, facts),
+            explain=self.images.describe_turns,
         )
 
     def _decide_classes(self, clips: Iterable[str]) -> LabelMap | None:

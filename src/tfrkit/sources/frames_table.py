@@ -115,6 +115,7 @@ class FramesTable:
         in_context = (self.group, *self.context)
         scan.reader = FramesTableReader(table.spool, in_context, self.image_column, root, self.images)
         scan.refine = lambda facts: self._make_schema(table, facts)
+        scan.explain = self.images.describe_turns
         scan.schema = self._make_schema(table, {})
         scan.notes.append(f"clips: {len(groups)} of {table.num_rows} rows, by column {self.group!r}")
         return scan

@@ -18,6 +18,8 @@ import numpy as np
 from tfrkit._types import UInt8Array
 from tfrkit.errors import CodecError, SourceError
 from tfrkit.images.mask import decode_mask
+from tfrkit.images.options import DEFAULT_MAX_PIXELS
+from tfrkit.images.pillow import load_image
 from tfrkit.images.sniff import ImageInfo, sniff_image
 
 Color = tuple[int, int, int]
@@ -36,10 +38,9 @@ def inspect_mask(data: bytes) -> ImageInfo:
     return info
 
 
-def require_size(info: ImageInfo, size: tuple[int, int]) -> None:
-    """Raise `SourceError` unless a mask has the (width, height) of its image."""
-    if (info.width, info.height) != size:
-        raise SourceError(f"mask expected the size of its image, {size[0]}x{size[1]}, got {info.width}x{info.height}")
+def describe_sizes(mask: tuple[int, int], image: tuple[int, int]) -> str:
+    """What is wrong with a mask of another (width, height) than its image."""
+    return f"mask expected the size of its image, {image[0]}x{image[1]}, got {mask[0]}x{mask[1]}"
 
 
 def require_numbers(info: ImageInfo) -> None:
@@ -55,7 +56,7 @@ def read_indices(data: bytes, info: ImageInfo) -> UInt8Array:
     """The class numbers (height, width) of a palette or gray image; raises `SourceError` for one of colours."""
     require_numbers(info)
     try:
-        numbers = decode_mask(data, exif=False)
+        numbers = decode_mask(data)
     except CodecError as error:
         raise SourceError(error.what) from None
     if numbers.dtype != np.uint8 and numbers.size and int(numbers.max()) > 255:
@@ -87,13 +88,11 @@ def read_colors(data: bytes, info: ImageInfo, colors: Mapping[Color, int]) -> UI
 
 
 def _decode_colors(data: bytes) -> Any:
-    from PIL import Image
-
     try:
-        with Image.open(io.BytesIO(data)) as image:
-            return np.asarray(image.convert("RGB")).astype(np.uint32)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise SourceError(f"mask cannot be decoded, {str(error).rstrip('.').lower()}") from None
+        image = load_image(memoryview(data), DEFAULT_MAX_PIXELS)
+    except CodecError as error:
+        raise SourceError(f"mask {error.what}") from None
+    return np.asarray(image.convert("RGB")).astype(np.uint32)
 
 
 def _show_color(packed: int) -> str:

@@ -226,6 +226,7 @@ class Table:
         scan.items = builder.build(sort=False)
         scan.reader = TableImageReader(table.spool, column.name, root, self.images)
         scan.schema, scan.refine = make_schema({}), make_schema
+        scan.explain = self.images.describe_turns
         scan.notes += self.images.describe()
         return scan
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple
 
 from tfrkit.errors import SourceError
@@ -57,8 +57,6 @@ class VocDet:
         object.__setattr__(self, "root", os.fsdecode(self.root))
         object.__setattr__(self, "sets", (self.sets,) if isinstance(self.sets, str) else tuple(self.sets))
         BoxFitter(self.boxes)
-        # Boxes lie on the pixels as they are stored; an image turned by its EXIF data would leave them behind.
-        object.__setattr__(self, "images", replace(self.images, exif="ignore"))
 
     @property
     def title(self) -> str:
@@ -87,7 +85,7 @@ class VocDet:
         else:
             pairs = files.pair_listed(listed.ids)
             names, notes, problems = listed.split_names, listed.notes, listed.problems
-        gatherer = DetectionGatherer(self.root, BoxFitter(self.boxes), split_names=names)
+        gatherer = DetectionGatherer(self.root, BoxFitter(self.boxes), exif=self.images.exif, split_names=names)
         gatherer.problems += [*problems, *files.problems]
         for pair in pairs:
             self._gather(gatherer, pair)
@@ -104,6 +102,7 @@ class VocDet:
             counts={"objects": dict(gatherer.counts.most_common())},
             label_files={"classes.txt": labels.to_text()},
             refine=lambda facts: detection_schema(self.images, facts, classes=labels.spec_names(), fields=FIELDS),
+            explain=self.images.describe_turns,
         )
 
     def _gather(self, gatherer: DetectionGatherer, pair: _Pair) -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
+
+import numpy as np
 
 from tfrkit._types import Row, UInt8Array
 from tfrkit.errors import SourceError
@@ -17,12 +19,15 @@ from tfrkit.features.labels import LabelMap
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
+from tfrkit.images.orientation import find_orientation
+from tfrkit.images.resize import UPRIGHT, turn_upright
+from tfrkit.images.turn import ExifPolicy, require_upright, turn_size
 from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
-from tfrkit.sources.boxes import measure_image
 from tfrkit.sources.class_files import find_class_file, load_classes, read_text
 from tfrkit.sources.masks import (
     Color,
     count_indices,
+    describe_sizes,
     encode_indices,
     inspect_mask,
     is_plain_mask,
@@ -30,11 +35,11 @@ from tfrkit.sources.masks import (
     read_colors,
     read_indices,
     require_numbers,
-    require_size,
     resize_indices,
     show_histogram,
     voc_colors,
 )
+from tfrkit.sources.measure import Size, explain_difference, measure_image, read_orientation
 from tfrkit.sources.voc_layout import FilesById, find_folder, read_sets
 from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files, require_folder
 
@@ -60,6 +65,7 @@ class MaskOptions:
     changes: Mapping[int, int] = field(default_factory=dict)
     colors: Mapping[Color, int] | None = None
     form: MaskForm = "gray"
+    exif: ExifPolicy = "keep"
 
 
 class MaskStore:
@@ -71,17 +77,24 @@ class MaskStore:
     def store(self, data: bytes, *, source_size: tuple[int, int], size: tuple[int, int], as_raw: bool) -> bytes:
         """The mask to write, of the stored image's size; raises `SourceError` where its values or size are wrong."""
         info = inspect_mask(data)
-        require_size(info, source_size)
         options = self._options
+        orientation = UPRIGHT if options.exif == "keep" else find_orientation(memoryview(data))
+        if options.exif == "fail":
+            require_upright(orientation, "mask")
+        mask_size = turn_size((info.width or 0, info.height or 0), orientation)
+        if mask_size != source_size:
+            raise SourceError(describe_sizes(mask_size, source_size))
         if options.colors is not None:
             mask = read_colors(data, info, options.colors)
         else:
             mask = read_indices(data, info)
+        if orientation != UPRIGHT:
+            mask = np.ascontiguousarray(turn_upright(mask, orientation))
         mask = self._change(mask)
         self._check(mask)
         if as_raw:
             return (mask if size == source_size else resize_indices(mask, size)).tobytes()
-        is_untouched = size == source_size and not options.changes and options.colors is None
+        is_untouched = size == source_size and orientation == UPRIGHT and not options.changes and options.colors is None
         if is_untouched and (options.form == "keep" or is_plain_mask(info)):
             return data
         return encode_indices(mask if size == source_size else resize_indices(mask, size))
@@ -89,8 +102,6 @@ class MaskStore:
     def _change(self, mask: UInt8Array) -> UInt8Array:
         if not self._options.changes:
             return mask
-        import numpy as np
-
         table = np.arange(256, dtype=np.uint8)
         for number, other in self._options.changes.items():
             table[number] = other
@@ -192,8 +203,6 @@ class VocSeg:
         for number in (*self.map, *self.map.values(), *(() if self.ignore is None else (self.ignore,))):
             if not 0 <= number <= 255:
                 raise ValueError(f"mask numbers expected from 0 to 255, got {number}")
-        # Masks lie on the pixels as they are stored; an image turned by its EXIF data would leave its mask behind.
-        object.__setattr__(self, "images", replace(self.images, exif="ignore"))
 
     @property
     def title(self) -> str:
@@ -227,7 +236,7 @@ class VocSeg:
         problems, notes, builder = self._pair(
             image_folder, FilesById(images.files), mask_folder, FilesById(masks.files)
         )
-        options = MaskOptions(len(labels), self.ignore, dict(self.map), colors, self.mask)
+        options = MaskOptions(len(labels), self.ignore, dict(self.map), colors, self.mask, self.images.exif)
         return Scan(
             looked_for=f"masks in {os.path.join(self.root, mask_folder)} with images in {image_folder}",
             items=builder.build(),
@@ -238,6 +247,7 @@ class VocSeg:
             notes=[*notes, f"classes: {len(labels)} from {labels.origin}", *self.images.describe(), *images.notes],
             label_files={"classes.txt": labels.to_text()},
             refine=lambda facts: self._schema(labels, facts),
+            explain=self.images.describe_turns,
         )
 
     def _pair(
@@ -273,19 +283,30 @@ class VocSeg:
         faults = []
         size = None
         try:
-            size = measure_image(os.path.join(self.root, image))
+            size = measure_image(os.path.join(self.root, image), self.images.exif)
         except (SourceError, OSError) as error:
             faults.append(Problem(image, _say(error)))
         try:
             with open(os.path.join(self.root, mask), "rb") as file:
                 info = inspect_mask(file.read(_HEAD_NBYTES))
             if size is not None and info.width is not None:
-                require_size(info, size)
+                self._compare_sizes(image, size, mask, (info.width, info.height or 0))
             if self.colormap is None:
                 require_numbers(info)
         except (SourceError, OSError) as error:
             faults.append(Problem(mask, _say(error)))
         return faults
+
+    def _compare_sizes(self, image: str, size: Size, mask: str, mask_size: Size) -> None:
+        exif = self.images.exif
+        if exif != "keep":
+            orientation = read_orientation(os.path.join(self.root, mask))
+            if exif == "fail":
+                require_upright(orientation, "mask")
+            mask_size = turn_size(mask_size, orientation)
+        if mask_size != size:
+            why = explain_difference(os.path.join(self.root, image), mask_size, size, exif)
+            raise SourceError(describe_sizes(mask_size, size) + why)
 
     def _load_colors(self) -> tuple[Mapping[Color, int] | None, list[str]]:
         if self.colormap is None:

@@ -120,6 +120,7 @@ class WebDataset:
             counts={"member": dict(suffixes.most_common())},
             order="source",
             refine=make_schema,
+            explain=self.images.describe_turns,
             floats=self.floats,
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from tfrkit.errors import SourceError
@@ -68,8 +68,6 @@ class Yolo:
         BoxFitter(self.boxes)
         if self.missing_labels not in ("empty", "fail"):
             raise ValueError(f"missing labels expected 'empty' or 'fail', got {self.missing_labels!r:.64}")
-        # Boxes lie on the pixels as they are stored; an image turned by its EXIF data would leave them behind.
-        object.__setattr__(self, "images", replace(self.images, exif="ignore"))
 
     @property
     def title(self) -> str:
@@ -93,7 +91,7 @@ class Yolo:
         layout = _Layout(self.path, self.sets)
         names = self._load_names(layout)
         fitter = BoxFitter(self.boxes)
-        gatherer = DetectionGatherer(layout.root, fitter, split_names=layout.split_names)
+        gatherer = DetectionGatherer(layout.root, fitter, exif=self.images.exif, split_names=layout.split_names)
         gatherer.problems += layout.problems
         tally = _Tally()
         for image in layout.images:
@@ -117,6 +115,7 @@ class Yolo:
             counts={"objects": dict(gatherer.counts.most_common())},
             label_files={"classes.txt": labels.to_text()},
             refine=lambda facts: detection_schema(self.images, facts, classes=labels.spec_names(), fields={}),
+            explain=self.images.describe_turns,
         )
 
     def _gather(

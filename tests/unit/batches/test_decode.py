@@ -16,7 +16,8 @@ from tfrkit.errors import CodecError, FeatureKindError, MissingFeatureError
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.decode import decode_image
-from tfrkit.images.mask import decode_mask
+from tfrkit.images.mask import MaskOptions, decode_mask
+from tfrkit.images.options import DecodeOptions
 
 
 def encode(number: int, size: tuple[int, int] = (12, 16), kind: str = "JPEG") -> bytes:
@@ -82,13 +83,15 @@ def test_images_of_several_sizes_are_a_list(kind: str, executor: Any) -> None:
     assert [array.shape for array in batch["image"]] == [(5, 7, 3), (6, 7, 3)]
 
 
-def test_turned_and_upright_images_of_one_size_shown_are_stacked() -> None:
+def test_images_of_one_size_stored_or_shown_are_stacked() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     file = io.BytesIO()
     Image.new("RGB", (12, 16)).save(file, "JPEG", exif=exif)
-    batch, _ = DecodeStage({"image": "image"})({"image": column(file.getvalue(), encode(1))})
+    batch, _ = DecodeStage({"image": {"exif": "apply"}})({"image": column(file.getvalue(), encode(1))})
     assert batch["image"].shape == (2, 12, 16, 3)
+    batch, _ = DecodeStage({"image": "image"})({"image": column(file.getvalue(), file.getvalue())})
+    assert batch["image"].shape == (2, 16, 12, 3)
 
 
 def test_kept_channels_are_stacked_where_they_agree() -> None:
@@ -370,14 +373,56 @@ def test_feature_that_holds_no_bytes_is_refused() -> None:
         DecodeStage({"label": (4, 4)})({"label": np.arange(3)})
 
 
-def test_bare_size_on_a_mask_decodes_a_mask() -> None:
-    schema = Schema({"image": "image", "mask": "mask", "colours": "mask"})
-    stage = DecodeStage({"image": (4, 4), "mask": (4, 4), "colours": {"size": (4, 4)}}).bind(schema)
-    given = {"image": column(encode(1)), "mask": column(encode_mask(2)), "colours": column(encode_mask(2))}
-    batch, _ = stage(given)
-    assert batch["image"].shape == (1, 4, 4, 3)
-    assert batch["mask"].shape == (1, 4, 4)
-    assert batch["colours"].shape == (1, 4, 4, 3)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        (4, 5),
+        {"size": (4, 5)},
+        {"size": (4, 5), "fit": "stretch", "exif": "keep"},
+        {"type": "mask", "size": (4, 5)},
+        DecodeOptions(size=(4, 5)),
+        MaskOptions(size=(4, 5)),
+        "image",
+        "mask",
+        True,
+        {},
+        {"exif": "apply", "max_pixels": 1000},
+    ],
+    ids=repr,
+)
+def test_mask_of_the_schema_is_decoded_as_a_mask_however_it_is_asked_for(asked: Any) -> None:
+    numbers = np.random.default_rng(0).choice(np.array([0, 11, 255], np.uint8), (12, 16))
+    file = io.BytesIO()
+    Image.fromarray(numbers).save(file, "PNG")
+    batch, _ = DecodeStage({"mask": asked}).bind(Schema({"mask": "mask"}))({"mask": column(file.getvalue())})
+    size = getattr(DecodeStage({"mask": asked}).bind(Schema({"mask": "mask"}))._requests["mask"].spec, "size", None)
+    assert np.array_equal(batch["mask"], decode_mask(file.getvalue(), size=size)[None])
+    assert set(np.unique(batch["mask"]).tolist()) <= {0, 11, 255}
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("filter", "nearest"), ("antialias", False), ("channels", "rgb"), ("reduced", False)]
+)
+def test_option_that_makes_no_sense_for_a_mask_is_an_error(option: str, value: object) -> None:
+    stage = DecodeStage({"mask": {option: value}})
+    with pytest.raises(
+        TypeError, match=f"feature 'mask': option '{option}' is for photos, and the schema calls this a"
+    ):
+        stage.bind(Schema({"mask": "mask"}))
+    stage.bind(Schema({"mask": "image"}))
+
+
+def test_mask_is_decoded_as_a_photo_where_a_dict_says_so() -> None:
+    stage = DecodeStage({"mask": {"type": "image", "size": (4, 4)}}).bind(Schema({"mask": "mask"}))
+    batch, _ = stage({"mask": column(encode_mask(2))})
+    assert batch["mask"].shape == (1, 4, 4, 3)
+
+
+def test_true_decodes_what_the_schema_says() -> None:
+    schema = Schema({"image": "image", "mask": "mask", "name": "text"})
+    stage = DecodeStage({"image": True, "mask": True, "name": True}).bind(schema)
+    batch, _ = stage({"image": column(encode(1)), "mask": column(encode_mask(2)), "name": column(b"x")})
+    assert (batch["image"].shape, batch["mask"].shape, batch["name"].tolist()) == ((1, 12, 16, 3), (1, 12, 16), ["x"])
 
 
 def test_feature_that_was_not_selected_is_left_alone() -> None:

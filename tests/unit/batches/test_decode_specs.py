@@ -36,7 +36,7 @@ def test_argument_is_read(argument: Any, spec: Any) -> None:
 @pytest.mark.parametrize(
     ("argument", "error", "message"),
     [
-        (224, TypeError, r"decode of feature 'x' expected \(height, width\), 'image', 'mask', 'text' or a dict"),
+        (224, TypeError, r"decode of feature 'x' expected \(height, width\), True, 'image', 'mask', 'text' or a dict"),
         (None, TypeError, "decode of feature 'x' expected"),
         ("jpeg", TypeError, "got 'jpeg'"),
         ("raw", TypeError, "decode of feature 'x': raw bytes expected a dtype"),

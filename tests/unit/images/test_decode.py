@@ -203,43 +203,49 @@ def test_jpeg_pixels_are_those_of_every_libjpeg_user(size: tuple[int, int], subs
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_exif_orientation_is_applied_as_viewers_do(kind: str, orientation: int) -> None:
+def test_exif_orientation_is_applied_as_viewers_do_when_asked_for(kind: str, orientation: int) -> None:
     exif = Image.Exif()
     exif[ORIENTATION] = orientation
     data = encode(photo(), kind, exif=exif, **({"lossless": True} if kind == "WEBP" else {}))
     expected = np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert("RGB"))
-    assert np.array_equal(decode_image(data), expected)
+    assert np.array_equal(decode_image(data, exif="apply"), expected)
+    assert np.array_equal(decode_image(data, exif="apply", channels="keep"), expected)
     if kind == "JPEG":
-        assert measure_image(memoryview(data), DecodeOptions()) == expected.shape[:2]
+        assert measure_image(memoryview(data), DecodeOptions(exif="apply")) == expected.shape[:2]
     small = np.empty((20, 13, 3), np.uint8)
     resize_into(np.ascontiguousarray(expected), small)
-    found = decode_image(data, size=(20, 13), reduced=False)
+    found = decode_image(data, size=(20, 13), reduced=False, exif="apply")
     assert np.abs(found.astype(int) - small).max() <= 1
 
 
-@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
-def test_exif_orientation_is_ignored_when_told_so(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_pixels_are_given_as_stored_whatever_exif_says(kind: str, orientation: int) -> None:
     exif = Image.Exif()
-    exif[ORIENTATION] = 6
-    data = encode(photo(), kind, exif=exif)
-    assert decode_image(data).shape == (56, 40, 3)
-    assert decode_image(data, exif=False).shape == (40, 56, 3)
-    assert decode_image(data, exif=False, channels="keep").shape == (40, 56, 3)
+    exif[ORIENTATION] = orientation
+    lossless = {"lossless": True} if kind == "WEBP" else {}
+    plain = decode_image(encode(photo(), kind, **lossless))
+    data = encode(photo(), kind, exif=exif, **lossless)
+    assert np.array_equal(decode_image(data), plain)
+    assert np.array_equal(decode_image(data, channels="keep"), plain)
+    assert np.array_equal(
+        decode_image(data, size=(20, 13)), decode_image(encode(photo(), kind, **lossless), size=(20, 13))
+    )
 
 
 def test_exif_orientation_out_of_range_is_upright() -> None:
     exif = Image.Exif()
     exif[ORIENTATION] = 77
     for kind in ("JPEG", "PNG"):
-        assert decode_image(encode(photo(), kind, exif=exif)).shape == (40, 56, 3)
+        assert decode_image(encode(photo(), kind, exif=exif), exif="apply").shape == (40, 56, 3)
 
 
 def test_damaged_exif_leaves_the_image_as_it_is_stored() -> None:
     rows = b"".join(b"\0" + bytes(12) for _ in range(3))
     whole = struct.pack("<2sHIHHHIHHI", b"II", 42, 8, 1, ORIENTATION, 3, 1, 6, 0, 0)
-    assert decode_image(png(4, 3, 8, 2, rows, (b"eXIf", whole))).shape == (4, 3, 3)
+    assert decode_image(png(4, 3, 8, 2, rows, (b"eXIf", whole)), exif="apply").shape == (4, 3, 3)
     for exif in (b"", b"nonsense", b"II*\0\xff\xff\xff\xff", whole[:12], whole[:-10]):
-        assert decode_image(png(4, 3, 8, 2, rows, (b"eXIf", exif))).shape == (3, 4, 3), exif
+        assert decode_image(png(4, 3, 8, 2, rows, (b"eXIf", exif)), exif="apply").shape == (3, 4, 3), exif
 
 
 # ---- size ----
@@ -487,7 +493,7 @@ def test_flipped_bytes_raise_nothing_but_codec_errors(kind: str, recwarn: Any) -
         for position in rng.integers(0, len(data), 2):
             changed[position] = rng.integers(0, 256)
         try:
-            decode_image(changed, max_pixels=100_000)
+            decode_image(changed, max_pixels=100_000, exif="apply")
         except CodecError:
             pass
 
@@ -529,8 +535,9 @@ def test_every_image_of_the_corpus_gives_the_pixels_of_pillow() -> None:
         image = Image.open(io.BytesIO(data))
         if image.mode.startswith("I") or "transparency" in image.info:
             continue
+        assert np.array_equal(decode_image(data), np.asarray(image.convert("RGB"))), path
         expected = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
-        assert np.array_equal(decode_image(data), expected), path
+        assert np.array_equal(decode_image(data, exif="apply"), expected), path
         assert decode_image(data, size=(17, 19)).shape == (17, 19, 3)
         checked += 1
     assert checked > 10

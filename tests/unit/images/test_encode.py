@@ -6,11 +6,12 @@ import zlib
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from tfrkit import _native
 from tfrkit.errors import CodecError, SourceError
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec, inspect_image
+from tfrkit.images.orientation import find_orientation
 
 
 def encode(image: Image.Image, form: str = "PNG", **options: object) -> bytes:
@@ -153,13 +154,55 @@ def turned_jpeg() -> bytes:
     return encode(noise(8, 4), "JPEG", exif=exif)
 
 
-def test_exif_orientation_is_applied_unless_ignored():
-    assert store(turned_jpeg(), encode="raw")[2:4] == (4, 8)
-    assert store(turned_jpeg(), encode="raw", exif="ignore")[2:4] == (8, 4)
+def test_pixels_are_turned_by_exif_only_when_asked_for():
+    assert store(turned_jpeg(), encode="raw")[2:4] == (8, 4)
+    turned = store(turned_jpeg(), encode="raw", exif="apply")
+    assert turned[2:4] == (4, 8)
+    expected = ImageOps.exif_transpose(Image.open(io.BytesIO(turned_jpeg())))
+    assert np.array_equal(raw(turned), np.asarray(expected))
 
 
-def test_kept_image_keeps_the_size_of_its_pixels_whatever_exif_says():
-    assert store(turned_jpeg())[2:4] == (8, 4)
+def test_kept_image_is_not_touched_whatever_exif_says():
+    stored = store(turned_jpeg())
+    assert stored.data == turned_jpeg()
+    assert (stored.width, stored.height) == (8, 4)
+
+
+def test_exif_apply_encodes_again_only_what_is_not_upright():
+    upright = encode(noise(8, 4), "JPEG")
+    assert store(upright, exif="apply").data == upright
+    turned = store(turned_jpeg(), exif="apply")
+    assert turned[1:] == ("jpeg", 4, 8, 3, 4, 8)
+    assert find_orientation(memoryview(turned.data)) == 1
+
+
+def test_pixels_are_turned_before_they_are_resized():
+    turned = store(turned_jpeg(), exif="apply", resize=(2, 4), encode="png")
+    upright = store(encode(ImageOps.exif_transpose(Image.open(io.BytesIO(turned_jpeg())))), resize=(2, 4), encode="png")
+    assert turned == upright
+
+
+@pytest.mark.parametrize("encode_as", ["keep", "png", "raw"])
+def test_exif_fail_refuses_what_is_not_upright(encode_as):
+    store(encode(noise(8, 4), "JPEG"), encode=encode_as, exif="fail")
+    with pytest.raises(SourceError, match='image expected upright, got EXIF orientation 6; turn it with exif="apply"'):
+        store(turned_jpeg(), encode=encode_as, exif="fail")
+
+
+def test_images_with_an_orientation_are_counted():
+    upright = encode(noise(8, 4), "JPEG")
+    for exif, expected in (
+        (
+            "keep",
+            ['images with an EXIF orientation, pixels taken as stored: 2 of 3; to store them upright use exif="apply"'],
+        ),
+        ("apply", ["images turned by their EXIF orientation: 2 of 3"]),
+    ):
+        made = ImageStore(ImageOptions(exif=exif))
+        for data in (upright, turned_jpeg(), turned_jpeg()):
+            made.store(data)
+        assert ImageOptions(exif=exif).describe_turns({"image": made.take_facts()}) == expected
+    assert ImageOptions().describe_turns({}) == []
 
 
 # --- options

@@ -83,12 +83,12 @@ def test_padded_mask_is_filled_with_the_number_asked_for() -> None:
     assert np.array_equal(found[1:3], INDICES)
 
 
-def test_exif_orientation_turns_a_mask_with_its_image() -> None:
+def test_exif_orientation_turns_a_mask_only_when_asked_for() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     data = encode(palette_image(INDICES), exif=exif)
-    assert np.array_equal(decode_mask(data), np.rot90(INDICES, -1))
-    assert np.array_equal(decode_mask(data, exif=False), INDICES)
+    assert np.array_equal(decode_mask(data), INDICES)
+    assert np.array_equal(decode_mask(data, exif="apply"), np.rot90(INDICES, -1))
     assert decode_mask(data, size=(8, 4)).shape == (8, 4)
 
 

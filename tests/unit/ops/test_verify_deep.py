@@ -110,7 +110,11 @@ def test_image_that_does_not_decode_is_found(tmp_path: Path, image: bytes, cause
     ("change", "kind", "cause"),
     [
         ({"image__height": 47}, "size", "image expected 64x47 as its features say, got 64x48"),
-        ({"image__width": 48, "image__height": 64}, "size", "image expected 48x64 as its features say, got 64x48"),
+        (
+            {"image__width": 48, "image__height": 64},
+            "size",
+            "image expected 48x64 as its features say, got 64x48; height and width are exchanged",
+        ),
         ({"image__channels": 1}, "size", "image expected gray as its features say, got RGB"),
         ({"image__format": "jpeg"}, "image", "image expected JPEG as feature 'image/format' says, got PNG"),
         ({"image__format": "raw"}, None, None),
@@ -123,14 +127,42 @@ def test_facts_about_an_image_are_held_against_it(
     assert found(verify(tmp_path, deep=True)) == ([] if kind is None else [(kind, 1, cause)])
 
 
-def test_size_of_a_turned_jpeg_may_be_either(tmp_path: Path) -> None:
-    image = photo(0)
+def with_orientation(image: Image.Image, kind: str, orientation: int) -> bytes:
     exif = image.getexif()
-    exif[0x0112] = 6
-    data = encode(image, "JPEG", exif=exif)
-    turned = {"image__encoded": data, "image__format": "jpeg"}
+    exif[0x0112] = orientation
+    return encode(image, kind, exif=exif)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_size_is_that_of_the_image_as_stored_whatever_its_exif_orientation(tmp_path: Path, kind: str) -> None:
+    turned = {"image__encoded": with_orientation(photo(0), kind, 6), "image__format": kind.lower()}
     write(tmp_path / "a.tfrecord", [row(0, **turned), row(0, **turned, image__height=64, image__width=48)])
-    assert found(verify(tmp_path, deep=True), "size", "image") == []
+    cause = (
+        "image expected 48x64 as its features say, got 64x48; "
+        "48x64 is the image turned by its EXIF orientation 6, which is not applied"
+    )
+    assert found(verify(tmp_path, deep=True), "size", "image") == [("size", 1, cause)]
+
+
+@pytest.mark.parametrize(
+    ("orientation", "why"),
+    [
+        (6, "48x64 is the image turned by its EXIF orientation 6, which is not applied"),
+        (3, "height and width are exchanged"),
+    ],
+)
+def test_mask_of_the_other_orientation_is_found(tmp_path: Path, orientation: int, why: str) -> None:
+    masks = [encode(Image.new("L", size)) for size in ((64, 48), (48, 64))]
+    rows = [
+        {
+            "image/encoded": with_orientation(photo(seed), "JPEG", orientation),
+            "image/segmentation/class/encoded": mask,
+        }
+        for seed, mask in enumerate(masks)
+    ]
+    write(tmp_path / "a.tfrecord", rows)
+    cause = f"mask expected the size of its image, 64x48, got 48x64; {why}"
+    assert found(verify(tmp_path, deep=True), "mask", "image") == [("mask", 1, cause)]
 
 
 @pytest.mark.parametrize("mode", ["L", "LA", "P", "RGBA", "1", "I;16"])

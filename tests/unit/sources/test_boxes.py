@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import io
-from pathlib import Path
-
 import pytest
-from PIL import Image
 
-from tfrkit.errors import SourceError
-from tfrkit.sources.boxes import BoxFitter, Corners, clean_name, clip_box, judge_box, measure_image
+from tfrkit.sources.boxes import BoxFitter, Corners, clean_name, clip_box, judge_box
 
 
 @pytest.mark.parametrize(
@@ -88,34 +83,3 @@ def test_fitter_name_with_blanks_is_reported_and_stripped() -> None:
 
 
 # --- sizes of images
-
-
-@pytest.mark.parametrize("image_format", ["JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM"])
-def test_measure_image_reads_the_header_of_any_format(tmp_path: Path, image_format: str) -> None:
-    path = tmp_path / "wrong.suffix"
-    Image.new("RGB", (31, 17)).save(path, image_format)
-    assert measure_image(str(path)) == (31, 17)
-
-
-def test_measure_image_jpeg_with_a_large_profile_ahead_of_its_size(tmp_path: Path) -> None:
-    path = tmp_path / "a.jpg"
-    Image.new("RGB", (31, 17)).save(path, icc_profile=b"x" * 200_000)
-    assert measure_image(str(path)) == (31, 17)
-
-
-def test_measure_image_turned_by_exif_gives_pixels_as_stored(tmp_path: Path) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    buffer = io.BytesIO()
-    Image.new("RGB", (31, 17)).save(buffer, "JPEG", exif=exif)
-    path = tmp_path / "a.jpg"
-    path.write_bytes(buffer.getvalue())
-    assert measure_image(str(path)) == (31, 17)
-
-
-@pytest.mark.parametrize(("content", "match"), [(b"", "got an empty file"), (b"hello", "are of no known kind")])
-def test_measure_image_other_files_are_refused(tmp_path: Path, content: bytes, match: str) -> None:
-    path = tmp_path / "a.jpg"
-    path.write_bytes(content)
-    with pytest.raises(SourceError, match=match):
-        measure_image(str(path))

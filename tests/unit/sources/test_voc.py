@@ -287,7 +287,8 @@ def test_voc_det_all_bad_inputs_are_named_at_once(tmp_path: Path) -> None:
         "Annotations/outside.xml, line 2": "box (1, 1, 61, 20) lies outside its image, 60x40",
         "Annotations/outside.xml, line 3": "box (1, 1, 600, 20) lies outside its image, 60x40",
         "Annotations/scaled.xml": "annotation expected an image of 640x480, got one of 60x40",
-        "Annotations/turned.xml": "annotation expected an image of 40x60, got one of 60x40, which is turned",
+        "Annotations/turned.xml": "annotation expected an image of 40x60, got one of 60x40, "
+        "width and height are exchanged",
         "Annotations/text.xml, line 2": "xmin expected a number, got 'x'",
         "Annotations/broken.xml, line 1": "not sound XML, no element found",
         "Annotations/alone.xml": "no image 'alone.jpg', which the annotation names, and none called 'alone'",

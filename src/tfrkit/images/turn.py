@@ -1,0 +1,81 @@
+"""Encoded images turned upright and encoded again, for builds that apply the EXIF orientation."""
+
+from __future__ import annotations
+
+import io
+from typing import Literal, NamedTuple
+
+from tfrkit.errors import SourceError
+from tfrkit.images.options import DEFAULT_MAX_PIXELS
+from tfrkit.images.pillow import count_frames, load_image, transpose_image
+from tfrkit.images.resize import UPRIGHT, swaps_sides
+from tfrkit.images.sniff import ImageInfo
+
+ExifPolicy = Literal["keep", "apply", "fail"]
+"""What becomes of an image with an EXIF orientation: stored as it is, turned upright, or refused as a bad input."""
+
+# Modes that a PNG holds without loss.
+_PNG_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
+# Entries of Pillow's `info` that would bring the orientation back.
+_ORIENTATION_INFO = ("exif", "xmp", "XML:com.adobe.xmp", "Raw profile type exif")
+
+
+class TurnedImage(NamedTuple):
+    """An image encoded again in its upright position, without EXIF data."""
+
+    data: bytes
+    format: Literal["jpeg", "png"]
+    width: int
+    height: int
+
+
+def require_upright(orientation: int, what: str = "image") -> None:
+    """Raise `SourceError` for an orientation other than upright."""
+    if orientation != UPRIGHT:
+        raise SourceError(
+            f"{what} expected upright, got EXIF orientation {orientation}; "
+            'turn it with exif="apply" or take it as stored with exif="keep"'
+        )
+
+
+def turn_size(size: tuple[int, int], orientation: int) -> tuple[int, int]:
+    """A size, (width, height) or (height, width), after turning upright.
+
+    Example:
+        >>> turn_size((400, 300), 6), turn_size((400, 300), 3)
+        ((300, 400), (400, 300))
+    """
+    return size[::-1] if swaps_sides(orientation) else size
+
+
+def turn_image(data: bytes, info: ImageInfo, orientation: int, quality: int) -> TurnedImage:
+    """The image turned upright: a JPEG as a JPEG of full chroma, anything else as a PNG of the same pixels.
+
+    Mode, palette and colour profile stay. Raises `SourceError` where something would be lost (frames, bits), and
+    `CodecError` for damage.
+    """
+    view = memoryview(data)
+    image = load_image(view, DEFAULT_MAX_PIXELS)
+    num_frames = count_frames(view)
+    if num_frames > 1:
+        raise _refuse(orientation, f"it has {num_frames} frames")
+    if info.format == "PNG" and info.bits == 16 and info.mode != "L":
+        raise _refuse(orientation, "it has colours of 16 bits")
+    if info.format != "JPEG" and image.mode not in _PNG_MODES:
+        raise _refuse(orientation, f"a PNG holds no pixels of mode {image.mode}")
+    turned = transpose_image(image, orientation)
+    for name in _ORIENTATION_INFO:
+        turned.info.pop(name, None)
+    file = io.BytesIO()
+    if info.format == "JPEG":
+        profile = image.info.get("icc_profile")
+        turned.save(file, "JPEG", quality=quality, subsampling=0, icc_profile=profile)
+        return TurnedImage(file.getvalue(), "jpeg", turned.width, turned.height)
+    turned.save(file, "PNG")
+    return TurnedImage(file.getvalue(), "png", turned.width, turned.height)
+
+
+def _refuse(orientation: int, why: str) -> SourceError:
+    return SourceError(
+        f'image with EXIF orientation {orientation} cannot be turned, {why}; take it as stored with exif="keep"'
+    )

@@ -1,0 +1,88 @@
+"""Sizes of image files, from their headers: what annotations are held against before anything is decoded."""
+
+from __future__ import annotations
+
+import mmap
+import os
+
+from tfrkit.errors import SourceError
+from tfrkit.images.orientation import find_orientation
+from tfrkit.images.resize import UPRIGHT, swaps_sides
+from tfrkit.images.sniff import ImageInfo, sniff_image
+from tfrkit.images.turn import ExifPolicy, require_upright, turn_size
+
+Size = tuple[int, int]
+"""(width, height)."""
+
+# The size of nearly every image stands in its first bytes; a JPEG with a colour profile or a thumbnail needs more.
+_HEAD_NBYTES = 1 << 14
+_MAX_HEAD_NBYTES = 16 << 20
+
+
+def measure_image(path: str, exif: ExifPolicy = "keep") -> Size:
+    """Width and height that an image file will have in its record; raises `SourceError` for what is no image.
+
+    With "apply" those of the turned image; with "fail" an EXIF orientation raises too.
+    """
+    size = _measure_stored(path)
+    if exif == "keep":
+        return size
+    orientation = read_orientation(path)
+    if exif == "fail":
+        require_upright(orientation)
+    return turn_size(size, orientation)
+
+
+def read_orientation(path: str) -> int:
+    """The EXIF orientation of an image file, 1 to 8; 1 where it has none."""
+    with open(path, "rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            return UPRIGHT
+        # Mapped, because of a PNG every chunk is looked at, but not its content.
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
+            return find_orientation(view)
+
+
+def explain_difference(path: str, declared: Size, size: Size, exif: ExifPolicy) -> str:
+    """What to add to a message about an annotation of one size and an image of another, "" where nothing is known.
+
+    `size` is that of `measure_image`. Where the annotation fits the other orientation of the image, the option that
+    takes it so is named.
+    """
+    if declared == size or declared[::-1] != size:
+        return ""
+    orientation = read_orientation(path)
+    if not swaps_sides(orientation):
+        return ", width and height are exchanged"
+    if exif == "apply":
+        return f', turned by its EXIF orientation {orientation}; annotated as stored, it needs exif="keep"'
+    return f', stored with EXIF orientation {orientation}; annotated upright, it needs exif="apply"'
+
+
+def _measure_stored(path: str) -> Size:
+    with open(path, "rb") as file:
+        head = file.read(_HEAD_NBYTES)
+        info = sniff_image(head)
+        if info is not None and info.width is None:
+            info = sniff_image(head + file.read(_MAX_HEAD_NBYTES - len(head)))
+    if not head:
+        raise SourceError("expected an image, got an empty file")
+    if info is None or info.width is None or info.height is None:
+        info = _ask_pillow(path)
+    if not info.width or not info.height:
+        raise SourceError(f"expected an image with a size, got {info}")
+    return info.width, info.height
+
+
+def _ask_pillow(path: str) -> ImageInfo:
+    """For formats the header reader does not know."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            # Pillow gives the size of a TIFF as it is shown.
+            width, height = (image.tag_v2[256], image.tag_v2[257]) if hasattr(image, "tag_v2") else image.size
+            return ImageInfo(image.format or "image", width, height)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        suffix = os.path.splitext(path)[1] or "without a suffix"
+        raise SourceError(f"expected an image, the bytes of this file ({suffix}) are of no known kind") from None
