@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
 import time
 from functools import partial
 from typing import Any
@@ -27,12 +26,13 @@ from tfrkit.container.manifest import MANIFEST_NAME, read_manifest
 from tfrkit.errors import SourceError, StorageError
 from tfrkit.sources.base import Problem, Source
 from tfrkit.storage.local import require_space
+from tfrkit.storage.temporaries import make_scratch
 
 
 def preview(source: Source, target: Target, options: BuildOptions, progress: Progress) -> Report:
     """What a build would find and write; nothing is written."""
     started = time.monotonic()
-    with tempfile.TemporaryDirectory() as scratch:
+    with make_scratch("tfrkit-build") as scratch:
         prepared = prepare(source, target, options, scratch)
         report = prepared.new_report()
         report.is_dry = True
