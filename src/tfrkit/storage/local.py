@@ -291,7 +291,10 @@ class LocalWriter:
 
 
 class NamedFile(io.FileIO):
-    """A file to write whose errors are `StorageError` with its name: the system names a file only when it is opened."""
+    """A file whose errors name it: `StorageError` where it is written, `OSError` where it is read.
+
+    The system names a file only when it is opened.
+    """
 
     def __init__(self, file: str | int, mode: str, *, shown: str, closefd: bool = True) -> None:
         super().__init__(file, mode, closefd=closefd)
@@ -309,7 +312,18 @@ class NamedFile(io.FileIO):
         try:
             return super().readinto(buffer)
         except OSError as error:
-            raise explain_os_error(error, self._shown, verb="read") from None
+            raise OSError(error.errno, error.strerror, self._shown) from None
+
+    def readall(self) -> bytes:
+        try:
+            return super().readall()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._shown) from None
+
+
+def open_to_read(path: str) -> io.BufferedReader:
+    """`open(path, "rb")` whose every `OSError` names the file, not only that of opening it."""
+    return io.BufferedReader(NamedFile(path, "rb", shown=path))
 
 
 def require_file_place(path: str) -> None:
