@@ -86,6 +86,7 @@ void BindFrames(nb::module_& m);
 void BindFrameTable(nb::module_& m);
 void BindFrameCopy(nb::module_& m);
 void BindPicker(nb::module_& m);
+void BindDisks(nb::module_& m);
 void BindFolders(nb::module_& m);
 void BindImages(nb::module_& m);
 void BindColumns(nb::module_& m);

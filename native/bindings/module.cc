@@ -10,6 +10,7 @@ NB_MODULE(_core, m) {
   tfrkit::BindFrameTable(m);
   tfrkit::BindFrameCopy(m);
   tfrkit::BindPicker(m);
+  tfrkit::BindDisks(m);
   tfrkit::BindFolders(m);
   tfrkit::BindImages(m);
   tfrkit::BindColumns(m);

@@ -176,6 +176,16 @@ class RecordPicker:
         Read the records of a shard from this table from now on, or ask for them.
         """
 
+def is_local_disk(descriptor: int) -> bool:
+    """
+    Whether only this machine writes to the file system of an open file, so that its locks hold for all.
+    """
+
+def sync_disk(descriptor: int) -> None:
+    """
+    Write everything of the file system of an open file to its disk; OSError ENOSYS where the system cannot.
+    """
+
 def list_folder(path: bytes) -> tuple[bytes, numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
     """
     Names, each with a zero behind it and a slash before that for a folder, sorted; sizes, -1 for pipes and devices; times of change (ns).

@@ -119,6 +119,8 @@ TABLE: dict[str, set[str]] = {
     "compat": {"dataset", "writer", "container", "codec", "features", "images", "_native", "errors", "_types"},
     # One sub-command of `tfr build` for each source.
     "cli": {"dataset", "ops", "build", "sources", "features", "errors", "_version"},
+    # `python -m tfrkit`.
+    "__main__": {"cli"},
     # The verbs as functions.
     "tools": {"ops"},
     "viewer": {"dataset", "ops", "features", "images", "errors"},

@@ -18,6 +18,16 @@ def test_sql_prints_a_table(tfr, sample: Path) -> None:
     assert done.err == ""
 
 
+def test_sql_names_of_columns_cannot_reach_the_terminal(tfr, tmp_path: Path) -> None:
+    name = "\x1b[31mred\x1b[2J\u202e"
+    (tmp_path / "e.tfrecord").write_bytes(write_frames([encode_example({name.encode(): ("int64", [7])})]))
+    done = tfr("sql", "select * from 'e.tfrecord'")
+    shown = "\\x1b[31mred\\x1b[2J\\u202e"
+    assert done.lines == [shown, "7".rjust(len(shown))]
+    for form in ("json", "jsonl", "csv"):
+        assert not {"\x1b", "\u202e"} & set(tfr("sql", "select * from 'e.tfrecord'", "--format", form).out)
+
+
 def test_sql_shortens_long_values_and_says_what_it_left_out(tfr, sample: Path) -> None:
     done = tfr("sql", "select image, text, tokens from 'sample.tfrecord' order by label", "-n", "5")
     assert done.lines[1].startswith("PNG 12x7, ")

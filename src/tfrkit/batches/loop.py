@@ -16,7 +16,7 @@ from tfrkit._ahead import choose_threads, run_ahead
 from tfrkit.batches.collate import Pad, pad_batch, size_batch
 from tfrkit.batches.fetch import Fetched, Fetcher
 from tfrkit.batches.shard_set import ShardSet
-from tfrkit.batches.state import Position, fingerprint_order, load_state, save_state
+from tfrkit.batches.state import MAX_EPOCH, Position, fingerprint_order, load_state, require_count, save_state
 from tfrkit.batches.stream import read_batches
 from tfrkit.codec.decode import Batch
 from tfrkit.features.schema import Schema
@@ -118,9 +118,7 @@ class BatchLoop:
 
     def set_epoch(self, epoch: int) -> None:
         """The epoch the next pass reads."""
-        if operator.index(epoch) < 0:
-            raise ValueError(f"epoch expected from 0 up, got {epoch}")
-        self.epoch = epoch
+        self.epoch = require_count("epoch", epoch, MAX_EPOCH)
 
     def share(self, *, rank: int, world_size: int, even: Even = "pad") -> BatchLoop:
         """The part of every batch that one of several processes trains on."""

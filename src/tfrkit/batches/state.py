@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,9 @@ from tfrkit.errors import TfrkitError
 from tfrkit.orders.order import Order
 
 _VERSION = 1
+_KEYS = ("dataset", "order", "epoch", "row")
+# No training gets there, and JSON of every program still holds it.
+MAX_EPOCH = 2**53 - 1
 
 
 def fingerprint_dataset(shards: Sequence[Shard]) -> str:
@@ -55,6 +59,15 @@ def load_state(state: Mapping[str, Any], dataset: str, order: str, size: int) ->
     """The place a state names, after a check that it belongs to this dataset and order."""
     if not isinstance(state, Mapping) or state.get("tfrkit_state") != _VERSION:
         raise ValueError(f"expected a state saved by state_dict(), got {str(state)[:64]!r}")
+    for key in _KEYS:
+        if key not in state:
+            raise ValueError(
+                f"state expected the key {key!r}, got {', '.join(map(repr, state))}\n"
+                "  load it as state_dict() gave it: nothing left out"
+            )
+    for key in ("dataset", "order"):
+        if not isinstance(state[key], str):
+            raise TypeError(f"state key {key!r} expected a text, got {state[key]!r:.64}")
     if state["dataset"] != dataset:
         raise TfrkitError(
             f"the state is of another dataset, {state['dataset']} stored, {dataset} opened",
@@ -65,7 +78,15 @@ def load_state(state: Mapping[str, Any], dataset: str, order: str, size: int) ->
             f"the state is of another order, {state['order']} stored, {order} asked for",
             hint="use the seed, split, take, skip and shuffle that the state was saved with",
         )
-    epoch, row = state["epoch"], state["row"]
-    if not (isinstance(epoch, int) and isinstance(row, int) and epoch >= 0 and 0 <= row <= size):
-        raise ValueError(f"expected epoch and row within {size} rows, got epoch {epoch!r}, row {row!r}")
-    return Position(epoch, row)
+    epoch = require_count("state key 'epoch'", state["epoch"], MAX_EPOCH)
+    return Position(epoch, require_count("state key 'row'", state["row"], size))
+
+
+def require_count(name: str, value: Any, last: int) -> int:
+    """The value as an int from 0 to `last`; TypeError where it is no whole number, ValueError where it is another."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} expected a whole number, got {value!r:.64}")
+    number = operator.index(value)
+    if not 0 <= number <= last:
+        raise ValueError(f"{name} expected 0 to {last}, got {number}")
+    return number

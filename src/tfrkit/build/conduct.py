@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
 import time
 from functools import partial
 from typing import Any
@@ -28,12 +27,13 @@ from tfrkit.sidecars.manifest import Manifest, read_manifest
 from tfrkit.sidecars.places import FEATURES, INFO, MANIFEST
 from tfrkit.sources.base import Facts, Problem, Source
 from tfrkit.storage.local import require_space
+from tfrkit.storage.temporaries import make_scratch
 
 
 def preview(source: Source, target: Target, options: BuildOptions, progress: Progress) -> Report:
     """What a build would find and write; nothing is written."""
     started = time.monotonic()
-    with tempfile.TemporaryDirectory() as scratch:
+    with make_scratch("tfrkit-build") as scratch:
         prepared = prepare(source, target, options, scratch)
         report = prepared.new_report()
         report.is_dry = True

@@ -25,7 +25,8 @@ from tfrkit.sidecars.manifest import Manifest, write_manifest
 from tfrkit.sidecars.places import INPUTS, MANIFEST, REPORT, SKIPPED
 from tfrkit.sidecars.write import NewDataset, NewShard
 from tfrkit.sources.base import Facts
-from tfrkit.storage.local import sync_folder
+from tfrkit.storage.sync import sync_folder
+from tfrkit.storage.temporaries import move_file
 from tfrkit.storage.text_files import write_json, write_text
 
 
@@ -66,7 +67,7 @@ def finish_build(
     os.makedirs(os.path.join(target.folder, "_index"), exist_ok=True)
     for name in results:
         _move(index_path(os.path.join(folder, name)), index_path(target.shard(name)))
-        _move(os.path.join(folder, name), target.shard(name))
+        _move(os.path.join(folder, name), _place_of(target, name))
     drafts = journal.sidecars_folder
     for name, text in sidecars.items():
         write_text(os.path.join(drafts, name), text)
@@ -90,16 +91,16 @@ def recall_shards(target: Target, journal: Journal, plan_hash: str, names: list[
     """Take back shards that a run put in place before it was stopped, to where the next one looks for them."""
     folder = journal.shards_folder(plan_hash)
     for name in names:
-        staged, placed = os.path.join(folder, name), target.shard(name)
+        staged, placed = os.path.join(folder, name), _place_of(target, name)
         marker = read_marker(staged)
         if marker is None:
             continue
         with contextlib.suppress(FileNotFoundError):
             if not os.path.exists(staged) and os.path.getsize(placed) == marker.nbytes:
-                os.replace(placed, staged)
+                move_file(placed, staged)
         with contextlib.suppress(FileNotFoundError):
             if not os.path.exists(index_path(staged)):
-                os.replace(index_path(placed), index_path(staged))
+                os.replace(index_path(target.shard(name)), index_path(staged))
 
 
 def list_outputs(target: Target, manifest: Manifest) -> list[str]:
@@ -164,4 +165,10 @@ def inputs_path(target: Target) -> str:
 def _move(source: str, destination: str) -> None:
     # Moved by a run that was stopped just after.
     with contextlib.suppress(FileNotFoundError):
-        os.replace(source, destination)
+        move_file(source, destination)
+
+
+def _place_of(target: Target, name: str) -> str:
+    """Where the bytes of a shard go: through a link that is named as the output the file it names is written."""
+    path = target.shard(name)
+    return os.path.realpath(path) if target.is_file else path

@@ -1,6 +1,6 @@
 """The `tfr` command: its subcommands, and what becomes of an error.
 
-Exit codes: 0 done, 1 done and it found something, 2 wrong usage, 3 could not finish, 130 interrupted.
+Exit codes: 0 done, 1 done and it found something, 2 wrong usage, 3 could not finish, 130 interrupted, 143 terminated.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from tfrkit._version import VERSION
+from tfrkit.cli.endings import Terminated, raise_when_asked_to_end
 from tfrkit.cli.hints import Flag, explain, read_flags
 from tfrkit.cli.options import Quiet
 from tfrkit.cli.output import get_verdict, print_error
@@ -34,6 +35,7 @@ Exit codes: 0 done, 1 found something, 2 wrong usage, 3 could not finish.
 USAGE = 2
 FAILED = 3
 INTERRUPTED = 130
+TERMINATED = 143
 
 # In the order of the help.
 _NAMES = (
@@ -132,6 +134,8 @@ def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
         return get_verdict()
     except KeyboardInterrupt:
         return INTERRUPTED
+    except Terminated:
+        return TERMINATED
     except (TfrkitError, OSError, ImportError, ValueError, MemoryError) as error:
         show_trace_if_asked()
         print_error(f"tfr: {describe_error(error, flags)}")
@@ -176,6 +180,10 @@ def main() -> None:
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     asked = sys.argv[1] if len(sys.argv) > 1 else None
     try:
-        make_app(asked if asked in (*COMMANDS, "build", "export") else None)(prog_name="tfr")
+        app = make_app(asked if asked in (*COMMANDS, "build", "export") else None)
+        raise_when_asked_to_end()
+        app(prog_name="tfr")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except Terminated:
+        sys.exit(TERMINATED)

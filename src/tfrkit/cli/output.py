@@ -76,16 +76,19 @@ def print_table(columns: Sequence[str], rows: Iterable[Cells], *, right: Sequenc
     On a terminal long cells are folded to its width; elsewhere every row is one line.
     """
     cells = [[escape_controls(str(cell)) for cell in row] for row in rows]
+    # Names come from files too: those of features, and whatever a query calls its columns.
+    is_right = [name in right for name in columns]
+    columns = [escape_controls(name) for name in columns]
     if sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
-        _print_rich_table(columns, cells, right)
+        _print_rich_table(columns, cells, is_right)
         return
     widths = [
         max(len(name), *(len(row[at]) for row in cells)) if cells else len(name) for at, name in enumerate(columns)
     ]
     for row in [list(columns), *cells]:
         pieces = [
-            cell.rjust(width) if name in right else cell.ljust(width)
-            for cell, width, name in zip(row, widths, columns, strict=True)
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(row, widths, is_right, strict=True)
         ]
         print("  ".join(pieces).rstrip())
 
@@ -182,16 +185,16 @@ def _csv_cell(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _print_rich_table(columns: Sequence[str], cells: list[list[str]], right: Sequence[str]) -> None:
+def _print_rich_table(columns: Sequence[str], cells: list[list[str]], is_right: Sequence[bool]) -> None:
     # Rich honours NO_COLOR and the width of the terminal by itself.
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for name in columns:
-        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    for name, to_right in zip(columns, is_right, strict=True):
+        # Text, not str: a name or a cell such as "[red]" is data, not markup.
+        table.add_column(Text(name), justify="right" if to_right else "left", overflow="fold")
     for row in cells:
-        # Text, not str: a cell such as "[red]" is data, not markup.
         table.add_row(*map(Text, row))
     Console(file=sys.stdout, markup=False, highlight=False).print(table)

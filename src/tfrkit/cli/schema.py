@@ -25,7 +25,8 @@ HELP = """Print the schema in the words of another program.
      dali     a ready DALI reader
      vahidk   a description for the tfrecord package
 
-The schema is that of tfrkit.json or features.json beside the records, else inferred from them. An index makes no difference.
+The schema is that of tfrkit.json or features.json beside the records, else inferred from them. An index makes no
+difference.
 
 JSON: as, schema (an object for json and tfds, otherwise text).
 """

@@ -26,7 +26,8 @@ quotes: "image/height". Bytes that are UTF-8 text in every record looked at are 
 others are BLOB; several values are a list; an absent feature is NULL. A SequenceExample is two structs:
 context.name, feature_lists.frame. Records that are no Examples have the column record. _record is the number of a
 record in its table, from 0; label_name is the class name of label, where classes.txt or the schema has names.
-The query cannot reach other files or the network.
+The query cannot reach other files or the network. It may hold half of the memory of this process in memory, or
+--memory; what does not fit goes to the folder for temporary files (TMPDIR), up to half of the free space there.
 
 -o writes .parquet, .csv, .jsonl or .tfrecord. To a TFRecord, select * from one table copies the matching records
 byte for byte; any other query makes Examples of its columns, without those that are NULL. Needs: pip install
@@ -44,6 +45,10 @@ Binary = Annotated[
     list[str] | None,
     typer.Option("--binary", metavar="FEATURE", help="Take this text as bytes; may be given several times."),
 ]
+Timeout = Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", help="Stop the query after this time.")]
+Memory = Annotated[
+    str | None, typer.Option("--memory", metavar="SIZE", help="Memory the query may hold, from 32MiB, such as 2GB.")
+]
 
 
 def run(
@@ -53,6 +58,8 @@ def run(
     binary: Binary = None,
     compression: CompressionOption = None,
     force: Force = False,
+    timeout: Timeout = None,
+    memory: Memory = None,
     format: FormatOption = "text",
 ) -> int:
     """Print the rows, or write them and say so."""
@@ -60,7 +67,7 @@ def run(
 
     if compression is not None and output is None:
         raise ValueError("--compression is that of a TFRecord to write, expected -o with it")
-    with sql(query, binary=binary or ()) as answer:
+    with sql(query, binary=binary or (), timeout=timeout, memory=memory) as answer:
         if output is None:
             print_result(
                 format,

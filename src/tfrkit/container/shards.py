@@ -22,6 +22,7 @@ from tfrkit.container.compression import (
 from tfrkit.container.identify import describe_foreign, suggest_remedy
 from tfrkit.errors import CompressionError, NotATFRecordError, StorageError
 from tfrkit.storage.base import ByteReader
+from tfrkit.storage.local import open_to_read
 from tfrkit.storage.resolve import Address, expand_address, open_reader, walk_folder
 
 _HEAD_NBYTES = 4096
@@ -193,7 +194,7 @@ def looks_like_shard(path: str) -> bool:
     name = os.path.basename(path)
     if _SHARD_NAME.search(name):
         return True
-    with open(path, "rb") as file:
+    with open_to_read(path) as file:
         head = file.read(_HEAD_NBYTES)
     if not head:
         return False

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol
 
 from tfrkit._types import Row
 from tfrkit.batches.loop import BatchLoop
-from tfrkit.batches.state import Position
+from tfrkit.batches.state import Position, require_count
 from tfrkit.codec.decode import Batch
 from tfrkit.feeds.loader import Loader, share_loop
 from tfrkit.feeds.torch_tensors import OpenParcel, Parcel, convert_batch, load_torch
@@ -204,10 +204,10 @@ class TorchBatches(_TorchDataset):
         """Let the next pass go on from where a state was saved, by a worker of as many."""
         position = self._loop.load(state)
         _, num_workers = _find_worker()
-        num_given = int(state.get("given", 0))
-        if num_given and state["num_workers"] != num_workers:
+        num_given = require_count("state key 'given'", state.get("given", 0), len(self._loop))
+        if num_given and state.get("num_workers") != num_workers:
             raise ValueError(
-                f"the state is of one of {state['num_workers']} workers, there are {num_workers}\n"
+                f"the state is of one of {state.get('num_workers')!r:.64} workers, there are {num_workers}\n"
                 "  the loader that to_torch() gives goes on with any number of them"
             )
         if num_workers == 1:

@@ -6,10 +6,9 @@ and a feature that only the last record has is a column from the start: a schema
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -27,7 +26,9 @@ from tfrkit.features.schema import Schema
 from tfrkit.features.spec import RecordKind
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.base import ByteSource
+from tfrkit.storage.local import NamedFile
 from tfrkit.storage.resolve import Address, open_reader
+from tfrkit.storage.temporaries import TemporaryFolder, make_scratch
 
 # What is decoded at a time: enough to hide the cost of a call, little enough to stay small with images.
 _ROWS_NBYTES = 4 << 20
@@ -58,7 +59,7 @@ class ExportInput:
         self.paths = find_shards(address)
         self.sidecars = Sidecars(self.paths)
         self._progress: Progress = progress or Quiet()
-        self._scratch: str | None = None
+        self._scratch: TemporaryFolder | None = None
         self._frames: dict[int, ShardIndex] = {}  # of the shard something was located in last
         self.shards: list[Shard] = []
         try:
@@ -83,7 +84,7 @@ class ExportInput:
         for shard in self.shards:
             shard.close()
         if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch.remove()
 
     @property
     def num_records(self) -> int:
@@ -195,9 +196,9 @@ class ExportInput:
             return Shard(reader)
         # A pipe is read twice here, so it goes to the disk first.
         if self._scratch is None:
-            self._scratch = tempfile.mkdtemp(prefix="tfrkit-export-")
-        spooled = os.path.join(self._scratch, f"{len(self.shards)}.tfrecord")
-        with open(spooled, "wb") as file:
+            self._scratch = make_scratch("tfrkit-export")
+        spooled = os.path.join(self._scratch.path, f"{len(self.shards)}.tfrecord")
+        with NamedFile(spooled, "wb", shown=spooled) as raw, io.BufferedWriter(raw) as file:
             while piece := reader.read(_SPOOL_NBYTES):
                 file.write(piece)
         reader.close()

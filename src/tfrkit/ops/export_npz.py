@@ -18,7 +18,6 @@ from __future__ import annotations
 import io
 import os
 import shutil
-import tempfile
 import zipfile
 from collections.abc import Iterable, Sequence
 from typing import Any, BinaryIO
@@ -33,7 +32,9 @@ from tfrkit.features.spec import Spec
 from tfrkit.ops.export_input import ExportInput
 from tfrkit.ops.export_report import Export
 from tfrkit.ops.export_tables import export_table
+from tfrkit.storage.local import NamedFile
 from tfrkit.storage.resolve import Address
+from tfrkit.storage.temporaries import TemporaryFolder
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -64,7 +65,7 @@ def export_npz(
         force: Replace what is there.
         progress: Told how it goes on.
     """
-    near = os.path.dirname(os.path.abspath(os.fspath(output)))
+    beside = os.path.abspath(os.fspath(output))
 
     def write(source: ExportInput, file: BinaryIO, shards: Sequence[int] | None) -> None:
         source.require_examples()
@@ -72,7 +73,7 @@ def export_npz(
         unfit: set[str] = set()
         while True:
             # A value that ends in a NUL is known only when it is read: then its feature is written in the other form.
-            with tempfile.TemporaryDirectory(prefix=".tfrkit-", dir=near) as scratch:
+            with TemporaryFolder(beside) as scratch:
                 spool = _Spool(scratch, source, unfit)
                 try:
                     for batch in source.batches(names, shards=shards):
@@ -104,7 +105,8 @@ class _Member:
         self.dtype = dtype
         self.shape = shape  # of a row
         self.num_rows = 0
-        self.file = open(path, "wb", buffering=_COPY_NBYTES)  # noqa: SIM115 - closed by the spool
+        # Closed by the spool.
+        self.file = io.BufferedWriter(NamedFile(path, "wb", shown=path), buffer_size=_COPY_NBYTES)
 
     def append(self, array: Array) -> None:
         self.num_rows += len(array)

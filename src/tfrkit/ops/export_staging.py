@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
-import secrets
-import shutil
 import tempfile
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 from tfrkit.errors import StorageError
 from tfrkit.ops.outputs import MadeFolders, require_output
-from tfrkit.storage.local import explain_os_error, require_space
+from tfrkit.storage.local import NamedFile, explain_os_error, require_file_place, require_space
+from tfrkit.storage.sync import sync_folder, sync_tree
+from tfrkit.storage.temporaries import TemporaryFile, TemporaryFolder
 
 _BUFFER_NBYTES = 1 << 20
 
@@ -34,16 +35,16 @@ class StagedFolder:
         require_space(path, nbytes)
         self.files = 0
         self.nbytes = 0
-        self._root = _name_temporary(self._target)
         self._folders: set[str] = {""}
         self._opened: list[BinaryIO] = []
         self._made = MadeFolders()
         try:
-            self._made.make(os.path.dirname(self._root))
-            os.mkdir(self._root)
+            self._made.make(os.path.dirname(self._target))
+            self._temporary = TemporaryFolder(self._target)
         except OSError as error:
             self._made.remove()
-            raise _explain(error, path) from None
+            raise explain_os_error(error, path, verb="write") from None
+        self._root = self._temporary.path
 
     def _require_replaceable(self, sources: Sequence[str]) -> None:
         if not os.path.isdir(self._target):
@@ -70,19 +71,27 @@ class StagedFolder:
             while len(view):
                 view = view[os.write(descriptor, view) :]
         except OSError as error:
-            raise _explain(error, os.path.join(self.name, name)) from None
+            raise explain_os_error(error, os.path.join(self.name, name), verb="write") from None
         finally:
             os.close(descriptor)
 
     def open(self, name: str) -> BinaryIO:
         """A new file to be written bit by bit; whoever closes it tells its size with `count`."""
-        file = open(self._create(name), "wb", buffering=_BUFFER_NBYTES)  # noqa: SIM115 - closed by commit or discard
+        raw = NamedFile(self._create(name), "wb", shown=os.path.join(self.name, name))
+        file: Any = io.BufferedWriter(raw, buffer_size=_BUFFER_NBYTES)
         self._opened.append(file)
-        return file
+        opened: BinaryIO = file
+        return opened
 
     def open_scratch(self) -> BinaryIO:
         """A file without a name, to be read again before the folder is done; it goes when it is closed."""
-        file: Any = tempfile.TemporaryFile(dir=self._root, buffering=_BUFFER_NBYTES)  # noqa: SIM115 - as above
+        try:
+            unnamed: Any = tempfile.TemporaryFile(dir=self._root, buffering=0)  # noqa: SIM115 - its copy is kept
+            with unnamed:
+                raw = NamedFile(os.dup(unnamed.fileno()), "rb+", shown=self.name)
+        except OSError as error:
+            raise explain_os_error(error, self.name, verb="write") from None
+        file: Any = io.BufferedRandom(raw, buffer_size=_BUFFER_NBYTES)
         self._opened.append(file)
         scratch: BinaryIO = file
         return scratch
@@ -97,23 +106,23 @@ class StagedFolder:
             try:
                 os.makedirs(os.path.join(self._root, name), exist_ok=True)
             except OSError as error:
-                raise _explain(error, os.path.join(self.name, name)) from None
+                raise explain_os_error(error, os.path.join(self.name, name), verb="write") from None
             self._folders.add(name)
 
     def commit(self) -> None:
         """Put the folder where it belongs; into one that is there already, file by file: what else lies there stays."""
         self._close()
+        sync_tree(self._root, self.name)
         try:
             if os.path.isdir(self._target) and os.listdir(self._target):
                 self._move_files()
+                self._temporary.remove()
             else:
-                os.rename(self._root, self._target)
+                self._temporary.place(self._target)
         except OSError as error:
-            raise _explain(error, self.name) from None
-        if os.path.isdir(self._root):
-            shutil.rmtree(self._root, ignore_errors=True)
-        self._root = ""
+            raise explain_os_error(error, self.name, verb="write") from None
         self._made.keep()
+        sync_folder(os.path.dirname(self._target))
 
     def _move_files(self) -> None:
         for folder, _, names in os.walk(self._root):
@@ -123,20 +132,18 @@ class StagedFolder:
                 raise StorageError("a link leads out of the output folder", shard=target, hint="choose another folder")
             for name in names:
                 os.replace(os.path.join(folder, name), os.path.join(target, name))
+            sync_folder(target)
 
     def discard(self) -> None:
         """Leave nothing behind; does nothing after `commit`."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, StorageError):
             self._close()
-        if self._root:
-            shutil.rmtree(self._root, ignore_errors=True)
-            self._root = ""
+        self._temporary.remove()
         self._made.remove()
 
     def _close(self) -> None:
-        for file in self._opened:
-            file.close()
-        self._opened.clear()
+        while self._opened:
+            self._opened.pop().close()
 
     def _create(self, name: str) -> int:
         self.make_folder(os.path.dirname(name))
@@ -144,7 +151,7 @@ class StagedFolder:
         try:
             descriptor = os.open(os.path.join(self._root, name), flags, 0o666)
         except OSError as error:
-            raise _explain(error, os.path.join(self.name, name)) from None
+            raise explain_os_error(error, os.path.join(self.name, name), verb="write") from None
         self.files += 1
         return descriptor
 
@@ -155,21 +162,21 @@ class StagedFile:
     def __init__(self, path: str, *, sources: Sequence[str], force: bool, nbytes: int) -> None:
         self.name = path
         require_output(path, sources=sources, force=force)
-        if os.path.isdir(path):
-            raise StorageError("expected a file, got a folder", shard=path)
-        if os.path.exists(path) and not os.path.isfile(path):
-            raise StorageError("expected a file, got a pipe or a device, which cannot be replaced", shard=path)
+        require_file_place(path)
         require_space(path, nbytes)
         self._target = os.path.realpath(path)
-        self._temporary = _name_temporary(self._target)
         self.nbytes = 0
         self._made = MadeFolders()
         try:
-            self._made.make(os.path.dirname(self._temporary))
-            self.file: BinaryIO = open(self._temporary, "xb", buffering=_BUFFER_NBYTES)  # noqa: SIM115 - kept open
+            self._made.make(os.path.dirname(self._target))
+            self._temporary = TemporaryFile(self._target)
         except OSError as error:
             self._made.remove()
-            raise _explain(error, path) from None
+            raise explain_os_error(error, path, verb="write") from None
+        # The temporary closes the descriptor: the lock on it lasts until it has its name.
+        raw = NamedFile(self._temporary.descriptor, "wb", shown=path, closefd=False)
+        file: Any = io.BufferedWriter(raw, buffer_size=_BUFFER_NBYTES)
+        self.file: BinaryIO = file
 
     def __enter__(self) -> StagedFile:
         return self
@@ -179,33 +186,19 @@ class StagedFile:
 
     def commit(self) -> None:
         """Make everything durable and visible."""
+        self.file.close()
         try:
-            self.file.flush()
-            os.fsync(self.file.fileno())
-            self.nbytes = os.fstat(self.file.fileno()).st_size
-            self.file.close()
-            os.replace(self._temporary, self._target)
+            os.fsync(self._temporary.descriptor)
+            self.nbytes = os.fstat(self._temporary.descriptor).st_size
+            self._temporary.place(self._target)
         except OSError as error:
-            raise _explain(error, self.name) from None
-        self._temporary = ""
+            raise explain_os_error(error, self.name, verb="write") from None
         self._made.keep()
+        sync_folder(os.path.dirname(self._target))
 
     def discard(self) -> None:
         """Leave nothing behind; does nothing after `commit`."""
-        if self._temporary:
-            with contextlib.suppress(OSError):
-                self.file.close()
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._temporary)
-            self._temporary = ""
+        with contextlib.suppress(OSError, StorageError):
+            self.file.close()
+        self._temporary.remove()
         self._made.remove()
-
-
-def _name_temporary(target: str) -> str:
-    folder, base = os.path.split(target)
-    return os.path.join(folder, f".{base[:100]}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
-
-
-def _explain(error: OSError, name: str) -> StorageError:
-    reason = explain_os_error(error, name).what.removeprefix("cannot open, ")
-    return StorageError(f"cannot write, {reason}", shard=name)

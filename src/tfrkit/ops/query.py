@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
-import shutil
-import tempfile
 import weakref
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tfrkit._ahead import choose_threads
 from tfrkit._optional import import_or_explain
@@ -19,13 +18,18 @@ from tfrkit.errors import QueryError, SchemaError, TfrkitError
 from tfrkit.features.schema import describe_missing
 from tfrkit.ops.query_engine import get_engine
 from tfrkit.ops.query_errors import quote_name, read_facts, to_query_error
+from tfrkit.ops.query_limits import Watch, parse_memory, parse_timeout
 from tfrkit.ops.query_scan import Table, TableScan
 from tfrkit.ops.query_text import RECORD_COLUMN, ParsedQuery, fold, hide_numbers, parse_query
 from tfrkit.ops.query_values import cell_to_json, name_uniquely
+from tfrkit.storage.local import NamedFile
 from tfrkit.storage.resolve import Address, open_reader
+from tfrkit.storage.temporaries import make_scratch
 
 if TYPE_CHECKING:
     from tfrkit.ops.query_save import Saved
+
+T = TypeVar("T")
 
 _FETCHED_ROWS = 1024
 _FETCHED_BLOBS = 32  # rows, where they may hold images
@@ -39,6 +43,8 @@ def sql(
     binary: Collection[str] = (),
     verify: Verify = "all",
     threads: int | None = None,
+    timeout: float | None = None,
+    memory: int | str | None = None,
 ) -> Answer:
     """Run a SELECT of DuckDB's SQL over TFRecord files, which stand in FROM by their name or glob, in quotes.
 
@@ -56,6 +62,9 @@ def sql(
         binary: Text features to take as the bytes they are, where some are not UTF-8.
         verify: "all" compares both checksums of every frame, "lengths" those of lengths, "none" none.
         threads: How many decode; by default one for each core.
+        timeout: Seconds that one run of the query may take; then it is a `QueryError`. By default there is no end.
+        memory: What DuckDB may hold in memory, in bytes or as "2GB"; by default half of what this process may use. What
+            does not fit goes to the folder for temporary files (TMPDIR), up to half of the space that is free there.
 
     Example:
         >>> answer = tfr.sql("select label, count(*) n from 'train-*' group by label order by n desc")
@@ -66,7 +75,15 @@ def sql(
         raise TypeError(f"query expected a str, got {type(query).__name__}")
     if isinstance(binary, str):
         raise TypeError(f"binary expected a list of names, got the string {binary!r}")
-    session = Session(query, tables or {}, binary=binary, verify=verify, threads=choose_threads(threads))
+    session = Session(
+        query,
+        tables or {},
+        binary=binary,
+        verify=verify,
+        threads=choose_threads(threads),
+        timeout=parse_timeout(timeout),
+        memory=None if memory is None else parse_memory(memory),
+    )
     return Answer(session)
 
 
@@ -156,11 +173,20 @@ class Session:
     """A connection to DuckDB, with the tables of one query in it."""
 
     def __init__(
-        self, text: str, given: Mapping[str, Any], *, binary: Collection[str], verify: Verify, threads: int
+        self,
+        text: str,
+        given: Mapping[str, Any],
+        *,
+        binary: Collection[str],
+        verify: Verify,
+        threads: int,
+        timeout: float | None,
+        memory: int | None,
     ) -> None:
         self.duckdb = import_or_explain("duckdb", "sql")
         self._threads = threads
-        self._engine = get_engine(self.duckdb)
+        self._watch = Watch(timeout)
+        self._engine = get_engine(self.duckdb, memory)
         self.connection = self._engine.connect()
         self._text = text
         self.parsed = parse_query(self.connection, text)
@@ -178,23 +204,30 @@ class Session:
         return [path for table in self.tables.values() for path in table.files]
 
     @property
+    def memory(self) -> int:
+        """Bytes that DuckDB may hold."""
+        return self._engine.memory
+
+    @property
     def scans(self) -> list[TableScan]:
         """The streams of the tables, as they were last prepared."""
         return list(self._scans)
 
     def describe(self) -> list[tuple[str, str]]:
         """(name, type) of each column; nothing is read for it."""
+        self._watch.begin()
         relation = self._bind()
         return list(zip(relation.columns, map(str, relation.types), strict=True))
 
     def run(self, num_fetched: int) -> Iterator[tuple[Any, ...]]:
         """The rows of the query, some at a time from DuckDB."""
         is_done = False
+        self._watch.begin()
         with self.own_errors():
             self._bind()
-            result = self.connection.execute(self._text)
+            result = self.call(lambda: self.connection.execute(self._text))
             try:
-                while rows := result.fetchmany(num_fetched):
+                while rows := self.call(lambda: result.fetchmany(num_fetched)):
                     yield from rows
                 is_done = True
             finally:
@@ -205,14 +238,23 @@ class Session:
 
     def open_stream(self) -> object:
         """The result as an Arrow stream capsule."""
+        self._watch.begin()
         with self.own_errors():
-            return self._bind().__arrow_c_stream__()
+            relation = self._bind()
+            self._watch.start_timer(self.connection)
+            stream: object = self.call(relation.__arrow_c_stream__)
+            return stream
+
+    def call(self, function: Callable[[], T], *others: Any) -> T:
+        """What a call into DuckDB gives, on this connection and others; Ctrl-C and the end of its time stop it."""
+        return self._watch.call(function, [self.connection, *others])
 
     def fetch_numbers(self, parsed: ParsedQuery) -> Any:
         """The only column of another query over the same tables, as an array of integers."""
         with self.own_errors(parsed.text):
+            self._watch.begin()
             self.prepare(parsed)
-            (column,) = self.connection.execute(parsed.text).fetchnumpy().values()
+            (column,) = self.call(lambda: self.connection.execute(parsed.text).fetchnumpy()).values()
         return column
 
     def prepare(self, parsed: ParsedQuery, *, everything: bool = False) -> None:
@@ -236,6 +278,7 @@ class Session:
 
     def close(self) -> None:
         """Let go of everything."""
+        self._watch.stop_timer()
         self.connection.close()
         for table in self.tables.values():
             table.close()
@@ -267,11 +310,11 @@ class Session:
 
     def _spool_stdin(self) -> str:
         """A pipe can be read once, a table is read as often as the query says."""
-        folder = tempfile.mkdtemp(prefix="tfrkit-sql-")
-        weakref.finalize(self, shutil.rmtree, folder, True)
-        path = os.path.join(folder, "stdin.tfrecord")
+        scratch = make_scratch("tfrkit-sql")
+        weakref.finalize(self, scratch.remove)
+        path = os.path.join(scratch.path, "stdin.tfrecord")
         reader = open_reader("-")
-        with open(path, "wb") as file:
+        with NamedFile(path, "wb", shown=path) as raw, io.BufferedWriter(raw) as file:
             while piece := reader.read(1 << 20):
                 file.write(piece)
         return path
@@ -287,31 +330,49 @@ class Session:
             return self._relation
         try:
             self.prepare(self.parsed)
-            relation = self.connection.sql(self._text)
-            _ = relation.types
+            relation = self._make_relation()
         except self.duckdb.Error:
             with self.own_errors():
                 self.prepare(self.parsed, everything=True)
                 try:
-                    relation = self.connection.sql(self._text)
-                    _ = relation.types
+                    relation = self._make_relation()
                 except self.duckdb.Error:
                     # Of the two ways to run it this one tells the place of the error.
-                    self.connection.execute(self.parsed.text)
+                    self.call(lambda: self.connection.execute(self.parsed.text))
                     self.connection.abort()
                     with self.own_errors(self._text):
-                        self.connection.execute(self._text)
+                        self.call(lambda: self.connection.execute(self._text))
                     raise
         self._relation = relation
         return relation
 
+    def _make_relation(self) -> Any:
+        def make() -> Any:
+            relation = self.connection.sql(self._text)
+            _ = relation.types
+            return relation
+
+        return self.call(make)
+
     def _explain(self, error: Exception, text: str) -> TfrkitError | Exception:
+        if self._watch.is_over:
+            return QueryError(
+                f"the query was stopped, it took longer than {self._watch.timeout:g} seconds",
+                hint="give it more time: timeout=...",
+            )
         for scan in self._scans:
             if scan.error is not None:
                 # Let go of: its trace leads to this session, which holds the stream where no collector sees it.
                 found, scan.error = scan.error, None
                 return _mind_text(found)
         facts = read_facts(error)
+        if isinstance(error, self.duckdb.OutOfMemoryException):
+            detail = str(facts["exception_message"]).split("\n")[0]
+            return QueryError(
+                f"the query needs more memory than it may use, {self._engine.memory / 1e6:,.0f} MB and "
+                f"{self._engine.spill / 1e6:,.0f} MB of temporary files, {detail}",
+                hint="allow more: memory=...",
+            )
         if text != self.parsed.text or (self._text != text and self._relation is not None):
             facts.pop("position", None)  # of a text that the user did not write
         columns = [column for table in self.tables.values() for column in table.columns]

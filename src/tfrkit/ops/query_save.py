@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
 import os
 import re
-import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,12 +17,15 @@ from tfrkit._types import Record, UInt64Array
 from tfrkit.container.codecs import Compression
 from tfrkit.container.records import read_records
 from tfrkit.container.writer import ShardWriter, frame_records
-from tfrkit.errors import QueryError, StorageError
+from tfrkit.errors import QueryError
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec, StorageKind
-from tfrkit.ops.outputs import require_output
+from tfrkit.ops.outputs import MadeFolders, require_output
 from tfrkit.ops.query_text import STRUCTS, ask_for_numbers, find_copied_table, is_ordered
+from tfrkit.storage.local import explain_os_error
 from tfrkit.storage.resolve import open_writer
+from tfrkit.storage.sync import sync_folder, sync_tree
+from tfrkit.storage.temporaries import TemporaryFolder
 from tfrkit.writer import Writer
 
 if TYPE_CHECKING:
@@ -79,8 +80,14 @@ def save_answer(answer: Answer, session: Session, path: str, *, force: bool, com
     if compression is not None and kind != "tfrecord":
         raise ValueError(f"compression is that of a TFRecord, got {compression!r} for {path}")
     require_output(path, sources=session.files, force=force)
-    with _make_folders(path):
-        return _save(answer, session, path, kind, compression)
+    made = MadeFolders()
+    made.make(os.path.dirname(os.path.abspath(path)))
+    try:
+        saved = _save(answer, session, path, kind, compression)
+        made.keep()
+        return saved
+    finally:
+        made.remove()
 
 
 def _save(answer: Answer, session: Session, path: str, kind: Kind, compression: Compression | None) -> Saved:
@@ -97,30 +104,6 @@ def _save(answer: Answer, session: Session, path: str, kind: Kind, compression: 
     if name is not None and name in session.tables:
         return Saved(path, _copy_records(session, session.tables[name], path, compression), answer.columns, copied=True)
     return Saved(path, _write_rows(answer, path, compression or "none"), answer.columns)
-
-
-@contextlib.contextmanager
-def _make_folders(path: str) -> Iterator[None]:
-    """Make the folders above an output; they go again if it does not come."""
-    missing = []
-    folder = os.path.dirname(os.path.abspath(path))
-    while not os.path.lexists(folder):
-        missing.append(folder)
-        folder = os.path.dirname(folder)
-    made: list[str] = []
-    try:
-        for folder in reversed(missing):
-            try:
-                os.mkdir(folder)
-            except OSError as error:
-                raise StorageError(f"cannot write, {(error.strerror or str(error)).lower()}", shard=path) from None
-            made.append(folder)
-        yield
-    except BaseException:
-        for folder in reversed(made):
-            with contextlib.suppress(OSError):
-                os.rmdir(folder)
-        raise
 
 
 def find_kind(path: str) -> Kind:
@@ -242,23 +225,28 @@ def _leave_out_nulls(values: dict[str, Any]) -> dict[str, Any]:
 
 def _save_parquet(session: Session, path: str) -> int:
     """DuckDB's own writer, in a second DuckDB: the one that runs the query has no access to files."""
-    folder, base = os.path.split(os.path.realpath(path))
-    temporary = os.path.join(folder, f".{base}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
-    quoted = temporary.replace("'", "''")
-    other = session.duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"})
+    target = os.path.realpath(path)
+    try:
+        temporary = TemporaryFolder(target)
+    except OSError as error:
+        raise explain_os_error(error, path, verb="write") from None
+    written = os.path.join(temporary.path, "answer.parquet")
+    quoted = written.replace("'", "''")
+    limits = {"memory_limit": f"{session.memory}B", "temp_directory": temporary.path}
+    other = session.duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false", **limits})
     try:
         with session.own_errors():
             other.register("answer", session.open_stream())
-            ((count,),) = other.execute(f"copy (select * from answer) to '{quoted}' (format parquet)").fetchall()
-        with open(temporary, "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+            copy = f"copy (select * from answer) to '{quoted}' (format parquet)"
+            ((count,),) = session.call(lambda: other.execute(copy).fetchall(), other)
+        sync_tree(temporary.path, path)
+        os.replace(written, target)
+        sync_folder(os.path.dirname(target))
     except OSError as error:
-        raise StorageError(f"cannot write, {(error.strerror or str(error)).lower()}", shard=path) from None
+        raise explain_os_error(error, path, verb="write") from None
     finally:
         other.close()
-        if os.path.exists(temporary):
-            os.unlink(temporary)
+        temporary.remove()
     return int(count)
 
 

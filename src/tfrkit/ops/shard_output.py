@@ -18,6 +18,7 @@ from tfrkit.container.compression import Compression, Deflater, Level
 from tfrkit.container.index import ShardIndex, fingerprint_shard, index_path, write_index
 from tfrkit.errors import CorruptRecordError
 from tfrkit.ops.write_queue import OutputFile, WriteQueue, close_quietly
+from tfrkit.storage.local import explain_os_error
 from tfrkit.storage.resolve import open_reader
 
 # Smaller pieces are copied and put together: one kept by itself would keep the whole window it was cut from.
@@ -129,7 +130,10 @@ class ShardOutput:
         file = self._file
         assert file is not None
         if self._is_ours:
-            os.fsync(file.descriptor)
+            try:
+                os.fsync(file.descriptor)
+            except OSError as error:
+                raise explain_os_error(error, self.path, verb="write") from None
         self._close()
         if self._is_ours:
             self._write_index()

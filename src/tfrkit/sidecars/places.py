@@ -32,10 +32,15 @@ def own_path(shard_path: str, name: str) -> str:
     return os.path.join(os.path.dirname(index_path(shard_path)), f"{os.path.basename(shard_path)}.{name}")
 
 
-def remove_own(shard_path: str) -> None:
-    """Remove the index and the sidecars of a file that is replaced: they speak of the old one. The manifest first."""
+def list_own(shard_path: str) -> list[str]:
+    """Where the index and the sidecars of a dataset of one file may lie, the manifest first."""
     names = (MANIFEST, *LABEL_FILES, REPORT, SKIPPED, INPUTS)
-    for path in (*(own_path(shard_path, name) for name in names), index_path(shard_path)):
+    return [*(own_path(shard_path, name) for name in names), index_path(shard_path)]
+
+
+def remove_own(shard_path: str) -> None:
+    """Remove the index and the sidecars of a file that was replaced: they speak of the old one."""
+    for path in list_own(shard_path):
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             os.unlink(path)
 

@@ -18,6 +18,7 @@ from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS
 from tfrkit.sources.base import Items, Scan, fingerprint_file
+from tfrkit.storage.local import open_to_read
 
 _Array = np.ndarray[Any, Any]
 _LOCAL_HEADER_NBYTES = 30  # of a file in a zip, before its name and extra field
@@ -158,7 +159,7 @@ def _as_column(array: _Array) -> Any:
 
 def _find_arrays(path: str, scratch: str) -> dict[str, StoredArray]:
     """The arrays of a file; compressed ones are unpacked into `scratch`, so that they can be mapped."""
-    with open(path, "rb") as file:
+    with open_to_read(path) as file:
         head = file.read(6)
     try:
         if head == b"\x93NUMPY":
@@ -176,7 +177,7 @@ def _find_members(path: str, scratch: str) -> dict[str, StoredArray]:
         for number, member in enumerate(archive.infolist()):
             name = member.filename.removesuffix(".npy")
             if member.compress_type == zipfile.ZIP_STORED:
-                with open(path, "rb") as file:
+                with open_to_read(path) as file:
                     file.seek(member.header_offset)
                     header = file.read(_LOCAL_HEADER_NBYTES)
                 name_nbytes, extra_nbytes = (int.from_bytes(header[at : at + 2], "little") for at in (26, 28))
@@ -193,7 +194,7 @@ def _find_members(path: str, scratch: str) -> dict[str, StoredArray]:
 
 def _read_header(path: str, offset: int, name: str) -> StoredArray:
     """Where the values of an .npy file start that lies at `offset`, and what they are."""
-    with open(path, "rb") as file:
+    with open_to_read(path) as file:
         file.seek(offset)
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0

@@ -15,6 +15,7 @@ import numpy as np
 from tfrkit._optional import import_or_explain
 from tfrkit._types import Int64Array
 from tfrkit.codec.columns import BytesColumn
+from tfrkit.storage.local import open_to_read
 
 ArrowKind = Literal["int64", "float32", "float64", "text", "bytes"]
 
@@ -176,13 +177,13 @@ def bytes_of_strings(array: Any, arrow: Any) -> BytesColumn:
 
 def is_parquet(path: str) -> bool:
     """Whether a file starts as Parquet files do."""
-    with open(path, "rb") as file:
+    with open_to_read(path) as file:
         return file.read(4) == b"PAR1"
 
 
 def read_batches(path: str, arrow: Any, *, rows: int) -> tuple[Any, Iterator[Any]]:
     """Schema and record batches of a Parquet or an Arrow IPC file (also called Feather), told by their first bytes."""
-    with open(path, "rb") as file:
+    with open_to_read(path) as file:
         magic = file.read(8)
     if magic[:4] == b"PAR1":
         parquet = arrow.parquet.ParquetFile(path, page_checksum_verification=True)

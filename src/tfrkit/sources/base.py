@@ -32,6 +32,7 @@ from tfrkit.codec.columns import BytesColumn
 from tfrkit.errors import SourceError
 from tfrkit.features.schema import Schema
 from tfrkit.sidecars.read import Sidecars
+from tfrkit.storage.local import open_to_read
 
 Facts = dict[str, Counter[str]]
 """What reading showed: feature name → what was seen there → how often. Facts of several workers are added up."""
@@ -379,7 +380,7 @@ def require_some(scan: Scan) -> None:
 def fingerprint_file(path: str) -> tuple[str, int]:
     """A digest of a file's size and of samples all over it, and when it was changed (ns). Cost: a megabyte at most."""
     digest = hashlib.sha256()
-    with open(path, "rb") as file:
+    with open_to_read(path) as file:
         info = os.fstat(file.fileno())
         digest.update(info.st_size.to_bytes(8, "little"))
         for sample in range(_FINGERPRINT_SAMPLES):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfrkit.errors import SourceError
+from tfrkit.storage.local import open_to_read
 
 # Separators that are looked for, in the order in which they win where two of them fit equally well.
 _SEPARATORS = ",\t;|"
@@ -125,7 +126,7 @@ class CsvFile:
 
     def count_quotes(self) -> int:
         """How many quotes there are in the file."""
-        with open(self.path, "rb") as file:
+        with open_to_read(self.path) as file:
             return sum(piece.count(b'"') for piece in iter(lambda: file.read(1 << 20), b""))
 
     def _has_loose_quotes(self) -> bool:

@@ -13,7 +13,7 @@ from tfrkit.container.index import ShardIndex, load_index
 from tfrkit.errors import SourceError
 from tfrkit.features.schema import Schema
 from tfrkit.sources.base import Items, Scan
-from tfrkit.storage.local import LocalReader
+from tfrkit.storage.local import LocalReader, open_to_read
 from tfrkit.writer import Writer
 
 _HEAD_NBYTES = 8 + 4  # length, checksum of the length
@@ -98,7 +98,7 @@ class SpoolReader:
 
 def _digest_file(path: str) -> str:
     digest = hashlib.sha256()
-    with open(path, "rb") as file:
+    with open_to_read(path) as file:
         while piece := file.read(_READ_AT_ONCE):
             digest.update(piece)
     return digest.hexdigest()[:32]

@@ -10,6 +10,7 @@ from tfrkit.sources.table_arrow import load_arrow_file, load_memory
 from tfrkit.sources.table_options import TableOptions
 from tfrkit.sources.table_spool import LoadedTable, TableSpooler
 from tfrkit.sources.table_text import load_csv, load_json
+from tfrkit.storage.local import open_to_read
 
 
 def load_table(data: Any, options: TableOptions, scratch: str) -> LoadedTable:
@@ -32,7 +33,7 @@ def load_table(data: Any, options: TableOptions, scratch: str) -> LoadedTable:
 
 def find_format(path: str) -> str:
     """What a table file is, by its first bytes, and where they say nothing by its name."""
-    with open(path, "rb") as file:
+    with open_to_read(path) as file:
         head = file.read(4096)
     if head[:4] == b"PAR1":
         return "parquet"

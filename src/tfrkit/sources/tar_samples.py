@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from tfrkit.errors import SourceError
 from tfrkit.sources.base import Problem
+from tfrkit.storage.local import open_to_read
 
 _NAME = re.compile(r"(?P<key>(?:.*/)?[^./][^/.]*)\.(?P<suffix>[^/]+)")
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"BZ": "bzip2", b"\xfd7": "xz", b"\x28\xb5": "zstd"}
@@ -42,7 +43,7 @@ def list_samples(path: str, shown: str) -> TarSamples:
     """Every sample of an archive; `shown` is how messages call it. Raises `SourceError` for what is no archive."""
     found = TarSamples()
     size = os.path.getsize(path)
-    with open(path, "rb") as file:
+    with open_to_read(path) as file:
         packing = _COMPRESSED.get(file.read(2))
         if packing is not None:
             raise SourceError(

@@ -37,6 +37,7 @@ from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
 from tfrkit.sources.json_lines import JsonColumn, look_at_row, parse_line
 from tfrkit.sources.tar_samples import Member, list_samples
 from tfrkit.storage.base import ByteReader
+from tfrkit.storage.local import open_to_read
 from tfrkit.storage.resolve import open_reader
 
 _IMAGES = frozenset({"jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff", "ppm"})
@@ -90,7 +91,7 @@ class WebDataset:
             problems += found.problems
             ignored += found.ignored
             stamp = os.stat(path).st_mtime_ns
-            with open(path, "rb") as file:
+            with open_to_read(path) as file:
                 for key, members in found.samples.items():
                     where = f"{name}, sample {key!r:.200}"
                     reasons = survey.add(file, members)

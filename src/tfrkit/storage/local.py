@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
-import secrets
 import shutil
 import stat
 import sys
 import threading
 from functools import partial
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from tfrkit import _native
 from tfrkit.errors import StorageError
 from tfrkit.storage.base import ByteSource
 from tfrkit.storage.forking import renew_lock_after_fork
+from tfrkit.storage.sync import sync_folder
+from tfrkit.storage.temporaries import TemporaryFile
 
 
-def explain_os_error(error: OSError, name: str) -> StorageError:
+def describe_os_error(error: OSError) -> str:
+    """The operating system's reason, in the form of our messages."""
+    return (error.strerror or str(error)).lower()
+
+
+def explain_os_error(error: OSError, name: str, *, verb: str = "open") -> StorageError:
     """Turn an operating system's refusal into one sentence with the path in it."""
-    reason = (error.strerror or str(error)).lower()
-    return StorageError(f"cannot open, {reason}", shard=name)
+    return StorageError(f"cannot {verb}, {describe_os_error(error)}", shard=name)
 
 
 # How much is written before the disk is told to begin with it.
@@ -136,7 +140,10 @@ class LocalReader:
         with self._lock:
             descriptor = self._open().fileno()
             while nbytes > 0:
-                piece = os.pread(descriptor, nbytes, offset)
+                try:
+                    piece = os.pread(descriptor, nbytes, offset)
+                except OSError as error:
+                    raise explain_os_error(error, self.name, verb="read") from None
                 if not piece:
                     break
                 pieces.append(piece)
@@ -145,7 +152,11 @@ class LocalReader:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def read(self, nbytes: int) -> bytes:
-        return self._open().read(nbytes) or b""
+        file = self._open()
+        try:
+            return file.read(nbytes) or b""
+        except OSError as error:
+            raise explain_os_error(error, self.name, verb="read") from None
 
     def check_unchanged(self) -> None:
         if self.size is None or self._identity is None:
@@ -197,7 +208,10 @@ class StdinReader:
         raise StorageError("expected a file, got a pipe, which cannot be read at a position", shard=self.name)
 
     def read(self, nbytes: int) -> bytes:
-        return self._file.read(nbytes) or b""
+        try:
+            return self._file.read(nbytes) or b""
+        except OSError as error:
+            raise explain_os_error(error, "standard input", verb="read") from None
 
     def descriptor(self) -> int:
         return -1
@@ -216,42 +230,33 @@ class StdinReader:
 
 
 class LocalWriter:
-    """A file that appears whole: written under a hidden temporary name, synced, then renamed."""
+    """A file that appears whole: written under a hidden temporary name, synced, then renamed.
 
-    _process: int | None = None
+    Through a link the file it names is written, also one that is not there yet; the link stays.
+    """
 
     def __init__(self, path: str) -> None:
         self.name = path
-        # Through a link the file it names is replaced, not the link.
+        require_file_place(path)
         self._target = os.path.realpath(path)
-        folder, base = os.path.split(self._target)
-        self._folder = folder or "."
-        # The dot keeps `train*` from matching a file that is still being written.
-        self._temporary = os.path.join(self._folder, f".{base}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
-        if os.path.isdir(path):
-            raise StorageError("expected a file, got a folder", shard=path)
-        if os.path.exists(path) and not os.path.isfile(path):
-            raise StorageError("expected a file, got a pipe or a device, which cannot be replaced", shard=path)
         try:
-            descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            self._temporary: TemporaryFile | None = TemporaryFile(self._target)
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise StorageError(f"cannot write, {reason}", shard=path) from None
-        self._file: io.FileIO | None = io.FileIO(descriptor, "wb")
-        self._process = os.getpid()
+            raise StorageError(f"cannot write, {describe_os_error(error)}", shard=path) from None
         self._num_written = self._num_sent = 0
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        if self._file is None:
+        if self._temporary is None:
             raise ValueError(f"write to a finished file - at {self.name}")
+        descriptor = self._temporary.descriptor
         view = memoryview(data).cast("B")
         try:
             while len(view):
-                num_bytes = self._file.write(view)
+                num_bytes = os.write(descriptor, view)
                 self._num_written += num_bytes
                 view = view[num_bytes:]
             if self._num_written - self._num_sent >= _SEND_NBYTES:
-                self._send_ahead(self._file.fileno())
+                self._send_ahead(descriptor)
         except OSError as error:
             self._fail(error)
 
@@ -264,43 +269,69 @@ class LocalWriter:
         self._num_sent = self._num_written
 
     def commit(self) -> None:
-        if self._file is None:
+        if self._temporary is None:
             return
         try:
-            os.fsync(self._file.fileno())
-            self._file.close()
-            os.replace(self._temporary, self._target)
+            os.fsync(self._temporary.descriptor)
+            self._temporary.place(self._target)
         except OSError as error:
             self._fail(error)
-        self._file = None
-        sync_folder(self._folder)
+        self._temporary = None
+        sync_folder(os.path.dirname(self._target) or ".")
 
     def discard(self) -> None:
-        if self._file is None:
-            return
-        self._file.close()
-        self._file = None
-        if self._process not in (None, os.getpid()):
-            return  # a child made by fork drops its copy of the writer; the file is its parent's
-        try:
-            os.unlink(self._temporary)
-        except FileNotFoundError:
-            pass
+        temporary, self._temporary = self._temporary, None
+        if temporary is not None:
+            temporary.remove()
 
     def _fail(self, error: OSError) -> None:
         self.discard()
-        reason = (error.strerror or str(error)).lower()
+        reason = describe_os_error(error)
         raise StorageError(f"cannot write, {reason}, nothing was left behind", shard=self.name) from None
 
 
-def sync_folder(folder: str) -> None:
-    """Make the names in a folder durable: without it a rename may be lost in a power cut. Some file systems refuse."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
+class NamedFile(io.FileIO):
+    """A file whose errors name it: `StorageError` where it is written, `OSError` where it is read.
+
+    The system names a file only when it is opened.
+    """
+
+    def __init__(self, file: str | int, mode: str, *, shown: str, closefd: bool = True) -> None:
+        super().__init__(file, mode, closefd=closefd)
+        self._shown = shown
+
+    def write(self, data: Any, /) -> int:
         try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            return super().write(data)
+        except BrokenPipeError:
+            raise  # who reads our output has seen enough: no failure of the disk
+        except OSError as error:
+            raise explain_os_error(error, self._shown, verb="write") from None
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        try:
+            return super().readinto(buffer)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._shown) from None
+
+    def readall(self) -> bytes:
+        try:
+            return super().readall()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._shown) from None
+
+
+def open_to_read(path: str) -> io.BufferedReader:
+    """`open(path, "rb")` whose every `OSError` names the file, not only that of opening it."""
+    return io.BufferedReader(NamedFile(path, "rb", shown=path))
+
+
+def require_file_place(path: str) -> None:
+    """Raise `StorageError` where no file can be put: a folder, a pipe or a device is there."""
+    if os.path.isdir(path):
+        raise StorageError("expected a file, got a folder", shard=path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise StorageError("expected a file, got a pipe or a device, which cannot be replaced", shard=path)
 
 
 def require_space(path: str, nbytes: int) -> None:

@@ -121,8 +121,47 @@ def test_state_of_another_dataset_or_order_is_refused(ds: tfrkit.Dataset, tmp_pa
     for wrong in ({}, {"tfrkit_state": 99}, "x"):
         with pytest.raises(ValueError, match=r"expected a state saved by state_dict\(\), got"):
             iter(ds.batch(16)).load_state_dict(wrong)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="within 103 rows, got epoch 0, row 104"):
+    with pytest.raises(ValueError, match="state key 'row' expected 0 to 103, got 104"):
         iter(ds.shuffle(seed=3).batch(16)).load_state_dict({**state, "row": 104})
+
+
+@pytest.mark.parametrize("key", ["dataset", "order", "epoch", "row"])
+def test_state_without_a_key_names_it(ds: tfrkit.Dataset, key: str) -> None:
+    iterator = iter(ds.batch(16))
+    state = iterator.state_dict()
+    del state[key]
+    with pytest.raises(ValueError, match=f"state expected the key '{key}', got 'tfrkit_state'"):
+        iterator.load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "kind", "message"),
+    [
+        ("epoch", 2**70, ValueError, "state key 'epoch' expected 0 to 9007199254740991, got 1180591620717411303424"),
+        ("epoch", -1, ValueError, "state key 'epoch' expected 0 to 9007199254740991, got -1"),
+        ("epoch", True, TypeError, "state key 'epoch' expected a whole number, got True"),
+        ("epoch", 1.0, TypeError, "state key 'epoch' expected a whole number, got 1.0"),
+        ("row", True, TypeError, "state key 'row' expected a whole number, got True"),
+        ("row", "3", TypeError, "state key 'row' expected a whole number, got '3'"),
+        ("row", -1, ValueError, "state key 'row' expected 0 to 103, got -1"),
+        ("dataset", None, TypeError, "state key 'dataset' expected a text, got None"),
+        ("order", 7, TypeError, "state key 'order' expected a text, got 7"),
+    ],
+)
+def test_state_with_a_value_that_cannot_be_names_key_and_range(
+    ds: tfrkit.Dataset, key: str, value: object, kind: type[Exception], message: str
+) -> None:
+    iterator = iter(ds.batch(16))
+    with pytest.raises(kind, match=message):
+        iterator.load_state_dict({**iterator.state_dict(), key: value})
+
+
+def test_epoch_that_cannot_be_is_refused(ds: tfrkit.Dataset) -> None:
+    batches = ds.batch(16)
+    with pytest.raises(ValueError, match="epoch expected 0 to 9007199254740991, got 1180591620717411303424"):
+        batches.set_epoch(2**70)
+    with pytest.raises(TypeError, match="epoch expected a whole number, got True"):
+        batches.set_epoch(True)
 
 
 @pytest.mark.parametrize("even", ["drop", "pad"])

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import stat
 import sys
@@ -243,15 +242,18 @@ def test_writer_write_after_commit_raises(tmp_path: Path) -> None:
         writer.write(b"late")
 
 
-def test_writer_full_disk_raises_and_leaves_nothing() -> None:
+def test_writer_full_disk_raises_and_leaves_nothing(tmp_path: Path) -> None:
     if not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full here")
-    writer = LocalWriter.__new__(LocalWriter)
-    writer.name = "shard"
-    writer._temporary = "/nowhere/shard.tmp"
-    writer._file = io.FileIO("/dev/full", "wb")
-    with pytest.raises(StorageError, match="cannot write, no space left on device, nothing was left behind - at shard"):
+    writer = LocalWriter(str(tmp_path / "shard"))
+    assert writer._temporary is not None
+    with open("/dev/full", "wb") as full:
+        os.dup2(full.fileno(), writer._temporary.descriptor)
+    with pytest.raises(
+        StorageError, match="cannot write, no space left on device, nothing was left behind - at .*shard"
+    ):
         writer.write(b"x")
+    assert os.listdir(tmp_path) == []
 
 
 def test_writer_relative_path_without_folder_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -220,6 +220,8 @@ def _work(pipe: Any, parent: int) -> None:
     """Main function of a worker process."""
     # An interrupt is for the process that leads; it ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # This one ends a worker at once, whatever the process that leads does with it.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     report = _Report(pipe, parent)
     while True:
         while not pipe.poll(_LOOK_SECONDS):

@@ -1,0 +1,85 @@
+"""What was written, made to outlive a power cut."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from tfrkit import _native
+from tfrkit.errors import StorageError
+
+# How a file system says that it has no such sync, or that this folder cannot be opened for one: no data is in danger.
+_CANNOT = {
+    errno.EINVAL,
+    errno.ENOTSUP,
+    errno.EOPNOTSUPP,
+    errno.ENOSYS,
+    errno.EBADF,
+    errno.EISDIR,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+}
+# So many files are synced one by one; for more, one sync of the whole disk is quicker.
+_FEW_FILES = 16
+
+
+def sync_folder(folder: str) -> None:
+    """Make the names in a folder durable: without it a rename may be lost in a power cut.
+
+    Raises `StorageError` where the disk says that it failed; not where the file system has no such sync.
+    """
+    try:
+        _sync_path(folder)
+    except OSError as error:
+        if error.errno in _CANNOT:
+            return
+        raise _explain(error, folder) from None
+
+
+def sync_tree(root: str, name: str) -> None:
+    """Make every file and folder below `root` durable; `name` stands for it in messages."""
+    folders, files = [], []
+    for parent, _, names in os.walk(root):
+        folders.append(parent)
+        files += [os.path.join(parent, one) for one in names]
+    if len(files) > _FEW_FILES and _sync_disk(root, name):
+        return
+    for path in files:
+        try:
+            _sync_path(path)
+        except OSError as error:
+            raise _explain(error, os.path.join(name, os.path.relpath(path, root))) from None
+    for folder in folders:
+        sync_folder(folder)
+
+
+def _sync_disk(root: str, name: str) -> bool:
+    """Sync all of a disk; False where the system cannot."""
+    descriptor = os.open(root, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _native.sync_disk(descriptor)
+    except OSError as error:
+        if error.errno in _CANNOT:
+            return False
+        raise _explain(error, name) from None
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _sync_path(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _explain(error: OSError, name: str) -> StorageError:
+    reason = (error.strerror or str(error)).lower()
+    return StorageError(
+        f"the disk does not confirm what was written, {reason}",
+        shard=name,
+        hint="what is there may be lost in a power cut: look at the disk, then write it again",
+    )

@@ -1,0 +1,270 @@
+"""Hidden temporaries beside an output: their names, their owners, and the end of those whose owner is gone.
+
+    .NAME.PID-HEX.tfrkit.tmp     a file on its way to NAME, locked; or a folder
+    .NAME.PID-HEX.tfrkit.lock    the lock of such a folder
+
+A writer holds a lock (flock) on its temporary until it is in place. The system drops it when the process ends, however
+it ends, so a temporary whose lock is free has no writer. The number of the process is for people to read: it may be in
+use again, or be that of another container. Locks of a network disk may be known to one machine only; there a temporary
+is removed only by the machine that made it, and only until that one starts anew: the first 8 digits of HEX name the
+start. Where there are no locks the name lacks `.tfrkit`, and nobody removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+import time
+from functools import cache
+
+from tfrkit import _native
+from tfrkit.errors import StorageError
+
+_NAME = re.compile(r"\..*\.\d+-([0-9a-f]{8})[0-9a-f]{8}\.tfrkit\.(tmp|lock)", re.DOTALL)
+_FOLDER_LOCK = "lock"
+_UNKNOWN_START = "0" * 8
+# A name has at most 255 bytes, and ours adds about 40.
+_MAX_BASE_NBYTES = 200
+# Looking through a folder may take this share of the time of those who write into it.
+_SWEEP_SHARE = 0.01
+_COPY_NBYTES = 1 << 20
+
+# When a folder may be looked through again, by a clock that only goes forward.
+_next_sweeps: dict[str, float] = {}
+
+
+class TemporaryFile:
+    """A new, empty, hidden file beside `target`, open for writing. Raises `OSError` where it cannot be made.
+
+    Leftovers in the same folder whose writers are gone are removed first.
+    """
+
+    def __init__(self, target: str) -> None:
+        sweep_folder(os.path.dirname(target))
+        self.path, self.descriptor = _create_locked(target, "tmp")
+        self._process = os.getpid()
+
+    def place(self, target: str) -> None:
+        """Give it its name; a file that is there is replaced. The descriptor is closed."""
+        # Renamed before the lock goes: nobody finds it without an owner.
+        os.replace(self.path, target)
+        self._close()
+
+    def remove(self) -> None:
+        """Close and remove it; does nothing when it was placed or removed before.
+
+        A process that was forked meanwhile only lets go of its copy: the file is its parent's.
+        """
+        if self.descriptor < 0:
+            return
+        if self._process == os.getpid():
+            with contextlib.suppress(OSError):
+                os.unlink(self.path)
+        self._close()
+
+    def _close(self) -> None:
+        descriptor, self.descriptor = self.descriptor, -1
+        with contextlib.suppress(OSError):  # synced before, or not needed any more
+            os.close(descriptor)
+
+
+class TemporaryFolder:
+    """A new, empty, hidden folder beside `target`. Raises `OSError` where it cannot be made.
+
+    As a context it gives its path, and is removed at the end unless it was placed.
+    """
+
+    def __init__(self, target: str) -> None:
+        sweep_folder(os.path.dirname(target))
+        self._lock_path, self._descriptor = _create_locked(target, _FOLDER_LOCK)
+        self.path = os.path.splitext(self._lock_path)[0] + ".tmp"
+        self._process = os.getpid()
+        try:
+            os.mkdir(self.path)
+        except OSError:
+            self._let_go()
+            raise
+
+    def __enter__(self) -> str:
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    def place(self, target: str) -> None:
+        """Give it its name, where nothing or an empty folder is."""
+        os.rename(self.path, target)
+        self._let_go()
+
+    def remove(self) -> None:
+        """Remove it with all that is in it; does nothing when it was placed or removed before."""
+        if self._descriptor < 0:
+            return
+        if self._process != os.getpid():
+            os.close(self._descriptor)
+            self._descriptor = -1
+            return
+        remove_tree(self.path)
+        if os.path.lexists(self.path):
+            # No descriptor may be left to look into it: one of ours, for it. Should it stay all the same, its lock
+            # is free now, and the next one to write here removes it.
+            os.close(self._descriptor)
+            self._descriptor = -1
+            remove_tree(self.path)
+        if not os.path.lexists(self.path):
+            self._let_go()
+
+    def _let_go(self) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(self._lock_path)
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1
+
+
+def make_scratch(name: str) -> TemporaryFolder:
+    """A new folder among the temporary files of this machine (TMPDIR), for what is needed while a program runs.
+
+    Raises `StorageError` where it cannot be made.
+    """
+    folder = tempfile.gettempdir()
+    try:
+        return TemporaryFolder(os.path.join(folder, name))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise StorageError(f"cannot write, {reason}", shard=folder, hint="name another folder: TMPDIR=/path") from None
+
+
+def move_file(source: str, target: str) -> None:
+    """Move a file to `target`, also to another disk; a file or a link that is there is replaced."""
+    try:
+        os.replace(source, target)
+        return
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+    temporary = TemporaryFile(target)
+    try:
+        with open(source, "rb") as file:
+            while piece := memoryview(file.read(_COPY_NBYTES)):
+                while piece:
+                    piece = piece[os.write(temporary.descriptor, piece) :]
+        os.fsync(temporary.descriptor)
+        temporary.place(target)
+    except BaseException:
+        temporary.remove()
+        raise
+    os.unlink(source)
+
+
+def remove_tree(path: str) -> None:
+    """Remove a folder as far as that can be done, also with few descriptors left."""
+    shutil.rmtree(path, ignore_errors=True)
+    if not os.path.lexists(path):
+        return
+    # By name, which needs one descriptor at a time instead of three.
+    for parent, folders, files in os.walk(path, topdown=False):
+        for name in files:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(parent, name))
+        for name in folders:
+            with contextlib.suppress(OSError):
+                os.rmdir(os.path.join(parent, name))
+    with contextlib.suppress(OSError):
+        os.rmdir(path)
+
+
+def sweep_folder(folder: str) -> None:
+    """Remove temporaries in a folder whose writers are gone.
+
+    Looks through it only now and then: a hundred thousand shards written into one folder cost no more than 1 % for it.
+    """
+    folder = folder or "."
+    started = time.monotonic()
+    if started < _next_sweeps.get(folder, 0.0):
+        return
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return  # not there yet, or not ours to look into
+    for name in names:
+        found = _NAME.fullmatch(name) if name.startswith(".") else None
+        if found is not None:
+            with contextlib.suppress(OSError):
+                _remove_abandoned(os.path.join(folder, name), found[1], is_lock=found[2] == _FOLDER_LOCK)
+    if len(_next_sweeps) > 1000:
+        _next_sweeps.clear()
+    stopped = time.monotonic()
+    _next_sweeps[folder] = stopped + (stopped - started) / _SWEEP_SHARE
+
+
+def _remove_abandoned(path: str, start: str, *, is_lock: bool) -> None:
+    """Remove a temporary, or a lock and its folder, if its lock can be had: then nobody has it. May raise `OSError`."""
+    flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(path, flags)  # a folder cannot be opened so: it goes with its lock
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return
+        if not (_native.is_local_disk(descriptor) or start == _name_start() != _UNKNOWN_START):
+            return
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not _is_at(descriptor, path):
+            return  # its writer put it in place, or another one removed it, just now
+        if is_lock:
+            folder = os.path.splitext(path)[0] + ".tmp"
+            remove_tree(folder)
+            if os.path.lexists(folder):
+                return
+        os.unlink(path)
+    finally:
+        os.close(descriptor)
+
+
+def _create_locked(target: str, ending: str) -> tuple[str, int]:
+    """A new file beside `target` that this process has locked: its path, open for writing."""
+    folder, base = os.path.split(target)
+    if len(os.fsencode(base)) > _MAX_BASE_NBYTES:
+        base = os.fsencode(base)[:_MAX_BASE_NBYTES].decode("utf-8", "ignore")
+    kind = f".tfrkit.{ending}"
+    while True:
+        name = f".{base}.{os.getpid()}-{_name_start()}{secrets.token_hex(4)}{kind}"
+        path = os.path.join(folder, name)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        if not kind.startswith(".tfrkit"):
+            return path, descriptor
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(descriptor, path):
+                return path, descriptor
+        except BlockingIOError:
+            pass  # someone who cleans up was quicker than the lock, and removes it
+        except OSError:
+            # No locks here: nobody can know when it is left, so its name says that it is not to be touched.
+            os.unlink(path)
+            kind = f".{ending}"
+        os.close(descriptor)
+
+
+def _is_at(descriptor: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+@cache
+def _name_start() -> str:
+    """8 digits for this start of this machine; the same in all its containers."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            return hashlib.blake2b(file.read(), digest_size=4).hexdigest()
+    except OSError:
+        return _UNKNOWN_START
