@@ -255,7 +255,11 @@ class Dataset(Feeding):
         return self._derive(order=Listed(order, positions))
 
     def map(self, function: Callable[[Row], Row], *, processes: int | None = None) -> Dataset:
-        """Every row as `function` returns it, a dict. Runs on the reading threads, or in `processes`."""
+        """Every row as `function` returns it, a dict. Runs on the reading threads, or in `processes`.
+
+        Rows are handed on as they are; only `batch` stacks them. There, plain Python numbers become int64 and float64,
+        and a feature that some rows lack is `Ragged`, as it is without `map`: fill it in for an array.
+        """
         return self._derive(stages=(*self._recipe.stages, MapRows(function, processes=processes)))
 
     def decode(self, **features: Any) -> Dataset:
