@@ -11,7 +11,7 @@ from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.dataset import Dataset, Recipe
 from tfrkit.features.schema import Schema
-from tfrkit.orders.order import Mixed
+from tfrkit.orders.mixed import Mixed
 from tfrkit.storage.resolve import Address
 
 
