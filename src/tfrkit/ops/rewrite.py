@@ -55,7 +55,7 @@ class WriteOptions:
 
     def choose_compression(self, sources: FrameSources, target: Target | None) -> Compression:
         """As asked, else as the name of the output says, else that of the sources."""
-        suffix: Any = None if target is None else target.suffix_compression
+        suffix = None if target is None else target.suffix_compression
         return self.compression or suffix or sources.compression
 
 
