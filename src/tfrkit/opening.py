@@ -55,7 +55,7 @@ def open_dataset(
         if not isinstance(schema, Mapping):
             raise TypeError(f"schema expected a Schema or a dict of features, got {type(schema).__name__}")
         schema = Schema(schema)
-    shards = [Shard.open(path) for path in find_shards(address)]
+    shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
     return Dataset(ShardSet(shards, Policy(verify, on_error, max_errors), schema), features=features)
 
 

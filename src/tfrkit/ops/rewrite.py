@@ -234,7 +234,9 @@ class Rewrite:
             WrittenFile(final[shard.name], shard.split, result.num_records, result.nbytes)
             for shard, result in zip(shards, results, strict=True)
         ]
-        return Rewritten(target.out, compression, self.seed, made_files, [*self.papers.notes, *self.notes])
+        return Rewritten(
+            target.out, compression, self.seed, made_files, [*self.sources.notes, *self.papers.notes, *self.notes]
+        )
 
     def run_to_stdout(self, feed: Feed) -> Rewritten:
         """Write one shard to standard output."""
