@@ -220,8 +220,8 @@ def find_shards(address: Address | Iterable[Address], *, incomplete: Incomplete 
     happens where shards of a numbered set are not there: nothing, an `IncompleteSetWarning`, or a `StorageError`. One
     shard that is named by itself is asked for by itself.
     """
-    if not isinstance(address, (str, bytes, os.PathLike)) and isinstance(address, Iterable):
-        address = list(address)
+    if isinstance(address, Iterator) and not hasattr(address, "read"):
+        address = list(address)  # it is gone through twice
     shards = []
     for path in expand_address(address):
         if not os.path.isdir(path):
