@@ -114,6 +114,11 @@ def make_errors_page() -> str:
         if inspect.isclass(kind) and issubclass(kind, errors.TfrkitError):
             parent = kind.__mro__[1].__name__
             lines.append(f"| `{name}` | `{parent}` | {first_line(kind)} |")
+    lines += ["", "Warnings of `tfrkit.errors` are shown unless a filter hides them.", ""]
+    lines += ["| warning | is a | given for |", "| --- | --- | --- |"]
+    for name, kind in vars(errors).items():
+        if inspect.isclass(kind) and issubclass(kind, errors.TfrkitWarning):
+            lines.append(f"| `{name}` | `{kind.__mro__[1].__name__}` | {first_line(kind)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -20,6 +20,7 @@ from tfrkit.batches.choose import KeyIndex, choose_rows, measure_lengths
 from tfrkit.batches.collate import Pad
 from tfrkit.batches.fetch import Fetcher
 from tfrkit.batches.loop import DEFAULT_AHEAD_NBYTES, Batching, Stage
+from tfrkit.batches.part_records import PartRecords
 from tfrkit.batches.rows import ROWS_AT_ONCE, make_rows, pick_row, read_rows
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.batches.stages import DecodeFeatures, MapRows
@@ -39,6 +40,7 @@ from tfrkit.orders.order import (
     WindowShuffled,
     score_mixing,
 )
+from tfrkit.orders.spans import count_splits, find_spans
 
 
 class Splits(tuple["Dataset", ...]):
@@ -96,8 +98,12 @@ class Dataset(Feeding):
 
     @property
     def files(self) -> list[str]:
-        """Paths of the shards, in reading order."""
-        return self._set.files
+        """Paths of the shards, in reading order; of a part, those that hold a row of it."""
+        files, order = self._set.files, self._recipe.order
+        if order is None:
+            return files
+        starts = self._set.records.find_starts()
+        return [files[shard] for shard in find_spans(order, starts, self._recipe.epoch)]
 
     @property
     def schema(self) -> Schema:
@@ -118,8 +124,17 @@ class Dataset(Feeding):
 
     @property
     def splits(self) -> dict[str, int]:
-        """Records of each split, by tfrkit.json, TFDS's dataset_info.json, or the names of the files."""
-        return {name: order.size for name, order in self._find_splits().items()}
+        """Rows of each split, by tfrkit.json, TFDS's dataset_info.json, or the names of the files.
+
+        Of a part, how many of its rows come from each split; those that give none are left out. A part that was
+        shuffled or chosen row by row is looked through once, about a second for 50 million rows.
+        """
+        splits = self._find_splits()
+        if self._recipe.order is None:
+            return {name: order.size for name, order in splits.items()}
+        if self._recipe.is_endless:
+            raise TypeError("a dataset that repeats without end has no number of rows in each split")
+        return count_splits(self._recipe.order, splits, len(self._set.records), self._recipe.epoch)
 
     def __len__(self) -> int:
         """Number of rows, from the index or a scan of the headers."""
@@ -128,8 +143,9 @@ class Dataset(Feeding):
         return len(self._set.records) if self._recipe.order is None else self._recipe.order.size
 
     def __repr__(self) -> str:
-        names = ", ".join(os.path.basename(name) for name in self.files[:3])
-        more = f", … {len(self.files)} files" if len(self.files) > 3 else ""
+        files = self.files
+        names = ", ".join(os.path.basename(name) for name in files[:3])
+        more = f", … {len(files)} files" if len(files) > 3 else ""
         order = self._recipe.order
         if order is None:
             return f"Dataset({names}{more})"
@@ -255,7 +271,11 @@ class Dataset(Feeding):
         return self._derive(order=Listed(order, positions))
 
     def map(self, function: Callable[[Row], Row], *, processes: int | None = None) -> Dataset:
-        """Every row as `function` returns it, a dict. Runs on the reading threads, or in `processes`."""
+        """Every row as `function` returns it, a dict. Runs on the reading threads, or in `processes`.
+
+        Rows are handed on as they are; only `batch` stacks them. There, plain Python numbers become int64 and float64,
+        and a feature that some rows lack is `Ragged`, as it is without `map`: fill it in for an array.
+        """
         return self._derive(stages=(*self._recipe.stages, MapRows(function, processes=processes)))
 
     def decode(self, **features: Any) -> Dataset:
@@ -277,9 +297,25 @@ class Dataset(Feeding):
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
-    def records(self) -> Records:
-        """Payload bytes of every record of the files, whatever they mean."""
-        return self._set.records
+    def records(self) -> Records | PartRecords:
+        """Payload bytes of the rows, as stored and in the order of the rows: iterate over them, or pick by number.
+
+        Of all records of the files, or of a part: after `split`, `take`, `filter`, `shuffle` and the like. Payloads
+        hold all features, also where only some were selected.
+
+        Example:
+            >>> with tfrkit.Writer("test.tfrecord") as w:
+            ...     for record in test.records():
+            ...         w.write_record(record)
+        """
+        if self._recipe.stages:
+            raise ValueError(
+                "records are bytes as stored, and map or decode change rows, not records\n"
+                "  ask for records() before map and decode, or write what they return: Writer.write(row)"
+            )
+        if self._recipe.order is None:
+            return self._set.records
+        return PartRecords(self._set.records, self._recipe.order, self._recipe.epoch, self._set.policy)
 
     def by(self, feature: str, key: object) -> Row:
         """The row whose `feature` has the value `key`. The first call reads that feature of all rows."""

@@ -1,4 +1,4 @@
-"""Every error tfrkit raises on purpose.
+"""Every error tfrkit raises on purpose, and every warning it gives.
 
 TfrkitError
 ├── StorageError          address, permission, a file that shrank
@@ -16,6 +16,10 @@ TfrkitError
 │   └── ShapeError
 ├── SourceError           a sample that cannot become a row
 └── QueryError            where in the expression
+
+TfrkitWarning             a UserWarning: shown unless filtered
+├── LostRowsWarning       a writer that was never closed
+└── IncompleteSetWarning  shards of a numbered set that are not there
 
 A message reads "what, stored against expected - at where"; a second line, where there is one, is the
 next step. The same facts are attributes: `shard`, `record` (ordinal in the shard) and `offset` (byte
@@ -135,3 +139,19 @@ class QueryError(TfrkitError):
     """
 
     position: int | None = None
+
+
+class TfrkitWarning(UserWarning):
+    """What a user has to know though work goes on."""
+
+
+class LostRowsWarning(TfrkitWarning):
+    """Rows were written, and the writer was never closed: its file does not appear."""
+
+
+class IncompleteSetWarning(TfrkitWarning):
+    """Shards of a set named -00000-of-00012 are missing; `missing` names them."""
+
+    def __init__(self, message: str, missing: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.missing = missing

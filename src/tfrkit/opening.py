@@ -11,7 +11,7 @@ from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.dataset import Dataset, Recipe
 from tfrkit.features.schema import Schema
-from tfrkit.orders.order import Mixed
+from tfrkit.orders.mixed import Mixed
 from tfrkit.storage.resolve import Address
 
 
@@ -55,7 +55,7 @@ def open_dataset(
         if not isinstance(schema, Mapping):
             raise TypeError(f"schema expected a Schema or a dict of features, got {type(schema).__name__}")
         schema = Schema(schema)
-    shards = [Shard.open(path) for path in find_shards(address)]
+    shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
     return Dataset(ShardSet(shards, Policy(verify, on_error, max_errors), schema), features=features)
 
 

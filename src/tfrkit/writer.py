@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+import warnings
+import weakref
 from array import array
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -16,10 +19,11 @@ from tfrkit.codec.coerce import Coercer, Floats
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.codec.conform import SchemaCoercer
 from tfrkit.codec.encode_columns import check_columns, encode_columns, encode_written_name, rows_of_columns
+from tfrkit.container.codecs import compression_of_name
 from tfrkit.container.compression import COMPRESSIONS, Compression, Level
 from tfrkit.container.locate import save_index, save_known_index
 from tfrkit.container.writer import Digest, ShardWriter
-from tfrkit.errors import FeatureKindError, MissingFeatureError
+from tfrkit.errors import FeatureKindError, LostRowsWarning, MissingFeatureError
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.sidecars.places import remove_own
 from tfrkit.storage.resolve import open_writer
@@ -33,6 +37,8 @@ _RUN_ROWS = 1 << 14
 class Writer:
     """Writes one TFRecord file. It appears whole when the `with` block ends well, or not at all.
 
+    A writer that is never closed loses its rows; that is a `LostRowsWarning`.
+
     A row is a dict of feature names to values: int, float, bytes, str, lists of these, NumPy arrays. A dict
     {"context": {...}, "feature_lists": {...}} is written as a SequenceExample, where each feature list is a
     sequence of frames. None is a feature with no value; a key that is not there is absent.
@@ -41,7 +47,8 @@ class Writer:
 
     Args:
         path: The file to write; an existing one is replaced at the end.
-        compression: "none", "gzip" or "zlib"; "xz" and "zstd", which TensorFlow cannot read.
+        compression: "none", "gzip" or "zlib"; "xz" and "zstd", which TensorFlow cannot read. Without it, as the name
+            ends: .gz, .zlib, .xz and .zst are compressed.
         level: "default", "fast", "small", or a number the codec knows.
         schema: Checks each row; may ask for plain lists where an array would become a serialized tensor.
         floats: What to do with floats that float32 does not hold: "ask" raises, "float32" rounds, "float64"
@@ -58,18 +65,20 @@ class Writer:
         self,
         path: str | bytes | os.PathLike[str],
         *,
-        compression: Compression = "none",
+        compression: Compression | None = None,
         level: Level = "default",
         schema: Schema | Mapping[str, Any] | None = None,
         floats: Floats = "ask",
         index: bool = False,
         digest: Digest | None = None,
     ) -> None:
+        self._path = os.fsdecode(path)
+        if compression is None:
+            compression = compression_of_name(self._path) or "none"
         if compression not in COMPRESSIONS:
             raise ValueError(f"compression expected one of {', '.join(COMPRESSIONS)}, got {compression!r}")
         if compression == "none" and level not in ("default", "fast", "small") and not isinstance(level, int):
             raise ValueError(f"level expected 'default', 'fast', 'small' or a number, got {level!r}")
-        self._path = os.fsdecode(path)
         self._floats: Floats = floats
         self._coercer = Coercer(floats)
         if schema is not None and not isinstance(schema, Schema):
@@ -89,9 +98,12 @@ class Writer:
                 self._encoder.kind_of(name, spec.kind)
             for name, spec in self._schema.feature_lists.items():
                 self._encoder.kind_of(name, spec.kind, is_list=True)
-        self._shard: ShardWriter | None = ShardWriter(
-            open_writer(self._path), compression=compression, level=level, digest=digest
-        )
+        shard = ShardWriter(open_writer(self._path), compression=compression, level=level, digest=digest)
+        self._shard: ShardWriter | None = shard
+        # A writer that is neither closed nor discarded must not leave its temporary file, nor lose its rows silently.
+        caller = sys._getframe(1)
+        place = (caller.f_code.co_filename, caller.f_lineno)
+        self._unclosed = weakref.finalize(self, _lose, self._path, self._encoder, shard, place, os.getpid())
 
     @property
     def num_records(self) -> int:
@@ -158,6 +170,7 @@ class Writer:
             return
         self._flush()
         shard, self._shard = self._shard, None
+        self._unclosed.detach()
         try:
             shard.commit()
         except BaseException as error:
@@ -174,6 +187,7 @@ class Writer:
         """Give up: nothing appears."""
         if self._shard is not None:
             shard, self._shard = self._shard, None
+            self._unclosed.detach()
             shard.discard()
 
     def __enter__(self) -> Writer:
@@ -185,11 +199,6 @@ class Writer:
         if kind is None:
             self.close()
         else:
-            self.discard()
-
-    def __del__(self) -> None:
-        # A writer that was neither closed nor discarded must not leave its temporary file.
-        if getattr(self, "_shard", None) is not None:
             self.discard()
 
     def _require_open(self) -> ShardWriter:
@@ -264,6 +273,20 @@ class Writer:
                 self._encoder.kind_of(raw_name.decode(), kind)
         if pending >= _FLUSH_NBYTES:
             self._flush()
+
+
+def _lose(path: str, encoder: _native.RowEncoder, shard: ShardWriter, place: tuple[str, int], process: int) -> None:
+    """A writer is gone, or the program ends, and nothing closed it: say what is lost, at the line that made it."""
+    if os.getpid() != process:
+        return  # the process that this one was forked from still writes
+    num_rows = encoder.num_records
+    shard.discard()
+    warnings.warn_explicit(
+        f"{num_rows:,} row{'' if num_rows == 1 else 's'} lost, the writer was never closed - at {path}\n"
+        f"  write in a with block: with tfrkit.Writer({path!r}) as w: ..., or call close()",
+        LostRowsWarning,
+        *place,
+    )
 
 
 def _is_sequence(row: Row) -> bool:

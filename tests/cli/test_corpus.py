@@ -53,7 +53,7 @@ def test_corpus_all_together_are_sound(tfr) -> None:
     result = tfr("verify", *paths, "--format", "json", code=1).json
     assert result["records"] == total
     # Nothing is damaged; of three sets only some shards are there.
-    assert sorted(finding["cause"] for finding in result["findings"]) == [
+    assert sorted(finding["cause"].partition(",")[0] for finding in result["findings"]) == [
         "1 of 4 shards are there",
         "1 of 512 shards are there",
         "3 of 12 shards are there",

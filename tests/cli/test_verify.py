@@ -104,7 +104,9 @@ def test_verify_sound_and_damaged_together_names_the_damaged(tfr, shards: Path, 
 def test_verify_missing_shard_is_a_line_without_record_and_byte(tfr, shards: Path) -> None:
     (shards / "train-00001-of-00003.tfrecord").unlink()
     ran = tfr("verify", "data", code=1)
-    assert ran.lines == ["data/train-*-of-00003.tfrecord: 2 of 3 shards are there"]
+    assert ran.lines == [
+        "data/train-*-of-00003.tfrecord: 2 of 3 shards are there, missing train-00001-of-00003.tfrecord"
+    ]
     assert "1 finding, 6 records readable" in ran.err
     tfr("verify", "data", "--ignore", "set")
 

@@ -434,3 +434,29 @@ def test_views_are_the_records_without_a_copy(tmp_path: Path, compression: Any) 
     views = list(records.views())
     assert [bytes(view) for view in views] == [record for record in records]  # noqa: C416  list() asks for the length
     assert all(isinstance(view, memoryview) and view.readonly for view in views)
+
+
+def test_max_errors_exceeded_says_so_and_not_to_skip(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    with tfrkit.Writer(path) as writer:
+        for number in range(4):
+            writer.write({"id": number, "x": b"x" * 50})
+    data = path.read_bytes()
+    for record in (1, 2):
+        data = flip(data, frame_offsets(data)[record] + 40)
+    path.write_bytes(data)
+    ds = tfrkit.open(path, on_error="skip", max_errors=1)
+    with pytest.raises(CorruptRecordError, match=r"this is damaged place 2, max_errors allows 1") as caught:
+        list(ds.records())
+    assert "on_error" not in str(caught.value)
+
+
+def test_an_open_file_is_no_list_of_paths(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    with tfrkit.Writer(path) as writer:
+        writer.write({"id": 1})
+    with (
+        path.open("rb") as file,
+        pytest.raises(TypeError, match=r"(?s)got an open file \(BufferedReader\).*file\.name"),
+    ):
+        tfrkit.open(file)  # type: ignore[arg-type]

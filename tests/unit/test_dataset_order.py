@@ -285,5 +285,5 @@ def test_derived_datasets_go_to_another_process(ds: tfrkit.Dataset) -> None:
 
 def test_repr_tells_rows_and_mixing(ds: tfrkit.Dataset) -> None:
     assert repr(ds) == "Dataset(a.tfrecord, b.tfrecord.gz)"
-    assert repr(ds.take(3)).startswith("Dataset(a.tfrecord, b.tfrecord.gz: 3 rows, mixing")
+    assert repr(ds.take(3)).startswith("Dataset(a.tfrecord: 3 rows, mixing")
     assert "endless" in repr(ds.repeat())

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gc
 import hashlib
 import os
 import resource
@@ -19,7 +18,8 @@ import pytest
 import tfrkit
 from tfrkit import BytesColumn, Ragged, Schema, Spec, Writer
 from tfrkit.container.locate import save_index
-from tfrkit.errors import FeatureKindError, MissingFeatureError, ShapeError, StorageError
+from tfrkit.container.shards import Shard
+from tfrkit.errors import FeatureKindError, LostRowsWarning, MissingFeatureError, ShapeError, StorageError
 from tfrkit.testing.reference import parse_example, parse_sequence_example, read_frames
 
 
@@ -170,12 +170,72 @@ def test_block_that_fails_keeps_the_old_file(path: Path) -> None:
     assert read(path) == [{"x": 1}]
 
 
-def test_writer_forgotten_leaves_nothing(path: Path) -> None:
+def test_writer_forgotten_leaves_nothing_and_says_so(path: Path) -> None:
     writer = Writer(path)
     writer.write({"x": 1})
-    del writer
-    gc.collect()
+    said = r"(?s)1 row lost, the writer was never closed - at .*with tfrkit.Writer"
+    with pytest.warns(LostRowsWarning, match=said) as told:
+        del writer
+    assert told[0].filename == __file__
     assert list(path.parent.iterdir()) == []
+
+
+FORGETFUL = """
+import sys, tfrkit
+writer = tfrkit.Writer(sys.argv[1])
+for number in range(1000):
+    writer.write({"x": number})
+"""
+
+
+@pytest.mark.parametrize("ending", ["", "raise SystemExit(0)", "def hold():\n    return writer\n"])
+def test_a_script_that_ends_with_an_open_writer_says_what_is_lost(path: Path, ending: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORGETFUL + ending, path], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert f"LostRowsWarning: 1,000 rows lost, the writer was never closed - at {path}" in done.stderr
+    assert "write in a with block" in done.stderr
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_process_forked_from_an_open_writer_leaves_its_file_alone(path: Path) -> None:
+    script = (
+        "import os, sys, tfrkit\n"
+        "writer = tfrkit.Writer(sys.argv[1])\n"
+        "writer.write({'x': 1})\n"
+        "if os.fork() == 0:\n"
+        "    sys.exit(0)\n"
+        "os.wait()\n"
+        "writer.close()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == ""
+    assert read(path) == [{"x": 1}]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "stored"),
+    [
+        ("x.tfrecord", None, "none"),
+        ("x.tfrecord.gz", None, "gzip"),
+        ("x.GZ", None, "gzip"),
+        ("x.tfrecord.gzip", None, "gzip"),
+        ("x.tfrecord.zlib", None, "zlib"),
+        ("x.tfrecord.xz", None, "xz"),
+        ("x.tfrecord.zst", None, "zstd"),
+        ("x.tfrecord.zstd", None, "zstd"),
+        ("x.gz", "none", "none"),
+        ("x.tfrecord.gz", "zlib", "zlib"),
+        ("x.tfrecord", "gzip", "gzip"),
+        ("gz", None, "none"),
+    ],
+)
+def test_compression_is_that_asked_for_or_of_the_name(tmp_path: Path, name: str, given: Any, stored: str) -> None:
+    path = tmp_path / name
+    with Writer(path, compression=given) as writer:
+        writer.write({"x": 1})
+    assert Shard.open(str(path)).compression == stored
+    assert read(path) == [{"x": 1}]
 
 
 def test_file_appears_only_at_the_end(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
 import operator
 import threading
 from collections import OrderedDict
@@ -21,7 +22,7 @@ from tfrkit.container.locate import load_frames, scan_frames_once
 from tfrkit.container.records import Policy, read_records, view_records
 from tfrkit.container.seekable import SeekableInflate
 from tfrkit.container.shards import Shard
-from tfrkit.errors import CompressionError
+from tfrkit.errors import CompressionError, ContainerError
 from tfrkit.storage.forking import renew_lock_after_fork
 
 _HEADER_NBYTES = 8 + 4
@@ -31,6 +32,8 @@ _MAX_OPEN_SHARDS = 4096
 # Compressed shards that are read in batches out of order are kept inflated while they fit into this, all together:
 # inflating from a checkpoint for every record is a hundred times slower.
 _HELD_NBYTES = 256 << 20
+# Neighbours in a compressed shard are inflated this much at a time.
+_STRETCH_NBYTES = 1 << 20
 
 
 class ShardAccess:
@@ -61,10 +64,37 @@ class ShardAccess:
 
     def read(self, record: int) -> Record:
         """The payload of one record, checked."""
-        payload = self.table.read(record) if self.table is not None else self._read_inflated(record)
+        return self._require(self.table.read(record) if self.table is not None else self._read_inflated(record), record)
+
+    def _require(self, payload: Record | _native.Fault, record: int) -> Record:
         if isinstance(payload, bytes):
             return payload
         raise fault_to_error(payload, shard=self.name, record=record, offset=self.offset_of(record))
+
+    def read_stretch(self, start: int, stop: int) -> Iterator[Record | ContainerError]:
+        """The payloads of neighbouring records, checked, or why one has none: few long reads where it is compressed."""
+        while start < stop:
+            limit = np.uint64(self.offset_of(start) + _STRETCH_NBYTES)
+            end = max(start + 1, min(stop, int(np.searchsorted(self._index.offsets, limit))))
+            yield from self._read_block(start, end)
+            start = end
+
+    def _read_block(self, start: int, stop: int) -> Iterator[Record | ContainerError]:
+        offsets = self._index.offsets[start:stop].tolist()
+        offsets.append(self.offset_of(stop) if stop < self._index.num_records else self._index.inflated_size)
+        block: memoryview | None = None
+        if self._inflate is not None and self.table is None:
+            with contextlib.suppress(CompressionError):  # records before the damage are found one by one
+                block = memoryview(self._inflate.read_at(offsets[0], offsets[-1] - offsets[0]))
+        for record, (low, high) in enumerate(pairwise(offsets), start):
+            try:
+                if block is None:
+                    yield self.read(record)
+                    continue
+                frame = block[low - offsets[0] : high - offsets[0]]
+                yield self._require(_native.read_frame_at(frame, 0, self._verify), record)
+            except ContainerError as error:
+                yield error
 
     @property
     def inflated_size(self) -> int:
@@ -135,7 +165,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
             if shard.nbytes is None:
                 # A TypeError, which list() takes for "cannot be told" and then iterates.
                 raise TypeError(f"the records of a pipe can be counted only by reading it - at {shard.name}")
-        return self._find_starts()[-1]
+        return self.find_starts()[-1]
 
     if TYPE_CHECKING:
         # The core finds a number in a shard that is open, and asks `_get` for anything else: a small record
@@ -168,7 +198,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
 
     def _locate(self, number: int) -> tuple[ShardAccess, int]:
         """(shard, record in it) of a record of the dataset; negative numbers count from the end."""
-        starts = self._find_starts()
+        starts = self.find_starts()
         wanted = number + starts[-1] if number < 0 else number
         if not 0 <= wanted < starts[-1]:
             raise IndexError(f"record {number} of {starts[-1]}")
@@ -190,15 +220,15 @@ class Records(_native.RecordPicker, Sequence[Record]):
 
     def count_by_shard(self) -> list[int]:
         """Number of records of each shard."""
-        return [stop - start for start, stop in pairwise(self._find_starts())]
+        return [stop - start for start, stop in pairwise(self.find_starts())]
 
     def locate_many(self, numbers: UInt64Array) -> tuple[UInt64Array, UInt64Array]:
         """(shard, record in it) of each of some records."""
-        starts = np.array(self._find_starts(), np.uint64)
+        starts = np.array(self.find_starts(), np.uint64)
         shards = np.searchsorted(starts, numbers, side="right") - 1
         return shards.astype(np.uint64), numbers - starts[shards]
 
-    def _find_starts(self) -> list[int]:
+    def find_starts(self) -> list[int]:
         """Number of the first record of each shard, and of all."""
         if self._starts is not None:
             return self._starts

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tfrkit._types import Int64Array, Row
-from tfrkit.codec.columns import BytesColumn, Column, Ragged
+from tfrkit.codec.columns import ABSENT, PRESENT, UNSET, BytesColumn, Column, Ragged
 from tfrkit.codec.decode import Batch
 from tfrkit.errors import MissingFeatureError, ShapeError, TfrkitError
 from tfrkit.features.schema import Schema
@@ -18,22 +18,61 @@ Pad = Mapping[str, Any]
 """Feature: fill value, or (fill value, length)."""
 
 
-def stack_rows(rows: Sequence[Row]) -> Batch:
-    """Columns of rows: an array where all values have one shape, `Ragged` where lengths differ."""
+def stack_rows(rows: Sequence[Row], like: Batch | None = None) -> Batch:
+    """Columns of rows: an array where all values have one shape, `Ragged` where lengths differ.
+
+    `like` is the batch that the rows were made from. What has no one shape takes the form it has there: a feature
+    that some rows lack is `Ragged` with presence, arrays of several shapes are a list of them.
+    """
     if not rows:
         return {}
-    if set(rows[0]) == {"context", "feature_lists"}:
-        return {part: stack_rows([row[part] for row in rows]) for part in ("context", "feature_lists")}
-    names = list(rows[0])
-    for number, row in enumerate(rows):
-        if row.keys() != rows[0].keys():
-            odd = sorted(row.keys() ^ rows[0].keys())[0]
-            raise MissingFeatureError(f"feature {odd!r} is in some rows of the batch but not in row {number} or 0")
-    return {name: _stack_values(name, [row[name] for row in rows]) for name in names}
+    known = like or {}
+    if all(set(row) == {"context", "feature_lists"} for row in rows):
+        return {part: stack_rows([row[part] for row in rows], _get_part(known, part)) for part in rows[0]}
+    return {
+        name: _stack_values(name, [row.get(name, _MISSING) for row in rows], known.get(name))
+        for name in _name_columns(rows, known)
+    }
 
 
-def _stack_values(name: str, values: list[Any]) -> Column:
+_MISSING: Any = object()  # where a row lacks a feature
+
+
+def _get_part(like: Batch, part: str) -> Batch:
+    found = like.get(part)
+    return found if isinstance(found, dict) else {}
+
+
+def _name_columns(rows: Sequence[Row], like: Batch) -> list[str]:
+    """Features of a batch of rows. Those that no row has are among them if the rows otherwise kept what there was."""
+    names = dict.fromkeys(rows[0])
+    if any(row.keys() != rows[0].keys() for row in rows):
+        made = {name for row in rows for name in row}
+        names = dict.fromkeys([*(name for name in like if name in made), *(name for row in rows for name in row)])
+        for number, row in enumerate(rows):
+            odd = sorted(name for name in names if name not in row and not isinstance(like.get(name), Ragged))
+            if odd:
+                holder = next(index for index, other in enumerate(rows) if odd[0] in other)
+                raise MissingFeatureError(
+                    f"feature {odd[0]!r} is in row {holder} of the batch but not in row {number}",
+                    hint="give it to every row that map returns",
+                )
+    unseen = [name for name, column in like.items() if name not in names and _is_in_no_row(column)]
+    if not unseen or any(name not in names for name in like if name not in unseen):
+        return list(names)
+    return [*like, *(name for name in names if name not in like)]
+
+
+def _is_in_no_row(column: Column) -> bool:
+    return isinstance(column, Ragged) and column.presence is not None and not (column.presence != ABSENT).any()
+
+
+def _stack_values(name: str, values: list[Any], like: Column | None) -> Column:
     first = values[0]
+    has_gaps = any(value is _MISSING or value is None for value in values)
+    is_nested = isinstance(first, list) and isinstance(like, Ragged) and not isinstance(like.values, np.ndarray)
+    if (has_gaps or is_nested) and isinstance(like, Ragged) and (joined := _join_like(values, like)) is not None:
+        return joined
     if isinstance(first, bytes):
         if all(isinstance(value, bytes) for value in values):
             return BytesColumn.from_values(values)
@@ -42,9 +81,15 @@ def _stack_values(name: str, values: list[Any]) -> Column:
         column[:] = values
         return column
     elif isinstance(first, list) and all(isinstance(item, bytes) for value in values for item in value):
-        splits = np.zeros(len(values) + 1, np.int64)
-        np.cumsum([len(value) for value in values], out=splits[1:])
-        return Ragged(BytesColumn.from_values([item for value in values for item in value]), splits)
+        items = [item for value in values for item in value]
+        return Ragged(BytesColumn.from_values(items), _split_by(map(len, values)))
+    if isinstance(like, list) and all(isinstance(value, np.ndarray) for value in values):
+        if len({(value.shape, value.dtype) for value in values}) > 1:
+            return values
+    elif isinstance(like, Ragged) and len({np.shape(value) for value in values if not isinstance(value, list)}) > 1:
+        joined = _join_like(values, like)
+        if joined is not None:
+            return joined
     arrays = [np.asarray(value) for value in values]
     shapes = {array.shape for array in arrays}
     if len(shapes) == 1:
@@ -59,6 +104,63 @@ def _stack_values(name: str, values: list[Any]) -> Column:
                 f"{array.shape} in row {number}"
             )
     raise AssertionError("shapes differ and agree")
+
+
+def _join_like(values: Sequence[Any], like: Ragged) -> Ragged | None:
+    """Values of rows as a column of the form of another one; None where they do not have that form."""
+    states = [ABSENT if value is _MISSING else UNSET if value is None else PRESENT for value in values]
+    given = [value for value, state in zip(values, states, strict=True) if state == PRESENT]
+    inner = like.values
+    lengths: list[int] = []
+    joined: Any
+    if isinstance(inner, np.ndarray) and inner.dtype != object:
+        arrays = []
+        for value in given:
+            array = np.asarray(value)
+            if array.ndim == inner.ndim - 1:
+                array = array[None]
+            elif array.ndim != inner.ndim:
+                return None
+            lengths.append(len(array))
+            if len(array):
+                arrays.append(array)
+        if len({array.shape[1:] for array in arrays}) > 1:
+            return None
+        joined = np.concatenate(arrays) if arrays else inner[:0]
+    else:
+        items: list[Any] = []
+        for value in given:
+            is_one = isinstance(value, (bytes, str)) or (isinstance(inner, list) and isinstance(value, np.ndarray))
+            if not is_one and not isinstance(value, (list, np.ndarray)):
+                return None
+            lengths.append(1 if is_one else len(value))
+            items += [value] if is_one else list(value)
+        joined = _gather_like(items, inner)
+        if joined is None:
+            return None
+    counts = iter(lengths)
+    splits = _split_by(next(counts) if state == PRESENT else 0 for state in states)
+    has_presence = like.presence is not None or len(given) < len(values)
+    return Ragged(joined, splits, np.array(states, np.uint8) if has_presence else None)
+
+
+def _gather_like(items: list[Any], inner: Column) -> Column | None:
+    if isinstance(inner, Ragged):
+        return _join_like(items, inner)
+    if isinstance(inner, BytesColumn):
+        return BytesColumn.from_values(items) if all(isinstance(item, bytes) for item in items) else None
+    if isinstance(inner, list) and not all(isinstance(item, str) for item in items):
+        return items if all(isinstance(item, np.ndarray) for item in items) else None
+    objects = np.empty(len(items), object)
+    objects[:] = items
+    return objects
+
+
+def _split_by(lengths: Iterable[int]) -> Int64Array:
+    counts = np.fromiter(lengths, np.int64)
+    splits = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=splits[1:])
+    return splits
 
 
 def describe_batch(batch: Batch, known: Schema, varying: Collection[str] = ()) -> Schema:
@@ -152,7 +254,8 @@ def _is_paddable(column: Column) -> bool:
 
 
 def _pad_column(name: str, column: Column, value: Any, length: int | None) -> tuple[Any, Int64Array]:
-    if isinstance(column, np.ndarray) and column.ndim >= 2:
+    if isinstance(column, np.ndarray) and column.dtype != object:
+        column = column.reshape(len(column), 1) if column.ndim == 1 else column
         lengths = np.full(len(column), column.shape[1], np.int64)
         values = column.reshape(-1, *column.shape[2:])
     elif isinstance(column, Ragged) and isinstance(column.values, np.ndarray):

@@ -12,6 +12,7 @@ import numpy as np
 from tfrkit import _native
 from tfrkit._types import Row, UInt64Array
 from tfrkit.batches.access import Records, ShardAccess
+from tfrkit.batches.collate import stack_rows
 from tfrkit.codec.decode import Batch, Decoder
 from tfrkit.container.faults import fault_to_error
 from tfrkit.container.records import Finding, Policy
@@ -22,13 +23,27 @@ _MAX_TABLES = 1024
 
 
 class Fetched:
-    """A batch, and which records its rows are."""
+    """A batch, and which records its rows are.
 
-    __slots__ = ("batch", "numbers")
+    After a function of rows it holds `rows`; the batch is then made only when something asks for it.
+    """
 
-    def __init__(self, batch: Batch, numbers: UInt64Array) -> None:
-        self.batch = batch
+    __slots__ = ("_batch", "numbers", "rows")
+
+    def __init__(self, batch: Batch, numbers: UInt64Array, *, rows: list[Row] | None = None) -> None:
+        self._batch = batch  # where there are rows: what they were made from
         self.numbers = numbers
+        self.rows = rows
+
+    @property
+    def batch(self) -> Batch:
+        """Columns of all rows; raises where rows have no common shape."""
+        return self._batch if self.rows is None else stack_rows(self.rows, self._batch)
+
+    @property
+    def origin(self) -> Batch:
+        """The columns that rows were made from; the batch itself where nothing was done to them."""
+        return self._batch
 
 
 class Fetcher:
@@ -77,6 +92,8 @@ class Fetcher:
 
     def rows_of(self, fetched: Fetched) -> list[Row]:
         """The rows of a batch as dicts, also after steps that changed its columns."""
+        if fetched.rows is not None:
+            return fetched.rows
         return self.decoder.rows(fetched.batch, len(fetched.numbers))
 
     def where(self, number: int) -> tuple[str, int, int]:

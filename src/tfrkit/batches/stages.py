@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrkit._types import Row
+from tfrkit._types import Row, UInt64Array
 from tfrkit.batches.collate import stack_rows
 from tfrkit.batches.fetch import Fetched, Fetcher
+from tfrkit.codec.columns import Column, Ragged
 from tfrkit.codec.decode import Batch
 from tfrkit.errors import TfrkitError
 
@@ -46,7 +47,7 @@ class Processes:
 
     def run(self, items: Sequence[Any]) -> list[Any]:
         """The function of each item, in order."""
-        # Whoever has no processes does not pay for loading this.
+        # Who has no processes does not pay for loading this.
         import multiprocessing
         from concurrent.futures import ProcessPoolExecutor
 
@@ -64,7 +65,7 @@ class Processes:
 
 
 class MapRows:
-    """Calls a function with every row as a dict and stacks what it gives back."""
+    """Calls a function with every row as a dict. What it gives back is stacked only where a batch is asked for."""
 
     def __init__(self, function: RowFunction, *, processes: int | None) -> None:
         self._function = function
@@ -76,7 +77,7 @@ class MapRows:
         for row in made:
             if not isinstance(row, dict):
                 raise TypeError(f"a function of map expected to return a dict, got {type(row).__name__}")
-        return Fetched(stack_rows(made), fetched.numbers)
+        return Fetched(fetched.origin, fetched.numbers, rows=made)
 
 
 class MapBatches:
@@ -104,16 +105,61 @@ class DecodeFeatures:
         return {name for name, (_, shape) in self._stage.outputs().items() if None in shape}
 
     def __call__(self, fetched: Fetched, fetcher: Fetcher) -> Fetched:
-        numbers = fetched.numbers
-        batch, dropped = self._stage(
-            fetched.batch,
+        if fetched.rows is not None:
+            return self._decode_rows(fetched.rows, fetched, fetcher)
+        batch, lost = self._decode(fetched.batch, fetched.numbers, fetcher)
+        return Fetched(batch, np.delete(fetched.numbers, lost) if lost else fetched.numbers)
+
+    def _decode(self, batch: Batch, numbers: UInt64Array, fetcher: Fetcher) -> tuple[Batch, list[int]]:
+        """A batch decoded, and the rows left out of it."""
+        decoded, dropped = self._stage(
+            batch,
             None,  # whole batches are made at the same time instead
             on_error=fetcher.policy.on_error,
             locate=lambda row: fetcher.where(int(numbers[row])),
         )
         for row, error in dropped:
             fetcher.note(int(numbers[row]), error)
-        return Fetched(batch, np.delete(numbers, [row for row, _ in dropped]) if dropped else numbers)
+        return decoded, [row for row, _ in dropped]
+
+    def _decode_rows(self, rows: list[Row], fetched: Fetched, fetcher: Fetcher) -> Fetched:
+        """Rows decoded one by one: the values of one need not go with those of the next."""
+        made: list[Row] = []
+        kept: list[int] = []
+        for number, row in enumerate(rows):
+            parts = row if set(row) == {"context", "feature_lists"} else {"": row}
+            chosen = {
+                part: {name: values[name] for name in self._stage.features if values.get(name) is not None}
+                for part, values in parts.items()
+            }
+            batch = {part: stack_rows([values]) for part, values in chosen.items()}
+            decoded, lost = self._decode(
+                batch[""] if "" in parts else batch, fetched.numbers[number : number + 1], fetcher
+            )
+            if lost:
+                continue
+            [values] = fetcher.decoder.rows(decoded, 1)
+            if "" in parts:
+                made.append({**row, **values})
+            else:
+                made.append({part: {**row[part], **values[part]} for part in row})
+            kept.append(number)
+        is_whole = len(kept) == len(rows)
+        origin = _expect_arrays(fetched.origin, self._stage.features)
+        return Fetched(origin, fetched.numbers if is_whole else fetched.numbers[kept], rows=made)
+
+
+def _expect_arrays(columns: Batch, names: Sequence[str]) -> Batch:
+    """The form of a batch of which some features were decoded to arrays."""
+    if set(columns) == {"context", "feature_lists"}:
+        return {part: _expect_arrays(inside, names) for part, inside in columns.items()}
+    return {**columns, **{name: _to_arrays(columns.get(name)) for name in names}}
+
+
+def _to_arrays(column: Column) -> Column:
+    if isinstance(column, Ragged):
+        return Ragged(_to_arrays(column.values), column.row_splits, column.presence)
+    return []
 
 
 def find_kept(is_kept: Sequence[Any], first: int) -> np.ndarray[Any, np.dtype[np.uint64]]:

@@ -147,7 +147,7 @@ def prepare(source: Source, target: Target, options: BuildOptions, scratch: str)
         order=order,
         estimate=nbytes,
     )
-    compression = options.compression or _read_suffix(target) or "none"
+    compression = options.compression or target.suffix_compression or "none"
     described = {name: value for name, value in source.options().items() if name != "path"}
     description = {
         "source": source.kind,
@@ -218,11 +218,6 @@ def _drop_empty(assignment: Assignment) -> dict[str, Any]:
     if len(empty) < len(assignment.splits):
         assignment.notes += [f"split {name!r} is empty" for name in empty]
     return {name: numbers for name, numbers in assignment.splits.items() if len(numbers)}
-
-
-def _read_suffix(target: Target) -> Compression | None:
-    suffix: Any = target.suffix_compression
-    return suffix  # type: ignore[no-any-return]
 
 
 def _digest(value: Any) -> str:

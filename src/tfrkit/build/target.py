@@ -7,14 +7,11 @@ import re
 from dataclasses import dataclass
 
 from tfrkit.build.plan import name_dataset
+from tfrkit.container.codecs import SUFFIX_PATTERN, Compression, compression_of_name
 from tfrkit.errors import StorageError
 from tfrkit.sidecars.places import own_path
 
-_FILE_NAME = re.compile(
-    r"(\.(tfrecords?|tfrec|tfr)|(\.(tfrecords?|tfrec|tfr))?\.(gz|gzip|zlib|xz|zst|zstd))$", re.IGNORECASE
-)
-_SUFFIX = re.compile(r"\.(gz|gzip|zlib|xz|zst|zstd)$", re.IGNORECASE)
-_COMPRESSION_SUFFIXES = {"gz": "gzip", "gzip": "gzip", "zlib": "zlib", "xz": "xz", "zst": "zstd", "zstd": "zstd"}
+_FILE_NAME = re.compile(rf"(\.(tfrecords?|tfrec|tfr)|(\.(tfrecords?|tfrec|tfr))?{SUFFIX_PATTERN})$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -50,10 +47,9 @@ class Target:
         return os.path.basename(self.out) if self.is_file else None
 
     @property
-    def suffix_compression(self) -> str | None:
+    def suffix_compression(self) -> Compression | None:
         """The compression the file's name speaks of, or None."""
-        match = _SUFFIX.search(self.out) if self.is_file else None
-        return None if match is None else _COMPRESSION_SUFFIXES[match[1].lower()]
+        return compression_of_name(self.out) if self.is_file else None
 
     @property
     def staging(self) -> str:

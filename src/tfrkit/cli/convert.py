@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tfrkit.cli.build_options import parse_pairs
-from tfrkit.cli.options import CompressionOption, Force, FormatOption, Jobs, Output, Paths
+from tfrkit.cli.options import CompressionOption, Force, FormatOption, Incomplete, Jobs, Output, Paths
 from tfrkit.cli.progress import watch_on_terminal
 from tfrkit.cli.reshape_options import JSON_HELP, LevelOption, run_reshape, to_level
 
@@ -53,6 +53,7 @@ def run(
     rename: Rename = None,
     cast: Cast = None,
     force: Force = False,
+    incomplete: Incomplete = False,
     jobs: Jobs = None,
     format: FormatOption = "text",
 ) -> int:
@@ -71,6 +72,7 @@ def run(
             rename=parse_pairs(rename, "--rename"),
             cast=kinds,
             force=force,
+            incomplete=incomplete,
             jobs=jobs,
             progress=watch_on_terminal(),
         )

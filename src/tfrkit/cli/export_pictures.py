@@ -17,7 +17,7 @@ from tfrkit.cli.export_report import (
     OutputFolder,
     print_export,
 )
-from tfrkit.cli.options import Force, FormatOption, Paths
+from tfrkit.cli.options import Force, FormatOption, Incomplete, Paths
 from tfrkit.cli.progress import watch_on_terminal
 
 IMAGES_HELP = """Write images as files, with the bytes they were stored with.
@@ -73,6 +73,7 @@ def run_images(
     layout: LayoutOption = "auto",
     on_bad: OnBad = "fail",
     force: Force = False,
+    incomplete: Incomplete = False,
     format: FormatOption = "text",
 ) -> int:
     """Write images, and print what was done."""
@@ -87,6 +88,7 @@ def run_images(
         layout=layout,
         on_bad=on_bad,
         force=force,
+        incomplete=incomplete,
         progress=watch_on_terminal(),
     )
     return print_export(made, format)
@@ -102,11 +104,14 @@ def run_annotations(kind: str) -> Callable[..., int]:
         name: NameFeature = None,
         on_bad: OnBad = "fail",
         force: Force = False,
+        incomplete: Incomplete = False,
         format: FormatOption = "text",
     ) -> int:
         export = getattr(importlib.import_module(f"tfrkit.ops.export_{kind}"), f"export_{kind}")
         progress = watch_on_terminal()
-        made = export(paths, output, image=image, name=name, on_bad=on_bad, force=force, progress=progress)
+        made = export(
+            paths, output, image=image, name=name, on_bad=on_bad, force=force, incomplete=incomplete, progress=progress
+        )
         return print_export(made, format)
 
     return run

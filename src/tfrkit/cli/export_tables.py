@@ -14,7 +14,7 @@ from tfrkit.cli.export_report import (
     OnBad,
     print_export,
 )
-from tfrkit.cli.options import Force, FormatOption, Output, Paths
+from tfrkit.cli.options import Force, FormatOption, Incomplete, Output, Paths
 from tfrkit.cli.progress import watch_on_terminal
 
 PARQUET_HELP = """Write one row a record as Parquet.
@@ -84,43 +84,73 @@ def run_parquet(
     select: Select = None,
     compression: ParquetCompressionOption = "zstd",
     force: Force = False,
+    incomplete: Incomplete = False,
     format: FormatOption = "text",
 ) -> int:
     """Write Parquet, and print what was done."""
     from tfrkit.ops.export_parquet import export_parquet
 
     progress = watch_on_terminal()
-    made = export_parquet(paths, output, select=select or None, compression=compression, force=force, progress=progress)
+    made = export_parquet(
+        paths,
+        output,
+        select=select or None,
+        compression=compression,
+        force=force,
+        incomplete=incomplete,
+        progress=progress,
+    )
     return print_export(made, format)
 
 
 def run_csv(
-    paths: Paths, output: Output, select: Select = None, force: Force = False, format: FormatOption = "text"
+    paths: Paths,
+    output: Output,
+    select: Select = None,
+    force: Force = False,
+    incomplete: Incomplete = False,
+    format: FormatOption = "text",
 ) -> int:
     """Write CSV, and print what was done."""
     from tfrkit.ops.export_rows import export_csv
 
-    made = export_csv(paths, output, select=select or None, force=force, progress=watch_on_terminal())
+    made = export_csv(
+        paths, output, select=select or None, force=force, incomplete=incomplete, progress=watch_on_terminal()
+    )
     return print_export(made, format)
 
 
 def run_jsonl(
-    paths: Paths, output: Output, select: Select = None, force: Force = False, format: FormatOption = "text"
+    paths: Paths,
+    output: Output,
+    select: Select = None,
+    force: Force = False,
+    incomplete: Incomplete = False,
+    format: FormatOption = "text",
 ) -> int:
     """Write JSON lines, and print what was done."""
     from tfrkit.ops.export_rows import export_jsonl
 
-    made = export_jsonl(paths, output, select=select or None, force=force, progress=watch_on_terminal())
+    made = export_jsonl(
+        paths, output, select=select or None, force=force, incomplete=incomplete, progress=watch_on_terminal()
+    )
     return print_export(made, format)
 
 
 def run_npz(
-    paths: Paths, output: Output, select: Select = None, force: Force = False, format: FormatOption = "text"
+    paths: Paths,
+    output: Output,
+    select: Select = None,
+    force: Force = False,
+    incomplete: Incomplete = False,
+    format: FormatOption = "text",
 ) -> int:
     """Write arrays, and print what was done."""
     from tfrkit.ops.export_npz import export_npz
 
-    made = export_npz(paths, output, select=select or None, force=force, progress=watch_on_terminal())
+    made = export_npz(
+        paths, output, select=select or None, force=force, incomplete=incomplete, progress=watch_on_terminal()
+    )
     return print_export(made, format)
 
 
@@ -133,6 +163,7 @@ def run_webdataset(
     name: NameFeature = None,
     on_bad: OnBad = "fail",
     force: Force = False,
+    incomplete: Incomplete = False,
     format: FormatOption = "text",
 ) -> int:
     """Write tar files, and print what was done."""
@@ -147,6 +178,7 @@ def run_webdataset(
         name=name,
         on_bad=on_bad,
         force=force,
+        incomplete=incomplete,
         progress=watch_on_terminal(),
     )
     return print_export(made, format)

@@ -10,8 +10,9 @@ import importlib
 import inspect
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -19,8 +20,8 @@ from tfrkit._version import VERSION
 from tfrkit.cli.endings import Terminated, raise_when_asked_to_end
 from tfrkit.cli.hints import Flag, explain, read_flags
 from tfrkit.cli.options import Quiet
-from tfrkit.cli.output import get_verdict, print_error
-from tfrkit.errors import TfrkitError
+from tfrkit.cli.output import get_verdict, print_error, say
+from tfrkit.errors import TfrkitError, TfrkitWarning
 
 HELP = """Build, check, reshape and query TFRecord files, without TensorFlow.
 
@@ -124,6 +125,7 @@ def guard(run: Callable[..., int]) -> Callable[..., None]:
 
 def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
     """Run, and turn every error into an exit code; next steps are said by the options the command has."""
+    show_warnings_as_notes()
     try:
         code = run()
         sys.stdout.flush()
@@ -147,6 +149,26 @@ def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
 
         traceback.print_exc()
         return FAILED
+
+
+def show_warnings_as_notes() -> None:
+    """From here on, print what the library warns of as talk, without the place in the source."""
+    show_others = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if issubclass(category, TfrkitWarning):
+            say(f"note: {message}")
+        else:
+            show_others(message, category, filename, lineno, file, line)
+
+    warnings.showwarning = show
 
 
 def describe_error(error: Exception, flags: Mapping[str, Flag]) -> str:

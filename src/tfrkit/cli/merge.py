@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfrkit.cli.options import CompressionOption, Force, FormatOption, Jobs, Output, Paths
+from tfrkit.cli.options import CompressionOption, Force, FormatOption, Incomplete, Jobs, Output, Paths
 from tfrkit.cli.progress import watch_on_terminal
 from tfrkit.cli.reshape_options import JSON_HELP, LevelOption, run_reshape, to_level
 
@@ -25,6 +25,7 @@ def run(
     compression: CompressionOption = None,
     level: LevelOption = "default",
     force: Force = False,
+    incomplete: Incomplete = False,
     jobs: Jobs = None,
     format: FormatOption = "text",
 ) -> int:
@@ -38,6 +39,7 @@ def run(
             compression=compression,
             level=to_level(level),
             force=force,
+            incomplete=incomplete,
             jobs=jobs,
             progress=watch_on_terminal(),
         ),

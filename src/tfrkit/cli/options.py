@@ -37,6 +37,10 @@ Output = Annotated[
 
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
+Incomplete = Annotated[
+    bool, typer.Option("--incomplete", help="Go on where shards of a set (-00000-of-00012) are not there.")
+]
+
 CompressionOption = Annotated[
     Literal["none", "gzip", "zlib", "xz", "zstd"] | None,
     typer.Option(

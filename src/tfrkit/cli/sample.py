@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tfrkit.cli.options import CompressionOption, Force, FormatOption, Jobs, Paths
+from tfrkit.cli.options import CompressionOption, Force, FormatOption, Incomplete, Jobs, Paths
 from tfrkit.cli.output import say
 from tfrkit.cli.progress import watch_on_terminal
 from tfrkit.cli.reshape_options import JSON_HELP, LevelOption, Seed, run_reshape, to_level
@@ -39,6 +39,7 @@ def run(
     compression: CompressionOption = None,
     level: LevelOption = "default",
     force: Force = False,
+    incomplete: Incomplete = False,
     jobs: Jobs = None,
     format: FormatOption = "text",
 ) -> int:
@@ -58,6 +59,7 @@ def run(
             compression=compression,
             level=to_level(level),
             force=force,
+            incomplete=incomplete,
             jobs=jobs,
             progress=watch_on_terminal(),
         ),

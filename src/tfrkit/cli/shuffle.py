@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tfrkit.cli.options import CompressionOption, Force, FormatOption, Jobs, Output, Paths
+from tfrkit.cli.options import CompressionOption, Force, FormatOption, Incomplete, Jobs, Output, Paths
 from tfrkit.cli.progress import watch_on_terminal
 from tfrkit.cli.reshape_options import JSON_HELP, LevelOption, Seed, Shards, ShardSize, run_reshape, to_level
 
@@ -36,6 +36,7 @@ def run(
     compression: CompressionOption = None,
     level: LevelOption = "default",
     force: Force = False,
+    incomplete: Incomplete = False,
     jobs: Jobs = None,
     format: FormatOption = "text",
 ) -> int:
@@ -53,6 +54,7 @@ def run(
             compression=compression,
             level=to_level(level),
             force=force,
+            incomplete=incomplete,
             jobs=jobs,
             progress=watch_on_terminal(),
         ),

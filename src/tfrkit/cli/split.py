@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tfrkit.cli.build_options import parse_splits
-from tfrkit.cli.options import CompressionOption, Force, FormatOption, Jobs, Output, Paths
+from tfrkit.cli.options import CompressionOption, Force, FormatOption, Incomplete, Jobs, Output, Paths
 from tfrkit.cli.progress import watch_on_terminal
 from tfrkit.cli.reshape_options import JSON_HELP, LevelOption, Seed, Shards, ShardSize, run_reshape, to_level
 
@@ -51,6 +51,7 @@ def run(
     compression: CompressionOption = None,
     level: LevelOption = "default",
     force: Force = False,
+    incomplete: Incomplete = False,
     jobs: Jobs = None,
     format: FormatOption = "text",
 ) -> int:
@@ -71,6 +72,7 @@ def run(
             compression=compression,
             level=to_level(level),
             force=force,
+            incomplete=incomplete,
             jobs=jobs,
             progress=watch_on_terminal(),
         ),

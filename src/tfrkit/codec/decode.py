@@ -258,7 +258,7 @@ def _plain_rows(column: Ragged, spec: Spec) -> Iterator[Any]:
     for row in column:
         if is_optional_value and len(row) == 1:
             value = row[0]
-            yield value if is_array or isinstance(value, bytes) else value.item()
+            yield value.item() if isinstance(value, np.generic) and not is_array else value
         elif isinstance(row, BytesColumn):
             yield list(row)
         elif isinstance(row, Ragged):

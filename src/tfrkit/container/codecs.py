@@ -14,12 +14,28 @@ Compression = Literal["none", "gzip", "zlib", "xz", "zstd"]
 
 COMPRESSIONS: Final[tuple[Compression, ...]] = ("none", "gzip", "zlib", "xz", "zstd")
 
+# How a name speaks of its compression.
+_SUFFIXES: Final[dict[str, Compression]] = {
+    "gz": "gzip",
+    "gzip": "gzip",
+    "zlib": "zlib",
+    "xz": "xz",
+    "zst": "zstd",
+    "zstd": "zstd",
+}
+SUFFIX_PATTERN: Final = rf"\.({'|'.join(_SUFFIXES)})"
+
 GZIP_MAGIC: Final = b"\x1f\x8b"
 XZ_MAGIC: Final = b"\xfd7zXZ\0"
 ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
 # An .xz file names its dictionary size itself; -9 needs 65 MiB, a hostile one asks for 4 GiB.
 _XZ_MEMORY_LIMIT: Final = 256 << 20
+
+
+def compression_of_name(path: str) -> Compression | None:
+    """The compression that a name speaks of by its suffix: "gzip" for x.tfrecord.gz, None for x.tfrecord."""
+    return _SUFFIXES.get(path.rpartition(".")[2].lower()) if "." in path else None
 
 
 class Codec(Protocol):

@@ -8,6 +8,7 @@ window by window.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -83,7 +84,14 @@ class Policy:
         self.findings[finding.shard, finding.offset] = finding
         self._num_taken += 1
         if self.max_errors is not None and self._num_taken > self.max_errors:
-            raise error
+            raise type(error)(
+                error.what,
+                shard=error.shard,
+                record=error.record,
+                offset=error.offset,
+                hint=f"this is damaged place {self._num_taken}, max_errors allows {self.max_errors}    "
+                f"list all damage: tfr verify {shlex.quote(finding.shard)}",
+            )
 
 
 class _SpanWindows:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import shlex
-from collections.abc import Iterable
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
 
 from tfrkit import _native
 from tfrkit.container.compression import (
@@ -20,7 +24,7 @@ from tfrkit.container.compression import (
     is_zlib_header,
 )
 from tfrkit.container.identify import describe_foreign, suggest_remedy
-from tfrkit.errors import CompressionError, NotATFRecordError, StorageError
+from tfrkit.errors import CompressionError, IncompleteSetWarning, NotATFRecordError, StorageError
 from tfrkit.storage.base import ByteReader
 from tfrkit.storage.local import open_to_read
 from tfrkit.storage.resolve import Address, expand_address, open_reader, walk_folder
@@ -35,12 +39,16 @@ _INFLATED_SEARCH_NBYTES = 4 << 20
 
 # Meant as a shard by its name, whatever it holds: a damaged one must not vanish from its folder.
 _SHARD_NAME = re.compile(
-    r"(\.(tfrecords?|tfrec|tfr|records?)|(^|[-_.])\d{5}-of-\d{5})(\.(gz|gzip|zlib|xz|zst|zstd))?$", re.IGNORECASE
+    r"(\.(tfrecords?|tfrec|tfr|records?)|(^|[-_.])\d{5,}-of-\d{5,})(\.(gz|gzip|zlib|xz|zst|zstd))?$", re.IGNORECASE
 )
 # Perhaps meant as one, unless its first bytes say that it is something else: read_tfrecord.py is no shard.
-_SIMILAR_NAME = re.compile(r"tfrecord|\.tfr\b|\.record|-\d{5}-of-\d{5}", re.IGNORECASE)
+_SIMILAR_NAME = re.compile(r"tfrecord|\.tfr\b|\.record|-\d{5,}-of-\d{5,}", re.IGNORECASE)
 
-_NUMBERED = re.compile(r"(.*)-(\d{5})-of-(\d{5})(.*)", re.DOTALL)
+_NUMBERED = re.compile(r"(.*)-(\d{5,18})-of-(\d{5,18})(.*)", re.DOTALL)
+_MAX_LISTED = 100_000  # missing shards in a warning
+
+Incomplete = Literal["ignore", "warn", "refuse"]
+"""What is done about shards of a numbered set that are not there."""
 
 
 class _PeekedPipe:
@@ -206,11 +214,15 @@ def looks_like_shard(path: str) -> bool:
     return found is not None
 
 
-def find_shards(address: Address | Iterable[Address]) -> list[str]:
+def find_shards(address: Address | Iterable[Address], *, incomplete: Incomplete = "ignore") -> list[str]:
     """Paths of the shards an address stands for; in a folder, those that are TFRecords.
 
-    In a folder, files that neither look like a shard nor are named like one are passed over.
+    In a folder, files that neither look like a shard nor are named like one are passed over. `incomplete` says what
+    happens where shards of a numbered set are not there: nothing, an `IncompleteSetWarning`, or a `StorageError`. One
+    shard that is named by itself is asked for by itself.
     """
+    if isinstance(address, Iterator) and not hasattr(address, "read"):
+        address = list(address)  # it is gone through twice
     shards = []
     for path in expand_address(address):
         if not os.path.isdir(path):
@@ -220,6 +232,10 @@ def find_shards(address: Address | Iterable[Address]) -> list[str]:
         if not inside:
             raise _refuse_folder(path)
         shards += inside
+    if incomplete != "ignore":
+        for found in find_incomplete_sets(shards):
+            if len(found.paths) > 1 or found.paths[0] not in _list_named(address):
+                _report(found, incomplete)
     return shards
 
 
@@ -233,16 +249,82 @@ def _refuse_folder(folder: str) -> StorageError:
     )
 
 
-def note_missing_shards(paths: Iterable[str]) -> list[str]:
-    """One clause for each set of shards named -00000-of-00012 of which not all are there: `3 of 12 shards - at …`."""
-    sets: dict[tuple[str, int], set[int]] = {}
+class IncompleteSet(NamedTuple):
+    """A set of shards named -00000-of-00012 of which not all are there."""
+
+    name: str
+    """Its files as a glob."""
+    paths: list[str]
+    """Those that are there."""
+    total: int
+    numbers: frozenset[int]
+    prefix: str
+    width: int
+    suffix: str
+
+    @property
+    def num_missing(self) -> int:
+        return self.total - len(self.numbers)
+
+    def missing(self) -> Iterator[str]:
+        """File names of those that are not there, in order."""
+        absent = (number for number in range(self.total) if number not in self.numbers)
+        return (f"{self.prefix}-{number:0{self.width}d}{self.suffix}" for number in absent)
+
+    def describe_missing(self) -> str:
+        """The first of them: "x-00003-of-00010, x-00007-of-00010 and 2 more"."""
+        named = list(itertools.islice(self.missing(), _MAX_NAMED))
+        more = f" and {self.num_missing - len(named):,} more" if self.num_missing > len(named) else ""
+        return f"{', '.join(named)}{more}"
+
+    def __str__(self) -> str:
+        return f"{len(self.numbers)} of {self.total} shards, missing {self.describe_missing()} - at {self.name}"
+
+
+def find_incomplete_sets(paths: Iterable[str]) -> list[IncompleteSet]:
+    """Sets of shards of which these paths are a part only, by what their names say."""
+    sets: dict[tuple[str, str, str], dict[int, str]] = {}
     for path in paths:
         match = _NUMBERED.fullmatch(path)
-        if match:
+        if match and int(match[2]) < int(match[3]):
             head, number, total, tail = match.groups()
-            sets.setdefault((f"{head}-*-of-{total}{tail}", int(total)), set()).add(int(number))
-    return [
-        f"{len(numbers)} of {total} shards - at {name}"
-        for (name, total), numbers in sets.items()
-        if len(numbers) < total
-    ]
+            sets.setdefault((head, total, tail), {})[int(number)] = path
+    found = []
+    for (head, total, tail), numbers in sets.items():
+        if len(numbers) < int(total):
+            name, prefix = f"{head}-*-of-{total}{tail}", os.path.basename(head)
+            paths_there = list(numbers.values())
+            found.append(
+                IncompleteSet(
+                    name, paths_there, int(total), frozenset(numbers), prefix, len(total), f"-of-{total}{tail}"
+                )
+            )
+    return found
+
+
+def note_missing_shards(paths: Iterable[str]) -> list[str]:
+    """One clause for each set of which not all are there: `1 of 2 shards, missing x-00001-of-00002 - at …`."""
+    return [str(found) for found in find_incomplete_sets(paths)]
+
+
+def _list_named(address: Address | Iterable[Address]) -> set[str]:
+    """Files that are named by themselves, not as part of a folder or a glob."""
+    items = [address] if isinstance(address, (str, bytes, os.PathLike)) else address
+    return {os.fsdecode(item) for item in items if isinstance(item, (str, bytes, os.PathLike))}
+
+
+def _report(found: IncompleteSet, incomplete: Incomplete) -> None:
+    if incomplete == "refuse":
+        raise StorageError(
+            f"expected all {found.total} shards of the set, got {len(found.numbers)}, "
+            f"missing {found.describe_missing()}",
+            shard=found.name,
+            hint="go on with those that are there: incomplete=True",
+        )
+    # At the line of the program that asked, not at one of ours.
+    ours = os.path.dirname(os.path.dirname(__file__)) + os.sep
+    frame, level = sys._getframe(0), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
+        frame, level = frame.f_back, level + 1
+    missing = tuple(itertools.islice(found.missing(), _MAX_LISTED))
+    warnings.warn(IncompleteSetWarning(str(found), missing), stacklevel=level)

@@ -42,6 +42,7 @@ def convert(
     rename: Mapping[str, str] | None = None,
     cast: Mapping[str, CastKind] | None = None,
     force: bool = False,
+    incomplete: bool = False,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Rewritten:
@@ -61,13 +62,14 @@ def convert(
         rename: New names of features by their old ones.
         cast: Features whose values become "bytes" (numbers as text), "float" or "int64".
         force: Replace what is there.
+        incomplete: Go on where shards of a set are not there.
         jobs: Threads that compress.
         progress: Told how it goes on.
     """
     options = WriteOptions(compression, level, force, jobs, progress or Quiet())
     editor = _make_editor(drop, keep, rename or {}, cast or {})
     path = os.fspath(output)
-    with open_sources(address) as sources:
+    with open_sources(address, incomplete=incomplete) as sources:
         carried = collect_carried(sources.sidecars)
         is_folder = len(sources.paths) > 1 or os.path.isdir(path) or path.endswith(os.sep)
         if is_folder and Target(path).is_file:

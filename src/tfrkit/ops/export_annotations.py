@@ -82,6 +82,7 @@ def export_annotated(
     is_one_folder: bool = False,
     on_bad: OnBad,
     force: bool,
+    incomplete: bool,
     progress: Progress | None,
 ) -> Export:
     """Write images with their boxes into a folder.
@@ -90,7 +91,7 @@ def export_annotated(
     """
     require_on_bad(on_bad)
     target = os.fspath(output)
-    with ExportInput(address, progress) as source:
+    with ExportInput(address, progress, incomplete=incomplete) as source:
         look = PictureSource(source, image=image, name=name)
         objects = ObjectSource(source, look)
         if objects.boxes is None and not (takes_masks and look.mask_feature is not None):

@@ -36,6 +36,7 @@ def export_coco(
     name: str | None = None,
     on_bad: OnBad = "fail",
     force: bool = False,
+    incomplete: bool = False,
     progress: Progress | None = None,
 ) -> Export:
     """Write images with a COCO file for each split.
@@ -54,6 +55,7 @@ def export_coco(
         extra=(_CAPTION, _SOURCE_ID),
         on_bad=on_bad,
         force=force,
+        incomplete=incomplete,
         progress=progress,
     )
 

@@ -35,6 +35,7 @@ def export_images(
     layout: Layout = "auto",
     on_bad: OnBad = "fail",
     force: bool = False,
+    incomplete: bool = False,
     progress: Progress | None = None,
 ) -> Export:
     """Write every image of a dataset into a folder, with the bytes it was stored with.
@@ -54,13 +55,14 @@ def export_images(
         layout: "auto", or "flat" for no folders but those in the names; labels are then all in labels.csv.
         on_bad: A record without an image stops the export ("fail"), or is left out and listed ("skip").
         force: Replace the folder.
+        incomplete: Go on where shards of a set are not there.
         progress: Told how it goes on.
     """
     if layout not in ("auto", "flat"):
         raise ValueError(f"layout expected 'auto' or 'flat', got {layout!r}")
     require_on_bad(on_bad)
     target = os.fspath(output)
-    with ExportInput(address, progress) as source:
+    with ExportInput(address, progress, incomplete=incomplete) as source:
         pictures = PictureSource(source, image=image, label=label, name=name)
         report = Export("images", target)
         with StagedFolder(target, sources=source.paths, force=force, nbytes=source.nbytes) as folder:

@@ -55,8 +55,10 @@ class SourceBatch(NamedTuple):
 class ExportInput:
     """An opened dataset. Close it, or use it in a `with` statement."""
 
-    def __init__(self, address: Address | Iterable[Address], progress: Progress | None = None) -> None:
-        self.paths = find_shards(address)
+    def __init__(
+        self, address: Address | Iterable[Address], progress: Progress | None = None, *, incomplete: bool = False
+    ) -> None:
+        self.paths = find_shards(address, incomplete="warn" if incomplete else "refuse")
         self.sidecars = Sidecars(self.paths)
         self._progress: Progress = progress or Quiet()
         self._scratch: TemporaryFolder | None = None

@@ -51,6 +51,7 @@ def export_npz(
     *,
     select: Sequence[str] | None = None,
     force: bool = False,
+    incomplete: bool = False,
     progress: Progress | None = None,
 ) -> Export:
     """Write a dataset as one .npz of arrays, loadable with ``numpy.load(path, allow_pickle=False)``.
@@ -63,6 +64,7 @@ def export_npz(
         output: The file to write, or a folder for one file a split.
         select: Only these features.
         force: Replace what is there.
+        incomplete: Go on where shards of a set are not there.
         progress: Told how it goes on.
     """
     beside = os.path.abspath(os.fspath(output))
@@ -86,7 +88,9 @@ def export_npz(
                     spool.close()
                 return
 
-    return export_table("npz", address, output, write, growth=2.0, force=force, progress=progress)
+    return export_table(
+        "npz", address, output, write, growth=2.0, force=force, incomplete=incomplete, progress=progress
+    )
 
 
 class _UnfitError(Exception):

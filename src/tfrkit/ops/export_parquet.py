@@ -31,6 +31,7 @@ def export_parquet(
     select: Sequence[str] | None = None,
     compression: ParquetCompression = "zstd",
     force: bool = False,
+    incomplete: bool = False,
     progress: Progress | None = None,
 ) -> Export:
     """Write a dataset as Parquet: one row a record, one column a feature.
@@ -47,6 +48,7 @@ def export_parquet(
         select: Only these features.
         compression: Of the columns.
         force: Replace what is there.
+        incomplete: Go on where shards of a set are not there.
         progress: Told how it goes on.
     """
     arrow: Any = import_or_explain("pyarrow", "arrow")
@@ -74,7 +76,7 @@ def export_parquet(
                 hint="leave the feature out: select=[...]",
             ) from None
 
-    return export_table("parquet", address, output, write, force=force, progress=progress)
+    return export_table("parquet", address, output, write, force=force, incomplete=incomplete, progress=progress)
 
 
 def _write_stream(stream: ArrowStream, file: BinaryIO, compression: str, arrow: Any, parquet: Any) -> None:

@@ -39,6 +39,7 @@ def export_jsonl(
     *,
     select: Sequence[str] | None = None,
     force: bool = False,
+    incomplete: bool = False,
     progress: Progress | None = None,
 ) -> Export:
     """Write one JSON object a record and line; nothing is lost but the kind of a list without values.
@@ -51,6 +52,7 @@ def export_jsonl(
         output: Where to write.
         select: Only these features.
         force: Replace what is there.
+        incomplete: Go on where shards of a set are not there.
         progress: Told how it goes on.
     """
 
@@ -58,7 +60,15 @@ def export_jsonl(
         _write_blocks(file, map(to_json_line, _read_documents(source, shards, select)))
 
     return export_table(
-        "jsonl", address, output, write, growth=_TEXT_GROWTH, to_stdout=True, force=force, progress=progress
+        "jsonl",
+        address,
+        output,
+        write,
+        growth=_TEXT_GROWTH,
+        to_stdout=True,
+        force=force,
+        incomplete=incomplete,
+        progress=progress,
     )
 
 
@@ -68,6 +78,7 @@ def export_csv(
     *,
     select: Sequence[str] | None = None,
     force: bool = False,
+    incomplete: bool = False,
     progress: Progress | None = None,
 ) -> Export:
     """Write a header and one line a record, in UTF-8 with line feeds.
@@ -84,7 +95,15 @@ def export_csv(
         _write_blocks(file, (to_csv_line([row.get(name) for name in columns]) for row in flat))
 
     return export_table(
-        "csv", address, output, write, growth=_TEXT_GROWTH, to_stdout=True, force=force, progress=progress
+        "csv",
+        address,
+        output,
+        write,
+        growth=_TEXT_GROWTH,
+        to_stdout=True,
+        force=force,
+        incomplete=incomplete,
+        progress=progress,
     )
 
 

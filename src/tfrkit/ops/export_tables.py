@@ -28,6 +28,7 @@ def export_table(
     growth: float = 1.0,
     to_stdout: bool = False,
     force: bool = False,
+    incomplete: bool = False,
     progress: Progress | None = None,
 ) -> Export:
     """Write one file, or, where `output` is a folder or ends in a slash, one for each split.
@@ -37,7 +38,7 @@ def export_table(
     target = os.fspath(output)
     if target == "-" and not to_stdout:
         raise StorageError(f"cannot write {kind} to standard output", hint="name a file as output")
-    with ExportInput(address, progress) as source:
+    with ExportInput(address, progress, incomplete=incomplete) as source:
         report = Export(kind, target)
         nbytes = int(source.nbytes * growth)
         splits = source.splits

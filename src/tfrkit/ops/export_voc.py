@@ -34,6 +34,7 @@ def export_voc(
     name: str | None = None,
     on_bad: OnBad = "fail",
     force: bool = False,
+    incomplete: bool = False,
     progress: Progress | None = None,
 ) -> Export:
     """Write images with boxes or masks into the folders of Pascal VOC.
@@ -50,6 +51,7 @@ def export_voc(
         on_bad: A record without an image, or with boxes that are none, stops the export ("fail") or is left out and
             listed ("skip").
         force: Replace the folder.
+        incomplete: Go on where shards of a set are not there.
         progress: Told how it goes on.
     """
     return export_annotated(
@@ -63,6 +65,7 @@ def export_voc(
         is_one_folder=True,
         on_bad=on_bad,
         force=force,
+        incomplete=incomplete,
         progress=progress,
     )
 

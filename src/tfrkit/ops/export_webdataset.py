@@ -33,6 +33,7 @@ def export_webdataset(
     name: str | None = None,
     on_bad: OnBad = "fail",
     force: bool = False,
+    incomplete: bool = False,
     progress: Progress | None = None,
 ) -> Export:
     """Write a dataset as tar files of samples, which WebDataset and `tfr build webdataset` read.
@@ -49,6 +50,7 @@ def export_webdataset(
         name: The feature with the keys.
         on_bad: A record that is no sample stops the export ("fail"), or is left out and listed ("skip").
         force: Replace what is there.
+        incomplete: Go on where shards of a set are not there.
         progress: Told how it goes on.
     """
     require_on_bad(on_bad)
@@ -56,7 +58,7 @@ def export_webdataset(
     if limit < 1:
         raise ValueError(f"shard size expected a number of bytes from 1 up, got {shard_size!r}")
     target = os.fspath(output)
-    with ExportInput(address, progress) as source:
+    with ExportInput(address, progress, incomplete=incomplete) as source:
         source.require_examples()
         if source.schema.kind != "example":
             raise SchemaError(

@@ -32,6 +32,7 @@ def export_yolo(
     name: str | None = None,
     on_bad: OnBad = "fail",
     force: bool = False,
+    incomplete: bool = False,
     progress: Progress | None = None,
 ) -> Export:
     """Write images with a label file each: class, centre, width and height as parts of the image.
@@ -49,6 +50,7 @@ def export_yolo(
         name=name,
         on_bad=on_bad,
         force=force,
+        incomplete=incomplete,
         progress=progress,
     )
 

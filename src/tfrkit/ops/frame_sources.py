@@ -16,7 +16,7 @@ from tfrkit.build.progress import Progress
 from tfrkit.container.compression import Compression
 from tfrkit.container.locate import load_frames
 from tfrkit.container.records import FrameStream, Policy
-from tfrkit.container.shards import Shard, find_shards
+from tfrkit.container.shards import Shard, find_shards, note_missing_shards
 from tfrkit.errors import (
     CompressionError,
     ContainerError,
@@ -55,6 +55,7 @@ class FrameSources:
 
     paths: list[str]
     shards: list[Shard]
+    notes: list[str] = field(default_factory=list)
     _counts: list[Counted] | None = field(default=None, repr=False)
 
     @cached_property
@@ -118,9 +119,14 @@ class FrameSources:
 
 
 @contextlib.contextmanager
-def open_sources(address: Address | Iterable[Address]) -> Iterator[FrameSources]:
-    """The shards of an address, closed at the end of the block."""
-    sources = FrameSources(paths := find_shards(address), [Shard.open(path) for path in paths])
+def open_sources(address: Address | Iterable[Address], *, incomplete: bool = False) -> Iterator[FrameSources]:
+    """The shards of an address, closed at the end of the block.
+
+    Where shards of a set are not there, that is an error, or with `incomplete` a note.
+    """
+    paths = find_shards(address, incomplete="ignore" if incomplete else "refuse")
+    notes = [f"the set is not complete: {missing}" for missing in note_missing_shards(paths)] if incomplete else []
+    sources = FrameSources(paths, [Shard.open(path) for path in paths], notes)
     try:
         yield sources
     except (CorruptRecordError, TruncatedShardError, CompressionError) as error:

@@ -21,6 +21,7 @@ def merge(
     compression: Compression | None = None,
     level: Level = "default",
     force: bool = False,
+    incomplete: bool = False,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Rewritten:
@@ -34,12 +35,13 @@ def merge(
         compression: Of the new file; by default that of the sources, none where they differ.
         level: "default", "fast", "small", or a number the codec knows.
         force: Replace what is there.
+        incomplete: Go on where shards of a set are not there.
         jobs: Threads that compress.
         progress: Told how it goes on.
     """
     options = WriteOptions(compression, level, force, jobs, progress or Quiet())
     path = os.fspath(output)
-    with open_sources(address) as sources:
+    with open_sources(address, incomplete=incomplete) as sources:
         carried = collect_carried(sources.sidecars)
         job = Rewrite("merge", sources, carried, options, {})
         sources.begin(options.progress)

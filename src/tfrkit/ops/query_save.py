@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from tfrkit._types import Record, UInt64Array
-from tfrkit.container.codecs import Compression
+from tfrkit.container.codecs import Compression, compression_of_name
 from tfrkit.container.records import read_records
 from tfrkit.container.writer import ShardWriter, frame_records
 from tfrkit.errors import QueryError
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 Kind = Literal["parquet", "csv", "jsonl", "tfrecord"]
 
 _TFRECORD_NAME = re.compile(r"tfrecords?\b|\.tfr\b|\.records?\b|-\d{5}-of-\d{5}", re.IGNORECASE)
-_ENDINGS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".xz": "xz", ".zlib": "zlib"}
 # What an Example can hold without a choice to be made; lists of these too.
 _STORED_TYPES: dict[str, StorageKind] = {
     **dict.fromkeys(
@@ -99,7 +98,7 @@ def _save(answer: Answer, session: Session, path: str, kind: Kind, compression: 
         lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in answer.json_rows())
         return Saved(path, _save_text(path, lines), answer.columns)
     if compression is None:
-        compression = next((codec for ending, codec in _ENDINGS.items() if path.endswith(ending)), None)
+        compression = compression_of_name(path)
     name = find_copied_table(session.parsed)
     if name is not None and name in session.tables:
         return Saved(path, _copy_records(session, session.tables[name], path, compression), answer.columns, copied=True)
@@ -115,7 +114,7 @@ def find_kind(path: str) -> Kind:
         return "csv"
     if lower.endswith((".jsonl", ".ndjson")):
         return "jsonl"
-    if _TFRECORD_NAME.search(lower) or lower.endswith(tuple(_ENDINGS)):
+    if _TFRECORD_NAME.search(lower) or compression_of_name(lower) is not None:
         return "tfrecord"
     raise ValueError(f"output expected a name that ends in .tfrecord, .parquet, .csv or .jsonl, got {path!r}")
 

@@ -59,7 +59,7 @@ class Table:
         self, name: str, address: Address | Iterable[Address], *, binary: Collection[str] = (), verify: Verify = "all"
     ) -> None:
         self.name = name
-        self._set = ShardSet([Shard.open(path) for path in find_shards(address)], Policy(verify))
+        self._set = ShardSet([Shard.open(path) for path in find_shards(address, incomplete="warn")], Policy(verify))
         found = self._set.schema
         self.is_raw = found.kind == "raw"
         if self.is_raw:

@@ -11,7 +11,7 @@ from typing import Any
 from tfrkit import _native
 from tfrkit._types import Record
 from tfrkit.build.progress import Progress, Quiet
-from tfrkit.container.codecs import Compression
+from tfrkit.container.codecs import Compression, compression_of_name
 from tfrkit.container.locate import load_frames
 from tfrkit.container.records import Finding, Policy
 from tfrkit.container.salvage import Gap, Salvage
@@ -19,7 +19,6 @@ from tfrkit.container.shards import Shard, find_shards
 from tfrkit.container.writer import ShardWriter, frame_records
 from tfrkit.errors import CompressionError, ContainerError, StorageError, TfrkitError
 from tfrkit.ops.outputs import MadeFolders, require_output
-from tfrkit.ops.staged import FileTarget
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.base import ByteSource
 from tfrkit.storage.local import require_space
@@ -134,7 +133,7 @@ def repair(
                 _add_lost(result, find_count(source, None), 0, [result.findings[-1]])
                 continue
             known = find_count(source, shard)
-            chosen = compression or (None if is_folder else _compression_of_name(destination)) or shard.compression
+            chosen = compression or (None if is_folder else compression_of_name(destination)) or shard.compression
             count, losses = _copy_sound(shard, destination, chosen)
             result.records += count
             result.files.append((source, destination, count))
@@ -218,12 +217,6 @@ def _list_losses(taken: list[tuple[Finding, TfrkitError]], gaps: list[Gap]) -> l
         stop = finding.offset + finding.lost_nbytes
         losses.append(Loss(finding.shard, finding.record, finding.offset, stop, finding.cause, stored))
     return losses
-
-
-def _compression_of_name(path: str) -> Compression | None:
-    suffix: Any = FileTarget(path).suffix_compression
-    chosen: Compression | None = suffix
-    return chosen
 
 
 def _size_of(path: str) -> int:

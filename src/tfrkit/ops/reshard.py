@@ -33,6 +33,7 @@ def reshard(
     compression: Compression | None = None,
     level: Level = "default",
     force: bool = False,
+    incomplete: bool = False,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Rewritten:
@@ -49,6 +50,7 @@ def reshard(
         compression: Of the new files; that of the source by default.
         level: "default", "fast", "small", or a number the codec knows.
         force: Replace what is there.
+        incomplete: Go on where shards of a set are not there.
         jobs: Threads that compress.
         progress: Told how it goes on.
     """
@@ -61,7 +63,7 @@ def reshard(
     if target.is_file and shards != 1:
         raise ValueError(f'one file expected 1 shard, got {shards or shard_size}\n  name a folder: output="out/"')
     options = WriteOptions(compression, level, force, jobs, progress or Quiet())
-    with open_sources(address) as sources:
+    with open_sources(address, incomplete=incomplete) as sources:
         sources.require_files("reshard")
         carried = collect_carried(sources.sidecars)
         groups = group_sources(sources, by_split=not target.is_file)

@@ -60,7 +60,7 @@ class WriteOptions:
 
     def choose_compression(self, sources: FrameSources, target: Target | None) -> Compression:
         """As asked, else as the name of the output says, else that of the sources."""
-        suffix: Any = None if target is None else target.suffix_compression
+        suffix = None if target is None else target.suffix_compression
         return self.compression or suffix or sources.compression
 
 
@@ -239,7 +239,9 @@ class Rewrite:
             WrittenFile(final[shard.name], shard.split, result.num_records, result.nbytes)
             for shard, result in zip(shards, results, strict=True)
         ]
-        return Rewritten(target.out, compression, self.seed, made_files, [*self.carried.notes, *self.notes])
+        return Rewritten(
+            target.out, compression, self.seed, made_files, [*self.sources.notes, *self.carried.notes, *self.notes]
+        )
 
     def run_to_stdout(self, feed: Feed) -> Rewritten:
         """Write one shard to standard output."""

@@ -43,7 +43,7 @@ def head_rows(address: Address | Iterable[Address], count: int) -> Iterator[Any]
     Rows are decoded one by one, so that all those before a damaged record are seen. A pipe can be read only
     once: its schema is that of the rows asked for, which are held in memory.
     """
-    shards = [Shard.open(path) for path in find_shards(address)]
+    shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
     try:
         places: Iterable[_Place] = islice(chain.from_iterable(map(_read_places, shards)), count)
         if _is_pipe(shards):
@@ -63,7 +63,7 @@ def tail_rows(address: Address | Iterable[Address], count: int) -> Iterator[tupl
     """
     if count < 0:
         raise ValueError(f"expected a number of rows from 0 up, got {count}")
-    shards = [Shard.open(path) for path in find_shards(address)]
+    shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
     if not _is_pipe(shards):
         _close(shards)
         yield from pick_rows(address, lambda total: np.arange(max(0, total - count), total, dtype=np.uint64))
@@ -86,7 +86,7 @@ def cat_rows(address: Address | Iterable[Address]) -> Iterator[Any]:
     Files are looked through once before, so that every row is shown in the same form and no feature is left out. A
     pipe is shown as it comes: a feature that turns out to have several values is a list from there on.
     """
-    shards = [Shard.open(path) for path in find_shards(address)]
+    shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
     try:
         places = chain.from_iterable(map(_read_places, shards))
         if _is_pipe(shards):
@@ -103,7 +103,7 @@ def cat_rows(address: Address | Iterable[Address]) -> Iterator[Any]:
 
 def pick_rows(address: Address | Iterable[Address], choose: Callable[[int], UInt64Array]) -> Iterator[tuple[int, Any]]:
     """(number of the record, row) of the records whose numbers `choose` gives for a number of records."""
-    shards = [Shard.open(path) for path in find_shards(address)]
+    shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
     try:
         for shard in shards:
             if shard.nbytes is None:

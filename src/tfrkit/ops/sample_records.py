@@ -37,6 +37,7 @@ def sample(
     compression: Compression | None = None,
     level: Level = "default",
     force: bool = False,
+    incomplete: bool = False,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Rewritten:
@@ -53,12 +54,13 @@ def sample(
         compression: Of the new file; that of the source by default.
         level: "default", "fast", "small", or a number the codec knows.
         force: Replace what is there.
+        incomplete: Go on where shards of a set are not there.
         jobs: Threads that compress.
         progress: Told how it goes on.
     """
     path = os.fspath(output)
     options = WriteOptions(compression, level, force, jobs, progress or Quiet())
-    with open_sources(address) as sources:
+    with open_sources(address, incomplete=incomplete) as sources:
         sources.require_files("sample")
         records = Records(sources.shards, Policy())
         numbers = choose_numbers(len(records), count, seed)

@@ -108,7 +108,7 @@ def sheet(
         label: The feature to write below.
         force: Replace the output.
     """
-    paths = find_shards(address)
+    paths = find_shards(address, incomplete="warn")
     target = os.fspath(output)
     _check_arguments(count, columns, size)
     _check_target(target, paths, force)

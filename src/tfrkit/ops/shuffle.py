@@ -59,6 +59,7 @@ def shuffle(
     compression: Compression | None = None,
     level: Level = "default",
     force: bool = False,
+    incomplete: bool = False,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Rewritten:
@@ -78,6 +79,7 @@ def shuffle(
         compression: Of the new files; that of the source by default.
         level: "default", "fast", "small", or a number the codec knows.
         force: Replace what is there.
+        incomplete: Go on where shards of a set are not there.
         jobs: Threads that compress.
         progress: Told how it goes on.
     """
@@ -90,7 +92,7 @@ def shuffle(
     if target.is_file and shards not in (None, 1):
         raise ValueError(f'one file expected 1 shard, got {shards}\n  name a folder instead: output="out/"')
     options = WriteOptions(compression, level, force, jobs, progress or Quiet())
-    with open_sources(address) as sources:
+    with open_sources(address, incomplete=incomplete) as sources:
         sources.require_files("shuffle")
         carried = collect_carried(sources.sidecars)
         groups = group_sources(sources, by_split=not target.is_file)

@@ -41,6 +41,7 @@ def split(
     compression: Compression | None = None,
     level: Level = "default",
     force: bool = False,
+    incomplete: bool = False,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Rewritten:
@@ -62,6 +63,7 @@ def split(
         compression: Of the new files; that of the source by default.
         level: "default", "fast", "small", or a number the codec knows.
         force: Replace what is there.
+        incomplete: Go on where shards of a set are not there.
         jobs: Threads that compress.
         progress: Told how it goes on.
     """
@@ -72,7 +74,7 @@ def split(
     if target.is_file:
         raise ValueError(f'split expected a folder to write to, got {target.out!r}\n  name one: output="out/"')
     options = WriteOptions(compression, level, force, jobs, progress or Quiet())
-    with open_sources(address) as sources:
+    with open_sources(address, incomplete=incomplete) as sources:
         sources.require_files("split")
         carried = collect_carried(sources.sidecars)
         orders, notes = _split_records(sources, parts, seed=seed, stratify=stratify, group=group, hash_by=hash_by)

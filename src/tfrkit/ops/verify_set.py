@@ -12,7 +12,7 @@ from functools import partial
 from tfrkit._ahead import run_ahead
 from tfrkit.build.progress import Progress
 from tfrkit.container.index import index_path, read_index
-from tfrkit.container.shards import note_missing_shards
+from tfrkit.container.shards import find_incomplete_sets
 from tfrkit.errors import StaleIndexError, StorageError
 from tfrkit.ops.verify_result import ShardTally, Verification, VerifyFinding
 from tfrkit.sidecars.places import INFO, MANIFEST
@@ -94,7 +94,7 @@ def _find_listed_missing(sidecars: Sidecars, asked: Asked) -> list[str]:
 def _check_numbers(result: Verification, paths: Iterable[str], asked: Asked) -> None:
     """Sets named -00000-of-00012: what is not there is missing, what was not asked for is not."""
     named = list(paths)
-    wanted = {_name_of_set(clause) for clause in note_missing_shards(named)}
+    wanted = {found.name for found in find_incomplete_sets(named)}
     if not wanted:
         return
     beside = [
@@ -103,18 +103,14 @@ def _check_numbers(result: Verification, paths: Iterable[str], asked: Asked) -> 
         for name in _list_folder(folder)
         if _NUMBER.search(name)
     ]
-    for clause in note_missing_shards([*named, *beside]):
-        if _name_of_set(clause) not in wanted:
+    for found in find_incomplete_sets([*named, *beside]):
+        if found.name not in wanted:
             continue
         if asked.is_set:
-            what = clause.partition(" - at ")[0]
-            result.add([VerifyFinding(_name_of_set(clause), None, None, f"{what} are there", "set")])
+            cause = f"{len(found.numbers)} of {found.total} shards are there, missing {found.describe_missing()}"
+            result.add([VerifyFinding(found.name, None, None, cause, "set")])
         else:
-            result.notes.append(clause)
-
-
-def _name_of_set(clause: str) -> str:
-    return clause.partition(" - at ")[2]
+            result.notes.append(str(found))
 
 
 def _list_folder(folder: str) -> list[str]:

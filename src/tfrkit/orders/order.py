@@ -28,8 +28,32 @@ class Order(Protocol):
     def at(self, positions: UInt64Array, epoch: int = 0) -> UInt64Array:
         """The record numbers at `positions`, each below `size`."""
 
+    def runs(self) -> list[range] | None:
+        """All record numbers in order, as ranges; None where they do not lie in a few ranges."""
+
+    def cover(self) -> list[range]:
+        """Ranges that hold every record number of it, and perhaps others."""
+
+    def members(self) -> Order:
+        """An order of the same records, each at least once, that may be simpler."""
+
     def describe(self) -> object:
         """What makes this order what it is, as a JSON value: equal descriptions, equal orders."""
+
+
+class Rearranged:
+    """What an order on top of another one answers that has all its records in other places."""
+
+    _base: Order
+
+    def runs(self) -> list[range] | None:
+        return None
+
+    def cover(self) -> list[range]:
+        return self._base.cover()
+
+    def members(self) -> Order:
+        return self._base.members()
 
 
 def derive_key(purpose: str, seed: int, *numbers: int) -> int:
@@ -64,6 +88,15 @@ class Whole:
     def at(self, positions: UInt64Array, epoch: int = 0) -> UInt64Array:
         return positions
 
+    def runs(self) -> list[range]:
+        return [range(self.size)]
+
+    def cover(self) -> list[range]:
+        return self.runs()
+
+    def members(self) -> Order:
+        return self
+
     def describe(self) -> object:
         return ["whole", self.size]
 
@@ -80,11 +113,35 @@ class Slice:
         inner = positions.astype(np.int64) * self._range.step + self._range.start
         return self._base.at(inner.astype(np.uint64), epoch)
 
+    def runs(self) -> list[range] | None:
+        runs = self._base.runs()
+        if runs is None or len(runs) == 1:
+            return None if runs is None else [_pick_range(runs[0], self._range)]
+        if self._range.step != 1:
+            return None
+        cut, start = [], 0
+        for run in runs:
+            low, high = max(0, self._range.start - start), min(len(run), self._range.stop - start)
+            if low < high:
+                cut.append(run[low:high])
+            start += len(run)
+        return cut
+
+    def cover(self) -> list[range]:
+        runs = self.runs()
+        return self._base.cover() if runs is None else runs
+
+    def members(self) -> Order:
+        base = self._base
+        # Two rounds hold a whole one, wherever they start.
+        is_round = isinstance(base, Repeated) and self._range.step == 1 and self.size >= 2 * base.round_size
+        return base.members() if is_round else self
+
     def describe(self) -> object:
         return ["slice", self._range.start, self._range.stop, self._range.step, self._base.describe()]
 
 
-class Listed:
+class Listed(Rearranged):
     """The positions of another order that a list names: what is left after a feature was looked at."""
 
     def __init__(self, base: Order, positions: UInt64Array) -> None:
@@ -95,12 +152,15 @@ class Listed:
     def at(self, positions: UInt64Array, epoch: int = 0) -> UInt64Array:
         return self._base.at(self._positions[positions], epoch)
 
+    def members(self) -> Order:
+        return self
+
     def describe(self) -> object:
         digest = hashlib.blake2b(self._positions.tobytes(), digest_size=16).hexdigest()
         return ["listed", self.size, digest, self._base.describe()]
 
 
-class Permuted:
+class Permuted(Rearranged):
     """Another order, mixed once and for all: what a split cuts its parts from."""
 
     def __init__(self, base: Order, seed: int) -> None:
@@ -116,7 +176,7 @@ class Permuted:
         return ["permuted", self._seed, self._base.describe()]
 
 
-class Shuffled:
+class Shuffled(Rearranged):
     """Another order, mixed anew for each epoch: every order of the records is as likely as every other."""
 
     def __init__(self, base: Order, seed: int) -> None:
@@ -132,7 +192,7 @@ class Shuffled:
         return ["shuffled", self._seed, self._base.describe()]
 
 
-class WindowShuffled:
+class WindowShuffled(Rearranged):
     """Another order in shuffled blocks: `block` neighbours stay near each other, `window` positions are mixed.
 
     A window is made of whole blocks from all over the dataset, so that reading it takes few long reads instead of
@@ -175,13 +235,14 @@ class WindowShuffled:
         return ["window", self._seed, self.block, self.window, self._base.describe()]
 
 
-class Repeated:
+class Repeated(Rearranged):
     """Another order several times over, each time with the next epoch."""
 
     def __init__(self, base: Order, times: int) -> None:
         self._base = base
         self._times = times
         self.size = base.size * times
+        self.round_size = base.size
 
     def at(self, positions: UInt64Array, epoch: int = 0) -> UInt64Array:
         numbers = np.empty_like(positions)
@@ -213,11 +274,26 @@ class Joined:
             numbers[chosen] = self._parts[place].at(inner, epoch)
         return numbers
 
+    def runs(self) -> list[range] | None:
+        runs: list[range] = []
+        for part in self._parts:
+            found = part.runs()
+            if found is None:
+                return None
+            runs += found
+        return runs
+
+    def cover(self) -> list[range]:
+        return [run for part in self._parts for run in part.cover()]
+
+    def members(self) -> Order:
+        return Joined([part.members() for part in self._parts])
+
     def describe(self) -> object:
         return ["joined", *(part.describe() for part in self._parts)]
 
 
-class Bucketed:
+class Bucketed(Rearranged):
     """Another order with rows of like length brought together in batches.
 
     Each stretch of `chunk` positions is sorted by length, cut into batches, and the whole batches are mixed; so a
@@ -264,89 +340,11 @@ class Bucketed:
         return ["bucketed", self._seed, self._batch_size, self._chunk, digest, self._base.describe()]
 
 
-class Mixed:
-    """Several orders drawn from by weight. Each `block` positions hold the same number of each, in a mixed order.
-
-    The records of source i are numbered from `starts[i]`. A source that ends begins again with its next epoch.
-    """
-
-    block = 10_000
-
-    def __init__(
-        self, parts: Sequence[Order], weights: Sequence[float], starts: Sequence[int], *, seed: int, size: int | None
-    ) -> None:
-        self._parts = list(parts)
-        self._starts = list(starts)
-        self._seed = seed
-        self._shares = apportion(weights, self.block)
-        self._owners = np.repeat(np.arange(len(self._parts)), self._shares)
-        self._last: tuple[tuple[int, int], tuple[Int64Array, Int64Array]] | None = None
-        if size is None:
-            # As long as no source has to begin again.
-            size = min(self._first_end(part) for part in range(len(self._parts)) if self._shares[part])
-        self.size = size
-
-    def _first_end(self, part: int) -> int:
-        """Positions before source `part` would have to begin again."""
-        whole, rest = divmod(self._parts[part].size, self._shares[part])
-        owners, _ = self._lay_out(whole, 0)
-        return whole * self.block + int(np.flatnonzero(owners == part)[rest])
-
-    def _lay_out(self, block: int, epoch: int) -> tuple[Int64Array, Int64Array]:
-        """Which source each position of a block draws from, and as which of its draws in this block."""
-        last = self._last
-        if last is not None and last[0] == (block, epoch):
-            return last[1]
-        places = np.arange(self.block, dtype=np.uint64)
-        owners = self._owners[permute(self.block, derive_key("mix", self._seed, epoch, block), places)]
-        draws = np.empty(self.block, np.int64)
-        for part, share in enumerate(self._shares):
-            draws[owners == part] = np.arange(share)
-        self._last = ((block, epoch), (owners, draws))
-        return owners, draws
-
-    def at(self, positions: UInt64Array, epoch: int = 0) -> UInt64Array:
-        numbers = np.empty_like(positions)
-        blocks = positions // np.uint64(self.block)
-        for block in np.unique(blocks).tolist():
-            chosen = np.flatnonzero(blocks == block)
-            owners, draws = self._lay_out(block, epoch)
-            places = positions[chosen] % np.uint64(self.block)
-            for part in np.unique(owners[places]).tolist():
-                mine = owners[places] == part
-                drawn = draws[places[mine]] + block * self._shares[part]
-                numbers[chosen[mine]] = self._draw(part, drawn.astype(np.uint64), epoch)
-        return numbers
-
-    def _draw(self, part: int, drawn: UInt64Array, epoch: int) -> UInt64Array:
-        """The records that the `drawn`-th draws from a source give."""
-        order = self._parts[part]
-        size = np.uint64(order.size)
-        # An epoch of the mix starts every source anew, in an order of its own.
-        rounds_per_epoch = self.size * self._shares[part] // (self.block * order.size) + 2
-        numbers = np.empty_like(drawn)
-        rounds = drawn // size
-        for number in np.unique(rounds):
-            chosen = rounds == number
-            numbers[chosen] = order.at(drawn[chosen] % size, epoch * rounds_per_epoch + int(number))
-        return numbers + np.uint64(self._starts[part])
-
-    def describe(self) -> object:
-        return ["mixed", self._seed, self.size, self._shares, *(part.describe() for part in self._parts)]
-
-
-def apportion(weights: Sequence[float], total: int) -> list[int]:
-    """Whole shares of `total` by weight, by largest remainder; every positive weight gets at least one."""
-    if not weights or any(not 0 <= weight < float("inf") for weight in weights) or not sum(weights):
-        raise ValueError(f"weights expected numbers from 0 up, not all 0, got {list(weights)}")
-    exact = [weight * total / sum(weights) for weight in weights]
-    shares = [max(int(share), 1 if share else 0) for share in exact]
-    remainders = sorted(range(len(shares)), key=lambda part: (int(exact[part]) - exact[part], part))
-    for part in remainders[: max(0, total - sum(shares))]:
-        shares[part] += 1
-    while sum(shares) > total:  # the ones given to tiny weights are taken from the largest
-        shares[shares.index(max(shares))] -= 1
-    return shares
+def _pick_range(numbers: range, positions: range) -> range:
+    """The numbers at these positions of a range."""
+    start = numbers.start + numbers.step * positions.start
+    step = numbers.step * positions.step
+    return range(start, start + step * len(positions), step)
 
 
 def score_mixing(order: Order, epoch: int = 0, sample: int = 20_000) -> float:

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfrkit._types import Int64Array, UInt64Array
-from tfrkit.orders.order import Listed, Order
+from tfrkit.orders.order import Listed, Order, Rearranged
 
 # Orders that describe themselves by these words are the same in every epoch. Any other is refused until it is known.
 _FIXED = frozenset({"whole", "slice", "listed", "without", "permuted", "joined"})
 
 
-class Without:
+class Without(Rearranged):
     """The positions of another order that a sorted list does not name, in order."""
 
     def __init__(self, base: Order, positions: UInt64Array) -> None:
@@ -27,6 +27,9 @@ class Without:
     def at(self, positions: UInt64Array, epoch: int = 0) -> UInt64Array:
         skipped = np.searchsorted(self._kept_before, positions, side="right")
         return self._base.at(positions + skipped.astype(np.uint64), epoch)
+
+    def members(self) -> Order:
+        return self
 
     def describe(self) -> object:
         digest = hashlib.blake2b(self._positions.tobytes(), digest_size=16).hexdigest()

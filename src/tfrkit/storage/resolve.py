@@ -30,6 +30,11 @@ def expand_address(address: Address | Iterable[Address]) -> list[str]:
     of shards does not depend on the file system. Raises `StorageError` where nothing is meant by it.
     """
     if not isinstance(address, (str, bytes, os.PathLike)):
+        if hasattr(address, "read"):
+            raise TypeError(
+                f"expected a path, a glob, a folder or a list of these, got an open file ({type(address).__name__})\n"
+                "  give its name: tfrkit.open(file.name)"
+            )
         if not isinstance(address, Iterable):
             raise TypeError(f"expected a path, a glob, a folder or a list of these, got {type(address).__name__}")
         paths = [path for item in address for path in expand_address(item)]

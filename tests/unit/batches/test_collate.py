@@ -42,7 +42,7 @@ def test_shapes_that_differ_name_the_feature_and_both() -> None:
 
 
 def test_rows_with_other_features_raise() -> None:
-    with pytest.raises(MissingFeatureError, match="feature 'b' is in some rows of the batch but not in row 1 or 0"):
+    with pytest.raises(MissingFeatureError, match="feature 'b' is in row 1 of the batch but not in row 0"):
         stack_rows([{"a": 1}, {"a": 1, "b": 2}])
 
 

@@ -55,7 +55,8 @@ def test_missing_shard_of_a_folder_or_glob_is_a_finding(tmp_path: Path) -> None:
     write_shards(tmp_path / "d", [0, 2], 4)
     for address in (tmp_path / "d", f"{tmp_path}/d/train-*"):
         result = verify(address)
-        assert causes(result) == [("train-*-of-00004.tfrecord", "2 of 4 shards are there")]
+        missing = "missing train-00001-of-00004.tfrecord, train-00003-of-00004.tfrecord"
+        assert causes(result) == [("train-*-of-00004.tfrecord", f"2 of 4 shards are there, {missing}")]
         assert not result.ok
         assert result.records == 6
         (finding,) = result.findings
@@ -66,7 +67,10 @@ def test_missing_shard_is_a_note_for_a_file_named_alone(tmp_path: Path) -> None:
     (path,) = write_shards(tmp_path, [1], 4)
     result = verify(path)
     assert result.ok
-    assert result.notes == [f"1 of 4 shards - at {tmp_path}/train-*-of-00004.tfrecord"]
+    assert result.notes == [
+        "1 of 4 shards, missing train-00000-of-00004.tfrecord, train-00002-of-00004.tfrecord, "
+        f"train-00003-of-00004.tfrecord - at {tmp_path}/train-*-of-00004.tfrecord"
+    ]
 
 
 def test_shard_that_was_not_asked_for_is_not_missing(tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from tfrkit.orders.mixed import Mixed
 from tfrkit.orders.order import (
     Bucketed,
     Joined,
     Listed,
-    Mixed,
     Order,
     Permuted,
     Repeated,
@@ -17,7 +17,6 @@ from tfrkit.orders.order import (
     Slice,
     Whole,
     WindowShuffled,
-    apportion,
     derive_key,
     score_mixing,
 )
@@ -129,54 +128,6 @@ def test_bucketed_batches_hold_like_lengths() -> None:
     plain = lengths[np.array(all_of(Shuffled(Whole(5000), 1)))].reshape(-1, 10)
     assert np.ptp(batches, axis=1).mean() < np.ptp(plain, axis=1).mean() / 10
     assert np.abs(np.diff(batches.mean(axis=1))).mean() > 50  # but the batches themselves are mixed
-
-
-def test_mix_draws_by_weight_and_in_the_order_of_each_source() -> None:
-    order = Mixed([Whole(70_000), Whole(30_000)], [0.7, 0.3], [0, 1_000_000], seed=1, size=None)
-    numbers = np.array(all_of(order))
-    first, second = numbers[numbers < 1_000_000], numbers[numbers >= 1_000_000] - 1_000_000
-    assert order.size == pytest.approx(100_000, abs=10)
-    assert first.tolist() == list(range(len(first)))
-    assert second.tolist() == list(range(len(second)))
-    assert np.bincount((numbers >= 1_000_000).reshape(-1)[:10_000]).tolist() == [7000, 3000]
-
-
-@pytest.mark.parametrize(("sizes", "weights"), [([3, 1000], [0.5, 0.5]), ([7, 5], [1, 3]), ([1, 1], [1, 1])])
-def test_mix_without_a_size_ends_before_a_source_begins_again(sizes: list[int], weights: list[float]) -> None:
-    order = Mixed([Whole(size) for size in sizes], weights, [0, 10_000], seed=5, size=None)
-    numbers = all_of(order)
-    assert len(set(numbers)) == len(numbers)
-    more = Mixed([Whole(size) for size in sizes], weights, [0, 10_000], seed=5, size=order.size + 1)
-    assert len(set(all_of(more))) == len(numbers)  # the next draw is one that was there
-
-
-def test_mix_with_a_size_begins_again_with_another_epoch() -> None:
-    order = Mixed([Shuffled(Whole(100), 1), Whole(10)], [0.5, 0.5], [0, 1000], seed=1, size=1000)
-    numbers = np.array(all_of(order))
-    mine = numbers[numbers < 1000]
-    assert sorted(mine[:100].tolist()) == sorted(mine[100:200].tolist()) == list(range(100))
-    assert mine[:100].tolist() != mine[100:200].tolist()
-
-
-@pytest.mark.parametrize(
-    ("weights", "shares"),
-    [
-        ([1], [10]),
-        ([1, 1], [5, 5]),
-        ([1, 1, 1], [4, 3, 3]),
-        ([0.7, 0.3], [7, 3]),
-        ([1e-9, 1], [1, 9]),
-        ([0, 2], [0, 10]),
-    ],
-)
-def test_weights_are_apportioned(weights: list[float], shares: list[int]) -> None:
-    assert apportion(weights, 10) == shares
-
-
-@pytest.mark.parametrize("weights", [[], [0, 0], [-1, 2], [float("nan"), 1], [float("inf"), 1]])
-def test_weights_that_mean_nothing_raise(weights: list[float]) -> None:
-    with pytest.raises(ValueError, match="weights expected numbers from 0 up, not all 0, got"):
-        apportion(weights, 10)
 
 
 def test_descriptions_are_json_and_tell_orders_apart() -> None:

@@ -1,0 +1,77 @@
+"""How the records of an order lie in spans of a dataset: in its shards, in its splits.
+
+Where an order is made of ranges this is arithmetic; else its positions are looked at, a stretch at a time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tfrkit._types import Int64Array
+from tfrkit.orders.order import Order
+
+# Positions looked at at a time.
+_STRETCH = 1 << 16
+
+
+def count_by_span(order: Order, starts: Sequence[int], epoch: int = 0) -> Int64Array:
+    """How many positions of an order have a record of each span; span i is starts[i] to starts[i + 1]."""
+    bounds = np.asarray(starts, np.int64)
+    runs = order.runs()
+    if runs is not None:
+        return _count_runs(runs, bounds)
+    counts = np.zeros(len(bounds) - 1, np.int64)
+    for start in range(0, order.size, _STRETCH):
+        counts += np.bincount(_find_spans_at(order, start, bounds, epoch), minlength=len(counts))
+    return counts
+
+
+def find_spans(order: Order, starts: Sequence[int], epoch: int = 0) -> list[int]:
+    """The spans that hold a record of an order, in their order. No more positions are looked at than it takes."""
+    bounds = np.asarray(starts, np.int64)
+    order = order.members()
+    runs = order.runs()
+    possible = _count_runs(order.cover() if runs is None else runs, bounds) > 0
+    if runs is not None:
+        return np.flatnonzero(possible).tolist()
+    seen = np.zeros(len(possible), np.bool_)
+    for start in range(0, order.size, _STRETCH):
+        seen[_find_spans_at(order, start, bounds, epoch)] = True
+        if seen[possible].all():
+            break
+    return np.flatnonzero(seen).tolist()
+
+
+def count_splits(order: Order, splits: Mapping[str, Order], size: int, epoch: int = 0) -> dict[str, int]:
+    """How many positions of an order have a record of each split of `size` records; without those that have none."""
+    covers = {name: split.cover() for name, split in splits.items()}
+    edges = {0, size, *(edge for runs in covers.values() for run in runs for edge in (run.start, run.stop))}
+    bounds = sorted(edges)
+    counts = count_by_span(order, bounds, epoch)
+    sums = {
+        name: sum(int(counts[bisect_left(bounds, run.start) : bisect_left(bounds, run.stop)].sum()) for run in runs)
+        for name, runs in covers.items()
+    }
+    return {name: count for name, count in sums.items() if count}
+
+
+def _find_spans_at(order: Order, start: int, bounds: Int64Array, epoch: int) -> Int64Array:
+    positions = np.arange(start, min(order.size, start + _STRETCH), dtype=np.uint64)
+    return np.searchsorted(bounds, order.at(positions, epoch).astype(np.int64), side="right") - 1
+
+
+def _count_runs(runs: Sequence[range], bounds: Int64Array) -> Int64Array:
+    counts = np.zeros(len(bounds) - 1, np.int64)
+    for run in runs:
+        if not run:
+            continue
+        rising = run if run.step > 0 else run[::-1]
+        first, last = (int(np.searchsorted(bounds, number, side="right")) - 1 for number in (rising[0], rising[-1]))
+        edges = bounds[first : last + 2]
+        # Numbers of the run below each edge; the run starts in the first span and ends in the last.
+        below = np.clip(-((rising.start - edges) // rising.step), 0, len(rising))
+        counts[first : last + 1] += np.diff(below)
+    return counts
