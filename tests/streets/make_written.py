@@ -212,8 +212,10 @@ def write_shards(
 ) -> Made:
     """One `Writer` for each shard, under the names that `build` gives them: nothing lies beside these files."""
     if storage.layout == "file":
-        path = folder / "data.tfrecord"
-        with tfr.Writer(path, compression=storage.compression) as writer:
+        # The name of a file says how it is compressed, to every verb.
+        is_named = storage.compression == "gzip"
+        path = folder / ("data.tfrecord.gz" if is_named else "data.tfrecord")
+        with tfr.Writer(path) if is_named else tfr.Writer(path, compression=storage.compression) as writer:
             write(writer, rows)
         return place(path, truth, storage)
     out = folder / "data"
