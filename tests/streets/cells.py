@@ -12,7 +12,7 @@ from streets.storages import STORAGES
 from streets.truth import Made
 
 # Where every maker meets every heavy asker, and the makers that meet them in every storage.
-_HEAVY_STORAGES = ("file_none", "folder_north_gzip", "folder_usual_gzip")
+_HEAVY_STORAGES = ("file_none", "folder_north", "folder_north_gzip")
 _HEAVY_MAKERS = ("rows_schema", "class_folders")
 
 

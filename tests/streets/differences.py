@@ -93,7 +93,7 @@ DIFFERENCES: tuple[Difference, ...] = (
             asked,
             "Arrow, SQL and tables have one null: a feature without a value and an absent one are the same",
             _any,
-            ("rows_ragged", "file_none"),
+            ("writer_gaps", "file_none"),
             _unset_is_absent,
         )
         for asked in ("to_arrow", "sql", "export_parquet", "parquet_back", "csv_back", "jsonl_back")

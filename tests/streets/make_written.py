@@ -125,6 +125,17 @@ def make_writer_rows(folder: Path, storage: Storage) -> Made:
     return write_shards(folder, storage, truth, rows, lambda writer, part: [writer.write(row) for row in part])
 
 
+def make_writer_gaps(folder: Path, storage: Storage) -> Made:
+    """Absent, unset and empty, without arrays."""
+    columns = {name: RAGGED[name] for name in ("id", "list", "empty", "rare", "gap_text", "unset")}
+
+    def write(writer: tfr.Writer, part: Sequence[Mapping[str, Any]]) -> None:
+        for row in part:
+            writer.write(dict(row))
+
+    return write_shards(folder, storage, truth_of(columns), rows_of(columns), write)
+
+
 def make_writer_columns(folder: Path, storage: Storage) -> Made:
     columns = {name: column for name, column in DENSE.items() if name not in ("flag", "rank0", "tiny", "words")}
 

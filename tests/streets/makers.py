@@ -35,6 +35,7 @@ MAKERS: dict[str, Maker] = {
     "rows_ragged": Maker(make_written.make_rows_ragged, ("sources.rows",)),
     "rows_schema": Maker(make_written.make_rows_schema, ("sources.rows",)),
     "writer_rows": Maker(make_written.make_writer_rows, ("Writer",)),
+    "writer_gaps": Maker(make_written.make_writer_gaps, ("Writer",)),
     "writer_columns": Maker(make_written.make_writer_columns, ("Writer",)),
     "writer_sequence": Maker(make_written.make_writer_sequence, ("Writer",)),
     "arrays_npz": Maker(make_tables.make_arrays_npz, ("build arrays", "sources.arrays")),

@@ -69,7 +69,11 @@ def place(made_at: Path, truth: Truth, storage: Storage, *, is_bare: bool = Fals
 
 
 def read_records(path: Path, compression: str) -> list[bytes]:
-    return reference.read_frames(_INFLATE[compression](path.read_bytes()))
+    try:
+        data = _INFLATE[compression](path.read_bytes())
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, zstd.ZstdError) as error:
+        raise AssertionError(f"{path.name} is not compressed with {compression}: {error}") from None
+    return reference.read_frames(data)
 
 
 def parse_record(record: bytes, truth: Truth) -> Row:
