@@ -101,6 +101,12 @@ def find_schema(shards: Sequence[Shard], policy: Policy, *, from_all: bool = Fal
     return _refine_by_tfds(inferred, shards)
 
 
+def looks_at_all(shards: Sequence[Shard]) -> bool:
+    """Whether `find_schema` looks at every record of these shards without being asked to."""
+    is_small = sum(shard.nbytes or 0 for shard in shards) <= _SMALL_NBYTES
+    return is_small and all(shard.compression == "none" for shard in shards)
+
+
 def sample_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
     """The schema of the first records of the first shards: enough to tell a wrong name or kind from a right one."""
     lenient = Policy(policy.verify, "skip")

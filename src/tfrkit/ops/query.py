@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfrkit._ahead import choose_threads
 from tfrkit._optional import import_or_explain
-from tfrkit._types import Row, Verify
+from tfrkit._types import Infer, Row, Verify
 from tfrkit.container.codecs import Compression
 from tfrkit.errors import QueryError, SchemaError, TfrkitError
 from tfrkit.features.schema import describe_missing
@@ -37,6 +37,7 @@ def sql(
     *,
     tables: Mapping[str, Any] | None = None,
     binary: Collection[str] = (),
+    infer: Infer = "sample",
     verify: Verify = "all",
     threads: int | None = None,
 ) -> Answer:
@@ -54,6 +55,8 @@ def sql(
         tables: Names to use in FROM: addresses of TFRecord files, or objects that Arrow can read (a Dataset, a pandas,
             polars or pyarrow table).
         binary: Text features to take as the bytes they are, where some are not UTF-8.
+        infer: Which records the columns are found from: "sample" is all of a small table and some thousands of a large
+            one, "all" is all. A column that the sample lacks is looked for in all records before it is missed.
         verify: "all" compares both checksums of every frame, "lengths" those of lengths, "none" none.
         threads: How many decode; by default one for each core.
 
@@ -66,7 +69,9 @@ def sql(
         raise TypeError(f"query expected a str, got {type(query).__name__}")
     if isinstance(binary, str):
         raise TypeError(f"binary expected a list of names, got the string {binary!r}")
-    session = Session(query, tables or {}, binary=binary, verify=verify, threads=choose_threads(threads))
+    if infer not in ("sample", "all"):
+        raise ValueError(f"infer expected 'sample' or 'all', got {infer!r}")
+    session = Session(query, tables or {}, binary=binary, infer=infer, verify=verify, threads=choose_threads(threads))
     return Answer(session)
 
 
@@ -156,7 +161,14 @@ class Session:
     """A connection to DuckDB, with the tables of one query in it."""
 
     def __init__(
-        self, text: str, given: Mapping[str, Any], *, binary: Collection[str], verify: Verify, threads: int
+        self,
+        text: str,
+        given: Mapping[str, Any],
+        *,
+        binary: Collection[str],
+        infer: Infer = "sample",
+        verify: Verify,
+        threads: int,
     ) -> None:
         self.duckdb = import_or_explain("duckdb", "sql")
         self._threads = threads
@@ -168,6 +180,7 @@ class Session:
         self._objects: dict[str, Any] = {}
         self._scans: list[TableScan] = []
         self._relation: Any = None
+        self._infer = infer
         self._open_tables(given, binary, verify)
         if not any(table.has_column(RECORD_COLUMN) for table in self.tables.values()):
             self._text = hide_numbers(self.connection, self.parsed)
@@ -184,7 +197,13 @@ class Session:
 
     def describe(self) -> list[tuple[str, str]]:
         """(name, type) of each column; nothing is read for it."""
-        relation = self._bind()
+        try:
+            relation = self._bind()
+        except QueryError as error:
+            # A column that the sample lacks may be in a record that was not looked at.
+            if not error.what.startswith("no column") or not self._look_at_all():
+                raise
+            relation = self._bind()
         return list(zip(relation.columns, map(str, relation.types), strict=True))
 
     def run(self, num_fetched: int) -> Iterator[tuple[Any, ...]]:
@@ -240,6 +259,10 @@ class Session:
         for table in self.tables.values():
             table.close()
 
+    def _look_at_all(self) -> bool:
+        """Find the columns of each table from all its records; False where that has been done."""
+        return any(list(map(Table.look_at_all, self.tables.values())))
+
     def _open_tables(self, given: Mapping[str, Any], binary: Collection[str], verify: Verify) -> None:
         folded = {fold(name): content for name, content in given.items()}
         if len(folded) != len(given):
@@ -258,10 +281,10 @@ class Session:
             raise QueryError(describe_missing(min(left), features))
 
     def _open_table(self, name: str, address: Address | Iterable[Address], left: set[str], verify: Verify) -> Table:
-        table = Table(name, address, verify=verify)
+        table = Table(name, address, verify=verify, infer=self._infer)
         mine = {feature for feature in left if feature in table.schema}
         if mine:
-            table = Table(name, address, binary=mine, verify=verify)
+            table = Table(name, address, binary=mine, verify=verify, infer=self._infer)
             left -= mine
         return table
 
