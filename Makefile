@@ -75,7 +75,7 @@ build/wheel/.built: .venv/.tools $(SOURCES)
 
 .venv-asan/.installed: .venv-asan/.tools $(SOURCES)
 	PATH="$(CURDIR)/.venv-asan/bin:$$PATH" .venv-asan/bin/python -m pip install $(PIP_QUIET) --no-build-isolation \
-	    -C cmake.define.TFRKIT_SANITIZE=ON -C cmake.build-type=RelWithDebInfo -C build-dir=build-asan -C install.strip=false .
+	    -C cmake.define.TFRKIT_SANITIZE=ON -C cmake.define.TFRKIT_WERROR=ON -C cmake.build-type=RelWithDebInfo -C build-dir=build-asan -C install.strip=false .
 	touch $@
 
 # ---- what people run ----------------------------------------------------------------------------------------------
@@ -87,13 +87,16 @@ demo: .venv/.installed  ## write, read, verify and damage a small dataset, and s
 .PHONY: test
 test: test-native test-python  ## the C++ tests, then the Python tests (no framework needed)
 
-.PHONY: test-native
-test-native: .venv/.tools
+.PHONY: build-native
+build-native: .venv/.tools
 	@echo 'native: building'
 	@.venv/bin/cmake -S . -B build-native -G Ninja -DCMAKE_MAKE_PROGRAM="$(CURDIR)/.venv/bin/ninja" \
-	    -DTFRKIT_NATIVE_TESTS=ON -DCMAKE_BUILD_TYPE=Release >build-native.log || { cat build-native.log; exit 1; }
+	    -DTFRKIT_NATIVE_TESTS=ON -DTFRKIT_WERROR=ON -DCMAKE_BUILD_TYPE=Release >build-native.log || { cat build-native.log; exit 1; }
 	@.venv/bin/cmake --build build-native --parallel $(JOBS) >>build-native.log || { cat build-native.log; exit 1; }
 	@rm -f build-native.log
+
+.PHONY: test-native
+test-native: build-native
 	@$(call run_ctest,build-native)
 
 .PHONY: test-python
@@ -119,7 +122,7 @@ sanitize: sanitize-native sanitize-python  ## C++ and Python tests under the add
 .PHONY: sanitize-native
 sanitize-native: .venv-asan/.tools
 	.venv-asan/bin/cmake -S . -B build-asan-native -G Ninja -DCMAKE_MAKE_PROGRAM="$(CURDIR)/.venv-asan/bin/ninja" \
-	    -DTFRKIT_NATIVE_TESTS=ON -DTFRKIT_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo
+	    -DTFRKIT_NATIVE_TESTS=ON -DTFRKIT_WERROR=ON -DTFRKIT_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo
 	.venv-asan/bin/cmake --build build-asan-native --parallel $(JOBS)
 	@$(call run_ctest,build-asan-native)
 
@@ -133,8 +136,12 @@ sanitize-python: .venv-asan/.installed
 	LD_PRELOAD="$$($$CXX -print-file-name=libasan.so) $$($$CXX -print-file-name=libstdc++.so)" \
 	.venv-asan/bin/python -m pytest tests --ignore=tests/interop -m "not resources" $(ARGS)
 
+.PHONY: compilers
+compilers: .venv/.tools  ## build and run the C++ tests with every g++ and clang there is, and with zig for other machines
+	JOBS=$(JOBS) native/compilers.sh
+
 .PHONY: lint
-lint: .venv/.installed  ## ruff, mypy --strict, clang-format, and the committed stub of the native module
+lint: .venv/.installed build-native  ## ruff, mypy --strict, clang-format, warnings of the compiler, the committed stub
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
@@ -162,7 +169,7 @@ wheel: build/wheel/.built  ## build a wheel into dist/
 
 .PHONY: clean
 clean:  ## remove environments, builds and caches
-	rm -rf .venv .venv-interop .venv-bench .venv-bench-more .venv-asan build build-* dist demo .bench
+	rm -rf .venv .venv-interop .venv-bench .venv-bench-more .venv-asan .venv-zig build build-* dist demo .bench
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests examples docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -69,14 +70,17 @@ inline void CheckStart(ByteView span, uint64_t start) {
   if (start > span.size()) throw nb::index_error("start lies behind the end of the buffer");
 }
 
-// A fault as Python sees it, with where the frame after it starts.
+// A fault as Python sees it, with where the frame after it starts, and the name of a feature that is unknown.
 struct PyFault {
   Fault fault;
   uint64_t resume = 0;
+  std::string name;
 };
 
-// None, or a Fault object.
-nb::object ToPython(const Fault& fault, uint64_t resume);
+// None, or a Fault object. Out of memory is none: it is raised as a MemoryError that knows how many frames
+// went well before (`num_frames`) and where the one begins at which it ran out (`offset`, in the buffer).
+nb::object ToPython(const Fault& fault, uint64_t resume, uint64_t num_frames = 0,
+                    const std::string& name = {});
 
 using Offsets = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Numbers = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;

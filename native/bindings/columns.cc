@@ -1,8 +1,10 @@
 // Columns, surveys, record shapes, serialized tensors.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -56,7 +58,9 @@ const char* ShapeName(RecordShape shape) {
 // A ColumnBuilder that remembers its specs, to label what it hands over.
 class Columns {
  public:
-  Columns(std::string_view kind, nb::sequence specs) : builder_(ToRecordKind(kind), ParseSpecs(specs)) {}
+  Columns(std::string_view kind, nb::sequence specs, const std::optional<nb::sequence>& known)
+      : builder_(known.has_value() ? ColumnBuilder(ToRecordKind(kind), ParseSpecs(specs), ParseNames(*known))
+                                   : ColumnBuilder(ToRecordKind(kind), ParseSpecs(specs))) {}
 
   nb::tuple AppendFrames(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_rows,
                          std::string_view verify) {
@@ -72,7 +76,7 @@ class Columns {
                        [this](ByteView payload) { return builder_.Append(payload); });
     }
     EndCall(&call, run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
-    return nb::make_tuple(run.num_frames, run.next, ToPython(run.fault, run.resume));
+    return nb::make_tuple(run.num_frames, run.next, Explain(run.fault, run.resume, run.num_frames));
   }
 
   nb::tuple AppendPicks(nb::sequence tables, const Numbers& shards, const Offsets& records,
@@ -98,12 +102,12 @@ class Columns {
     }
     if (run.fault) odd.push_back(shard_numbers[run.num_frames]);
     EmptyIfRaised([&] { picked.Finish(odd); });
-    return nb::make_tuple(run.num_frames, ToPython(run.fault, 0));
+    return nb::make_tuple(run.num_frames, Explain(run.fault, 0, run.num_frames));
   }
 
   nb::object AppendRecord(nb::handle record) {
     const Buffer buffer(record);
-    return ToPython(builder_.Append(buffer.bytes()), 0);
+    return Explain(builder_.Append(buffer.bytes()), 0, 0);
   }
 
   size_t num_rows() const { return builder_.num_rows(); }
@@ -134,7 +138,13 @@ class Columns {
   }
 
  private:
-  // Rows that were made of lost pages must not stay behind.
+  nb::object Explain(const Fault& fault, uint64_t resume, uint64_t num_frames) {
+    nb::object found;
+    EmptyIfRaised([&] { found = ToPython(fault, resume, num_frames, builder_.unknown_name()); });
+    return found;
+  }
+
+  // Rows of a call that raised must not stay: of lost pages, or before memory ran out.
   template <class Check>
   void EmptyIfRaised(Check&& check) {
     try {
@@ -163,6 +173,16 @@ class Columns {
       parsed.push_back({std::string(name.c_str(), name.size()), ToKind(nb::cast<std::string>(spec[1])),
                         nb::cast<bool>(spec[2]), nb::cast<int64_t>(spec[3])});
       kinds_.push_back(parsed.back().kind);
+    }
+    return parsed;
+  }
+
+  static std::vector<KnownName> ParseNames(nb::sequence names) {
+    std::vector<KnownName> parsed;
+    for (nb::handle item : names) {
+      const auto pair = nb::cast<nb::tuple>(item);
+      const auto name = nb::cast<nb::bytes>(pair[0]);
+      parsed.push_back({std::string(name.c_str(), name.size()), nb::cast<bool>(pair[1])});
     }
     return parsed;
   }
@@ -233,7 +253,7 @@ nb::tuple SurveyFrames(Surveyor& surveyor, nb::handle data, uint64_t start, uint
                      [&](ByteView payload) { return surveyor.Add(payload); });
   }
   call.Finish(run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
-  return nb::make_tuple(run.num_frames, run.next, ToPython(run.fault, run.resume));
+  return nb::make_tuple(run.num_frames, run.next, ToPython(run.fault, run.resume, run.num_frames));
 }
 
 nb::dict ShapeCounts(const Surveyor& surveyor) {
@@ -242,7 +262,11 @@ nb::dict ShapeCounts(const Surveyor& surveyor) {
   return by_name;
 }
 
-// The ordinals, within a run, of records that are neither Example nor SequenceExample.
+// Fewer bytes do not hold a map entry for each of as many names.
+constexpr size_t kMinCrowdedNbytes = size_t{kMaxNames} * 4;
+
+// The ordinals, within a run, of records that are neither Example nor SequenceExample, and how many hold more
+// names than a survey takes.
 nb::tuple FindOthers(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames,
                      std::string_view verify) {
   const Buffer buffer(data);
@@ -250,7 +274,7 @@ nb::tuple FindOthers(nb::handle data, uint64_t start, uint64_t stop, uint64_t ma
   CheckStart(span, start);
   const Verify mode = ToVerify(verify);
   std::vector<std::pair<uint64_t, uint64_t>> others;
-  uint64_t ordinal = 0;
+  uint64_t ordinal = 0, num_crowded = 0;
   MappedCall call(buffer);
   BatchRun run;
   {
@@ -259,6 +283,7 @@ nb::tuple FindOthers(nb::handle data, uint64_t start, uint64_t stop, uint64_t ma
       if (ClassifyRecord(payload) == RecordShape::kOther) {
         others.emplace_back(ordinal, static_cast<uint64_t>(payload.data() - span.data()) - kHeaderSize);
       }
+      num_crowded += payload.size() >= kMinCrowdedNbytes && CountNames(payload) > kMaxNames;
       ++ordinal;
       return Fault{};
     });
@@ -266,7 +291,7 @@ nb::tuple FindOthers(nb::handle data, uint64_t start, uint64_t stop, uint64_t ma
   call.Finish(run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
   nb::list found;
   for (const auto& [record, offset] : others) found.append(nb::make_tuple(record, offset));
-  return nb::make_tuple(run.num_frames, found, run.next, ToPython(run.fault, run.resume));
+  return nb::make_tuple(run.num_frames, found, num_crowded, run.next, ToPython(run.fault, run.resume));
 }
 
 using ValueOffsets = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -305,10 +330,14 @@ nb::object ReadStrictTensorPy(nb::handle data) {
 
 void BindColumns(nb::module_& m) {
   nb::class_<Columns>(m, "ColumnBuilder", "Records in, columns out. One thread at a time.")
-      .def(nb::init<std::string_view, nb::sequence>(), nb::arg("kind"), nb::arg("specs"),
+      .def(nb::init<std::string_view, nb::sequence, std::optional<nb::sequence>>(), nb::arg("kind"),
+           nb::arg("specs"), nb::arg("known") = nb::none(),
            nb::sig(
-               "def __init__(self, kind: str, specs: typing.Sequence[tuple[bytes, str, bool, int]]) -> None"),
-           "`specs` holds (name bytes, kind, is_list, length or -1) for each column.")
+               "def __init__(self, kind: str, specs: typing.Sequence[tuple[bytes, str, bool, int]], known: "
+               "typing.Sequence[tuple[bytes, bool]] | None = None) -> None"),
+           "`specs` holds (name bytes, kind, is_list, length or -1) for each column. With `known`, (name "
+           "bytes, "
+           "is_list) of what else records may have, any other name is a fault.")
       .def("append_frames", &Columns::AppendFrames, nb::arg("data"), nb::arg("start"), nb::arg("stop"),
            nb::arg("max_rows"), nb::arg("verify"), "Add a run of frames: (num_rows, next, Fault or None).",
            nb::sig("def append_frames(self, data: object, start: int, stop: int, max_rows: int, verify: str) "
@@ -373,9 +402,12 @@ void BindColumns(nb::module_& m) {
       nb::arg("record"), "What a record looks like, judged strictly.");
   m.def("find_others", &FindOthers, nb::arg("data"), nb::arg("start"), nb::arg("stop"), nb::arg("max_frames"),
         nb::arg("verify"),
-        "Records of a run that are no Examples: (num_frames, [(ordinal, offset)], next, Fault or None).",
+        "Records of a run that are no Examples: (num_frames, [(ordinal, offset)], number of records with "
+        "more than "
+        "MAX_NAMES names, next, Fault or None).",
         nb::sig("def find_others(data: object, start: int, stop: int, max_frames: int, verify: str) -> "
-                "tuple[int, list[tuple[int, int]], int, Fault | None]"));
+                "tuple[int, list[tuple[int, int]], int, int, Fault | None]"));
+  m.attr("MAX_NAMES") = kMaxNames;
   m.def(
       "read_strict_tensor", &ReadStrictTensorPy, nb::arg("data"),
       "(dtype, shape, start, nbytes of the content) if this is a serialized tensor beyond doubt, else None.",

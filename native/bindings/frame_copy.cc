@@ -127,10 +127,10 @@ class FrameEditor {
       });
     }
     call.Finish(run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
-    if (result == EditResult::kOutOfMemory) throw std::bad_alloc();
+    if (result == EditResult::kOutOfMemory) run.fault.kind = FaultKind::kNoMemory;
     const bool is_odd = result == EditResult::kOdd;
     return nb::make_tuple(ToArray(std::move(frames)), run.num_frames, run.next,
-                          is_odd ? nb::object(nb::none()) : ToPython(run.fault, run.resume));
+                          is_odd ? nb::object(nb::none()) : ToPython(run.fault, run.resume, run.num_frames));
   }
 
   nb::list Seen() const {

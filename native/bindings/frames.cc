@@ -40,8 +40,14 @@ const char* FaultName(FaultKind kind) {
       return "length";
     case FaultKind::kMissing:
       return "missing";
+    case FaultKind::kUnknown:
+      return "unknown";
+    case FaultKind::kTooManyNames:
+      return "too_many_names";
+    case FaultKind::kNoMemory:
+      return "no_memory";
   }
-  return "unknown";
+  return "?";
 }
 
 uint32_t Crc(nb::handle data, uint32_t crc) {
@@ -329,9 +335,14 @@ uint64_t Checked(const Permutation& permutation, uint64_t index) {
 
 }  // namespace
 
-nb::object ToPython(const Fault& fault, uint64_t resume) {
+nb::object ToPython(const Fault& fault, uint64_t resume, uint64_t num_frames, const std::string& name) {
   if (!fault) return nb::none();
-  return nb::cast(PyFault{fault, resume});
+  if (fault.kind != FaultKind::kNoMemory) return nb::cast(PyFault{fault, resume, name});
+  const nb::object error = nb::borrow(PyExc_MemoryError)("out of memory");
+  error.attr("num_frames") = num_frames;
+  error.attr("offset") = fault.offset - std::min<uint64_t>(fault.offset, kHeaderSize);
+  PyErr_SetObject(PyExc_MemoryError, error.ptr());
+  throw nb::python_error();
 }
 
 void BindFrames(nb::module_& m) {
@@ -341,6 +352,9 @@ void BindFrames(nb::module_& m) {
       .def_prop_ro("stored", [](const PyFault& f) { return f.fault.stored; })
       .def_prop_ro("computed", [](const PyFault& f) { return f.fault.computed; })
       .def_prop_ro("column", [](const PyFault& f) { return f.fault.column; })
+      .def_prop_ro(
+          "name", [](const PyFault& f) { return nb::bytes(f.name.data(), f.name.size()); },
+          "Of a feature that is unknown, its first 256 bytes.")
       .def_prop_ro(
           "resume", [](const PyFault& f) { return f.resume; },
           "End of the faulty frame where its length can be believed, else 0.");

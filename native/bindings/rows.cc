@@ -311,9 +311,9 @@ class RowEncoder {
  private:
   using Slots = std::unordered_map<std::string, std::unique_ptr<Slot>>;
 
-  static Slot& SlotOf(Slots* slots, const std::string& name) {
+  static Slot& SlotOf(Slots* slots, std::string name) {
     std::unique_ptr<Slot>& slot = (*slots)[name];
-    if (!slot) slot = std::make_unique<Slot>(Slot{name, Kind::kUnset});
+    if (!slot) slot = std::make_unique<Slot>(Slot{std::move(name), Kind::kUnset});
     return *slot;
   }
 

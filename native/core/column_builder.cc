@@ -17,6 +17,8 @@ constexpr size_t kFirstRows = 256;
 // one; but a file may have any number of them.
 constexpr size_t kMaxOtherNames = 4096;
 
+constexpr size_t kMaxShownName = 256;
+
 ByteView AsBytes(const std::string& text) {
   return ByteView(static_cast<const uint8_t*>(static_cast<const void*>(text.data())), text.size());
 }
@@ -37,6 +39,12 @@ struct ColumnBuilder::Impl {
     }
   }
 
+  void RejectOthers(const std::vector<KnownName>& known) {
+    for (const KnownName& one : known)
+      (one.is_list ? lists : features).keys.Insert(AsBytes(one.name), kNoSlot);
+    features.rejects_others = lists.rejects_others = true;
+  }
+
   Fault Append(ByteView record) {
     if (num_rows >= row_capacity && !GrowRows()) return kNoMemory;
     ++serial;
@@ -48,6 +56,7 @@ struct ColumnBuilder::Impl {
     Rollback();
     const Fault fault = AppendGeneral(record);
     if (fault) {
+      if (fault.kind == FaultKind::kUnknown) KeepName(record.subspan(fault.offset, fault.stored));
       Rollback();
     } else {
       ++num_rows;
@@ -157,7 +166,10 @@ struct ColumnBuilder::Impl {
     p = ReadLength(p + 1, end, &size);
     if (p == nullptr || p + size != end) return false;
     *node = keys->FindAfter(previous, name);
-    if (*node == nullptr) *node = AddOtherName(keys, previous, name);
+    if (*node == nullptr) {
+      if (features.rejects_others) return false;
+      *node = AddOtherName(keys, previous, name);
+    }
     return true;
   }
 
@@ -216,6 +228,15 @@ struct ColumnBuilder::Impl {
     return true;
   }
 
+  void KeepName(ByteView name) {
+    if (name.size() > kMaxShownName) name = name.first(kMaxShownName);
+    try {
+      unknown_name.assign(name.begin(), name.end());
+    } catch (const std::bad_alloc&) {
+      unknown_name.clear();
+    }
+  }
+
   void Rollback() {
     for (ColumnStore& store : stores) store.Rollback(num_rows);
   }
@@ -227,6 +248,7 @@ struct ColumnBuilder::Impl {
   EntryLayout layout;  // of the features
   ExampleReader reader;
   bool met_others = false;
+  std::string unknown_name;
   uint64_t serial = 0;
   size_t num_seen = 0;
   size_t num_rows = 0;
@@ -237,9 +259,17 @@ struct ColumnBuilder::Impl {
 ColumnBuilder::ColumnBuilder(RecordKind kind, std::vector<ColumnSpec> specs)
     : impl_(std::make_unique<Impl>(kind, specs)) {}
 
+ColumnBuilder::ColumnBuilder(RecordKind kind, std::vector<ColumnSpec> specs,
+                             const std::vector<KnownName>& known)
+    : ColumnBuilder(kind, std::move(specs)) {
+  impl_->RejectOthers(known);
+}
+
 ColumnBuilder::~ColumnBuilder() = default;
 
 Fault ColumnBuilder::Append(ByteView record) { return impl_->Append(record); }
+
+const std::string& ColumnBuilder::unknown_name() const { return impl_->unknown_name; }
 
 size_t ColumnBuilder::num_rows() const { return impl_->num_rows; }
 

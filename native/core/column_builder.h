@@ -21,6 +21,12 @@ struct ColumnSpec {
   int64_t length = -1;       // values per row (per frame of a list); -1: varies
 };
 
+// A name that records may have and no column is made of.
+struct KnownName {
+  std::string name;
+  bool is_list = false;
+};
+
 // One feature of many records.
 //
 //   values     ints | floats | bytes + byte_offsets (number of values + 1)
@@ -49,6 +55,9 @@ class ColumnBuilder {
  public:
   // REQUIRES: no two specs share (name, is_list); kind is not kUnset; is_list only for kSequenceExample.
   ColumnBuilder(RecordKind kind, std::vector<ColumnSpec> specs);
+
+  // The same, but a record with a name that is neither in `specs` nor in `known` is kUnknown.
+  ColumnBuilder(RecordKind kind, std::vector<ColumnSpec> specs, const std::vector<KnownName>& known);
   ~ColumnBuilder();
 
   // Adds one row. On a fault the columns are as they were before the call.
@@ -56,8 +65,10 @@ class ColumnBuilder {
   //                 that is absent is a row of no frames
   //   varying:      absent, unset and empty are rows of no values, told apart by `presence`
   //   another kind than the spec's is kFeatureKind
-  // Memory exhausted is kWire with stored == UINT64_MAX.
   [[nodiscard]] Fault Append(ByteView record);
+
+  // The first bytes of the name in the last kUnknown.
+  const std::string& unknown_name() const;
 
   size_t num_rows() const;
 

@@ -17,10 +17,17 @@
 #include "core/bytes.h"
 #include "core/crc32c_algebra.h"
 
-#define TFRKIT_SSE42 __attribute__((target("sse4.2")))
-#define TFRKIT_PCLMUL __attribute__((target("sse4.2,pclmul")))
-#define TFRKIT_VPCLMUL256 __attribute__((target("sse4.2,pclmul,avx2,vpclmulqdq")))
-#define TFRKIT_VPCLMUL512 __attribute__((target("sse4.2,pclmul,avx2,avx512f,avx512vl,vpclmulqdq")))
+// To clang 14 and newer the instruction is a feature of its own, which sse4.2 does not bring along
+// everywhere.
+#if defined(__clang__) && __clang_major__ >= 14
+#define TFRKIT_CRC "sse4.2,crc32"
+#else
+#define TFRKIT_CRC "sse4.2"
+#endif
+#define TFRKIT_SSE42 __attribute__((target(TFRKIT_CRC)))
+#define TFRKIT_PCLMUL __attribute__((target(TFRKIT_CRC ",pclmul")))
+#define TFRKIT_VPCLMUL256 __attribute__((target(TFRKIT_CRC ",pclmul,avx2,vpclmulqdq")))
+#define TFRKIT_VPCLMUL512 __attribute__((target(TFRKIT_CRC ",pclmul,avx2,avx512f,avx512vl,vpclmulqdq")))
 #define TFRKIT_INLINE inline __attribute__((always_inline))
 
 namespace tfrkit::crc32c_internal {

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "core/packed_varint.h"
+#include "core/survey.h"
 
 namespace tfrkit {
 namespace {
@@ -114,6 +115,34 @@ bool ExampleReader::FailMemory() {
   return false;
 }
 
+bool ExampleReader::FailUnknown(ByteView name, bool is_list) {
+  const uint64_t offset = name.empty() ? 0 : static_cast<uint64_t>(name.data() - record_);
+  fault_ = {FaultKind::kUnknown, -1, offset, name.size(), is_list};
+  return false;
+}
+
+// Feature lists in a record that is read as an Example. What is no map of lists is a field that protobuf does
+// not know, which an Example may have.
+bool ExampleReader::RejectLists(ByteView record, ByteView map) {
+  const RecordShape shape = ClassifyClosely(record);
+  if (shape != RecordShape::kSequenceExample && shape != RecordShape::kLooseSequence) return true;
+  Field entry, key;
+  const uint8_t* const end = map.data() + map.size();
+  for (const uint8_t* p = map.data(); p < end;) {
+    p = ReadField(p, end, &entry);
+    if (p == nullptr) return true;
+    if (!entry.Is(1, WireType::kDelimited)) continue;
+    ByteView name;
+    const uint8_t* const entry_end = entry.data + entry.size;
+    for (const uint8_t* q = entry.data; q != nullptr && q < entry_end;) {
+      q = ReadField(q, entry_end, &key);
+      if (q != nullptr && key.Is(1, WireType::kDelimited)) name = key.bytes();
+    }
+    return FailUnknown(name, true);
+  }
+  return true;
+}
+
 Fault ExampleReader::Read(ByteView record) {
   ++serial_;
   record_ = record.data();
@@ -138,6 +167,8 @@ Fault ExampleReader::Read(ByteView record) {
       if (!ReadMap(field.bytes(), &features_, &last_feature)) return fault_;
     } else if (kind_ == RecordKind::kSequenceExample && field.Is(2, WireType::kDelimited)) {
       if (!ReadMap(field.bytes(), &lists_, &last_list)) return fault_;
+    } else if (features_.finder->rejects_others && field.Is(2, WireType::kDelimited)) {
+      if (!RejectLists(record, field.bytes())) return fault_;
     }
   }
   return {};
@@ -225,11 +256,15 @@ bool ExampleReader::FindSlot(ByteView name, Side* side, KeyNode** previous, uint
   KeyNode* node = finder.keys.FindAfter(*previous, name);
   if (node == nullptr) {
     if (!finder.adds_names) {
+      if (finder.rejects_others) return FailUnknown(name, side == &lists_);
       finder.met_others = true;
       *slot = kNoSlot;
       return true;
     }
-    if (finder.num_slots >= finder.max_slots) return FailMemory();
+    if (finder.num_slots >= finder.max_slots) {
+      fault_ = {FaultKind::kTooManyNames, -1, 0, 0, finder.max_slots};
+      return false;
+    }
     node = finder.keys.Insert(name, finder.num_slots++);
     (*previous)->next = node;
   }

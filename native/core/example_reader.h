@@ -18,7 +18,7 @@
 namespace tfrkit {
 
 // What Append and Add report when memory is exhausted.
-inline constexpr Fault kNoMemory{FaultKind::kWire, -1, 0, UINT64_MAX, 0};
+inline constexpr Fault kNoMemory{FaultKind::kNoMemory, -1, 0, 0, 0};
 
 // A Feature after merging. Its list is the concatenation of parts, each the bytes of a list message: to
 // merge two lists is to put their bytes one after the other.
@@ -43,8 +43,9 @@ struct SlotFinder {
   KeyTable keys;
   bool adds_names = false;  // give every new name the next slot
   uint32_t num_slots = 0;
-  uint32_t max_slots = kNoSlot;  // with adds_names: more than this is kNoMemory
-  bool met_others = false;       // without it: a record had a name that has no slot
+  uint32_t max_slots = kNoSlot;  // with adds_names: more than this is kTooManyNames
+  bool rejects_others = false;   // without it: a name that is not in the table is kUnknown
+  bool met_others = false;       // without either: a record had a name that is not in the table
 };
 
 class ExampleReader {
@@ -95,6 +96,8 @@ class ExampleReader {
   bool FindSlot(ByteView name, Side* side, KeyNode** previous, uint32_t* slot);
   bool FailAt(const uint8_t* p);
   bool FailMemory();
+  bool FailUnknown(ByteView name, bool is_list);
+  bool RejectLists(ByteView record, ByteView map);
 
   RecordKind kind_;
   Side features_;

@@ -18,6 +18,11 @@ enum class FaultKind : uint8_t {
   kFeatureKind,  // stored: Kind found, computed: Kind wanted, column: which
   kLength,       // stored: number of values found, computed: number wanted, column: which
   kMissing,      // a required column is absent, or has no kind set; column: which
+  kUnknown,      // a name that is neither wanted nor known; `offset`: of the name, stored: its bytes,
+                 // computed: 1 for a feature list
+  // Ours. The record may be sound.
+  kTooManyNames,  // stored: names in the record, computed: the most that a survey takes
+  kNoMemory,      // `offset`: of the record that memory ran out at
 };
 
 struct Fault {

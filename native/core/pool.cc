@@ -35,6 +35,7 @@ struct Pool {
 };
 
 constinit Pool g_pool;
+constinit std::atomic<int64_t> g_blocks_left{-1};
 
 // Capacity of class c: 64 KiB x 2^(c / 4) x (4 + c % 4) / 4.
 constexpr size_t ClassCapacity(size_t index) {
@@ -86,6 +87,12 @@ void Evict() {
 
 PoolBlock AcquireBlock(size_t min_capacity) {
   if (min_capacity > PTRDIFF_MAX - kAlignment) return {};  // more than any allocator gives
+  if (g_blocks_left.load(std::memory_order_relaxed) >= 0) [[unlikely]] {
+    if (g_blocks_left.fetch_sub(1, std::memory_order_relaxed) <= 0) {
+      g_blocks_left.store(0, std::memory_order_relaxed);
+      return {};
+    }
+  }
   if (min_capacity < kMinPooled || min_capacity > kMaxKept) {
     // Never zero bytes: nullptr must mean that memory is exhausted.
     const size_t wanted = min_capacity == 0 ? 1 : min_capacity;
@@ -124,6 +131,8 @@ void ClearPool() {
     while (g_pool.classes[index].first != nullptr) std::free(TakeFirst(index));
   }
 }
+
+void LimitBlocks(int64_t num_blocks) { g_blocks_left.store(num_blocks, std::memory_order_relaxed); }
 
 size_t PooledBytes() { return g_pool.kept_bytes.load(std::memory_order_relaxed); }
 

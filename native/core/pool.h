@@ -23,6 +23,7 @@ PoolBlock AcquireBlock(size_t min_capacity);  // data is nullptr when memory is 
 void ReleaseBlock(PoolBlock block);
 void ClearPool();  // gives everything kept back to the system
 size_t PooledBytes();
+void LimitBlocks(int64_t num_blocks);  // for tests: memory is exhausted after as many; -1 is no limit
 
 // Like std::vector for trivial types, but does not clear what it grows.
 template <class T>

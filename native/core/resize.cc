@@ -186,7 +186,7 @@ struct AxisKey {
 // of the time of a resize. One for each thread; what Find returns is valid until it is called again.
 class AxisCache {
  public:
-  const Axis& Find(const AxisKey& key) {
+  const Axis& Find(AxisKey key) {
     Entry& entry = entries_[key.num_source % entries_.size()];
     if (entry.key == key) return entry.axis;
     entry.key = {};  // should memory run out
@@ -291,13 +291,13 @@ VariantList ListVariants() {
 }
 
 const ResizeVariant& FastestVariant() {
-  static const ResizeVariant& fastest = []() -> const ResizeVariant& {
+  static const ResizeVariant* const fastest = [] {
     const auto variants = ResizeVariants();
     size_t index = variants.size() - 1;
     while (!variants[index].is_supported()) --index;  // ends at "portable"
-    return variants[index];
+    return &variants[index];
   }();
-  return fastest;
+  return *fastest;
 }
 
 }  // namespace

@@ -14,8 +14,6 @@
 namespace tfrkit {
 namespace {
 
-// A record of a few megabytes can hold more names than memory holds statistics.
-constexpr uint32_t kMaxNames = 1u << 18;
 constexpr size_t kNumHeads = 3;
 constexpr size_t kHeadSize = 4096;
 
@@ -75,6 +73,24 @@ void AddBytes(ByteView value, FeatureStats* stats, uint64_t* num_bytes_values) {
 
 }  // namespace
 
+uint64_t CountNames(ByteView record) {
+  uint64_t num_names = 0;
+  const uint8_t* const end = record.data() + record.size();
+  Field map, entry;
+  for (const uint8_t* p = record.data(); p < end;) {
+    p = ReadField(p, end, &map);
+    if (p == nullptr) break;
+    if (!map.Is(1, WireType::kDelimited) && !map.Is(2, WireType::kDelimited)) continue;
+    const uint8_t* const map_end = map.data + map.size;
+    for (const uint8_t* q = map.data; q < map_end;) {
+      q = ReadField(q, map_end, &entry);
+      if (q == nullptr) break;
+      num_names += entry.Is(1, WireType::kDelimited);
+    }
+  }
+  return num_names;
+}
+
 struct Survey::Impl {
   struct Entry {
     FeatureStats stats;
@@ -90,7 +106,10 @@ struct Survey::Impl {
   }
 
   Fault Add(ByteView record) {
-    if (const Fault fault = reader.Read(record)) return fault;
+    if (Fault fault = reader.Read(record)) {
+      if (fault.kind == FaultKind::kTooManyNames) fault.stored = CountNames(record);
+      return fault;
+    }
     for (size_t i = 0; i < reader.feature_slots().size(); ++i) {
       const uint32_t slot = reader.feature_slots()[i];
       Entry& entry = EntryAt(slot, &feature_entries);

@@ -50,12 +50,20 @@ struct FeatureStats {
   std::vector<std::string> heads;         // the first 4096 bytes of the first 3 bytes values
 };
 
+// A survey takes this many different names of features, and as many of feature lists: a record of a few
+// megabytes can hold more of them than memory holds statistics.
+inline constexpr uint32_t kMaxNames = 1u << 18;
+
+// How many entries the maps of a record have; up to the first byte that is not well-formed.
+uint64_t CountNames(ByteView record);
+
 class Survey {
  public:
   explicit Survey(RecordKind kind);
   ~Survey();
 
-  // Adds one record with protobuf's rules (not the strict ones of ClassifyRecord).
+  // Adds one record with protobuf's rules (not the strict ones of ClassifyRecord). More than kMaxNames names
+  // in all records is kTooManyNames.
   [[nodiscard]] Fault Add(ByteView record);
 
   uint64_t num_records() const;

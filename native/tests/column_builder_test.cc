@@ -248,7 +248,7 @@ TEST(ColumnBuilder, WireFaultsAreReported) {
     const IntResult result = ReadInts(ExactCopy(record));
     CHECK_EQ(result.fault.kind, FaultKind::kWire);
     CHECK(result.fault.offset <= record.size());
-    CHECK(result.fault.stored != UINT64_MAX);
+    CHECK(result.fault.kind != FaultKind::kNoMemory);
     CHECK(result.values.empty());
   }
 }
@@ -581,6 +581,78 @@ TEST(ColumnBuilder, EveryCutAndEveryFlipIsSafe) {
     }
   }
   for (const Column& column : builder.Finish()) CHECK_EQ(column.splits.size(), num_rows + 1);
+}
+
+TEST(ColumnBuilder, UnknownNameIsReportedWithItsName) {
+  const Bytes five = IntFeature(Hex("05"));
+  const Bytes plain = Example({Entry("a", five), Entry("b", five)});
+  const Bytes odd = Example({Entry("a", five), Entry("rare", five), Entry("b", five)});
+  ColumnBuilder builder(RecordKind::kExample, {{"a", Kind::kInt64, false, 1}}, {{"b", false}});
+  for (int i = 0; i < 3; ++i) CHECK(!builder.Append(plain));
+  const Fault fault = builder.Append(ExactCopy(odd));
+  CHECK_EQ(fault.kind, FaultKind::kUnknown);
+  CHECK_EQ(builder.unknown_name(), std::string("rare"));
+  CHECK_EQ(Copy(View(odd).subspan(fault.offset, fault.stored)), Copy(View("rare")));
+  CHECK_EQ(fault.computed, 0);
+  CHECK(!builder.Append(plain));
+  CHECK_EQ(builder.num_rows(), 4);
+  CHECK_EQ(Values(builder.Finish()[0].ints), (Ints{5, 5, 5, 5}));
+}
+
+TEST(ColumnBuilder, UnknownNameIsReportedHoweverItIsWritten) {
+  const Bytes value = Delimited(0x12, IntFeature(Hex("05")));
+  const std::vector<Bytes> entries = {
+      Delimited(0x0a, Join({Delimited(0x0a, Copy(View("x"))), value})),
+      Delimited(0x0a, Join({value, Delimited(0x0a, Copy(View("x")))})),  // the key comes last
+      Delimited(0x0a, Delimited(0x0a, Copy(View("x")))),                 // without a value
+      Delimited(0x0a, value),                                            // without a key
+  };
+  for (const Bytes& entry : entries) {
+    ColumnBuilder builder(RecordKind::kExample, {{"a", Kind::kInt64, false, -1}}, {});
+    CHECK_EQ(builder.Append(ExactCopy(Example({entry}))).kind, FaultKind::kUnknown);
+    CHECK_EQ(builder.num_rows(), 0);
+  }
+}
+
+TEST(ColumnBuilder, UnknownListIsReportedAlsoInAnExample) {
+  const Bytes lists = Delimited(0x12, Entry("steps", Delimited(0x0a, IntFeature(Hex("05")))));
+  const Bytes record = Join({Example({Entry("a", IntFeature(Hex("05")))}), lists});
+  for (const RecordKind kind : {RecordKind::kExample, RecordKind::kSequenceExample}) {
+    ColumnBuilder builder(kind, {{"a", Kind::kInt64, false, 1}}, {});
+    const Fault fault = builder.Append(ExactCopy(record));
+    CHECK_EQ(fault.kind, FaultKind::kUnknown);
+    CHECK_EQ(fault.computed, 1);
+    CHECK_EQ(builder.unknown_name(), std::string("steps"));
+  }
+  ColumnBuilder knows(RecordKind::kSequenceExample, {{"a", Kind::kInt64, false, 1}}, {{"steps", true}});
+  CHECK(!knows.Append(record));
+  // An empty map of lists, and a field that is none, hold no feature.
+  ColumnBuilder builder(RecordKind::kExample, {{"a", Kind::kInt64, false, 1}}, {});
+  CHECK(!builder.Append(Join({Example({Entry("a", IntFeature(Hex("05")))}), Hex("12 00")})));
+  CHECK(!builder.Append(Join({Example({Entry("a", IntFeature(Hex("05")))}), Hex("12 02 ff ff")})));
+}
+
+TEST(ColumnBuilder, MemoryThatRunsOutIsNoFaultOfTheRecord) {
+  const Bytes text = Delimited(0x0a, Delimited(0x0a, Bytes(100, 'x')));
+  const Bytes usual = Example({Entry("a", IntFeature(Hex("05"))), Entry("t", text)});
+  const Bytes odd = Join({usual, usual});  // for the general reader
+  for (const Bytes& record : {usual, odd}) {
+    size_t num_failed = 0;
+    for (int64_t num_blocks = 0;; ++num_blocks) {
+      ColumnBuilder builder(RecordKind::kExample,
+                            {{"a", Kind::kInt64, false, -1}, {"t", Kind::kBytes, false, -1}});
+      LimitBlocks(num_blocks);
+      const Fault fault = builder.Append(record);
+      LimitBlocks(-1);
+      if (!fault) break;
+      CHECK_EQ(fault.kind, FaultKind::kNoMemory);
+      CHECK_EQ(builder.num_rows(), 0);
+      CHECK(!builder.Append(record));
+      CHECK_EQ(builder.num_rows(), 1);
+      ++num_failed;
+    }
+    CHECK(num_failed > 2);
+  }
 }
 
 }  // namespace tfrkit::test

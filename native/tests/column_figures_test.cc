@@ -67,7 +67,7 @@ TEST(ColumnFigures, NarrowAndWideIntegersAreCountedAlike) {
 
 TEST(ColumnFigures, ManyValuesLeaveThoseThatComeAgainAndSketches) {
   std::vector<int64_t> values = Multiples(100, 1000);
-  values.insert(values.end(), {5000, 5000, 7000});
+  for (const int64_t again : {5000, 5000, 7000}) values.push_back(again);
   const NumberFigures<int64_t> figures = OfInts(values);
   REQUIRE(!figures.table.is_whole && figures.table.values.size() == 2);
   CHECK(figures.table.values[0] == 5000 && figures.table.counts[0] == 2);

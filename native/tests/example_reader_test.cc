@@ -89,8 +89,8 @@ TEST(ExampleReader, TooManyNamesIsReported) {
   ExampleReader reader(RecordKind::kExample, &finders.features, nullptr);
   CHECK(!reader.Read(Hex("0a 07 0a 05 0a 01 'a' 12 00")));
   const Fault fault = reader.Read(Hex("0a 07 0a 05 0a 01 'b' 12 00"));
-  CHECK_EQ(fault.kind, FaultKind::kWire);
-  CHECK_EQ(fault.stored, UINT64_MAX);
+  CHECK_EQ(fault.kind, FaultKind::kTooManyNames);
+  CHECK_EQ(fault.computed, 1);
 }
 
 TEST(ExampleReader, ListsAreCheckedWhole) {

@@ -1,7 +1,9 @@
 #include "core/survey.h"
 
 #include <cmath>
+#include <string>
 
+#include "core/pool.h"
 #include "tests/check.h"
 #include "tests/hex.h"
 
@@ -177,6 +179,38 @@ TEST(RecordShape, ShortCutAgreesWithTheCloseLookWhateverByteIsChanged) {
     const Bytes cut(record.begin(), record.begin() + static_cast<ptrdiff_t>(i));
     CHECK_EQ(ShapeOf(cut), ClassifyClosely(cut));
   }
+}
+
+TEST(Survey, MoreNamesThanTheLimitAreCountedAndNamed) {
+  std::vector<Bytes> entries;
+  for (uint32_t i = 0; i <= kMaxNames; ++i) entries.push_back(Entry(std::to_string(i), {}));
+  Survey survey(RecordKind::kExample);
+  const Fault fault = survey.Add(Example(entries));
+  CHECK_EQ(fault.kind, FaultKind::kTooManyNames);
+  CHECK_EQ(fault.stored, uint64_t{kMaxNames} + 1);
+  CHECK_EQ(fault.computed, kMaxNames);
+  CHECK_EQ(survey.num_records(), 0);
+}
+
+TEST(Survey, NamesAreCountedInFeaturesAndLists) {
+  CHECK_EQ(CountNames(Example({Entry("a", {}), Entry("b", kFive)})), 2);
+  CHECK_EQ(CountNames(Join({Example({Entry("a", {})}), Delimited(0x12, Entry("l", {}))})), 2);
+  CHECK_EQ(CountNames(Hex("0a 05 0a")), 0);
+  CHECK_EQ(CountNames({}), 0);
+}
+
+TEST(Survey, MemoryThatRunsOutIsNoFaultOfTheRecord) {
+  const Bytes record = Example({Entry("a", kFive), Entry("t", TextFeature("x"))});
+  int64_t num_blocks = 0;
+  for (;; ++num_blocks) {
+    Survey survey(RecordKind::kExample);
+    LimitBlocks(num_blocks);
+    const Fault fault = survey.Add(record);
+    LimitBlocks(-1);
+    if (!fault) break;
+    CHECK_EQ(fault.kind, FaultKind::kNoMemory);
+  }
+  CHECK(num_blocks > 1);
 }
 
 }  // namespace tfrkit::test

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from concurrent.futures import Executor, Future
 
 Item = TypeVar("Item")
 T = TypeVar("T")
@@ -27,6 +27,16 @@ def count_cores() -> int:
 def choose_threads(threads: int | None) -> int:
     """As many as asked for, or one for each core."""
     return min(_MAX_THREADS, count_cores()) if threads is None else threads
+
+
+def submit(executor: Executor, job: Callable[[], T]) -> Future[T]:
+    """Hand a job to an executor. A thread that cannot be started is a MemoryError: each needs a stack of its own."""
+    try:
+        return executor.submit(job)
+    except RuntimeError as error:
+        if "start new thread" not in str(error):
+            raise
+        raise MemoryError("out of memory, cannot start a thread") from None
 
 
 def run_ahead(
@@ -50,7 +60,7 @@ def run_ahead(
     try:
         while True:
             while len(waiting) < most and (job := next(jobs, None)) is not None:
-                waiting.append(executor.submit(job))
+                waiting.append(submit(executor, job))
             if not waiting:
                 return
             result = waiting.popleft().result()

@@ -42,6 +42,10 @@ class Fault:
     def column(self) -> int: ...
 
     @property
+    def name(self) -> bytes:
+        """Of a feature that is unknown, its first 256 bytes."""
+
+    @property
     def resume(self) -> int:
         """End of the faulty frame where its length can be believed, else 0."""
 
@@ -225,9 +229,9 @@ def walk_jpeg_scans(data: object) -> tuple[int, bool]:
 class ColumnBuilder:
     """Records in, columns out. One thread at a time."""
 
-    def __init__(self, kind: str, specs: Sequence[tuple[bytes, str, bool, int]]) -> None:
+    def __init__(self, kind: str, specs: Sequence[tuple[bytes, str, bool, int]], known: Sequence[tuple[bytes, bool]] | None = None) -> None:
         """
-        `specs` holds (name bytes, kind, is_list, length or -1) for each column.
+        `specs` holds (name bytes, kind, is_list, length or -1) for each column. With `known`, (name bytes, is_list) of what else records may have, any other name is a fault.
         """
 
     def append_frames(self, data: object, start: int, stop: int, max_rows: int, verify: str) -> tuple[int, int, Fault | None]:
@@ -280,10 +284,12 @@ class Survey:
 def classify_record(record: object) -> str:
     """What a record looks like, judged strictly."""
 
-def find_others(data: object, start: int, stop: int, max_frames: int, verify: str) -> tuple[int, list[tuple[int, int]], int, Fault | None]:
+def find_others(data: object, start: int, stop: int, max_frames: int, verify: str) -> tuple[int, list[tuple[int, int]], int, int, Fault | None]:
     """
-    Records of a run that are no Examples: (num_frames, [(ordinal, offset)], next, Fault or None).
+    Records of a run that are no Examples: (num_frames, [(ordinal, offset)], number of records with more than MAX_NAMES names, next, Fault or None).
     """
+
+MAX_NAMES: int = 262144
 
 def read_strict_tensor(data: object) -> tuple[int, tuple[int, ...], int, int] | None:
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tfrkit._core import (
+    MAX_NAMES,
     ColumnBuilder,
     ColumnFrames,
     Fault,
@@ -58,6 +59,7 @@ from tfrkit._core import (
 )
 
 __all__ = [
+    "MAX_NAMES",
     "ColumnBuilder",
     "ColumnFrames",
     "Fault",

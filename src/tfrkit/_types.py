@@ -18,6 +18,9 @@ Verify = Literal["all", "lengths", "none"]
 OnError = Literal["raise", "skip"]
 """What a reader does at damage."""
 
+Infer = Literal["sample", "all"]
+"""Which records a schema is found from: all of a small dataset and some of a large one, or all."""
+
 Int64Array = np.ndarray[Any, np.dtype[np.int64]]
 UInt64Array = np.ndarray[Any, np.dtype[np.uint64]]
 UInt8Array = np.ndarray[Any, np.dtype[np.uint8]]

@@ -13,7 +13,9 @@ TfrkitError
 │   └── FeatureKindError
 ├── SchemaError           a feature that is not what the schema says
 │   ├── MissingFeatureError
+│   ├── UnknownFeatureError
 │   └── ShapeError
+├── LimitError            more than tfrkit takes, though it may be sound
 ├── SourceError           a sample that cannot become a row
 └── QueryError            where in the expression
 
@@ -119,8 +121,16 @@ class MissingFeatureError(SchemaError):
     """A feature that is not there."""
 
 
+class UnknownFeatureError(SchemaError):
+    """A feature that the schema, which was found from some of the records, does not know."""
+
+
 class ShapeError(SchemaError):
     """A feature of another length or shape than expected."""
+
+
+class LimitError(TfrkitError):
+    """Data beyond a limit of tfrkit. It may be sound, so it is never skipped."""
 
 
 class SourceError(TfrkitError):
@@ -135,10 +145,12 @@ class SourceError(TfrkitError):
 class QueryError(TfrkitError):
     """An expression that cannot be evaluated.
 
-    `position` is the character of the query, from 0, where that is known.
+    `position` is the character of the query, from 0, and `missing_column` the name that no table has, where that is the
+    cause.
     """
 
     position: int | None = None
+    missing_column: str | None = None
 
 
 class TfrkitWarning(UserWarning):

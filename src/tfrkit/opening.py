@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tfrkit._types import OnError, Verify
+from tfrkit._types import Infer, OnError, Verify
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard, find_shards
@@ -20,6 +20,7 @@ def open_dataset(
     *,
     schema: Schema | Mapping[str, Any] | None = None,
     features: Sequence[str] | None = None,
+    infer: Infer = "sample",
     verify: Verify = "all",
     on_error: OnError = "raise",
     max_errors: int | None = None,
@@ -34,6 +35,8 @@ def open_dataset(
         schema: What the features are. By default that of the manifest or TFDS's features.json beside the data, else
             inferred from the records.
         features: Decode only these.
+        infer: Which records the schema is found from. "sample" is all of a small dataset and some thousands of a large
+            one, where a record with a feature that none of them had raises `UnknownFeatureError`; "all" is all.
         verify: "all" compares both checksums of every frame, "lengths" those of lengths, "none" none.
         on_error: "raise" at the first damage, or "skip" it and list it in `Dataset.errors`.
         max_errors: With "skip", more damaged places than this in one pass raise all the same.
@@ -49,6 +52,8 @@ def open_dataset(
         raise ValueError(f"on_error expected 'raise' or 'skip', got {on_error!r}")
     if max_errors is not None and (not isinstance(max_errors, int) or max_errors < 0):
         raise ValueError(f"max_errors expected a number from 0 up, got {max_errors!r}")
+    if infer not in ("sample", "all"):
+        raise ValueError(f"infer expected 'sample' or 'all', got {infer!r}")
     if isinstance(features, str):
         raise TypeError(f"features expected a list of names, got the string {features!r}")
     if schema is not None and not isinstance(schema, Schema):
@@ -56,7 +61,8 @@ def open_dataset(
             raise TypeError(f"schema expected a Schema or a dict of features, got {type(schema).__name__}")
         schema = Schema(schema)
     shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
-    return Dataset(ShardSet(shards, Policy(verify, on_error, max_errors), schema), features=features)
+    opened = ShardSet(shards, Policy(verify, on_error, max_errors), schema, infer=infer)
+    return Dataset(opened, features=features)
 
 
 def mix(
@@ -85,7 +91,11 @@ def mix(
     for dataset in datasets:
         starts.append(total)
         total += len(dataset._set.records)
-    merged = ShardSet([shard for dataset in datasets for shard in dataset._set.shards], first._set.policy)
+    merged = ShardSet(
+        [shard for dataset in datasets for shard in dataset._set.shards],
+        first._set.policy,
+        infer="all" if any(dataset._set.infer == "all" for dataset in datasets) else "sample",
+    )
     order = Mixed(
         [dataset._get_order() for dataset in datasets], [weight for _, weight in pairs], starts, seed=seed, size=size
     )

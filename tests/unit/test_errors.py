@@ -27,7 +27,9 @@ def test_tree_is_the_documented_one() -> None:
         "FeatureKindError": "CodecError",
         "SchemaError": "TfrkitError",
         "MissingFeatureError": "SchemaError",
+        "UnknownFeatureError": "SchemaError",
         "ShapeError": "SchemaError",
+        "LimitError": "TfrkitError",
         "SourceError": "TfrkitError",
         "QueryError": "TfrkitError",
     }

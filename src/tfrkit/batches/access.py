@@ -16,7 +16,7 @@ import numpy as np
 from tfrkit import _native
 from tfrkit._types import Record, UInt64Array
 from tfrkit.container.compression import InflateReader
-from tfrkit.container.faults import fault_to_error
+from tfrkit.container.faults import fault_to_error, locate_memory_error
 from tfrkit.container.index import ShardIndex
 from tfrkit.container.locate import load_frames, scan_frames_once
 from tfrkit.container.records import Policy, read_records, view_records
@@ -190,7 +190,12 @@ class Records(_native.RecordPicker, Sequence[Record]):
     def decode_into(self, builder: _native.ColumnBuilder, number: int, columns: Sequence[str]) -> None:
         """Add one record to a column builder."""
         access, record = self._locate(number)
-        fault = builder.append_record(access.read(record))
+        try:
+            fault = builder.append_record(access.read(record))
+        except MemoryError as error:
+            raise locate_memory_error(
+                error, shard=access.name, record=record, offset=access.offset_of(record)
+            ) from None
         if fault is not None:
             raise fault_to_error(
                 fault, shard=access.name, record=record, offset=access.offset_of(record), columns=columns

@@ -11,7 +11,7 @@ from tfrkit.container.faults import describe_fault, fault_to_error
 from tfrkit.container.records import Finding, Policy
 from tfrkit.container.salvage import Gap, Salvage
 from tfrkit.container.shards import Shard
-from tfrkit.errors import StorageError
+from tfrkit.errors import LimitError, StorageError
 from tfrkit.storage.base import ByteSource
 
 # So many records tell whether a shard holds Examples at all.
@@ -39,10 +39,12 @@ class Stretch:
 class Checked:
     """What a check counted: frames that are sound, and those among them that are no Examples as the others are.
 
-    `gaps` are stored bytes of a compressed shard that did not inflate.
+    `gaps` are stored bytes of a compressed shard that did not inflate; `num_crowded` records have more names of
+    features than `MAX_NAMES`.
     """
 
     num_frames: int = 0
+    num_crowded: int = 0
     others: list[Finding] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
 
@@ -55,7 +57,10 @@ def holds_examples(shard: Shard) -> bool:
     if shard.nbytes is None:
         return False
     sample = Surveyed()
-    sample.add_shard(shard, Policy("all", "skip"), max_records=_SAMPLE_RECORDS)
+    try:
+        sample.add_shard(shard, Policy("all", "skip"), max_records=_SAMPLE_RECORDS)
+    except LimitError:
+        return True  # only Examples have names to count
     return sample.decoded_kind != "raw"
 
 
@@ -114,7 +119,10 @@ def _check_between(shard: Shard, start: int, stop: int, record: int, policy: Pol
     while offset < stop:
         found: list[tuple[int, int]] = []
         if parse:
-            num_frames, found, next_start, fault = _native.find_others(span, offset, stop, _NO_LIMIT, policy.verify)
+            num_frames, found, num_crowded, next_start, fault = _native.find_others(
+                span, offset, stop, _NO_LIMIT, policy.verify
+            )
+            checked.num_crowded += num_crowded
         else:
             num_frames, next_start, fault = _native.check_frames(span, offset, stop, _NO_LIMIT, policy.verify)
         checked.num_frames += num_frames
@@ -145,7 +153,10 @@ def _check_rest(
             return _native.check_frames(data, start, stop, _NO_LIMIT, policy.verify)
 
         def check_and_parse(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
-            num_frames, found, next_start, fault = _native.find_others(data, start, stop, _NO_LIMIT, policy.verify)
+            num_frames, found, num_crowded, next_start, fault = _native.find_others(
+                data, start, stop, _NO_LIMIT, policy.verify
+            )
+            checked.num_crowded += num_crowded
             record, base = stream.record, stream.base  # noqa: B023 - called before the next stream is there
             checked.others.extend(_note_other(shard, record + number, base + at) for number, at in found)
             return num_frames, next_start, fault

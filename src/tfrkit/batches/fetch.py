@@ -14,7 +14,7 @@ from tfrkit._types import Row, UInt64Array
 from tfrkit.batches.access import Records, ShardAccess
 from tfrkit.batches.collate import stack_rows
 from tfrkit.codec.decode import Batch, Decoder
-from tfrkit.container.faults import fault_to_error
+from tfrkit.container.faults import fault_to_error, locate_memory_error
 from tfrkit.container.records import Finding, Policy
 from tfrkit.errors import CodecError, ContainerError, SchemaError, TfrkitError
 
@@ -161,7 +161,12 @@ class Fetcher:
         ordinals: UInt64Array,
         row: int,
     ) -> tuple[int, TfrkitError | None]:
-        appended, fault = builder.append_picks(tables, picks[row:], ordinals[row:], self.policy.verify)
+        try:
+            appended, fault = builder.append_picks(tables, picks[row:], ordinals[row:], self.policy.verify)
+        except MemoryError as error:
+            row = min(row + getattr(error, "num_frames", 0), len(picks) - 1)
+            access, ordinal = opened[int(picks[row])], int(ordinals[row])
+            raise self._locate(access, ordinal) from None
         if fault is None:
             return appended, None
         access, ordinal = opened[int(picks[row + appended])], int(ordinals[row + appended])
@@ -195,10 +200,16 @@ class Fetcher:
         payload = payloads[row]
         if isinstance(payload, TfrkitError):
             return 0, payload
-        fault = builder.append_record(payload)
+        try:
+            fault = builder.append_record(payload)
+        except MemoryError:
+            raise self._locate(self._records.open_shard(int(shards[row])), int(ordinals[row])) from None
         if fault is None:
             return 1, None
         return 0, self._explain(fault, self._records.open_shard(int(shards[row])), int(ordinals[row]))
+
+    def _locate(self, access: ShardAccess, ordinal: int) -> MemoryError:
+        return locate_memory_error(MemoryError(), shard=access.name, record=ordinal, offset=access.offset_of(ordinal))
 
     def _explain(self, fault: _native.Fault, access: ShardAccess, ordinal: int) -> TfrkitError:
         error = fault_to_error(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tfrkit._types import OnError, Verify
+from tfrkit._types import Infer, OnError, Verify
 from tfrkit.batches.access import Records
 from tfrkit.batches.state import fingerprint_dataset
 from tfrkit.batches.stream import read_batches
@@ -25,8 +25,11 @@ _COLUMN_BATCH = 4096
 class ShardSet:
     """Shards, how they are read, and what was found out about them. Safe to share between threads."""
 
-    def __init__(self, shards: Sequence[Shard], policy: Policy, schema: Schema | None = None) -> None:
+    def __init__(
+        self, shards: Sequence[Shard], policy: Policy, schema: Schema | None = None, *, infer: Infer = "sample"
+    ) -> None:
         self.shards = list(shards)
+        self.infer: Infer = infer
         self.policy = policy
         self.sidecars = Sidecars([shard.name for shard in self.shards])
         self.records = Records(self.shards, policy)
@@ -53,8 +56,15 @@ class ShardSet:
     def schema(self) -> Schema:
         """What each record holds: as given, or found from many records, and kept."""
         if self._schema is None:
-            self._schema = find_schema(self.shards, self.policy, sidecars=self.sidecars)
+            self._schema = find_schema(self.shards, self.policy, from_all=self.infer == "all", sidecars=self.sidecars)
         return self._schema
+
+    def look_at_all(self) -> bool:
+        """Find the schema from all records; False where that has been done, or a schema was given."""
+        if self._is_schema_given or self.infer == "all":
+            return False
+        self.infer, self._schema = "all", None
+        return True
 
     @property
     def fingerprint(self) -> str:
@@ -68,7 +78,9 @@ class ShardSet:
         if self._is_schema_given and not self._is_schema_checked:
             self._check_schema(schema)
             self._is_schema_checked = True
-        return Decoder(schema)
+        # Who names features, or gives a schema, has chosen. Otherwise every feature of every record is wanted.
+        has_chosen = features is not None or self._is_schema_given
+        return Decoder(schema, known=None if has_chosen else schema)
 
     def read_column(self, name: str) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
         """One value a record of a feature, in file order: int64, float32, or objects for bytes."""
@@ -131,17 +143,18 @@ class ShardSet:
         """Another process opens the same files again; what was skipped here stays here."""
         policy = self.policy
         options = (policy.verify, policy.on_error, policy.max_errors)
-        return _reopen, (self.files, self._schema, self._is_schema_given and not self._is_schema_checked, *options)
+        state = (self._is_schema_given, self._is_schema_checked, self.infer)
+        return _reopen, (self.files, self._schema, state, *options)
 
 
 def _reopen(
     files: list[str],
     schema: Schema | None,
-    is_to_be_checked: bool,
+    state: tuple[bool, bool, Infer],
     verify: Verify,
     on_error: OnError,
     max_errors: int | None,
 ) -> ShardSet:
     opened = ShardSet([Shard.open(path) for path in files], Policy(verify, on_error, max_errors), schema)
-    opened._is_schema_checked = not is_to_be_checked
+    opened._is_schema_given, opened._is_schema_checked, opened.infer = state
     return opened

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tfrkit import _native
+from tfrkit._ahead import submit
 from tfrkit.codec.decode import Batch, Decoder
-from tfrkit.container.faults import fault_to_error
+from tfrkit.container.faults import fault_to_error, locate_memory_error
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import TfrkitError
@@ -144,9 +145,14 @@ def _read_threaded(
         try:
             for part in stretches:
                 part.shard.reader.check_unchanged()
-                num_rows, next_start, fault = builder.append_frames(
-                    part.data, part.start, part.stop, part.num_frames, policy.verify
-                )
+                try:
+                    num_rows, next_start, fault = builder.append_frames(
+                        part.data, part.start, part.stop, part.num_frames, policy.verify
+                    )
+                except MemoryError as error:
+                    raise locate_memory_error(
+                        error, shard=part.shard.name, record=part.record, offset=part.offset, start=part.start
+                    ) from None
                 if fault is not None:
                     raise fault_to_error(
                         fault,
@@ -197,14 +203,14 @@ def _read_threaded(
     done: dict[int, SizedBatch | TfrkitError] = {}
     executor = ThreadPoolExecutor(threads, thread_name_prefix="tfrkit-batch")
     try:
-        pending.extend(executor.submit(cut_and_decode) for _ in range(2 * threads))
+        pending.extend(submit(executor, cut_and_decode) for _ in range(2 * threads))
         wanted = 0
         while pending or wanted in done:
             if wanted not in done:
                 results = pending.popleft().result()
                 if results:
                     done.update(results)
-                    pending.append(executor.submit(cut_and_decode))
+                    pending.append(submit(executor, cut_and_decode))
                 continue
             # Batches come in order, so what was read before damage comes before it.
             batch = done.pop(wanted)

@@ -176,7 +176,8 @@ def describe_error(error: Exception, flags: Mapping[str, Flag]) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror.lower()} - at {error.filename}" if error.filename else error.strerror.lower()
     if isinstance(error, MemoryError):
-        return f"out of memory{f', {error}' if str(error) else ''}"
+        what = str(error)
+        return what if what.startswith("out of memory") else f"out of memory{f', {what}' if what else ''}"
     return explain(error, flags)
 
 

@@ -50,6 +50,13 @@ CompressionOption = Annotated[
     ),
 ]
 
+InferOption = Annotated[
+    Literal["sample", "all"],
+    typer.Option(
+        "--infer", metavar="sample|all", help="Which records the schema is found from; a sample is all of a small file."
+    ),
+]
+
 Jobs = Annotated[
     int | None, typer.Option("-j", "--jobs", min=1, metavar="N", help="How many at once; one for each core by default.")
 ]

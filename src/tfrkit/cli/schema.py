@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tfrkit.cli.options import FormatOption, OnePath
+from tfrkit.cli.options import FormatOption, InferOption, OnePath
 from tfrkit.cli.output import escape_controls, print_result
 
 HELP = """Print the schema in the words of another program.
@@ -25,8 +25,8 @@ HELP = """Print the schema in the words of another program.
      dali     a ready DALI reader
      vahidk   a description for the tfrecord package
 
-The schema is that of tfrkit.json or features.json beside the records, else inferred from them. An index makes no
-difference.
+The schema is that of tfrkit.json or features.json beside the records, else inferred from them: of more than 32 MiB from
+some thousands of records, with --infer all from all of them. An index makes no difference.
 
 JSON: as, schema (an object for json and tfds, otherwise text).
 """
@@ -37,11 +37,11 @@ Style = Literal["json", "tfds", "pbtxt", "arrow", "tf", "dali", "vahidk"]
 As = Annotated[Style, typer.Option("--as", metavar="json|tfds|pbtxt|arrow|tf|dali|vahidk", help="Whose words to use.")]
 
 
-def run(path: OnePath, style: As = "json", format: FormatOption = "text") -> int:
+def run(path: OnePath, style: As = "json", infer: InferOption = "sample", format: FormatOption = "text") -> int:
     """Print the schema as text, ready to be saved."""
     from tfrkit.ops.print_schema import print_schema
 
-    text = print_schema(path, style)
+    text = print_schema(path, style, infer=infer)
     print_result(
         format,
         document=lambda: to_document(style, text),

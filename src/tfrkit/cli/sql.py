@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tfrkit.cli.options import CompressionOption, Force, FormatOption
+from tfrkit.cli.options import CompressionOption, Force, FormatOption, InferOption
 from tfrkit.cli.output import count_noun, print_line, print_result, print_table, say
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def run(
     output: Output = None,
     n: Count = 1000,
     binary: Binary = None,
+    infer: InferOption = "sample",
     compression: CompressionOption = None,
     force: Force = False,
     timeout: Timeout = None,
@@ -67,7 +68,7 @@ def run(
 
     if compression is not None and output is None:
         raise ValueError("--compression is that of a TFRecord to write, expected -o with it")
-    with sql(query, binary=binary or (), timeout=timeout, memory=memory) as answer:
+    with sql(query, binary=binary or (), infer=infer, timeout=timeout, memory=memory) as answer:
         if output is None:
             print_result(
                 format,

@@ -25,9 +25,14 @@ _NativeColumn = tuple[Any, Any, Any, Any, Any]
 
 
 class Decoder:
-    """Decodes records of one schema. Share it between threads; make a builder for each."""
+    """Decodes records of one schema. Share it between threads; make a builder for each.
 
-    def __init__(self, schema: Schema) -> None:
+    With `known`, the schema that was found for all records, one that has a feature beyond both is a fault: then the
+    schema was found from other records. Without it such features are passed over, which is for a schema, or a choice
+    of features, that somebody gave.
+    """
+
+    def __init__(self, schema: Schema, *, known: Schema | None = None) -> None:
         if schema.kind not in ("example", "sequence_example"):
             raise CodecError(
                 f"expected records that are Examples, got {schema.kind} records",
@@ -43,8 +48,10 @@ class Decoder:
             (encode_name(name), spec.kind, spec.is_list, spec.fixed_length) for name, spec in self._specs
         ]
 
+        self._known = None if known is None else _list_others(known, schema)
+
     def new_builder(self) -> _native.ColumnBuilder:
-        return _native.ColumnBuilder(self._schema.kind, self._native_specs)
+        return _native.ColumnBuilder(self._schema.kind, self._native_specs, self._known)
 
     def take_batch(self, builder: _native.ColumnBuilder) -> Batch:
         """Empty a builder into a batch."""
@@ -70,6 +77,12 @@ class Decoder:
         contexts = _rows_of(batch["context"], self._schema.features, num_rows)
         lists = _rows_of(batch["feature_lists"], self._schema.feature_lists, num_rows)
         return [{"context": c, "feature_lists": f} for c, f in zip(contexts, lists, strict=True)]
+
+
+def _list_others(known: Schema, schema: Schema) -> list[tuple[bytes, bool]]:
+    """(name, is_list) of what is known and not wanted."""
+    others = [(encode_name(name), False) for name in known.features if name not in schema.features]
+    return others + [(encode_name(name), True) for name in known.feature_lists if name not in schema.feature_lists]
 
 
 def _collate(name: str, spec: Spec, column: _NativeColumn, num_rows: int) -> Column:

@@ -10,10 +10,12 @@ from tfrkit.errors import (
     ContainerError,
     CorruptRecordError,
     FeatureKindError,
+    LimitError,
     MissingFeatureError,
     ShapeError,
     TfrkitError,
     TruncatedShardError,
+    UnknownFeatureError,
     WireError,
 )
 
@@ -43,8 +45,20 @@ def describe_fault(fault: Fault, columns: Sequence[str] = ()) -> str:
             return f"feature {name!r} expected {fault.computed} values, got {fault.stored}"
         case "missing":
             return f"feature {name!r} expected in every record, got none"
+        case "unknown":
+            return f"{'feature list' if fault.computed else 'feature'} {_show_name(fault.name)} is not in the schema"
+        case "too_many_names":
+            return (
+                f"records have more different feature names than tfrkit takes, limit {fault.computed:,}, "
+                f"{fault.stored:,} in this record"
+            )
         case _:
             return "record is not a well-formed protobuf message of its kind"
+
+
+def _show_name(name: bytes) -> str:
+    text = name.decode("utf-8", "backslashreplace")
+    return repr(text if len(text) <= 64 else text[:61] + "...")
 
 
 _CLASSES: dict[str, type[TfrkitError]] = {
@@ -55,10 +69,22 @@ _CLASSES: dict[str, type[TfrkitError]] = {
     "feature_kind": FeatureKindError,
     "length": ShapeError,
     "missing": MissingFeatureError,
+    "unknown": UnknownFeatureError,
+    "too_many_names": LimitError,
 }
 
 _WIRE_HINT = 'list all of them: tfr verify {shard}    read the others: on_error="skip"'
 _SCHEMA_HINT = 'look at all records: tfr info {shard}    read the others: on_error="skip"'
+_UNKNOWN_HINT = 'take the schema from all records: infer="all"    or name the features to read: features=[...]'
+_LIMIT_HINT = "the bytes of records are read all the same: for record in ds.records(): ..."
+_MEMORY_HINT = "take fewer records at a time, fewer features, or more memory"
+
+
+_HINTS: dict[type[TfrkitError], str] = {
+    WireError: _WIRE_HINT,
+    UnknownFeatureError: _UNKNOWN_HINT,
+    LimitError: _LIMIT_HINT,
+}
 
 
 def fault_to_error(
@@ -70,8 +96,29 @@ def fault_to_error(
         hint = advise_repair(shard)
     else:
         # Repair would keep the record: its checksums hold.
-        hint = (_WIRE_HINT if kind is WireError else _SCHEMA_HINT).format(shard=shlex.quote(shard))
+        hint = _HINTS.get(kind, _SCHEMA_HINT).format(shard=shlex.quote(shard))
     return kind(describe_fault(fault, columns), shard=shard, record=record, offset=offset, hint=hint)
+
+
+def locate_memory_error(
+    error: MemoryError, *, shard: str, record: int | None = None, offset: int | None = None, start: int = 0
+) -> MemoryError:
+    """The same error with its place, of a call that took frames from `record` on, which is at byte `offset`.
+
+    The core says how far it came, counted from byte `start` of what it was given.
+    """
+    if getattr(error, "shard", None) is not None:
+        return error
+    where = [shard]
+    if record is not None:
+        record += getattr(error, "num_frames", 0)
+        where.append(f"record {record}")
+    if offset is not None:
+        offset += max(0, getattr(error, "offset", start) - start)
+        where.append(f"byte {offset}")
+    located = MemoryError(f"out of memory - at {', '.join(where)}\n  {_MEMORY_HINT}")
+    located.shard, located.record, located.offset = shard, record, offset  # type: ignore[attr-defined]
+    return located
 
 
 def advise_repair(shard: str) -> str:

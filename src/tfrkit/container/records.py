@@ -16,9 +16,9 @@ from typing import Any
 from tfrkit import _native
 from tfrkit._types import OnError, Record, Verify
 from tfrkit.container.compression import InflateReader
-from tfrkit.container.faults import describe_fault, fault_to_error
+from tfrkit.container.faults import describe_fault, fault_to_error, locate_memory_error
 from tfrkit.container.shards import Shard
-from tfrkit.errors import CompressionError, TfrkitError
+from tfrkit.errors import CompressionError, LimitError, TfrkitError
 from tfrkit.storage.base import ByteReader, ByteSource
 
 # Small enough to stay in the second-level cache between checking and parsing, large enough that the
@@ -237,7 +237,12 @@ class FrameStream:
             stop, fault = self._find_sound_stop() if self._is_hostile() else (windows.stop, None)
             num_frames = 0
             if fault is None:
-                num_frames, next_start, fault = consume(windows.data, windows.start, stop)
+                try:
+                    num_frames, next_start, fault = consume(windows.data, windows.start, stop)
+                except MemoryError as error:
+                    raise locate_memory_error(
+                        error, shard=self._shard.name, record=self.record, offset=self.offset, start=windows.start
+                    ) from None
                 if fault is not None and fault.kind == "payload_checksum":
                     self._wasted_nbytes += fault.resume - next_start
             if num_frames:
@@ -307,7 +312,7 @@ class FrameStream:
         offset = self.offset
         error = fault_to_error(fault, shard=self._shard.name, record=self.record, offset=offset, columns=self._columns)
         cause = describe_fault(fault, self._columns)
-        if self._policy.on_error == "raise":
+        if self._policy.on_error == "raise" or isinstance(error, LimitError):
             raise error
         self._resume_after(fault)
         self._policy.take(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Literal
 
+from tfrkit._types import Infer
 from tfrkit.batches.survey import find_schema
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard, find_shards
@@ -20,10 +21,10 @@ from tfrkit.storage.resolve import Address
 Style = Literal["json", "tfds", "pbtxt", "arrow", "tf", "dali", "vahidk"]
 
 
-def print_schema(address: Address | Iterable[Address], style: Style = "json") -> str:
-    """The schema as text, ready to be saved: JSON, or source for the program named."""
+def print_schema(address: Address | Iterable[Address], style: Style = "json", *, infer: Infer = "sample") -> str:
+    """The schema as text, ready to be saved: JSON, or source for the program named. `infer` as in `tfr.open`."""
     shards = [Shard.open(path) for path in find_shards(address)]
-    schema = find_schema(shards, Policy())
+    schema = find_schema(shards, Policy(), from_all=infer == "all")
     for shard in shards:
         shard.close()
     if style not in _PRINTERS:

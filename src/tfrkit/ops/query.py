@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tfrkit._ahead import choose_threads
 from tfrkit._optional import import_or_explain
-from tfrkit._types import Row, Verify
+from tfrkit._types import Infer, Row, Verify
 from tfrkit.container.codecs import Compression
 from tfrkit.errors import QueryError, SchemaError, TfrkitError
 from tfrkit.features.schema import describe_missing
@@ -41,6 +41,7 @@ def sql(
     *,
     tables: Mapping[str, Any] | None = None,
     binary: Collection[str] = (),
+    infer: Infer = "sample",
     verify: Verify = "all",
     threads: int | None = None,
     timeout: float | None = None,
@@ -60,6 +61,8 @@ def sql(
         tables: Names to use in FROM: addresses of TFRecord files, or objects that Arrow can read (a Dataset, a pandas,
             polars or pyarrow table).
         binary: Text features to take as the bytes they are, where some are not UTF-8.
+        infer: Which records the columns are found from: "sample" is all of a small table and some thousands of a large
+            one, "all" is all. A column that the sample lacks is looked for in all records before it is missed.
         verify: "all" compares both checksums of every frame, "lengths" those of lengths, "none" none.
         threads: How many decode; by default one for each core.
         timeout: Seconds that one run of the query may take; then it is a `QueryError`. By default there is no end.
@@ -75,10 +78,13 @@ def sql(
         raise TypeError(f"query expected a str, got {type(query).__name__}")
     if isinstance(binary, str):
         raise TypeError(f"binary expected a list of names, got the string {binary!r}")
+    if infer not in ("sample", "all"):
+        raise ValueError(f"infer expected 'sample' or 'all', got {infer!r}")
     session = Session(
         query,
         tables or {},
         binary=binary,
+        infer=infer,
         verify=verify,
         threads=choose_threads(threads),
         timeout=parse_timeout(timeout),
@@ -178,6 +184,7 @@ class Session:
         given: Mapping[str, Any],
         *,
         binary: Collection[str],
+        infer: Infer = "sample",
         verify: Verify,
         threads: int,
         timeout: float | None,
@@ -194,6 +201,7 @@ class Session:
         self._objects: dict[str, Any] = {}
         self._scans: list[TableScan] = []
         self._relation: Any = None
+        self._infer = infer
         self._open_tables(given, binary, verify)
         if not any(table.has_column(RECORD_COLUMN) for table in self.tables.values()):
             self._text = hide_numbers(self.connection, self.parsed)
@@ -216,7 +224,13 @@ class Session:
     def describe(self) -> list[tuple[str, str]]:
         """(name, type) of each column; nothing is read for it."""
         self._watch.begin()
-        relation = self._bind()
+        try:
+            relation = self._bind()
+        except QueryError as error:
+            # A column that the sample lacks may be in a record that was not looked at.
+            if error.missing_column is None or not self._look_at_all():
+                raise
+            relation = self._bind()
         return list(zip(relation.columns, map(str, relation.types), strict=True))
 
     def run(self, num_fetched: int) -> Iterator[tuple[Any, ...]]:
@@ -283,6 +297,10 @@ class Session:
         for table in self.tables.values():
             table.close()
 
+    def _look_at_all(self) -> bool:
+        """Find the columns of each table from all its records; False where that has been done."""
+        return any(list(map(Table.look_at_all, self.tables.values())))
+
     def _open_tables(self, given: Mapping[str, Any], binary: Collection[str], verify: Verify) -> None:
         folded = {fold(name): content for name, content in given.items()}
         if len(folded) != len(given):
@@ -301,10 +319,10 @@ class Session:
             raise QueryError(describe_missing(min(left), features))
 
     def _open_table(self, name: str, address: Address | Iterable[Address], left: set[str], verify: Verify) -> Table:
-        table = Table(name, address, verify=verify)
+        table = Table(name, address, verify=verify, infer=self._infer)
         mine = {feature for feature in left if feature in table.schema}
         if mine:
-            table = Table(name, address, binary=mine, verify=verify)
+            table = Table(name, address, binary=mine, verify=verify, infer=self._infer)
             left -= mine
         return table
 

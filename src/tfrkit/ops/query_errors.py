@@ -74,7 +74,9 @@ def _miss_column(name: str, path: str, where: str, columns: Sequence[tuple[str, 
     shown = [form for _, form in columns[:_MAX_LISTED]]
     more = f", … {len(columns):,} in all" if len(columns) > _MAX_LISTED else ""
     listed = f"columns: {', '.join(shown)}{more}" if shown else "these tables have no columns"
-    return QueryError(f"no column {quote_name(name)}{meant}{where}", hint=listed)
+    error = QueryError(f"no column {quote_name(name)}{meant}{where}", hint=listed)
+    error.missing_column = name
+    return error
 
 
 def _first_clause(message: str) -> str:

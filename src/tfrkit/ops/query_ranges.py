@@ -18,7 +18,7 @@ from tfrkit import _native
 from tfrkit._ahead import run_ahead
 from tfrkit.batches.stream import SizedBatch, read_batches
 from tfrkit.codec.decode import Batch, Decoder
-from tfrkit.container.faults import fault_to_error
+from tfrkit.container.faults import fault_to_error, locate_memory_error
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import TfrkitError
@@ -66,7 +66,7 @@ class _Decoded:
     batch: Batch
     num_rows: int
     fault: _native.Fault | None
-    error: TfrkitError | None = None
+    error: TfrkitError | MemoryError | None = None
 
 
 def read_columns(
@@ -184,6 +184,9 @@ class _RangeDecoder:
         except TfrkitError as error:
             # Counts only if this was the place to start.
             return _Decoded(part, start, start, {}, 0, None, error)
+        except MemoryError:
+            located = locate_memory_error(MemoryError(), shard=part.shard.name, offset=start)
+            return _Decoded(part, start, start, {}, 0, None, located)
         self._workers.put(worker)
         return _Decoded(part, start, after, batch, num_rows, fault)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfrkit import _native
-from tfrkit._types import Verify
+from tfrkit._types import Infer, Verify
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.batches.stream import SizedBatch, read_batches
 from tfrkit.codec.columns import BytesColumn
@@ -56,18 +56,36 @@ class Table:
     """One table of a query: its files, and what its columns are called."""
 
     def __init__(
-        self, name: str, address: Address | Iterable[Address], *, binary: Collection[str] = (), verify: Verify = "all"
+        self,
+        name: str,
+        address: Address | Iterable[Address],
+        *,
+        binary: Collection[str] = (),
+        verify: Verify = "all",
+        infer: Infer = "sample",
     ) -> None:
         self.name = name
-        self._set = ShardSet([Shard.open(path) for path in find_shards(address, incomplete="warn")], Policy(verify))
+        shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
+        self._set = ShardSet(shards, Policy(verify), infer=infer)
+        self._binary = binary
+        self._nbytes: int | None = None
+        self._name_features()
+
+    def look_at_all(self) -> bool:
+        """Find the columns from all records; False where that has been done."""
+        if not self._set.look_at_all():
+            return False
+        self._name_features()
+        return True
+
+    def _name_features(self) -> None:
         found = self._set.schema
         self.is_raw = found.kind == "raw"
         if self.is_raw:
             logical = "text" if _are_texts(self._set.shards) else "bytes"
             found = Schema({RAW_COLUMN: Spec("bytes", logical=logical)})  # type: ignore[arg-type]
-        self.schema = _set_binary(found, binary)
+        self.schema = _set_binary(found, self._binary)
         self._names = _name_columns(self.schema)
-        self._nbytes: int | None = None
 
     @property
     def shard_set(self) -> ShardSet:
@@ -122,7 +140,9 @@ class Table:
                 wanted.append((part, feature))
         # Arrow has no rows without columns, so there is always one to count them by.
         has_numbers = not wanted or (parsed.names_column(RECORD_COLUMN) and not self.has_column(RECORD_COLUMN))
-        return TableScan(self, wanted, has_numbers=has_numbers, threads=threads)
+        # Who writes * means every feature, also one that no record had which was looked at.
+        is_whole = parsed.wants_all or bool(parsed.whole_structs)
+        return TableScan(self, wanted, is_whole=is_whole, has_numbers=has_numbers, threads=threads)
 
     def name_of(self, part: str, feature: str) -> str:
         """What a feature is called in a query."""
@@ -132,15 +152,16 @@ class Table:
         """How many records there are: from the index, or by their headers."""
         return len(self._set.records)
 
-    def read(self, schema: Schema, threads: int) -> Iterator[SizedBatch]:
-        """A pass over the features of `schema`, in file order."""
+    def read(self, schema: Schema, threads: int, *, is_whole: bool = False) -> Iterator[SizedBatch]:
+        """A pass over the features of `schema`, in file order; with `is_whole` another feature is an error."""
         policy = self._set.policy.for_one_pass()
         if self.is_raw:
             for shard in self._set.shards:
                 for records in read_records(shard, policy):
                     yield {RAW_COLUMN: BytesColumn.from_values(records)}, len(records)
             return
-        decoder, shards, nbytes = Decoder(schema), self._set.shards, self._find_nbytes()
+        decoder = Decoder(schema, known=self.schema if is_whole else None)
+        shards, nbytes = self._set.shards, self._find_nbytes()
         batch_size = max(1, min(_MAX_ROWS, _BATCH_NBYTES // nbytes))
         if nbytes <= _SMALL_NBYTES:
             yield from read_columns(shards, decoder, policy, batch_size=batch_size, threads=threads)
@@ -175,9 +196,12 @@ class Table:
 class TableScan(ArrowStream):
     """Some columns of a table as an Arrow stream. Remembers the first error, which the consumer only tells about."""
 
-    def __init__(self, table: Table, wanted: Sequence[tuple[str, str]], *, has_numbers: bool, threads: int) -> None:
+    def __init__(
+        self, table: Table, wanted: Sequence[tuple[str, str]], *, is_whole: bool, has_numbers: bool, threads: int
+    ) -> None:
         schema = _select(table.schema, wanted)
-        super().__init__(lambda: (batch for batch, _ in table.read(schema, threads)), schema)
+        super().__init__(lambda: (batch for batch, _ in self._read()), schema)
+        self._is_whole = is_whole
         self.error: Exception | None = None
         self._table = table
         self._threads = threads
@@ -210,7 +234,7 @@ class TableScan(ArrowStream):
 
     def _read(self) -> Iterator[SizedBatch]:
         if len(self.schema):
-            yield from self._table.read(self.schema, self._threads)
+            yield from self._table.read(self.schema, self._threads, is_whole=self._is_whole)
             return
         num_left = self._table.count_rows()
         while num_left:

@@ -183,10 +183,14 @@ def _decode_places(places: Iterable[_Place], schema: Schema) -> Iterator[Any]:
     if schema.kind == "raw":
         yield from (place.record for place in places)
         return
-    decoder = Decoder(schema)
+    whole = Decoder(schema, known=schema)
     for place in places:
-        builder = decoder.new_builder()
+        decoder, builder = whole, whole.new_builder()
         fault = builder.append_record(place.record)
+        if fault is not None and fault.kind == "unknown":
+            decoder = Decoder(_widen(schema, place))
+            builder = decoder.new_builder()
+            fault = builder.append_record(place.record)
         if fault is not None:
             raise fault_to_error(
                 fault, shard=place.shard, record=place.number, offset=place.offset, columns=decoder.column_names
@@ -194,12 +198,25 @@ def _decode_places(places: Iterable[_Place], schema: Schema) -> Iterator[Any]:
         yield from decoder.rows(decoder.take_batch(builder), 1)
 
 
+def _widen(schema: Schema, place: _Place) -> Schema:
+    """The schema with the features that only this record has."""
+    own = _survey_schema([place])
+    if own.kind != schema.kind:
+        return own
+    is_sequence = own.kind == "sequence_example"
+    return Schema(
+        {**own.features, **schema.features},
+        feature_lists={**own.feature_lists, **schema.feature_lists} if is_sequence else None,
+        kind=own.kind,
+    )
+
+
 def _decode_many(places: list[_Place], schema: Schema) -> Iterator[Any]:
     """Many rows at once; where one of them has a fault, one by one up to it."""
     if schema.kind == "raw":
         yield from (place.record for place in places)
         return
-    decoder = Decoder(schema)
+    decoder = Decoder(schema, known=schema)
     builder = decoder.new_builder()
     if any(builder.append_record(place.record) is not None for place in places):
         yield from _decode_places(places, schema)

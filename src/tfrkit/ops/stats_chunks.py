@@ -10,7 +10,7 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit._types import Int64Array, Verify
-from tfrkit.container.faults import fault_to_error
+from tfrkit.container.faults import fault_to_error, locate_memory_error
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import TfrkitError
@@ -69,6 +69,12 @@ class Chunk:
         """The error for a fault at byte `start` of a stretch, behind so many frames of it."""
         record, offset = part.record + num_frames, part.offset + start - part.start
         return fault_to_error(fault, shard=self.shard.name, record=record, offset=offset)
+
+    def locate(self, part: Stretch, error: MemoryError) -> MemoryError:
+        """Where in a stretch memory ran out."""
+        return locate_memory_error(
+            error, shard=self.shard.name, record=part.record, offset=part.offset, start=part.start
+        )
 
     def list_records(self) -> Int64Array:
         """The ordinals of the records in their shard."""

@@ -171,7 +171,10 @@ class StatsReader:
         """The summary of any records, with those that are no Examples left out and listed."""
         survey = _native.Survey("sequence_example")
         for part in chunk.stretches:
-            num_frames, start, fault = survey.add_frames(part.data, part.start, part.stop, part.num_frames, "none")
+            try:
+                num_frames, start, fault = survey.add_frames(part.data, part.start, part.stop, part.num_frames, "none")
+            except MemoryError as error:
+                raise chunk.locate(part, error) from None
             if fault is not None:
                 raise chunk.explain(part, fault, num_frames, start)
         features: list[Any] = [one for one in survey.features() if self._columns.wants((one["name"], one["is_list"]))]
@@ -215,7 +218,10 @@ class StatsReader:
 
 def _append_all(builder: _native.ColumnBuilder, chunk: Chunk, verify: Verify) -> _native.Fault | None:
     for part in chunk.stretches:
-        _, _, fault = builder.append_frames(part.data, part.start, part.stop, part.num_frames, verify)
+        try:
+            _, _, fault = builder.append_frames(part.data, part.start, part.stop, part.num_frames, verify)
+        except MemoryError as error:
+            raise chunk.locate(part, error) from None
         if fault is not None:
             return fault
     return None
@@ -240,7 +246,7 @@ def _part_others(chunk: Chunk, sizes: Int64Array, num_others: int) -> tuple[list
     for part in chunk.stretches if num_others else ():
         # Where all of them are, nobody asks which ones.
         most = part.num_frames if num_others < len(sizes) else max(0, MAX_FINDINGS - len(others))
-        _, found, _, _ = _native.find_others(part.data, part.start, part.stop, most, "none")
+        _, found, *_ = _native.find_others(part.data, part.start, part.stop, most, "none")
         start = part.start
         for record, offset in found:
             is_other[before + record] = True

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tfrkit._ahead import choose_threads, run_ahead
+from tfrkit._native import MAX_NAMES
 from tfrkit.batches.check import Checked, Stretch, check_stretch, cut_shard, holds_examples
 from tfrkit.build.progress import Progress, Quiet
 from tfrkit.container.records import Finding, Policy
@@ -110,11 +111,13 @@ def _check_frames(result: Verification, *, parse: bool, sample: bool, threads: i
     """Every checksum and every record, on threads; findings come in the order of the files."""
     stop = threading.Event()
     watch.begin(0, sum(_size_of(tally.path) for tally in result.shards))
+    num_crowded = 0
     try:
         jobs = _cut_jobs(result.shards, parse, sample, stop)
         for outcome in run_ahead(jobs, threads=threads, max_nbytes=1 << 30, size_of=lambda outcome: 1):
             tally = result.shards[outcome.number]
             tally.num_frames += outcome.checked.num_frames
+            num_crowded += outcome.checked.num_crowded
             tally.records += outcome.checked.num_frames - len(outcome.checked.others)
             tally.is_damaged |= any(finding.kind != "parse" for finding in outcome.findings)
             result.add(outcome.findings)
@@ -123,6 +126,11 @@ def _check_frames(result: Verification, *, parse: bool, sample: bool, threads: i
         # Whoever still checks, because this was interrupted, ends at its next step.
         stop.set()
         watch.end()
+    if num_crowded:
+        result.notes.append(
+            f"{num_crowded:,} {'record has' if num_crowded == 1 else 'records have'} more than {MAX_NAMES:,} features: "
+            "sound, but more than tfrkit decodes"
+        )
 
 
 def _cut_jobs(

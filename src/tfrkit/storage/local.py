@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shutil
@@ -124,6 +125,8 @@ class LocalReader:
                         file.fileno(), self.size, partial(_check_map, self.name, self._identity)
                     )
                 except (OSError, ValueError) as error:  # ValueError: it became shorter just now
+                    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+                        raise MemoryError(f"out of memory, cannot map {self.size} bytes - at {self.name}") from None
                     raise StorageError(f"cannot map, {str(error).lower()}", shard=self.name) from None
             return self._map
 
