@@ -27,7 +27,9 @@ from tfrkit.storage.forking import renew_lock_after_fork
 _HEADER_NBYTES = 8 + 4
 _FRAME_OVERHEAD = 16
 # An open shard costs two maps (of itself, of its index) and no descriptor; 65,530 maps are all a process may have.
-_MAX_OPEN_SHARDS = 4096
+MAX_OPEN_SHARDS = 16384
+# One of xz or zstd is unpacked to a file, which stays open.
+_MAX_UNPACKED = 64
 # Compressed shards that are read in batches out of order are kept inflated while they fit into this, all together:
 # inflating from a checkpoint for every record is a hundred times slower.
 _HELD_NBYTES = 256 << 20
@@ -55,6 +57,11 @@ class ShardAccess:
     @property
     def name(self) -> str:
         return self._shard.name
+
+    @property
+    def needs_file(self) -> bool:
+        """Is the shard unpacked to a file, which stays open, when something is read?"""
+        return self._shard.compression in ("xz", "zstd") and not self.is_held
 
     def offset_of(self, record: int) -> int:
         return int(self._index.offsets[record])
@@ -98,6 +105,7 @@ class ShardAccess:
         # What lies between two frames may be damage; the header tells where the payload ends.
         nbytes = min(stop - offset, int.from_bytes(header[:8], "little") + _FRAME_OVERHEAD)
         frame = self._inflate.read_at(offset, nbytes)
+        self._shard.reader.park()  # what inflates has its own map
         return _native.read_frame_at(frame, 0, self._verify)
 
 
@@ -116,6 +124,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
         self._starts: list[int] | None = None
         self._scanned: dict[int, ShardIndex] = {}
         self._open: OrderedDict[int, ShardAccess] = OrderedDict()
+        self._unpacked: OrderedDict[int, None] = OrderedDict()  # of these, those that may have a file open
         self._unheld_nbytes = _HELD_NBYTES
 
     def __iter__(self) -> Iterator[Record]:
@@ -221,6 +230,8 @@ class Records(_native.RecordPicker, Sequence[Record]):
             access = self._open.get(number)
             if access is not None:
                 self._open.move_to_end(number)
+                if access.needs_file:
+                    self._limit_unpacked(number)
                 return access
             shard = self._shards[number]
             index = self._scanned.get(number) or load_frames(shard, self._policy)
@@ -229,14 +240,26 @@ class Records(_native.RecordPicker, Sequence[Record]):
                 index = self._scanned[number] = scan_frames_once(shard, self._policy.for_one_pass())
             access = self._open[number] = ShardAccess(shard, index, self._policy)
             self.set_table(number, access.table)
-            if len(self._open) > _MAX_OPEN_SHARDS:
-                # Whoever still reads from it keeps it until then.
-                oldest, dropped = self._open.popitem(last=False)
-                self.set_table(oldest, None)
-                if dropped.is_held:
-                    self._unheld_nbytes += dropped.inflated_size
-                dropped.park()
+            if len(self._open) > MAX_OPEN_SHARDS:
+                self._drop(next(iter(self._open)))
+            if access.needs_file:
+                self._limit_unpacked(number)
             return access
+
+    def _limit_unpacked(self, number: int) -> None:
+        self._unpacked[number] = None
+        self._unpacked.move_to_end(number)
+        if len(self._unpacked) > _MAX_UNPACKED:
+            self._drop(next(iter(self._unpacked)))
+
+    def _drop(self, number: int) -> None:
+        """Let go of a shard; who still reads from it keeps it until then. Called with the lock held."""
+        dropped = self._open.pop(number)
+        self._unpacked.pop(number, None)
+        self.set_table(number, None)
+        if dropped.is_held:
+            self._unheld_nbytes += dropped.inflated_size
+        dropped.park()
 
     def hold_shard(self, number: int) -> ShardAccess:
         """Access to a shard that will be picked from a lot: a compressed one is kept inflated if there is room."""

@@ -23,6 +23,7 @@ from tfrkit.storage.base import ByteSource
 _SAMPLE_RECORDS = 4096
 _SMALL_NBYTES = 32 << 20
 _PLACES = 16
+_MAX_SHARDS = 64
 # What a schema that somebody gives is held against before reading starts.
 _SAMPLED_SHARDS = 4
 _SAMPLED_RECORDS = 64
@@ -54,6 +55,7 @@ class Surveyed:
 
         while stream.record != max_records and stream.step(consume):
             pass
+        shard.reader.park()
         return stream.record
 
     @property
@@ -83,8 +85,9 @@ def find_schema(shards: Sequence[Shard], policy: Policy, *, from_all: bool = Fal
     lenient = Policy("none" if policy.verify == "none" else "all", "skip")
     surveyed = Surveyed()
     is_small = sum(shard.nbytes or 0 for shard in shards) <= _SMALL_NBYTES
-    per_shard = max(64, _SAMPLE_RECORDS // max(1, len(shards)))
-    for shard in shards:
+    sampled = shards if from_all or is_small else _spread(shards)
+    per_shard = max(64, _SAMPLE_RECORDS // max(1, len(sampled)))
+    for shard in sampled:
         if shard.nbytes is None:
             raise SchemaError(
                 "expected a schema, records of a pipe can be read only once",
@@ -110,6 +113,12 @@ def sample_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
     return surveyed.infer().schema
 
 
+def _spread(shards: Sequence[Shard]) -> Sequence[Shard]:
+    """All shards, or as many as are looked at, from the first to the last."""
+    number = min(len(shards), _MAX_SHARDS)
+    return [shards[at * (len(shards) - 1) // max(1, number - 1)] for at in range(number)]
+
+
 def _add_places(surveyed: Surveyed, shard: Shard, num_records: int) -> None:
     """Sample some records at places all over a shard; a place in the middle of a frame finds the next one."""
     span = shard.reader.span()
@@ -126,6 +135,7 @@ def _add_places(surveyed: Surveyed, shard: Shard, num_records: int) -> None:
         if num_frames == 0:  # a record larger than a place
             _, last, _ = surveyed.survey.add_frames(span, offset, size, 1, "all")
         shard.reader.release(start, last)
+    shard.reader.park()
 
 
 def _refine_by_tfds(inferred: Schema, shards: Sequence[Shard]) -> Schema:

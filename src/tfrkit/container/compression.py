@@ -148,7 +148,8 @@ class StoredFeed:
             self._reader.check_unchanged()
             piece = bytes(self._span[self.offset : self.offset + nbytes])
             if self.offset - self._released >= _RELEASE_NBYTES:
-                self._reader.release(self._released, self.offset)
+                if isinstance(self._span, _native.FileMap):  # the reader may have let go of it
+                    self._span.release(self._released, self.offset)
                 self._released = self.offset
         elif self.can_rewind:
             piece = self._reader.read_at(self.offset, nbytes)

@@ -137,10 +137,10 @@ def deal_frames(sources: FrameSources, parts_of: PartsOf | None, num_parts: int,
             progress.advance(dealt.num_frames, dealt.nbytes, 0)
             view = memoryview(dealt.frames)
             start = 0
-            for part, nbytes in enumerate(dealt.part_nbytes.tolist()):
-                if nbytes:
-                    put(first_part + part, view[start : start + nbytes])
-                    start += nbytes
+            for part in np.flatnonzero(dealt.part_nbytes).tolist():
+                nbytes = int(dealt.part_nbytes[part])
+                put(first_part + part, view[start : start + nbytes])
+                start += nbytes
     return total
 
 

@@ -167,7 +167,7 @@ def test_eight_threads_pick_what_one_does(on_disk: Any, parts: Any) -> None:
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 def test_more_shards_than_stay_open_are_read(on_disk: Any, monkeypatch: pytest.MonkeyPatch, compression: str) -> None:
-    monkeypatch.setattr(access, "_MAX_OPEN_SHARDS", 2)
+    monkeypatch.setattr(access, "MAX_OPEN_SHARDS", 2)
     records = on_disk(*[(start, start + 6, compression) for start in range(0, 60, 6)])
     failures: list[object] = []
 
