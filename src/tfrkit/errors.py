@@ -91,6 +91,10 @@ class StaleIndexError(ContainerError):
     """An index that does not fit its shard."""
 
 
+class StaleIndexWarning(UserWarning):
+    """An index that does not fit its shard was passed over: frames are found by reading the shard."""
+
+
 class CompressionError(ContainerError):
     """A compressed stream that does not inflate."""
 

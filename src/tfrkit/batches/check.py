@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tfrkit import _native
 from tfrkit.batches.survey import Surveyed
 from tfrkit.container.faults import describe_fault, fault_to_error
-from tfrkit.container.records import Finding, Policy
+from tfrkit.container.records import SAMPLED_SEARCH_NBYTES, Finding, Policy
 from tfrkit.container.salvage import Gap, Salvage
 from tfrkit.container.shards import Shard
 from tfrkit.errors import StorageError
@@ -55,7 +55,8 @@ def holds_examples(shard: Shard) -> bool:
     if shard.nbytes is None:
         return False
     sample = Surveyed()
-    sample.add_shard(shard, Policy("all", "skip"), max_records=_SAMPLE_RECORDS)
+    policy = Policy("all", "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
+    sample.add_shard(shard, policy, max_records=_SAMPLE_RECORDS)
     return sample.decoded_kind != "raw"
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfrkit import _native
-from tfrkit.container.records import FrameStream, Policy
+from tfrkit.container.records import SAMPLED_SEARCH_NBYTES, FrameStream, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import SchemaError, TfrkitError
 from tfrkit.features.infer import InferredSchema, infer_schema
@@ -82,7 +82,7 @@ def find_schema(shards: Sequence[Shard], policy: Policy, *, from_all: bool = Fal
     With `from_all` every record is looked at, however many there are.
     """
     # Damage is for the reader to report; here it only means that a record says nothing about the schema.
-    lenient = Policy("none" if policy.verify == "none" else "all", "skip")
+    lenient = Policy("none" if policy.verify == "none" else "all", "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
     surveyed = Surveyed()
     is_small = sum(shard.nbytes or 0 for shard in shards) <= _SMALL_NBYTES
     sampled = shards if from_all or is_small else _spread(shards)
@@ -106,7 +106,7 @@ def find_schema(shards: Sequence[Shard], policy: Policy, *, from_all: bool = Fal
 
 def sample_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
     """The schema of the first records of the first shards: enough to tell a wrong name or kind from a right one."""
-    lenient = Policy(policy.verify, "skip")
+    lenient = Policy(policy.verify, "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
     surveyed = Surveyed()
     for shard in shards[:_SAMPLED_SHARDS]:
         surveyed.add_shard(shard, lenient, max_records=_SAMPLED_RECORDS)

@@ -10,6 +10,7 @@ import importlib
 import inspect
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
 
@@ -18,8 +19,8 @@ import typer
 from tfrkit._version import VERSION
 from tfrkit.cli.hints import Flag, explain, read_flags
 from tfrkit.cli.options import Quiet
-from tfrkit.cli.output import get_verdict, print_error
-from tfrkit.errors import TfrkitError
+from tfrkit.cli.output import get_verdict, print_error, say
+from tfrkit.errors import StaleIndexWarning, TfrkitError
 
 HELP = """Build, check, reshape and query TFRecord files, without TensorFlow.
 
@@ -123,7 +124,10 @@ def guard(run: Callable[..., int]) -> Callable[..., None]:
 def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
     """Run, and turn every error into an exit code; next steps are said by the options the command has."""
     try:
-        code = run()
+        with warnings.catch_warnings():
+            warnings.simplefilter("once", StaleIndexWarning)
+            warnings.showwarning = functools.partial(show_warning, warnings.showwarning)
+            code = run()
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -143,6 +147,14 @@ def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
 
         traceback.print_exc()
         return FAILED
+
+
+def show_warning(show: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any) -> None:
+    """What we warn of, as a note on stderr: in which line of our code helps nobody. Others' warnings as ever."""
+    if issubclass(category, StaleIndexWarning):
+        say(f"note: {message}")
+    else:
+        show(message, category, *where)
 
 
 def describe_error(error: Exception, flags: Mapping[str, Flag]) -> str:

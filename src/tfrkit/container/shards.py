@@ -34,12 +34,12 @@ _INFLATED_SEARCH_NBYTES = 4 << 20
 
 # Meant as a shard by its name, whatever it holds: a damaged one must not vanish from its folder.
 _SHARD_NAME = re.compile(
-    r"(\.(tfrecords?|tfrec|tfr|records?)|(^|[-_.])\d{5}-of-\d{5})(\.(gz|gzip|zlib|xz|zst|zstd))?$", re.IGNORECASE
+    r"(\.(tfrecords?|tfrec|tfr|records?)|(^|[-_.])\d{5,}-of-\d{5,})(\.(gz|gzip|zlib|xz|zst|zstd))?$", re.IGNORECASE
 )
 # Perhaps meant as one, unless its first bytes say that it is something else: read_tfrecord.py is no shard.
-_SIMILAR_NAME = re.compile(r"tfrecord|\.tfr\b|\.record|-\d{5}-of-\d{5}", re.IGNORECASE)
+_SIMILAR_NAME = re.compile(r"tfrecord|\.tfr\b|\.record|-\d{5,}-of-\d{5,}", re.IGNORECASE)
 
-_NUMBERED = re.compile(r"(.*)-(\d{5})-of-(\d{5})(.*)", re.DOTALL)
+_NUMBERED = re.compile(r"(.*)-(\d{5,})-of-(\d{5,})(.*)", re.DOTALL)
 
 
 class _PeekedPipe:
@@ -85,12 +85,18 @@ class Shard:
     Opening looks at the first bytes only. Safe to share between threads.
     """
 
-    def __init__(self, reader: ByteReader) -> None:
+    compression: Compression
+
+    def __init__(self, reader: ByteReader, *, compression: Compression | None = None) -> None:
+        """Look at the first bytes, unless it is known what they say."""
         self.name = reader.name
         self._was_read = False
+        if compression is not None:
+            self.reader, self.compression = reader, compression
+            return
         self.reader, head = _peek(reader)
         found = detect_compression(head)
-        self.compression: Compression = "none"
+        self.compression = "none"
         if found is None:
             self.compression = self._explain(head)
         elif found != "none":
@@ -101,6 +107,11 @@ class Shard:
     @classmethod
     def open(cls, path: str) -> Shard:
         return cls(open_reader(path))
+
+    @classmethod
+    def open_later(cls, path: str, nbytes: int | None, compression: Compression) -> Shard:
+        """A shard that was opened before: its file is opened when it is read, and must have this size then."""
+        return cls(open_reader(path, size=nbytes), compression=compression)
 
     @property
     def nbytes(self) -> int | None:
@@ -186,6 +197,17 @@ def _peek(reader: ByteReader) -> tuple[ByteReader, bytes]:
             break
         head += piece
     return _PeekedPipe(reader, head), head
+
+
+def name_shard(stem: str, number: int, num_shards: int) -> str:
+    """The usual name of one shard of a set; of 100,000 shards and more, with as many digits as their number has.
+
+    Example:
+        >>> name_shard("d-train.tfrecord", 2, 10)
+        'd-train.tfrecord-00002-of-00010'
+    """
+    width = max(5, len(str(num_shards)))
+    return f"{stem}-{number:0{width}d}-of-{num_shards:0{width}d}"
 
 
 def looks_like_shard(path: str) -> bool:

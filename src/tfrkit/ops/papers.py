@@ -17,7 +17,7 @@ from tfrkit.build.plan import name_dataset
 from tfrkit.build.tfds_files import make_tfds_files
 from tfrkit.container.manifest import MANIFEST_NAME, find_manifest, write_manifest, write_text
 from tfrkit.container.records import Policy
-from tfrkit.container.shards import Shard
+from tfrkit.container.shards import Shard, name_shard
 from tfrkit.errors import SchemaError
 from tfrkit.features.schema import Schema
 from tfrkit.features.schema_json import from_json, to_json
@@ -166,7 +166,7 @@ class DatasetPapers:
     def _has_tfds_names(self, splits: Mapping[str, Sequence[ShardResult]]) -> bool:
         """Would TFDS find the files by the names it expects?"""
         return "" not in splits and all(
-            shard.name == f"{self.name}-{split}.tfrecord-{number:05d}-of-{len(shards):05d}"
+            shard.name == name_shard(f"{self.name}-{split}.tfrecord", number, len(shards))
             for split, shards in splits.items()
             for number, shard in enumerate(shards)
         )
