@@ -20,6 +20,8 @@ TfrkitError
 └── QueryError            where in the expression
 
 TfrkitWarning             a UserWarning: shown unless filtered
+├── StaleIndexWarning     an index that does not fit its shard
+├── SidecarWarning        a file beside the shards that cannot be used
 ├── LostRowsWarning       a writer that was never closed
 └── IncompleteSetWarning  shards of a numbered set that are not there
 
@@ -155,6 +157,14 @@ class QueryError(TfrkitError):
 
 class TfrkitWarning(UserWarning):
     """What a user has to know though work goes on."""
+
+
+class StaleIndexWarning(TfrkitWarning):
+    """An index that does not fit its shard was passed over: frames are found by reading the shard."""
+
+
+class SidecarWarning(TfrkitWarning):
+    """A file beside the shards that cannot be used, or does not fit them."""
 
 
 class LostRowsWarning(TfrkitWarning):

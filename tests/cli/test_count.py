@@ -53,14 +53,21 @@ def test_count_stdin(tfr, pack: object) -> None:
     assert result == {"records": 3, "files": [{"path": "-", "records": 3}]}
 
 
-def test_count_stale_index_is_not_believed(tfr, sample: Path) -> None:
+def test_stale_index_is_noted_and_not_believed(tfr, sample: Path) -> None:
     tfr("index", sample)
     sample.write_bytes(write_frames([b"one", b"two"]))
-    ran = tfr("count", sample, code=3)
-    assert "index does not fit its shard" in ran.err
-    assert "rebuild: tfr index" in ran.err
+    ran = tfr("count", sample, "--format", "json")
+    assert ran.json["records"] == 2
+    assert ran.err.count("note: index does not fit its shard, ") == 1
+    assert ", not used - at " in ran.err
+    assert "  rebuild: tfr index " in ran.err
+    for command in (["tail", sample, "-n", "1"], ["head", sample], ["shuffle", sample, "-o", "mixed"]):
+        assert "Warning" not in tfr(*command).err
+    assert "index" in tfr("verify", sample, code=1).out
+    assert tfr("count", sample, "--quiet").err == ""
     tfr("index", sample)
-    assert tfr("count", sample, "--format", "json").json["records"] == 2
+    ran = tfr("count", sample, "--format", "json")
+    assert (ran.json["records"], ran.err) == (2, "")
 
 
 def test_count_damaged_length_exits_3_and_names_the_place(tfr, tmp_path: Path) -> None:

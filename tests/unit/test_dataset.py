@@ -358,6 +358,27 @@ def test_many_shards_need_few_descriptors(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("600 600 12 2\n", "")
 
 
+def test_pickled_dataset_opens_and_counts_nothing_until_it_is_read(tmp_path: Path) -> None:
+    for number in range(3):
+        frames = write_frames([encode_example(row(3 * number + at)) for at in range(3)])
+        (tmp_path / f"{number}.tfrecord").write_bytes(gzip.compress(frames) if number == 1 else frames)
+    ds = tfrkit.open(tmp_path)
+    assert ds.schema.names
+    uncounted = pickle.dumps(ds)
+    assert len(ds) == 9
+    stored = pickle.dumps(ds)
+    (tmp_path / "0.tfrecord").unlink()
+    again = pickle.loads(stored)
+    assert len(again) == 9
+    assert again[8]["label"] == 8
+    with pytest.raises(StorageError, match="cannot open, no such file or directory - at .*0.tfrecord"):
+        again[0]
+    (tmp_path / "0.tfrecord").write_bytes(b"")
+    for pickled in (stored, uncounted):
+        with pytest.raises(StorageError, match="the file changed since it was opened, .* bytes at first, 0 now"):
+            pickle.loads(pickled)[0]
+
+
 def test_dataset_survives_pickle_and_copy(store: Any) -> None:
     ds = store(FRAMES, gzip.compress(FRAMES), features=["label"], on_error="skip")
     assert len(ds) == 60

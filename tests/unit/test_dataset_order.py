@@ -111,6 +111,17 @@ def test_named_splits_are_sliced_as_tfds_does(tmp_path: Path) -> None:
         ds.shuffle()["train"]
 
 
+def test_shards_of_a_split_that_stand_side_by_side_are_one_slice(tmp_path: Path) -> None:
+    for number in range(4):
+        write(tmp_path / f"d-test.tfrecord-{number:05d}-of-00004", range(10 * number, 10 * number + 10))
+    write(tmp_path / "e-train.tfrecord", range(40, 45))
+    write(tmp_path / "f-test.tfrecord", range(45, 50))
+    ds = tfrkit.open(tmp_path)
+    assert ids(ds["test"]) == [*range(40), *range(45, 50)]
+    assert ids(ds["train"]) == list(range(40, 45))
+    assert str(ds["test"]._get_order().describe()).count("'whole'") == 2
+
+
 def test_files_without_splits_say_so(tmp_path: Path) -> None:
     write(tmp_path / "photos.tfrecord", range(3))
     ds = tfrkit.open(tmp_path / "photos.tfrecord")

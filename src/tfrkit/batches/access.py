@@ -18,17 +18,22 @@ from tfrkit._types import Record, UInt64Array
 from tfrkit.container.compression import InflateReader
 from tfrkit.container.faults import fault_to_error, locate_memory_error
 from tfrkit.container.index import ShardIndex
-from tfrkit.container.locate import load_frames, scan_frames_once
+from tfrkit.container.locate import count_frames, load_frames, scan_frames_once, warn_of_stale
 from tfrkit.container.records import Policy, read_records, view_records
 from tfrkit.container.seekable import SeekableInflate
 from tfrkit.container.shards import Shard
-from tfrkit.errors import CompressionError, ContainerError
+from tfrkit.errors import CompressionError, ContainerError, StaleIndexError, StorageError
 from tfrkit.storage.forking import renew_lock_after_fork
 
 _HEADER_NBYTES = 8 + 4
 _FRAME_OVERHEAD = 16
 # An open shard costs two maps (of itself, of its index) and no descriptor; 65,530 maps are all a process may have.
-_MAX_OPEN_SHARDS = 4096
+MAX_OPEN_SHARDS = 16384
+# One of xz or zstd is unpacked to a file, which stays open.
+_MAX_UNPACKED = 64
+# Counting keeps where this many frames are, 128 MiB; beyond that, a shard is looked through again when it is picked
+# from.
+_KEPT_RECORDS = 1 << 24
 # Compressed shards that are read in batches out of order are kept inflated while they fit into this, all together:
 # inflating from a checkpoint for every record is a hundred times slower.
 _HELD_NBYTES = 256 << 20
@@ -53,11 +58,20 @@ class ShardAccess:
         else:
             # A scan that stepped over damage did not see the end of the stream where it is.
             size = index.inflated_size if policy.on_error == "raise" else None
-            self._inflate = SeekableInflate(shard.reader, shard.compression, index.checkpoints, inflated_size=size)
+            try:
+                self._inflate = SeekableInflate(shard.reader, shard.compression, index.checkpoints, inflated_size=size)
+            except StaleIndexError as error:
+                warn_of_stale(error)
+                self._inflate = SeekableInflate(shard.reader, shard.compression, inflated_size=size)
 
     @property
     def name(self) -> str:
         return self._shard.name
+
+    @property
+    def needs_file(self) -> bool:
+        """Is the shard unpacked to a file, which stays open, when something is read?"""
+        return self._shard.compression in ("xz", "zstd") and not self.is_held
 
     def offset_of(self, record: int) -> int:
         return int(self._index.offsets[record])
@@ -128,6 +142,7 @@ class ShardAccess:
         # What lies between two frames may be damage; the header tells where the payload ends.
         nbytes = min(stop - offset, int.from_bytes(header[:8], "little") + _FRAME_OVERHEAD)
         frame = self._inflate.read_at(offset, nbytes)
+        self._shard.reader.park()  # what inflates has its own map
         return _native.read_frame_at(frame, 0, self._verify)
 
 
@@ -138,15 +153,20 @@ class Records(_native.RecordPicker, Sequence[Record]):
     first: from the index if there is one, else by a scan of the headers. Safe to share between threads.
     """
 
-    def __init__(self, shards: Sequence[Shard], policy: Policy) -> None:
+    def __init__(self, shards: Sequence[Shard], policy: Policy, counts: Sequence[int] | None = None) -> None:
+        """`counts` has the records of each shard, where they were counted before."""
         self._shards = shards
         self._policy = policy
         self._lock = threading.Lock()
         renew_lock_after_fork(self)
         self._starts: list[int] | None = None
+        self._starts_array = np.zeros(1, np.uint64)
         self._scanned: dict[int, ShardIndex] = {}
         self._open: OrderedDict[int, ShardAccess] = OrderedDict()
+        self._unpacked: OrderedDict[int, None] = OrderedDict()  # of these, those that may have a file open
         self._unheld_nbytes = _HELD_NBYTES
+        if counts is not None:
+            self._starts = self._add_counts(counts)
 
     def __iter__(self) -> Iterator[Record]:
         policy = self._policy.for_one_pass()
@@ -229,9 +249,14 @@ class Records(_native.RecordPicker, Sequence[Record]):
 
     def locate_many(self, numbers: UInt64Array) -> tuple[UInt64Array, UInt64Array]:
         """(shard, record in it) of each of some records."""
-        starts = np.array(self.find_starts(), np.uint64)
-        shards = np.searchsorted(starts, numbers, side="right") - 1
-        return shards.astype(np.uint64), numbers - starts[shards]
+        self.find_starts()
+        shards = np.searchsorted(self._starts_array, numbers, side="right") - 1
+        return shards.astype(np.uint64), numbers - self._starts_array[shards]
+
+    @property
+    def known_counts(self) -> list[int] | None:
+        """Records of each shard, where they were counted already."""
+        return None if self._starts is None else self.count_by_shard()
 
     def find_starts(self) -> list[int]:
         """Number of the first record of each shard, and of all."""
@@ -239,39 +264,72 @@ class Records(_native.RecordPicker, Sequence[Record]):
             return self._starts
         with self._lock:
             if self._starts is None:
-                policy = self._policy.for_one_pass()
-                counts = []
-                for number, shard in enumerate(self._shards):
-                    index = load_frames(shard, policy)
-                    if index is None:
-                        index = self._scanned[number] = scan_frames_once(shard, policy)
-                    counts.append(index.num_records)
-                starts = [0, *accumulate(counts)]
-                self.set_starts(starts)
-                self._starts = starts
+                self._starts = self._add_counts(self._count_shards())
             return self._starts
+
+    def _count_shards(self) -> Iterator[int]:
+        policy = self._policy.for_one_pass()
+        room = _KEPT_RECORDS
+        for number, shard in enumerate(self._shards):
+            counted = count_frames(shard, policy, max_kept=room)
+            # What an index file says is not kept: it is there when the shard is picked from.
+            if counted.index is not None and counted.is_scanned:
+                self._scanned[number] = counted.index
+                room -= counted.num_records
+            yield counted.num_records
+
+    def _add_counts(self, counts: Iterable[int]) -> list[int]:
+        starts = [0, *accumulate(counts)]
+        self.set_starts(starts)
+        self._starts_array = np.array(starts, np.uint64)
+        return starts
 
     def open_shard(self, number: int) -> ShardAccess:
         with self._lock:
             access = self._open.get(number)
             if access is not None:
                 self._open.move_to_end(number)
+                if access.needs_file:
+                    self._limit_unpacked(number)
                 return access
             shard = self._shards[number]
             index = self._scanned.get(number) or load_frames(shard, self._policy)
             if index is None:
-                # The index was there when records were counted; whoever removed it did not change the shard.
+                # Too many to be kept when they were counted, or counted by an index that is gone, or elsewhere.
                 index = self._scanned[number] = scan_frames_once(shard, self._policy.for_one_pass())
+            self._check_count(number, index.num_records)
             access = self._open[number] = ShardAccess(shard, index, self._policy)
             self.set_table(number, access.table)
-            if len(self._open) > _MAX_OPEN_SHARDS:
-                # Whoever still reads from it keeps it until then.
-                oldest, dropped = self._open.popitem(last=False)
-                self.set_table(oldest, None)
-                if dropped.is_held:
-                    self._unheld_nbytes += dropped.inflated_size
-                dropped.park()
+            if len(self._open) > MAX_OPEN_SHARDS:
+                self._drop(next(iter(self._open)))
+            if access.needs_file:
+                self._limit_unpacked(number)
             return access
+
+    def _check_count(self, number: int, num_records: int) -> None:
+        if self._starts is None:
+            return
+        expected = self._starts[number + 1] - self._starts[number]
+        if num_records != expected:
+            raise StorageError(
+                f"the file changed since it was opened, {expected} records at first, {num_records} now",
+                shard=self._shards[number].name,
+            )
+
+    def _limit_unpacked(self, number: int) -> None:
+        self._unpacked[number] = None
+        self._unpacked.move_to_end(number)
+        if len(self._unpacked) > _MAX_UNPACKED:
+            self._drop(next(iter(self._unpacked)))
+
+    def _drop(self, number: int) -> None:
+        """Let go of a shard; who still reads from it keeps it until then. Called with the lock held."""
+        dropped = self._open.pop(number)
+        self._unpacked.pop(number, None)
+        self.set_table(number, None)
+        if dropped.is_held:
+            self._unheld_nbytes += dropped.inflated_size
+        dropped.park()
 
     def hold_shard(self, number: int) -> ShardAccess:
         """Access to a shard that will be picked from a lot: a compressed one is kept inflated if there is room."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tfrkit import _native
 from tfrkit.batches.survey import Surveyed
 from tfrkit.container.faults import describe_fault, fault_to_error
-from tfrkit.container.records import Finding, Policy
+from tfrkit.container.records import SAMPLED_SEARCH_NBYTES, Finding, Policy
 from tfrkit.container.salvage import Gap, Salvage
 from tfrkit.container.shards import Shard
 from tfrkit.errors import LimitError, StorageError
@@ -57,8 +57,9 @@ def holds_examples(shard: Shard) -> bool:
     if shard.nbytes is None:
         return False
     sample = Surveyed()
+    policy = Policy("all", "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
     try:
-        sample.add_shard(shard, Policy("all", "skip"), max_records=_SAMPLE_RECORDS)
+        sample.add_shard(shard, policy, max_records=_SAMPLE_RECORDS)
     except LimitError:
         return True  # only Examples have names to count
     return sample.decoded_kind != "raw"

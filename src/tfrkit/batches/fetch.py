@@ -11,7 +11,7 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit._types import Row, UInt64Array
-from tfrkit.batches.access import Records, ShardAccess
+from tfrkit.batches.access import MAX_OPEN_SHARDS, Records, ShardAccess
 from tfrkit.batches.collate import stack_rows
 from tfrkit.codec.decode import Batch, Decoder
 from tfrkit.container.faults import fault_to_error, locate_memory_error
@@ -19,7 +19,7 @@ from tfrkit.container.records import Finding, Policy
 from tfrkit.errors import CodecError, ContainerError, SchemaError, TfrkitError
 
 # A batch may lie in more shards than may be open at a time; then records are read one by one.
-_MAX_TABLES = 1024
+_MAX_TABLES = MAX_OPEN_SHARDS // 2
 
 
 class Fetched:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.errors import QueryError
@@ -37,5 +37,8 @@ def slice_splits(shard_set: ShardSet, text: str) -> Order:
 def _join_shards(shard_set: ShardSet, shards: Sequence[int]) -> Order:
     starts = [0, *accumulate(shard_set.records.count_by_shard())]
     whole = Whole(starts[-1])
-    parts: list[Order] = [Slice(whole, starts[shard], starts[shard + 1]) for shard in shards]
+    # Shards that stand side by side are one slice: 100,000 slices would be looked through for every batch.
+    firsts = [at for at in range(len(shards)) if at == 0 or shards[at] != shards[at - 1] + 1]
+    runs = pairwise([*firsts, len(shards)])
+    parts: list[Order] = [Slice(whole, starts[shards[first]], starts[shards[stop - 1] + 1]) for first, stop in runs]
     return parts[0] if len(parts) == 1 else Joined(parts)

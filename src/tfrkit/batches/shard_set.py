@@ -13,6 +13,7 @@ from tfrkit.batches.stream import read_batches
 from tfrkit.batches.survey import find_schema, sample_schema
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.codec.decode import Decoder
+from tfrkit.container.compression import Compression
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import MissingFeatureError, SchemaError, ShapeError
@@ -26,13 +27,19 @@ class ShardSet:
     """Shards, how they are read, and what was found out about them. Safe to share between threads."""
 
     def __init__(
-        self, shards: Sequence[Shard], policy: Policy, schema: Schema | None = None, *, infer: Infer = "sample"
+        self,
+        shards: Sequence[Shard],
+        policy: Policy,
+        schema: Schema | None = None,
+        *,
+        counts: Sequence[int] | None = None,
+        infer: Infer = "sample",
     ) -> None:
         self.shards = list(shards)
         self.infer: Infer = infer
         self.policy = policy
         self.sidecars = Sidecars([shard.name for shard in self.shards])
-        self.records = Records(self.shards, policy)
+        self.records = Records(self.shards, policy, counts)
         self._schema = schema
         self._is_schema_given = schema is not None
         self._is_schema_checked = False
@@ -140,21 +147,30 @@ class ShardSet:
             raise SchemaError("; ".join(mismatches), shard=first, hint=f"see what is there: tfr info {first}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Another process opens the same files again; what was skipped here stays here."""
+        """Another process opens each file again when it reads it, and counts nothing that was counted here.
+
+        What was skipped here stays here.
+        """
         policy = self.policy
         options = (policy.verify, policy.on_error, policy.max_errors)
+        known = [(shard.name, shard.nbytes, shard.compression) for shard in self.shards]
         state = (self._is_schema_given, self._is_schema_checked, self.infer)
-        return _reopen, (self.files, self._schema, state, *options)
+        return _reopen, (known, self.records.known_counts, self._schema, state, *options)
 
 
 def _reopen(
-    files: list[str],
+    known: list[tuple[str, int | None, Compression]],
+    counts: list[int] | None,
     schema: Schema | None,
     state: tuple[bool, bool, Infer],
     verify: Verify,
     on_error: OnError,
     max_errors: int | None,
 ) -> ShardSet:
-    opened = ShardSet([Shard.open(path) for path in files], Policy(verify, on_error, max_errors), schema)
+    # A pipe has no size to be known by.
+    shards = [
+        Shard.open(path) if nbytes is None else Shard.open_later(path, nbytes, how) for path, nbytes, how in known
+    ]
+    opened = ShardSet(shards, Policy(verify, on_error, max_errors), schema, counts=counts)
     opened._is_schema_given, opened._is_schema_checked, opened.infer = state
     return opened

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfrkit import _native
-from tfrkit.container.records import FrameStream, Policy
+from tfrkit.container.records import SAMPLED_SEARCH_NBYTES, FrameStream, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import SchemaError
 from tfrkit.features.infer import InferredSchema, infer_schema
@@ -21,6 +21,7 @@ from tfrkit.storage.base import ByteSource
 _SAMPLE_RECORDS = 4096
 _SMALL_NBYTES = 32 << 20
 _PLACES = 16
+_MAX_SHARDS = 64
 # What a schema that somebody gives is held against before reading starts.
 _SAMPLED_SHARDS = 4
 _SAMPLED_RECORDS = 64
@@ -52,6 +53,7 @@ class Surveyed:
 
         while stream.record != max_records and stream.step(consume):
             pass
+        shard.reader.park()
         return stream.record
 
     @property
@@ -88,11 +90,12 @@ def find_schema(
             return sidecars.schema
         sidecars.refuse_schema(mismatches)
     # Damage is for the reader to report; here it only means that a record says nothing about the schema.
-    lenient = Policy("none" if policy.verify == "none" else "all", "skip")
+    lenient = Policy("none" if policy.verify == "none" else "all", "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
     surveyed = Surveyed()
     is_small = sum(shard.nbytes or 0 for shard in shards) <= _SMALL_NBYTES
-    per_shard = max(64, _SAMPLE_RECORDS // max(1, len(shards)))
-    for shard in shards:
+    sampled = shards if from_all or is_small else _spread(shards)
+    per_shard = max(64, _SAMPLE_RECORDS // max(1, len(sampled)))
+    for shard in sampled:
         if shard.nbytes is None:
             raise SchemaError(
                 "expected a schema, records of a pipe can be read only once",
@@ -110,11 +113,17 @@ def find_schema(
 
 def sample_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
     """The schema of the first records of the first shards: enough to tell a wrong name or kind from a right one."""
-    lenient = Policy(policy.verify, "skip")
+    lenient = Policy(policy.verify, "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
     surveyed = Surveyed()
     for shard in shards[:_SAMPLED_SHARDS]:
         surveyed.add_shard(shard, lenient, max_records=_SAMPLED_RECORDS)
     return surveyed.infer().schema
+
+
+def _spread(shards: Sequence[Shard]) -> Sequence[Shard]:
+    """All shards, or as many as are looked at, from the first to the last."""
+    number = min(len(shards), _MAX_SHARDS)
+    return [shards[at * (len(shards) - 1) // max(1, number - 1)] for at in range(number)]
 
 
 def _add_places(surveyed: Surveyed, shard: Shard, num_records: int) -> None:
@@ -133,3 +142,4 @@ def _add_places(surveyed: Surveyed, shard: Shard, num_records: int) -> None:
         if num_frames == 0:  # a record larger than a place
             _, last, _ = surveyed.survey.add_frames(span, offset, size, 1, "all")
         shard.reader.release(start, last)
+    shard.reader.park()

@@ -18,11 +18,11 @@ import numpy as np
 
 from tfrkit._types import Int64Array
 from tfrkit.build.splits import Assignment, order_split
+from tfrkit.container.shards import name_shard
 from tfrkit.sources.base import Items, Order, Scan
 
 # Without a wish a shard holds about this much: few files, and still something to hand out to several readers.
 DEFAULT_SHARD_NBYTES = 256 << 20
-_MAX_SHARDS = 99_999
 _SIZE_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 1 << 10, "MI": 1 << 20, "GI": 1 << 30}
 
 
@@ -77,7 +77,7 @@ class ShardWish:
             wanted = self.count
         if wanted is None:
             wanted = -(-int(estimated_nbytes) // (self.nbytes or DEFAULT_SHARD_NBYTES))
-        return max(1, min(wanted, num_records, _MAX_SHARDS))
+        return max(1, min(wanted, num_records))
 
     def check(self, splits: Mapping[str, Int64Array]) -> None:
         """Raise for numbers that mean nothing, and for splits that are not there."""
@@ -125,7 +125,7 @@ def make_shards(
         num_shards = wish.num_shards(split, len(numbers), estimate.get(split, 0))
         for index in range(num_shards):
             start, stop = len(numbers) * index // num_shards, len(numbers) * (index + 1) // num_shards
-            file_name = f"{name}-{split}.tfrecord-{index:05d}-of-{num_shards:05d}"
+            file_name = name_shard(f"{name}-{split}.tfrecord", index, num_shards)
             shards.append(PlannedShard(file_name, split, numbers[start:stop]))
     return tuple(shards)
 

@@ -12,7 +12,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import typer
 
@@ -125,9 +125,11 @@ def guard(run: Callable[..., int]) -> Callable[..., None]:
 
 def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
     """Run, and turn every error into an exit code; next steps are said by the options the command has."""
-    show_warnings_as_notes()
     try:
-        code = run()
+        with warnings.catch_warnings():
+            warnings.simplefilter("once", TfrkitWarning)
+            warnings.showwarning = functools.partial(show_warning, warnings.showwarning)
+            code = run()
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -151,24 +153,12 @@ def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
         return FAILED
 
 
-def show_warnings_as_notes() -> None:
-    """From here on, print what the library warns of as talk, without the place in the source."""
-    show_others = warnings.showwarning
-
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        if issubclass(category, TfrkitWarning):
-            say(f"note: {message}")
-        else:
-            show_others(message, category, filename, lineno, file, line)
-
-    warnings.showwarning = show
+def show_warning(show: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any) -> None:
+    """What we warn of, as a note on stderr: in which line of our code helps nobody. Others' warnings as ever."""
+    if issubclass(category, TfrkitWarning):
+        say(f"note: {message}")
+    else:
+        show(message, category, *where)
 
 
 def describe_error(error: Exception, flags: Mapping[str, Flag]) -> str:

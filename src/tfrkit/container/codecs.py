@@ -51,15 +51,17 @@ class Codec(Protocol):
 
 
 class CarefulInflate:
-    """zlib under the shared interface: slower than ISA-L, but loses at most one byte before damage.
+    """zlib under the shared interface: slower than ISA-L, but loses at most one byte before damage; then it raises.
 
-    ISA-L decodes up to 64 KiB ahead and keeps them when it meets damage. zlib gives all it has decoded, except in
-    the call that meets the damage: asked for one byte it is therefore fed one byte.
+    ISA-L decodes up to 64 KiB ahead and keeps them when it meets damage; zlib gives nothing in the call that meets it.
+    So its state is copied before each call. Where one fails, it is made again from the copy with half the input, and so
+    on down to one byte, whose output is asked for byte by byte.
     """
 
     def __init__(self, wbits: int) -> None:
         self._inflate = zlib.decompressobj(wbits)
         self._tail = b""
+        self._error: zlib.error | None = None
         self.needs_input = True
 
     @property
@@ -68,15 +70,53 @@ class CarefulInflate:
 
     @property
     def unused_data(self) -> bytes:
+        """What was not looked at: behind the stream, or behind the byte at which it is damaged."""
         return self._inflate.unused_data + self._tail
 
     def decompress(self, data: bytes | memoryview, max_length: int) -> bytes:
+        if self._error is not None:
+            raise self._error
         data = self._tail + bytes(data)
-        feed_nbytes = 1 if max_length == 1 else len(data)
-        piece = self._inflate.decompress(data[:feed_nbytes], max_length)
-        self._tail = self._inflate.unconsumed_tail + data[feed_nbytes:]
-        self.needs_input = not self._tail and len(piece) < max_length
+        before = self._inflate.copy()
+        try:
+            piece = self._inflate.decompress(data, max_length)
+            self._tail = self._inflate.unconsumed_tail
+        except zlib.error:
+            self._inflate = before
+            piece, self._error = self._approach(data, max_length)
+            if self._error is not None and not piece:
+                raise self._error from None
+        self.needs_input = not self._tail and len(piece) < max_length and self._error is None
         return piece
+
+    def _approach(self, data: bytes, max_length: int) -> tuple[bytes, zlib.error | None]:
+        """What comes out before the damage, which is somewhere in `data`; the error where there is no more."""
+        pieces: list[bytes] = []
+        start, left, nbytes = 0, max_length, len(data)
+        while left and nbytes > 1:
+            nbytes = (nbytes + 1) // 2
+            ahead = self._inflate.copy()
+            try:
+                piece = ahead.decompress(data[start : start + nbytes], left)
+            except zlib.error:
+                continue
+            self._inflate = ahead
+            start += nbytes - len(ahead.unconsumed_tail)
+            left -= len(piece)
+            pieces.append(piece)
+        last = data[start : start + 1]
+        self._tail = data[start:]
+        while left:
+            try:
+                piece = self._inflate.decompress(last, 1)
+            except zlib.error as error:
+                self._tail = data[start + 1 :]
+                return b"".join(pieces), error
+            last = self._inflate.unconsumed_tail
+            self._tail = last + data[start + 1 :]
+            left -= len(piece)
+            pieces.append(piece)
+        return b"".join(pieces), None
 
 
 def import_zstd() -> Any:

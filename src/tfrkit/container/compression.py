@@ -47,7 +47,9 @@ _PIECE_NBYTES: Final = 128 << 10
 # A member starts with a small feed that doubles: what a member leaves over is copied, so a file of a
 # million tiny members would otherwise copy the whole feed a million times.
 _FIRST_FEED_NBYTES: Final = 2 << 10
+# xz and zstd give nothing of a call that meets damage: the smaller it is, the less has to be asked for byte by byte.
 _CAREFUL_FEED_NBYTES: Final = 4 << 10
+_DEFLATED: Final = ("gzip", "zlib")
 
 # Pages of the compressed file that lie this far behind are handed back.
 _RELEASE_NBYTES: Final = 16 << 20
@@ -118,8 +120,9 @@ def _inflate_head(head: bytes, compression: Compression, nbytes: int) -> tuple[b
     offset = 0
     try:
         while found < nbytes and not codec.eof:
-            # Small feeds: a codec that meets damage gives nothing of the feed it met it in.
-            feed = head[offset : offset + 16] if codec.needs_input else b""
+            # Small feeds: xz and zstd that meet damage give nothing of the feed they met it in.
+            feed_nbytes = 512 if compression in _DEFLATED else 16
+            feed = head[offset : offset + feed_nbytes] if codec.needs_input else b""
             offset += len(feed)
             piece = codec.decompress(feed, nbytes - found)
             pieces.append(piece)
@@ -148,7 +151,8 @@ class StoredFeed:
             self._reader.check_unchanged()
             piece = bytes(self._span[self.offset : self.offset + nbytes])
             if self.offset - self._released >= _RELEASE_NBYTES:
-                self._reader.release(self._released, self.offset)
+                if isinstance(self._span, _native.FileMap):  # the reader may have let go of it
+                    self._span.release(self._released, self.offset)
                 self._released = self.offset
         elif self.can_rewind:
             piece = self._reader.read_at(self.offset, nbytes)
@@ -319,22 +323,27 @@ class InflateReader:
         self._member_inflated = 0
         self._is_careful = True
         self._codec = open_codec(self._compression, careful=True)
+        feed_nbytes = _FEED_NBYTES if self._compression in _DEFLATED else _CAREFUL_FEED_NBYTES
         try:
             while self._member_inflated < given and self._codec is not None and self._failure is None:
-                self._step(min(given - self._member_inflated, _PIECE_NBYTES), _CAREFUL_FEED_NBYTES)
+                self._step(min(given - self._member_inflated, _PIECE_NBYTES), feed_nbytes)
         except self._errors as error:
             self._fail_damaged(error, self._feed.offset)
 
     def _read_carefully(self, nbytes: int) -> bytes:
         pieces: list[bytes] = []
         try:
+            if self._compression in _DEFLATED:
+                return self._step(nbytes, _FEED_NBYTES)
             # Byte by byte, because a codec that meets damage gives nothing of that call.
             while len(pieces) < nbytes and self._codec is not None and self._failure is None:
                 piece = self._step(1, 1)
                 if piece:
                     pieces.append(piece)
         except self._errors as error:
-            self._fail_damaged(error, self._feed.offset - 1)
+            # Not looked at is what the codec was fed behind the damaged byte.
+            unread = 0 if self._codec is None else len(self._codec.unused_data)
+            self._fail_damaged(error, self._feed.offset - unread - 1)
         return b"".join(pieces)
 
     def _fail_damaged(self, error: Exception, offset: int) -> None:

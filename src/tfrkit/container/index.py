@@ -34,7 +34,7 @@ import struct
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -81,11 +81,16 @@ def index_path(shard_path: str) -> str:
 
 def cache_path(shard_path: str) -> str:
     """Where a scan of this shard is remembered for this user, if no index lies beside the shard."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base):  # the XDG specification has relative ones ignored
-        base = os.path.join(os.path.expanduser("~"), ".cache")
     name = hashlib.blake2b(os.fsencode(os.path.abspath(shard_path)), digest_size=16).hexdigest()
-    return os.path.join(base, "tfrkit", "index", f"{name}.tfidx")
+    return f"{_find_cache(os.environ.get('XDG_CACHE_HOME', ''), os.environ.get('HOME', ''))}{name}.tfidx"
+
+
+@lru_cache
+def _find_cache(base: str, home: str) -> str:
+    """The folder of remembered indexes, with a slash behind it; asked for once a shard."""
+    if not os.path.isabs(base):  # the XDG specification has relative ones ignored
+        base = os.path.join(home or os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "tfrkit", "index", "")
 
 
 def fingerprint_shard(shard: ByteReader) -> bytes:
@@ -242,7 +247,11 @@ def load_index(shard: ByteReader) -> ShardIndex | None:
     try:
         return read_index(index_path(shard.name), shard=shard)
     except FileNotFoundError:
-        pass
+        return load_remembered_index(shard)
+
+
+def load_remembered_index(shard: ByteReader) -> ShardIndex | None:
+    """The index of a file in the user's cache; None without one that fits."""
     try:
         return read_index(cache_path(shard.name), shard=shard)
     except (FileNotFoundError, StaleIndexError, StorageError):

@@ -1,25 +1,78 @@
-"""Where the frames of a shard are: from its index, or by a scan of its headers."""
+"""Where the frames of a shard are, and how many: from its index, or by a scan of its headers."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import time
-from dataclasses import replace
+import warnings
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tfrkit import _native
 from tfrkit._types import UInt64Array, Verify
-from tfrkit.container.index import ShardIndex, cache_path, fingerprint_shard, index_path, load_index, write_index
+from tfrkit.container.index import (
+    ShardIndex,
+    cache_path,
+    fingerprint_shard,
+    index_path,
+    load_index,
+    load_remembered_index,
+    write_index,
+)
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.seekable import SeekableInflate
 from tfrkit.container.shards import Shard
-from tfrkit.errors import StorageError
+from tfrkit.errors import StaleIndexError, StaleIndexWarning, StorageError
 from tfrkit.storage.base import ByteSource
 
 # A scan that took longer than this is remembered in the user's cache folder.
 _SLOW_SECONDS = 0.5
+# Counting keeps the places of this many frames, 32 MiB, so that they can be remembered: a few megabytes of gzip may
+# hold hundreds of millions.
+KEPT_RECORDS = 1 << 22
+
+
+@dataclass(frozen=True)
+class Count:
+    """Frames of a shard, and their size after inflating; where each of them starts, unless they were too many."""
+
+    num_records: int
+    inflated_size: int
+    index: ShardIndex | None
+    is_scanned: bool = True
+
+
+def load_frames(shard: Shard, policy: Policy) -> ShardIndex | None:
+    """Where every frame starts, from the index beside the shard or the user's cache; None without one.
+
+    An index beside the shard that does not fit is warned of and not used. Where damage is skipped an index does not
+    help: which frames are sound is found by reading them.
+    """
+    if policy.on_error != "raise":
+        return None
+    try:
+        return load_index(shard.reader)
+    except StaleIndexError as error:
+        warn_of_stale(error)
+        return load_remembered_index(shard.reader)
+    finally:
+        shard.reader.park()
+
+
+def warn_of_stale(error: StaleIndexError) -> None:
+    """Say that an index is not used, and why."""
+    hint = f"\n  {error.hint}" if error.hint else ""
+    warnings.warn(StaleIndexWarning(f"{error.what}, not used - at {error.shard}{hint}"), stacklevel=3)
+
+
+def count_frames(shard: Shard, policy: Policy, *, max_kept: int = KEPT_RECORDS) -> Count:
+    """How many frames there are: from the index, else by a scan that keeps the places of `max_kept` frames at most."""
+    index = load_frames(shard, policy)
+    if index is not None:
+        return Count(index.num_records, index.inflated_size, index, is_scanned=False)
+    return _scan_once(shard, policy, max_kept)
 
 
 def scan_frames(shard: Shard, policy: Policy) -> ShardIndex:
@@ -28,51 +81,60 @@ def scan_frames(shard: Shard, policy: Policy) -> ShardIndex:
     An uncompressed shard is read at its headers only; a compressed one is inflated once. Damage follows the
     policy: where it is stepped over, payloads are checked too, so that only sound frames are counted.
     """
-    verify: Verify = "lengths" if policy.on_error == "raise" and policy.verify != "none" else policy.verify
-    stream = FrameStream(shard, policy)
-    pieces: list[UInt64Array] = []
-
-    def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
-        offsets, next_start, fault = _native.index_frames(data, start, stop, 1 << 62, verify)
-        pieces.append(offsets + np.uint64(stream.base) if stream.base else offsets)
-        return len(offsets), next_start, fault
-
-    while stream.step(consume):
-        pass
-    offsets = np.concatenate(pieces) if pieces else np.empty(0, np.uint64)
-    return ShardIndex(
-        num_records=len(offsets),
-        offsets=offsets,
-        compression=shard.compression,
-        inflated_size=stream.offset,
-        checkpoints=None,
-        shard_nbytes=shard.nbytes or 0,
-    )
-
-
-def load_frames(shard: Shard, policy: Policy) -> ShardIndex | None:
-    """Where every frame starts, from the index beside the shard or the user's cache; None without one.
-
-    Where damage is skipped an index does not help: which frames are sound is found by reading them.
-    """
-    if policy.on_error != "raise":
-        return None
-    try:
-        return load_index(shard.reader)
-    finally:
-        shard.reader.park()
+    index = _scan(shard, policy, None).index
+    assert index is not None
+    return index
 
 
 def scan_frames_once(shard: Shard, policy: Policy) -> ShardIndex:
     """Scan, and remember in the user's cache what took long."""
+    index = _scan_once(shard, policy, None).index
+    assert index is not None
+    return index
+
+
+def _scan_once(shard: Shard, policy: Policy, max_kept: int | None) -> Count:
     started = time.monotonic()
-    index = scan_frames(shard, policy)
+    count = _scan(shard, policy, max_kept)
     took_long = time.monotonic() - started > _SLOW_SECONDS
-    if took_long and shard.nbytes is not None and policy.on_error == "raise":
+    if count.index is not None and took_long and shard.nbytes is not None and policy.on_error == "raise":
         # A cache that cannot be written is no reason to fail: the scan is done.
         with contextlib.suppress(StorageError, OSError):
-            write_index(cache_path(shard.name), index, fingerprint_shard(shard.reader))
-    return index
+            write_index(cache_path(shard.name), count.index, fingerprint_shard(shard.reader))
+        shard.reader.park()
+    return count
+
+
+def _scan(shard: Shard, policy: Policy, max_kept: int | None) -> Count:
+    verify: Verify = "lengths" if policy.on_error == "raise" and policy.verify != "none" else policy.verify
+    stream = FrameStream(shard, policy)
+    pieces: list[UInt64Array] = []
+    num_records = 0
+    is_kept = True
+
+    def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
+        if not is_kept:
+            return _native.check_frames(data, start, stop, 1 << 62, verify)
+        offsets, next_start, fault = _native.index_frames(data, start, stop, 1 << 62, verify)
+        pieces.append(offsets + np.uint64(stream.base) if stream.base else offsets)
+        return len(offsets), next_start, fault
+
+    while num_frames := stream.step(consume):
+        num_records += num_frames
+        if is_kept and max_kept is not None and num_records > max_kept:
+            is_kept = False
+            pieces.clear()
+    index = None
+    if is_kept:
+        index = ShardIndex(
+            num_records=num_records,
+            offsets=np.concatenate(pieces) if pieces else np.empty(0, np.uint64),
+            compression=shard.compression,
+            inflated_size=stream.offset,
+            checkpoints=None,
+            shard_nbytes=shard.nbytes or 0,
+        )
+    return Count(num_records, stream.offset, index)
 
 
 def save_known_index(path: str, offsets: UInt64Array) -> None:

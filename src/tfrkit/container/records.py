@@ -16,9 +16,9 @@ from typing import Any
 from tfrkit import _native
 from tfrkit._types import OnError, Record, Verify
 from tfrkit.container.compression import InflateReader
-from tfrkit.container.faults import describe_fault, fault_to_error, locate_memory_error
+from tfrkit.container.faults import advise_repair, fault_to_error, locate_memory_error
 from tfrkit.container.shards import Shard
-from tfrkit.errors import CompressionError, LimitError, TfrkitError
+from tfrkit.errors import CompressionError, CorruptRecordError, LimitError, TfrkitError
 from tfrkit.storage.base import ByteReader, ByteSource
 
 # Small enough to stay in the second-level cache between checking and parsing, large enough that the
@@ -38,6 +38,11 @@ _MAX_STREAMED_NBYTES = 1 << 31
 
 # Frames that are told from claims at a time.
 _CHECKED_AT_ONCE = 4096
+
+# How far is searched where records are only looked at to tell what they are.
+SAMPLED_SEARCH_NBYTES = 64 << 20
+# A length that cannot be is told from a stream that is cut off by looking so far.
+_LOOK_NBYTES = 4 << 20
 
 _HEADER_NBYTES = 8 + 4
 _TRUNCATED = ("truncated_header", "truncated_payload")
@@ -70,6 +75,8 @@ class Policy:
     verify: Verify = "all"
     on_error: OnError = "raise"
     max_errors: int | None = None
+    search_nbytes: int = _MAX_STREAMED_NBYTES
+    """How far a compressed shard is searched for the next frame after damage: no frame of one is longer."""
     findings: dict[tuple[str, int], Finding] = field(default_factory=dict)
     _num_taken: int = 0
 
@@ -156,6 +163,11 @@ class _InflateWindows:
         self.base += self.start
         self.data = pieces[0] if len(pieces) == 1 and isinstance(pieces[0], bytes) else b"".join(pieces)
         self.start, self.stop = 0, len(self.data)
+
+    def give_up(self) -> None:
+        """Let this be the end."""
+        self.start = self.stop
+        self.is_final = True
 
 
 class FrameStream:
@@ -253,6 +265,8 @@ class FrameStream:
                 raise RuntimeError("a consumer took no frame and named no fault")
             if fault.kind in _TRUNCATED and not windows.is_final and self._is_plausible(fault):
                 self._grow(fault.stored + 16)
+            elif fault.kind in _TRUNCATED and not windows.is_final and windows.stop - windows.start < _LOOK_NBYTES:
+                self._grow(_LOOK_NBYTES)  # where the stream ends within that, the fault says how much is there
             else:
                 self._step_over(fault)
 
@@ -310,34 +324,50 @@ class FrameStream:
             self._report_tear(lost_nbytes)
             return
         offset = self.offset
-        error = fault_to_error(fault, shard=self._shard.name, record=self.record, offset=offset, columns=self._columns)
-        cause = describe_fault(fault, self._columns)
+        error = self._explain(fault)
         if self._policy.on_error == "raise" or isinstance(error, LimitError):
             raise error
-        self._resume_after(fault)
+        is_searched = self._resume_after(fault)
+        if not is_searched:
+            error.what += f"; the {self.offset - offset} bytes from there hold no frame, what follows was not searched"
         self._policy.take(
-            Finding(self._shard.name, self.record, offset, cause, lost_nbytes=self.offset - offset), error
+            Finding(self._shard.name, self.record, offset, error.what, lost_nbytes=self.offset - offset), error
         )
         self.record += 1
 
-    def _resume_after(self, fault: _native.Fault) -> None:
-        """Move to the next frame worth reading."""
+    def _explain(self, fault: _native.Fault) -> TfrkitError:
+        name = self._shard.name
+        if fault.kind == "truncated_payload" and not self._windows.is_final:
+            # The shard does not end here: its end was not looked for, because the length cannot be.
+            return CorruptRecordError(
+                f"length {fault.stored} is more than the {self._max_length()} bytes a record of this "
+                f"{self._shard.compression} shard may have",
+                shard=name,
+                record=self.record,
+                offset=self.offset,
+                hint=advise_repair(name),
+            )
+        return fault_to_error(fault, shard=name, record=self.record, offset=self.offset, columns=self._columns)
+
+    def _resume_after(self, fault: _native.Fault) -> bool:
+        """Move to the next frame worth reading, or the end; False where that is only the end of the search."""
         windows = self._windows
         if fault.resume and fault.kind != "payload_checksum":
             windows.start = fault.resume
-            return
+            return True
         if fault.resume:
             # The length held, the payload did not. If a frame follows, only this one is lost; if none does,
             # the length itself may be wrong with a right checksum, and frames may hide behind the header.
             after = fault.resume
             if after == windows.stop and windows.is_final:
                 windows.start = after
-                return
+                return True
             if windows.stop - after >= _HEADER_NBYTES:
                 header = bytes(windows.data[after : after + _HEADER_NBYTES])
                 if _native.masked_crc32c(header[:8]) == int.from_bytes(header[8:], "little"):
                     windows.start = after
-                    return
+                    return True
+        offset = self.offset
         windows.start += 1
         # All of a span is there, so a candidate may end behind the window; of a stream, more has to be inflated.
         is_whole = isinstance(windows, _SpanWindows)
@@ -346,7 +376,10 @@ class FrameStream:
                 windows.start, windows.stop, is_whole or windows.is_final, self._max_length()
             )
             if found or windows.is_final:
-                return
+                return True
+            if isinstance(windows, _InflateWindows) and self.offset - offset > self._policy.search_nbytes:
+                windows.give_up()
+                return False
             self._grow(windows.stop - windows.start + _INFLATE_NBYTES)
 
 

@@ -94,12 +94,18 @@ class Shard:
     Opening looks at the first bytes only. Safe to share between threads.
     """
 
-    def __init__(self, reader: ByteReader) -> None:
+    compression: Compression
+
+    def __init__(self, reader: ByteReader, *, compression: Compression | None = None) -> None:
+        """Look at the first bytes, unless it is known what they say."""
         self.name = reader.name
         self._was_read = False
+        if compression is not None:
+            self.reader, self.compression = reader, compression
+            return
         self.reader, head = _peek(reader)
         found = detect_compression(head)
-        self.compression: Compression = "none"
+        self.compression = "none"
         if found is None:
             self.compression = self._explain(head)
         elif found != "none":
@@ -110,6 +116,11 @@ class Shard:
     @classmethod
     def open(cls, path: str) -> Shard:
         return cls(open_reader(path))
+
+    @classmethod
+    def open_later(cls, path: str, nbytes: int | None, compression: Compression) -> Shard:
+        """A shard that was opened before: its file is opened when it is read, and must have this size then."""
+        return cls(open_reader(path, size=nbytes), compression=compression)
 
     @property
     def nbytes(self) -> int | None:
@@ -195,6 +206,17 @@ def _peek(reader: ByteReader) -> tuple[ByteReader, bytes]:
             break
         head += piece
     return _PeekedPipe(reader, head), head
+
+
+def name_shard(stem: str, number: int, num_shards: int) -> str:
+    """The usual name of one shard of a set; of 100,000 shards and more, with as many digits as their number has.
+
+    Example:
+        >>> name_shard("d-train.tfrecord", 2, 10)
+        'd-train.tfrecord-00002-of-00010'
+    """
+    width = max(5, len(str(num_shards)))
+    return f"{stem}-{number:0{width}d}-of-{num_shards:0{width}d}"
 
 
 def looks_like_shard(path: str) -> bool:

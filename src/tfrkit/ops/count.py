@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tfrkit.container.locate import load_frames, scan_frames_once
+from tfrkit.container.locate import count_frames
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.storage.resolve import Address
@@ -16,8 +16,7 @@ def count_records(address: Address | Iterable[Address]) -> list[tuple[str, int]]
     for path in find_shards(address, incomplete="warn"):
         shard = Shard.open(path)
         try:
-            index = load_frames(shard, Policy()) or scan_frames_once(shard, Policy())
-            counts.append((path, index.num_records))
+            counts.append((path, count_frames(shard, Policy()).num_records))
         finally:
             shard.close()
     return counts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -14,8 +15,11 @@ from tfrkit.container.locate import load_frames, scan_frames
 from tfrkit.container.records import Policy
 from tfrkit.ops.frame_sources import FrameSources, UInt32Array
 from tfrkit.ops.shard_output import Tally
+from tfrkit.storage.base import ByteSource
 
 _CHUNK_NBYTES = 4 << 20
+# A process may have 65,530 maps.
+_MAX_MAPPED = 4096
 
 
 class Picked(NamedTuple):
@@ -37,13 +41,10 @@ class DirectPicks:
         self._names = sources.paths
         self._readers = [shard.reader for shard in sources.shards]
         self._offsets: list[UInt64Array] = []
-        self._tables: list[_native.FrameTable] = []
+        self._mapped: OrderedDict[int, tuple[_native.FrameTable, ByteSource]] = OrderedDict()
         self._unreleased = 0
         for shard in sources.shards:
             index = load_frames(shard, Policy()) or scan_frames(shard, Policy())
-            span = shard.reader.span()
-            assert span is not None
-            self._tables.append(_native.FrameTable(span, index.offsets, "all"))
             self._offsets.append(np.append(index.offsets, np.uint64(index.inflated_size)))
 
     def gather(self, shards: UInt32Array, records: UInt64Array) -> Iterator[Picked]:
@@ -66,8 +67,10 @@ class DirectPicks:
         return sizes
 
     def _gather_run(self, shards: UInt32Array, records: UInt64Array) -> Picked:
+        distinct, places = np.unique(shards, return_inverse=True)
+        tables = [self._open(shard) for shard in distinct.tolist()]
         frames, digest, num_frames, fault = _native.gather_picks(
-            self._tables, np.ascontiguousarray(shards), np.ascontiguousarray(records), "all"
+            tables, places.astype(np.uint32), np.ascontiguousarray(records), "all"
         )
         if fault is not None:
             shard, record = int(shards[num_frames]), int(records[num_frames])
@@ -76,6 +79,21 @@ class DirectPicks:
         self._unreleased += len(frames)
         if self._unreleased >= self._held_nbytes:
             self._unreleased = 0
-            for reader in self._readers:
-                reader.release(0, reader.size or 0)
+            for _, span in self._mapped.values():
+                if isinstance(span, _native.FileMap):
+                    span.release(0, len(span))
         return Picked(frames, len(records), Tally(num_frames, len(frames), digest))
+
+    def _open(self, shard: int) -> _native.FrameTable:
+        opened = self._mapped.get(shard)
+        if opened is None:
+            reader = self._readers[shard]
+            span = reader.span()
+            assert span is not None
+            reader.park()  # the map needs no descriptor
+            opened = self._mapped[shard] = _native.FrameTable(span, self._offsets[shard][:-1], "all"), span
+            if len(self._mapped) > _MAX_MAPPED:
+                self._mapped.popitem(last=False)
+        else:
+            self._mapped.move_to_end(shard)
+        return opened[0]

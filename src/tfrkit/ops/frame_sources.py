@@ -14,7 +14,7 @@ import numpy as np
 from tfrkit import _native
 from tfrkit.build.progress import Progress
 from tfrkit.container.compression import Compression
-from tfrkit.container.locate import load_frames
+from tfrkit.container.locate import count_frames
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard, find_shards, note_missing_shards
 from tfrkit.errors import (
@@ -88,7 +88,8 @@ class FrameSources:
     def counts(self) -> list[Counted]:
         """Records and bytes of each shard: from its index, else by its headers, else (compressed) by inflating it."""
         if self._counts is None:
-            self._counts = [_count_frames(shard) for shard in self.shards]
+            counted = (count_frames(shard, Policy()) for shard in self.shards)
+            self._counts = [Counted(count.num_records, count.inflated_size) for count in counted]
         return self._counts
 
     @property
@@ -150,10 +151,10 @@ def deal_frames(sources: FrameSources, parts_of: PartsOf | None, num_parts: int,
             progress.advance(dealt.num_frames, dealt.nbytes, 0)
             view = memoryview(dealt.frames)
             start = 0
-            for part, nbytes in enumerate(dealt.part_nbytes.tolist()):
-                if nbytes:
-                    put(first_part + part, view[start : start + nbytes])
-                    start += nbytes
+            for part in np.flatnonzero(dealt.part_nbytes).tolist():
+                nbytes = int(dealt.part_nbytes[part])
+                put(first_part + part, view[start : start + nbytes])
+                start += nbytes
     return total
 
 
@@ -195,21 +196,6 @@ def _deal_shard(
         raise StorageError(
             f"the file changed, {stream.record} records, expected {num_records} as counted before", shard=shard.name
         )
-
-
-def _count_frames(shard: Shard) -> Counted:
-    """Count without keeping where each record is: that may be more than fits into memory."""
-    index = load_frames(shard, Policy())
-    if index is not None:
-        return Counted(index.num_records, index.inflated_size)
-    stream = FrameStream(shard, Policy())
-
-    def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
-        return _native.check_frames(data, start, stop, 1 << 62, "lengths")
-
-    while stream.step(consume):
-        pass
-    return Counted(stream.record, stream.offset)
 
 
 def _advise(error: ContainerError) -> ContainerError:

@@ -14,6 +14,7 @@ from tfrkit.build.plan import ShardWish, name_dataset, parse_size
 from tfrkit.build.target import Target
 from tfrkit.container.locate import load_frames, scan_frames_once
 from tfrkit.container.records import Policy
+from tfrkit.container.shards import name_shard
 from tfrkit.ops.frame_sources import FrameSources, PartsOf, UInt32Array
 from tfrkit.ops.rewrite import STDOUT, OutShard
 from tfrkit.ops.staged import FileTarget, FolderTarget
@@ -80,7 +81,7 @@ def choose_target(output: str | os.PathLike[str]) -> Target:
 def name_shards(name: str, split: str | None, counts: Sequence[int | None]) -> list[OutShard]:
     """Shards of one split by the usual names, with their numbers of records as far as known."""
     stem = f"{name}.tfrecord" if split is None else f"{name}-{split}.tfrecord"
-    return [OutShard(f"{stem}-{number:05d}-of-{len(counts):05d}", split, count) for number, count in enumerate(counts)]
+    return [OutShard(name_shard(stem, number, len(counts)), split, count) for number, count in enumerate(counts)]
 
 
 def cut_evenly(num_records: int, num_shards: int) -> list[int]:

@@ -128,11 +128,10 @@ def _read_plain(
             raise fault_to_error(
                 found.fault, shard=shard.name, record=record, offset=expected, columns=decode.column_names
             )
-        if expected - released >= _RELEASED_NBYTES:
-            shard.reader.release(released, expected)
+        data = found.range.data
+        if expected - released >= _RELEASED_NBYTES and isinstance(data, _native.FileMap):
+            data.release(released, expected)
             released = expected
-    for shard in shards:
-        shard.reader.park()
 
 
 @dataclass(frozen=True)
@@ -221,6 +220,7 @@ def _cut_ranges(shard: Shard, range_nbytes: int) -> Iterator[_Range]:
     if data is None:
         return
     size, file = len(data), _OpenFile(shard.reader.descriptor())
+    shard.reader.park()  # ranges keep the map and a descriptor until the last of them is read
     for start in range(0, size, range_nbytes):
         yield _Range(shard, data, file, start, min(size, start + range_nbytes))
 

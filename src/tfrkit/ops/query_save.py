@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["parquet", "csv", "jsonl", "tfrecord"]
 
-_TFRECORD_NAME = re.compile(r"tfrecords?\b|\.tfr\b|\.records?\b|-\d{5}-of-\d{5}", re.IGNORECASE)
+_TFRECORD_NAME = re.compile(r"tfrecords?\b|\.tfr\b|\.records?\b|-\d{5,}-of-\d{5,}", re.IGNORECASE)
 # What an Example can hold without a choice to be made; lists of these too.
 _STORED_TYPES: dict[str, StorageKind] = {
     **dict.fromkeys(

@@ -12,7 +12,7 @@ from tfrkit import _native
 from tfrkit._types import Record
 from tfrkit.build.progress import Progress, Quiet
 from tfrkit.container.codecs import Compression, compression_of_name
-from tfrkit.container.locate import load_frames
+from tfrkit.container.index import load_index
 from tfrkit.container.records import Finding, Policy
 from tfrkit.container.salvage import Gap, Salvage
 from tfrkit.container.shards import Shard, find_shards
@@ -155,7 +155,7 @@ def find_count(path: str, shard: Shard | None) -> int | None:
     if shard is None or shard.nbytes is None:
         return None
     with contextlib.suppress(ContainerError):
-        index = load_frames(shard, Policy())
+        index = load_index(shard.reader)  # one that does not fit a damaged shard is no news
         return None if index is None else index.num_records
     return None
 

@@ -8,23 +8,27 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-import numpy as np
-
+from tfrkit import _native
 from tfrkit._types import Record, UInt64Array
-from tfrkit.batches.access import Records
+from tfrkit.batches.access import Records, ShardAccess
 from tfrkit.batches.survey import Surveyed, find_schema
 from tfrkit.codec.decode import Decoder
 from tfrkit.container.faults import fault_to_error
-from tfrkit.container.records import Policy, read_records
+from tfrkit.container.locate import Count, count_frames
+from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import StorageError, TfrkitError
 from tfrkit.features.schema import Schema
+from tfrkit.storage.base import ByteSource
 from tfrkit.storage.resolve import Address
 
 _FRAME_OVERHEAD = 16  # length, its checksum, the payload's checksum
 # Rows that are decoded at a time where all are wanted.
 _ROWS_AT_ONCE = 256
 _GATHERED_NBYTES = 8 << 20
+# Records that are read at a time.
+_READ_RECORDS = 4096
+_READ_NBYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -59,16 +63,16 @@ def head_rows(address: Address | Iterable[Address], count: int) -> Iterator[Any]
 def tail_rows(address: Address | Iterable[Address], count: int) -> Iterator[tuple[int, Any]]:
     """(number of the record, row) of the last `count` records.
 
-    Finds where they start from the index, else by the headers; a pipe is read to its end, with the last rows held.
+    Finds where they start from the index, else by the headers; compressed files without an index are inflated twice.
+    A pipe is read to its end, with the last rows held.
     """
     if count < 0:
         raise ValueError(f"expected a number of rows from 0 up, got {count}")
     shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
-    if not _is_pipe(shards):
-        _close(shards)
-        yield from pick_rows(address, lambda total: np.arange(max(0, total - count), total, dtype=np.uint64))
-        return
     try:
+        if not _is_pipe(shards):
+            yield from _tail_files(shards, count)
+            return
         total = 0
         last: deque[_Place] = deque(maxlen=count)
         for place in chain.from_iterable(map(_read_places, shards)):
@@ -78,6 +82,28 @@ def tail_rows(address: Address | Iterable[Address], count: int) -> Iterator[tupl
         yield from enumerate(rows, total - len(last))
     finally:
         _close(shards)
+
+
+def _tail_files(shards: list[Shard], count: int) -> Iterator[tuple[int, Any]]:
+    """Only the shards that hold the rows are kept account of: the others may hold more than fits into memory."""
+    parts: list[tuple[Shard, Count]] = []
+    num_found = num_before = 0
+    for shard in reversed(shards):
+        counted = count_frames(shard, Policy())
+        if num_found < count:
+            parts.insert(0, (shard, counted))
+            num_found += counted.num_records
+        else:
+            num_before += counted.num_records
+    if not count:
+        return
+    schema = find_schema(shards, Policy())
+    num_left_out = max(0, num_found - count)
+    for shard, counted in parts:
+        places = _read_places(shard, counted, num_left_out)
+        yield from enumerate(_decode_places(places, schema), num_before + num_left_out)
+        num_before += counted.num_records
+        num_left_out = 0
 
 
 def cat_rows(address: Address | Iterable[Address]) -> Iterator[Any]:
@@ -135,13 +161,31 @@ def _close(shards: Iterable[Shard]) -> None:
         shard.close()
 
 
-def _read_places(shard: Shard) -> Iterator[_Place]:
-    number = offset = 0
-    for records in read_records(shard, Policy()):
-        for record in records:
-            yield _Place(record, shard.name, number, offset)
-            number += 1
-            offset += len(record) + _FRAME_OVERHEAD
+def _read_places(shard: Shard, counted: Count | None = None, number: int = 0) -> Iterator[_Place]:
+    """The records of a shard from `number` on; those before are passed over, by their places where these are known."""
+    index = None if counted is None or not number else counted.index
+    if index is not None and index.checkpoints is not None:
+        access = ShardAccess(shard, index, Policy())
+        for at in range(number, index.num_records):
+            yield _Place(access.read(at), shard.name, at, access.offset_of(at))
+        return
+    is_known = index is not None and shard.compression == "none" and number < index.num_records
+    offset = int(index.offsets[number]) if index is not None and is_known else 0
+    stream = FrameStream(shard, Policy(), start=offset, record=number if is_known else 0)
+    taken: list[Record] = []
+
+    def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
+        nonlocal taken
+        if stream.record < number:
+            return _native.check_frames(data, start, stop, number - stream.record, "all")
+        taken, next_start, fault = _native.read_frames(data, start, stop, _READ_RECORDS, _READ_NBYTES, "all")
+        return len(taken), next_start, fault
+
+    while stream.step(consume):
+        at = stream.offset - sum(len(record) + _FRAME_OVERHEAD for record in taken)
+        for record_number, record in enumerate(taken, stream.record - len(taken)):
+            yield _Place(record, shard.name, record_number, at)
+            at += len(record) + _FRAME_OVERHEAD
 
 
 def _survey_schema(places: Iterable[_Place]) -> Schema:

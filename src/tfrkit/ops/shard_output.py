@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,12 +18,15 @@ from tfrkit.container.block_deflate import BlockDeflater
 from tfrkit.container.compression import Compression, Deflater, Level
 from tfrkit.container.index import ShardIndex, fingerprint_shard, index_path, write_index
 from tfrkit.errors import CorruptRecordError
-from tfrkit.ops.write_queue import OutputFile, WriteQueue, close_quietly
+from tfrkit.ops.write_queue import NewFile, OutputFile, WriteQueue
 from tfrkit.storage.local import explain_os_error
 from tfrkit.storage.resolve import open_reader
 
 # Smaller pieces are copied and put together: one kept by itself would keep the whole window it was cut from.
 _SMALL_NBYTES = 256 << 10
+# What waits in all shards together to be put together; of many shards each gets its share, but at least some pages.
+_ALL_SMALL_NBYTES = 64 << 20
+_LEAST_SMALL_NBYTES = 16 << 10
 _QUEUE_NBYTES = 64 << 20
 _INTERRUPTIBLE_NBYTES = 256 << 10
 _MASK = (1 << 64) - 1
@@ -60,6 +64,7 @@ class Press:
         self.jobs = jobs or count_cores()
         self.queue = WriteQueue(queue_nbytes)
         self.pool = ThreadPoolExecutor(self.jobs, thread_name_prefix="tfrkit-deflate")
+        self.num_shards = 0  # in the making
 
     def close(self) -> None:
         """End the threads; what waits is dropped."""
@@ -93,9 +98,8 @@ class ShardOutput:
         elif compression != "none":
             self._deflater = Deflater(compression, level)
         self._is_ours = descriptor is None
-        if descriptor is None:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        self._file: OutputFile | None = OutputFile(descriptor, path)
+        self._file: OutputFile | None = NewFile(path) if descriptor is None else OutputFile(descriptor, path)
+        press.num_shards += 1
         # Noted while frames are written, so that the index needs no second look at them.
         self._small = bytearray()
         self._offsets: list[UInt64Array] = []
@@ -113,7 +117,8 @@ class ShardOutput:
         self.tally += Tally(len(offsets), nbytes, digest)
         if nbytes < _SMALL_NBYTES:
             self._small += memoryview(frames).cast("B")
-            if len(self._small) >= _SMALL_NBYTES:
+            share = max(_LEAST_SMALL_NBYTES, _ALL_SMALL_NBYTES // self._press.num_shards)
+            if len(self._small) >= min(_SMALL_NBYTES, share):
                 self._flush_small()
             return
         self._flush_small()
@@ -123,6 +128,7 @@ class ShardOutput:
         """No more frames. The thread that writes does the rest; `written` is there after the queue was drained."""
         assert self._file is not None
         self._flush_small()
+        self._press.num_shards -= 1
         tail = [] if self._deflater is None else [self._deflater.finish()]
         self._press.queue.put(self._file, tail, then=self._conclude)
 
@@ -180,8 +186,9 @@ class ShardOutput:
 
     def _close(self) -> None:
         file, self._file = self._file, None
-        if file is not None and self._is_ours:
-            close_quietly(file.descriptor)
+        if isinstance(file, NewFile):
+            with contextlib.suppress(OSError):  # it is on the disk, or not wanted any more
+                file.close()
 
 
 def add_tallies(tallies: Sequence[Tally]) -> Tally:

@@ -23,8 +23,8 @@ from tfrkit.orders.split_by import split_by
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.resolve import Address
 
-# All shards of all parts are open at once, and a process may have about a thousand files open.
-_MAX_SHARDS = 512
+# All shards of all parts are written at once, and packing with xz or zstd takes megabytes for each.
+_MAX_PACKED_SHARDS = 512
 
 
 def split(
@@ -91,8 +91,12 @@ def split(
             for number, (start, stop) in enumerate(pairwise(cuts), len(planned)):
                 shard_of[numbers[start:stop]] = number
             planned += name_shards(name, part, [stop - start for start, stop in pairwise(cuts)])
-        if len(planned) > _MAX_SHARDS:
-            raise ValueError(f"split expected at most {_MAX_SHARDS} shards, got {len(planned)}\n  reshard them later")
+        packing = options.choose_compression(sources, target)
+        if packing in ("xz", "zstd") and len(planned) > _MAX_PACKED_SHARDS:
+            raise ValueError(
+                f"split into {packing} expected at most {_MAX_PACKED_SHARDS} shards, got {len(planned)}\n"
+                "  reshard them later"
+            )
         notes += note_fewer_shards(planned, shards)
         recipe = {
             "parts": dict(parts),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +20,9 @@ _STEPS_BEHIND = 4  # by then the disk has it
 
 # More pieces than this are refused by the system in one call.
 _MAX_PIECES = 512
+
+# A process may often have 1,024 files open, a dataset has more shards than that.
+_MAX_OPEN = 64
 
 Piece = Any
 """A buffer of bytes: bytes, a memoryview or an array."""
@@ -67,11 +70,37 @@ class OutputFile:
         self._num_sent = self.nbytes
 
 
+class NewFile(OutputFile):
+    """A file that is made when it is first written, and need not stay open until it is whole."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(-1, path)
+        self._is_made = False
+
+    def open(self) -> None:
+        """Make it, or open it again to append."""
+        if self.descriptor >= 0:
+            return
+        how = os.O_APPEND if self._is_made else os.O_CREAT | os.O_EXCL
+        try:
+            self.descriptor = os.open(self.name, os.O_WRONLY | os.O_CLOEXEC | how, 0o666)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise StorageError(f"cannot write, {reason}, nothing was left behind", shard=self.name) from None
+        self._is_made = True
+
+    def close(self) -> None:
+        """Close it, for now or for good. Some file systems tell only here that a write failed: `OSError`."""
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
 class WriteQueue:
     """Appends to files on a thread of its own, in the order of the calls.
 
     At most `max_nbytes` wait; whoever brings more waits for the disk. After a failed write every call raises it.
-    Buffers must not change until `drain` returns.
+    Buffers must not change until `drain` returns. Of `NewFile`s only those written last are open.
     """
 
     def __init__(self, max_nbytes: int) -> None:
@@ -79,6 +108,7 @@ class WriteQueue:
         self._waiting: deque[tuple[OutputFile, Sequence[Piece], int, Callable[[], None] | None]] = deque()
         self._nbytes = self._num_waiting = 0  # waiting, or being written
         self._num_written = 0
+        self._opened: OrderedDict[NewFile, None] = OrderedDict()  # the thread's own, in order of use
         self._error: BaseException | None = None
         self._is_closed = False
         self._changed = threading.Condition()
@@ -116,6 +146,13 @@ class WriteQueue:
         if self._error is not None:
             raise self._error
 
+    def _open(self, file: NewFile) -> None:
+        self._opened[file] = None
+        self._opened.move_to_end(file)
+        if len(self._opened) > _MAX_OPEN:
+            self._opened.popitem(last=False)[0].close()
+        file.open()
+
     def _run(self) -> None:
         while True:
             with self._changed:
@@ -127,6 +164,8 @@ class WriteQueue:
             # Whatever ends this thread, those who wait for it must hear of it.
             outcome: BaseException | None = RuntimeError("the thread that writes has ended")
             try:
+                if isinstance(file, NewFile):
+                    self._open(file)
                 file.append(pieces)
                 self._num_written += nbytes
                 if self._num_written >= _CACHED_NBYTES:

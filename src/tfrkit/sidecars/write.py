@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfrkit._version import VERSION
+from tfrkit.container.shards import name_shard
 from tfrkit.errors import SchemaError
 from tfrkit.features.schema import Schema
 from tfrkit.features.schema_json import to_json
@@ -128,7 +129,7 @@ class NewDataset:
             numbers.setdefault(shard.split, []).append(shard.name)
         for split, names in numbers.items():
             for number, name in enumerate(names):
-                if name != f"{self.name}-{split}.tfrecord-{number:05d}-of-{len(names):05d}":
+                if name != name_shard(f"{self.name}-{split}.tfrecord", number, len(names)):
                     return "no files of such names"
         return ""
 

@@ -79,15 +79,17 @@ class LocalReader:
     a `StorageError`; Python code that touches a view of it then is killed by the system.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, size: int | None = None) -> None:
+        """Open the file; one that is known to have a `size` when it is first used."""
         self.name = path
-        self.size: int | None = None
+        self.size = size
         self._lock = threading.Lock()
         self._file: BinaryIO | None = None
         self._map: _native.FileMap | None = None
         self._identity: _Identity | None = None
         renew_lock_after_fork(self)
-        self._open()
+        if size is None:
+            self._open()
 
     def _open(self) -> BinaryIO:
         """The open file; opens it where it was parked. Called with the lock held, or from __init__."""
@@ -99,13 +101,13 @@ class LocalReader:
             raise explain_os_error(error, self.name) from None
         info = os.fstat(file.fileno())
         identity = _Identity.of(info)
-        if self._identity is None:
+        if self._identity is None and self.size in (None, identity.size):
             self._identity = identity
             self.size = info.st_size if stat.S_ISREG(info.st_mode) else None
         elif identity != self._identity:
             file.close()
             raise StorageError(
-                f"the file changed since it was opened, {self._identity.size} bytes at first, {info.st_size} now",
+                f"the file changed since it was opened, {self.size} bytes at first, {info.st_size} now",
                 shard=self.name,
             )
         self._file = file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 from collections.abc import Iterable
@@ -13,9 +14,9 @@ from tfrkit.storage.local import LocalReader, LocalWriter, StdinReader
 Address = str | bytes | os.PathLike[str]
 
 
-def open_reader(path: str) -> ByteReader:
-    """The bytes at an address; `-` is standard input."""
-    return StdinReader() if path == "-" else LocalReader(path)
+def open_reader(path: str, *, size: int | None = None) -> ByteReader:
+    """The bytes at an address; `-` is standard input. A file of a known `size` is opened when it is first used."""
+    return StdinReader() if path == "-" else LocalReader(path, size=size)
 
 
 def open_writer(path: str) -> ByteWriter:
@@ -65,10 +66,18 @@ def _is_sidecar_folder(path: str) -> bool:
 def walk_folder(folder: str) -> list[str]:
     """Regular files below a folder, sorted, without hidden ones and those in `_` folders."""
     found = []
-    for parent, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
-        found += [os.path.join(parent, name) for name in files if not name.startswith((".", "_"))]
-    return sorted(path for path in found if os.path.isfile(path))
+    waiting = [folder]
+    while waiting:
+        # What cannot be listed is passed over; a folder tells the kind of its entries, so that none is looked at.
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.name.startswith((".", "_")):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif entry.is_file():
+                    found.append(entry.path)
+    return sorted(found)
 
 
 def _nearby(path: str) -> str | None:

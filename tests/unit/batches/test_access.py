@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,13 @@ import numpy as np
 import pytest
 
 from tfrkit.batches import access
-from tfrkit.batches.access import Records
+from tfrkit.batches.access import Records, ShardAccess
 from tfrkit.batches.check import check_records
-from tfrkit.container.locate import save_index
+from tfrkit.container.locate import save_index, scan_frames
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
 from tfrkit.container.writer import ShardWriter
-from tfrkit.errors import CorruptRecordError, StorageError, TfrkitError
+from tfrkit.errors import CorruptRecordError, StaleIndexWarning, StorageError, TfrkitError
 from tfrkit.storage.memory import MemoryReader, MemoryWriter
 from tfrkit.testing.corruption import flip, frame_offsets, splice
 from tfrkit.testing.reference import write_frames
@@ -167,7 +168,7 @@ def test_eight_threads_pick_what_one_does(on_disk: Any, parts: Any) -> None:
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 def test_more_shards_than_stay_open_are_read(on_disk: Any, monkeypatch: pytest.MonkeyPatch, compression: str) -> None:
-    monkeypatch.setattr(access, "_MAX_OPEN_SHARDS", 2)
+    monkeypatch.setattr(access, "MAX_OPEN_SHARDS", 2)
     records = on_disk(*[(start, start + 6, compression) for start in range(0, 60, 6)])
     failures: list[object] = []
 
@@ -216,3 +217,53 @@ def test_index_removed_after_counting_is_no_loss(on_disk: Any, tmp_path: Path) -
     assert len(records) == 60
     (tmp_path / "_index" / "s0.tfidx").unlink()
     assert records[59] == RECORDS[59]
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_stale_index_is_not_used_for_picking_either(compression: str, tmp_path: Path) -> None:
+    path = tmp_path / "s.tfrecord"
+    path.write_bytes(pack(RECORDS[:10], compression))
+    save_index(str(path))
+    path.write_bytes(pack(RECORDS, compression))
+    records = Records([Shard.open(str(path))], Policy())
+    with pytest.warns(StaleIndexWarning, match="index does not fit its shard, .*, not used"):
+        assert len(records) == len(RECORDS)
+    # Once for a shard: it is known by now.
+    assert [records[number] for number in range(len(RECORDS))] == RECORDS
+
+
+def test_checkpoints_that_do_not_fit_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "s.tfrecord"
+    path.write_bytes(pack(RECORDS, "gzip"))
+    index = replace(scan_frames(Shard.open(str(path)), Policy()), checkpoints=b"CKP9 and no more")
+    with pytest.warns(StaleIndexWarning, match="inflate checkpoints are damaged, .*, not used"):
+        opened = ShardAccess(Shard.open(str(path)), index, Policy())
+    assert [opened.read(number) for number in range(len(RECORDS))] == RECORDS
+
+
+def test_places_of_too_many_frames_are_found_again_when_they_are_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "_KEPT_RECORDS", len(RECORDS) + 5)
+    records = in_memory(FRAMES, pack(RECORDS, "gzip"), FRAMES)
+    assert len(records) == 3 * len(RECORDS)
+    assert list(records._scanned) == [0]
+    assert list(records[:]) == 3 * RECORDS
+
+
+def test_known_counts_are_not_counted_again_but_held_against_what_is_there() -> None:
+    opened = [Shard(MemoryReader(FRAMES, name=f"s{number}")) for number in range(2)]
+    records = Records(opened, Policy(), counts=[len(RECORDS), len(RECORDS) - 1])
+    assert len(records) == 2 * len(RECORDS) - 1
+    assert records[0] == RECORDS[0]
+    with pytest.raises(StorageError, match="the file changed since it was opened, 59 records at first, 60 now - at s1"):
+        records[len(RECORDS)]
+
+
+def test_shards_that_are_unpacked_to_files_are_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "_MAX_UNPACKED", 2)
+    records = in_memory(*[pack(RECORDS[:3], "xz")] * 5)
+    for number in [*range(15), 0, 7, 1]:
+        assert records[number] == RECORDS[number % 3]
+        assert len(records._unpacked) <= 2
+        assert len(records._open) <= 2

@@ -53,7 +53,7 @@ def test_every_way_gives_the_records_asked_for_in_order(
     if "tables" in limits:
         monkeypatch.setattr(fetch, "_MAX_TABLES", limits["tables"])
     if "open" in limits:
-        monkeypatch.setattr(access, "_MAX_OPEN_SHARDS", limits["open"])
+        monkeypatch.setattr(access, "MAX_OPEN_SHARDS", limits["open"])
     ds = tfrkit.open(folder)
     rng = np.random.default_rng(0)
     for size in (0, 1, 5, 100):
@@ -69,7 +69,7 @@ def test_compressed_shards_are_held_as_long_as_they_fit(tmp_path: Path, monkeypa
                 writer.write({"id": shard * 100 + number, "pad": bytes(50)})
     size = len(tfrkit.open(tmp_path / "s0.tfrecord").records()[0]) + 16
     monkeypatch.setattr(access, "_HELD_NBYTES", 2 * 100 * (size + 2))
-    monkeypatch.setattr(access, "_MAX_OPEN_SHARDS", 100)
+    monkeypatch.setattr(access, "MAX_OPEN_SHARDS", 100)
     ds = tfrkit.open(tmp_path)
     assert pick(ds, range(0, 300, 7)) == list(range(0, 300, 7))
     records: Records = ds.records()
@@ -77,7 +77,7 @@ def test_compressed_shards_are_held_as_long_as_they_fit(tmp_path: Path, monkeypa
 
 
 def test_room_of_a_shard_that_is_dropped_is_given_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "_MAX_OPEN_SHARDS", 2)
+    monkeypatch.setattr(access, "MAX_OPEN_SHARDS", 2)
     ds = tfrkit.open(folder)
     for _ in range(3):
         pick(ds, range(0, NUM_ROWS, 10))

@@ -248,3 +248,9 @@ def test_sizes_are_read_with_their_units(text, nbytes):
 def test_size_that_is_none_raises(text):
     with pytest.raises(ValueError, match="size expected a number of bytes such as 256MB or 1GiB"):
         parse_size(text)
+
+
+def test_more_shards_than_five_digits_can_name_have_six():
+    shards = cut({"train": np.arange(100_000)}, ShardWish(100_000))
+    assert shards[0].name == "d-train.tfrecord-000000-of-100000"
+    assert shards[-1].name == "d-train.tfrecord-099999-of-100000"

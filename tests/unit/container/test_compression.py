@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import gzip
 import lzma
 import random
@@ -12,6 +13,7 @@ from typing import get_args
 
 import pytest
 
+from tfrkit.container.codecs import CarefulInflate
 from tfrkit.container.compression import (
     COMPRESSIONS,
     Compression,
@@ -465,3 +467,33 @@ def test_inflate_closed_reads_nothing() -> None:
     stream.close()
     assert stream.read(10) == b""
     assert stream.read(0) == b""
+
+
+@pytest.mark.parametrize("max_length", [1, 7, 300, 1 << 20])
+def test_careful_inflate_gives_every_byte_before_damage(max_length: int) -> None:
+    data = b"".join(b"%d " % (number * number) + b"a" * (number % 300) for number in range(600))
+    deflated = zlib.compress(data)
+    for at in [2, 3, 50, len(deflated) // 2, len(deflated) - 9, *range(len(deflated) - 4, len(deflated))]:
+        # The twin asks for one byte at a time, so that nothing can be lost.
+        damaged = deflated[:at] + bytes([deflated[at] ^ 0xFF]) + deflated[at + 1 :]
+        twin, expected, num_fed = zlib.decompressobj(), b"", 0
+        with contextlib.suppress(zlib.error):
+            for number in range(len(damaged)):
+                num_fed = number + 1
+                left = damaged[number:num_fed]
+                while piece := twin.decompress(left, 1):
+                    expected += piece
+                    left = twin.unconsumed_tail
+        codec, given, message = CarefulInflate(zlib.MAX_WBITS), b"", ""
+        try:
+            piece = codec.decompress(damaged, max_length)
+            while piece:
+                given += piece
+                piece = codec.decompress(b"", max_length)
+        except zlib.error as error:
+            message = str(error)
+        assert message.startswith("Error -3"), at
+        # zlib looks one symbol ahead: where a call had to stop right before the damage, its last byte is lost.
+        assert expected.startswith(given), at
+        assert len(expected) - len(given) <= (max_length < 300), at
+        assert abs(len(damaged) - len(codec.unused_data) - num_fed) <= (max_length < 300), at

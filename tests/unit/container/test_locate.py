@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gzip
+import lzma
 import os
 from pathlib import Path
 from typing import Any
@@ -9,10 +11,10 @@ import pytest
 from tfrkit import Writer
 from tfrkit.container import locate
 from tfrkit.container.index import index_path
-from tfrkit.container.locate import load_frames, save_index, scan_frames, scan_frames_once
+from tfrkit.container.locate import count_frames, load_frames, save_index, scan_frames, scan_frames_once
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
-from tfrkit.errors import CorruptRecordError, StaleIndexError, StorageError
+from tfrkit.errors import CorruptRecordError, StaleIndexWarning, StorageError
 from tfrkit.storage.memory import MemoryReader
 from tfrkit.testing.corruption import flip, frame_offsets
 from tfrkit.testing.reference import write_frames
@@ -99,12 +101,27 @@ def test_index_is_not_used_where_damage_is_skipped(tmp_path: Path, shard: Any) -
     assert load_frames(shard(path), Policy("all", "skip")) is None
 
 
-def test_stale_index_raises_with_the_way_to_rebuild_it(tmp_path: Path, shard: Any) -> None:
+def test_stale_index_is_warned_of_and_not_used(tmp_path: Path, shard: Any) -> None:
     path = write(tmp_path / "s")
     save_index(str(path))
     path.write_bytes(FRAMES[: OFFSETS[20]])
-    with pytest.raises(StaleIndexError, match=r"(?s)index does not fit its shard, .*\n  rebuild: tfr index"):
-        load_frames(shard(path), Policy())
+    with pytest.warns(StaleIndexWarning, match=r"(?s)does not fit its shard, .*, not used - at .*\n  rebuild: tfr"):
+        assert load_frames(shard(path), Policy()) is None
+    with pytest.warns(StaleIndexWarning, match="index does not fit its shard"):
+        assert count_frames(shard(path), Policy()).num_records == 20
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "xz"])
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_count_keeps_no_more_places_than_asked_for(compression: str, on_error: Any, tmp_path: Path, shard: Any) -> None:
+    data = {"none": bytes, "gzip": gzip.compress, "xz": lzma.compress}[compression](FRAMES)
+    (tmp_path / "s").write_bytes(data)
+    for max_kept in (0, 1, len(OFFSETS) - 1):
+        counted = count_frames(shard(tmp_path / "s"), Policy("all", on_error), max_kept=max_kept)
+        assert (counted.num_records, counted.inflated_size, counted.index) == (len(OFFSETS), len(FRAMES), None)
+    counted = count_frames(shard(tmp_path / "s"), Policy("all", on_error), max_kept=len(OFFSETS))
+    assert counted.index is not None
+    assert counted.index.offsets.tolist() == OFFSETS
 
 
 def test_scan_that_took_long_is_remembered(tmp_path: Path, shard: Any, monkeypatch: pytest.MonkeyPatch) -> None:

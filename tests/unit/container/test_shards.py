@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tfrkit.container.shards import Shard, find_shards, looks_like_shard
+from tfrkit.container.shards import Shard, find_shards, looks_like_shard, name_shard, note_missing_shards
 from tfrkit.errors import NotATFRecordError, StorageError
 from tfrkit.storage.local import LocalReader
 from tfrkit.storage.memory import MemoryReader
@@ -142,6 +142,7 @@ def test_folder_without_shards_raises(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     [
+        *("a-000000-of-100000", "a.tfrecord-123456-of-1000000.gz"),
         *("a.tfrecord", "a.tfrecords", "a.tfrec", "a.TFRecord.gz", "a-00000-of-00005", "a.tfrecord-00000-of-00005"),
         *("a-00000-of-00005.tfrecord", "a.tfrecord-00000-of-00005.zst", "a.record", "00000-of-00005"),
     ],
@@ -205,3 +206,19 @@ def test_empty_list_raises() -> None:
 def test_address_of_another_type_raises(address: object) -> None:
     with pytest.raises(TypeError, match="expected a path"):
         find_shards(address)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("number", "num_shards", "name"),
+    [
+        (0, 1, "d-00000-of-00001"),
+        (99_998, 99_999, "d-99998-of-99999"),
+        (7, 100_000, "d-000007-of-100000"),
+        (999_999, 1_000_000, "d-0999999-of-1000000"),
+    ],
+)
+def test_shard_names_have_five_digits_or_as_many_as_the_set_needs(number: int, num_shards: int, name: str) -> None:
+    assert name_shard("d", number, num_shards) == name
+    if num_shards > 1:
+        total = name.rpartition("-")[2]
+        assert note_missing_shards([name]) == [f"1 of {num_shards} shards - at d-*-of-{total}"]

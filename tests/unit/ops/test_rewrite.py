@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -253,13 +254,13 @@ def test_records_changed_on_the_way_are_noticed(source: Path, tmp_path: Path, mo
 def test_file_that_grows_between_counting_and_reading_is_noticed(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    count = frame_sources._count_frames
+    count = frame_sources.count_frames
 
-    def miscount(shard: Any) -> Any:
-        counted = count(shard)
-        return counted._replace(num_records=counted.num_records - 1)
+    def miscount(shard: Any, policy: Any) -> Any:
+        counted = count(shard, policy)
+        return replace(counted, num_records=counted.num_records - 1)
 
-    monkeypatch.setattr(frame_sources, "_count_frames", miscount)
+    monkeypatch.setattr(frame_sources, "count_frames", miscount)
     with pytest.raises(StorageError, match="the file changed, it has more than the 59 records"):
         run_reshard(source, tmp_path / "out")
 
