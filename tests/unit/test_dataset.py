@@ -24,6 +24,7 @@ from tfrkit.errors import (
     MissingFeatureError,
     SchemaError,
     ShapeError,
+    SidecarWarning,
     StorageError,
 )
 from tfrkit.testing.corruption import flip, frame_offsets, make_frame
@@ -481,3 +482,29 @@ def test_an_open_file_is_no_list_of_paths(tmp_path: Path) -> None:
         pytest.raises(TypeError, match=r"(?s)got an open file \(BufferedReader\).*file\.name"),
     ):
         tfrkit.open(file)  # type: ignore[arg-type]
+
+
+# ---- what lies beside the shards ---------------------------------------------------------------------------------
+
+
+def test_length_comes_from_the_manifest_and_a_wrong_one_is_an_error_when_picked(tmp_path: Path) -> None:
+    tfrkit.build([{"a": number} for number in range(5)], tmp_path / "o", jobs=1)
+    manifest = tmp_path / "o" / "tfrkit.json"
+    manifest.write_text(manifest.read_text().replace('"records": 5', '"records": 4'))
+    ds = tfrkit.open(tmp_path / "o")
+    assert len(ds) == 4
+    with pytest.raises(StorageError, match=r"expected 4 records as counted before or by its manifest, got 5 - at .*"):
+        _ = ds[0]
+    # Where damage is skipped, what can be read is counted.
+    assert len(tfrkit.open(tmp_path / "o", on_error="skip")) == 5
+
+
+def test_manifest_that_does_not_fit_is_warned_of_and_not_used(tmp_path: Path) -> None:
+    tfrkit.build([{"a": number} for number in range(5)], tmp_path / "o", jobs=1)
+    [shard] = tfrkit.open(tmp_path / "o").files
+    with tfrkit.Writer(shard) as writer:
+        writer.write({"a": b"other"})
+    ds = tfrkit.open(tmp_path / "o")
+    assert len(ds) == 1
+    with pytest.warns(SidecarWarning, match="what it says of the records is not used - at .*tfrecord"):
+        assert ds[0] == {"a": b"other"}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import bisect
 import contextlib
 import operator
+import shlex
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, overload
 
@@ -153,8 +154,17 @@ class Records(_native.RecordPicker, Sequence[Record]):
     first: from the index if there is one, else by a scan of the headers. Safe to share between threads.
     """
 
-    def __init__(self, shards: Sequence[Shard], policy: Policy, counts: Sequence[int] | None = None) -> None:
-        """`counts` has the records of each shard, where they were counted before."""
+    def __init__(
+        self,
+        shards: Sequence[Shard],
+        policy: Policy,
+        counts: Sequence[int] | None = None,
+        recall: Callable[[], Sequence[int] | None] | None = None,
+    ) -> None:
+        """`counts` has the records of each shard, where they were counted before.
+
+        `recall` is asked for them when they are needed, before anything is scanned for it.
+        """
         self._shards = shards
         self._policy = policy
         self._lock = threading.Lock()
@@ -165,6 +175,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
         self._open: OrderedDict[int, ShardAccess] = OrderedDict()
         self._unpacked: OrderedDict[int, None] = OrderedDict()  # of these, those that may have a file open
         self._unheld_nbytes = _HELD_NBYTES
+        self._recall = recall
         if counts is not None:
             self._starts = self._add_counts(counts)
 
@@ -264,7 +275,8 @@ class Records(_native.RecordPicker, Sequence[Record]):
             return self._starts
         with self._lock:
             if self._starts is None:
-                self._starts = self._add_counts(self._count_shards())
+                known = None if self._recall is None else self._recall()
+                self._starts = self._add_counts(self._count_shards() if known is None else known)
             return self._starts
 
     def _count_shards(self) -> Iterator[int]:
@@ -312,8 +324,9 @@ class Records(_native.RecordPicker, Sequence[Record]):
         expected = self._starts[number + 1] - self._starts[number]
         if num_records != expected:
             raise StorageError(
-                f"the file changed since it was opened, {expected} records at first, {num_records} now",
+                f"expected {expected} records as counted before or by its manifest, got {num_records}",
                 shard=self._shards[number].name,
+                hint=f"find what is wrong: tfr verify {shlex.quote(self._shards[number].name)}",
             )
 
     def _limit_unpacked(self, number: int) -> None:

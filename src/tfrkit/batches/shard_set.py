@@ -39,7 +39,7 @@ class ShardSet:
         self.infer: Infer = infer
         self.policy = policy
         self.sidecars = Sidecars([shard.name for shard in self.shards])
-        self.records = Records(self.shards, policy, counts)
+        self.records = Records(self.shards, policy, counts, self._recall_counts)
         self._schema = schema
         self._is_schema_given = schema is not None
         self._is_schema_checked = False
@@ -64,6 +64,7 @@ class ShardSet:
         """What each record holds: as given, or found from many records, and kept."""
         if self._schema is None:
             self._schema = find_schema(self.shards, self.policy, from_all=self.infer == "all", sidecars=self.sidecars)
+            self.sidecars.warn()
         return self._schema
 
     def look_at_all(self) -> bool:
@@ -72,6 +73,13 @@ class ShardSet:
             return False
         self.infer, self._schema = "all", None
         return True
+
+    def _recall_counts(self) -> list[int] | None:
+        """Records of each shard as manifests say. Where damage is skipped, those that can be read are counted."""
+        if self.policy.on_error == "skip":
+            return None
+        counts = [count for count in self.sidecars.counts if count is not None]
+        return counts if len(counts) == len(self.shards) else None
 
     @property
     def fingerprint(self) -> str:

@@ -15,11 +15,12 @@ docs/design/sidecars.md has the reasons.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from tfrkit.errors import ContainerError, SchemaError, SourceError, StorageError
+from tfrkit.errors import ContainerError, SchemaError, SidecarWarning, SourceError, StorageError
 from tfrkit.features.labels import LabelMap, parse_label_map, read_charset, read_class_map
 from tfrkit.features.schema import Schema, describe_type, find_mismatches
 from tfrkit.features.spec import Spec
@@ -30,6 +31,7 @@ from tfrkit.sidecars.tfds_files import TfdsFolder, read_tfds_folder
 from tfrkit.storage.text_files import read_text
 
 STDIN = "-"
+_CALLERS = 4  # from `warn` up to the line that asked for a schema
 
 
 class Problem(NamedTuple):
@@ -48,6 +50,7 @@ class Sidecars:
     def __init__(self, paths: Iterable[str]) -> None:
         self.paths = list(paths)
         self._problems: dict[Problem, None] = {}
+        self._warned: set[Problem] = set()
         self._manifests: dict[str, Manifest | None] = {}
         self._tfds: dict[str, TfdsFolder] = {}
 
@@ -60,6 +63,13 @@ class Sidecars:
     def notes(self) -> list[str]:
         """One line for each problem so far."""
         return [str(problem) for problem in self._problems]
+
+    def warn(self) -> None:
+        """Warn of each problem found so far, once."""
+        for problem in self._problems:
+            if problem not in self._warned:
+                self._warned.add(problem)
+                warnings.warn(SidecarWarning(str(problem)), stacklevel=_CALLERS)
 
     def check(self) -> list[Problem]:
         """Read every sidecar, and say what is wrong with which."""
