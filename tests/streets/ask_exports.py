@@ -117,12 +117,17 @@ def ask_voc_back(made: Made, folder: Path) -> Facts:
     run_tfr("export", "voc", made.path, "-o", out, "--quiet")
     kind = "voc-seg" if "image/segmentation/class/encoded" in made.truth.features else "voc-det"
     options: list[object] = ["--classes", out / "classes.txt"] if (out / "classes.txt").exists() else []
-    return _build_back(made, folder, kind, out, *options)
+    return _build_back(made, folder, kind, out, *options, *_name_sets(made))
 
 
 def ask_yolo_back(made: Made, folder: Path) -> Facts:
     run_tfr("export", "yolo", made.path, "-o", folder / "yolo", "--quiet")
-    return _build_back(made, folder, "yolo", folder / "yolo")
+    return _build_back(made, folder, "yolo", folder / "yolo", *_name_sets(made))
+
+
+def _name_sets(made: Made) -> list[object]:
+    """Sets of other names than train, val and test are read where they are named."""
+    return [part for split in made.splits if split in ("north", "south") for part in ("--set", split)]
 
 
 def ask_coco_back(made: Made, folder: Path) -> Facts:

@@ -41,11 +41,7 @@ def preview(source: Source, target: Target, options: BuildOptions, progress: Pro
         report.problems = prepared.problems + bad
         report.notes += prepared.scan.notes_after(facts)
         for shard in prepared.plan.shards:
-            split = report.splits.setdefault(shard.split, {"records": 0, "shards": 0, "nbytes": 0})
-            split["records"] += len(shard.numbers)
-            split["shards"] += 1
-            split["nbytes"] += int(prepared.expected_nbytes(shard))
-        report.nbytes_out = sum(split["nbytes"] for split in report.splits.values())
+            report.add_shard(shard.split, len(shard.numbers), int(prepared.expected_nbytes(shard)))
     report.seconds = time.monotonic() - started
     return report
 
@@ -131,13 +127,12 @@ def _compare_finished(prepared: Prepared, old: Manifest) -> Report | None:
             hint="\n  ".join([*changes, "replace it: overwrite=True"]),
         )
     report = prepared.new_report()
-    for name, entry in old.entries.items():
-        path = target.shard(name)
-        if not os.path.exists(path) or os.path.getsize(path) != entry.nbytes:
+    for shard in prepared.plan.shards:
+        path, entry = target.shard(shard.name), old.entries.get(shard.name)
+        if entry is None or not os.path.exists(path) or os.path.getsize(path) != entry.nbytes:
             return None
-    report.splits = old.content["splits"]
-    report.written = sum(split["records"] for split in report.splits.values())
-    report.nbytes_out = sum(split["nbytes"] for split in report.splits.values())
+        report.add_shard(shard.split, entry.records or 0, entry.nbytes or 0)
+        report.written += entry.records or 0
     report.already_there = True
     return report
 
@@ -271,12 +266,8 @@ def _conclude(prepared: Prepared, journal: Journal, schedule: Schedule) -> Repor
     facts: Facts = {}
     for shard in prepared.plan.shards:
         result = schedule.results[shard.name]
-        split = report.splits.setdefault(shard.split, {"records": 0, "shards": 0, "nbytes": 0})
-        split["records"] += result.num_records
-        split["shards"] += 1
-        split["nbytes"] += result.nbytes
+        report.add_shard(shard.split, result.num_records, result.nbytes)
         report.written += result.num_records
-        report.nbytes_out += result.nbytes
         add_facts(facts, result.facts)
     report.notes += prepared.scan.notes_after(facts)
     if not report.written:

@@ -118,8 +118,9 @@ def _collect_carried(prepared: Prepared) -> Carried:
 
 
 def _describe(prepared: Prepared, schema: Schema, results: dict[str, ShardResult]) -> NewDataset:
+    is_file = prepared.target.is_file
     shards = [
-        NewShard(shard.name, shard.split, result.num_records, result.nbytes, result.sha256)
+        NewShard(shard.name, None if is_file else shard.split, result.num_records, result.nbytes, result.sha256)
         for shard in prepared.plan.shards
         for result in [results[shard.name]]
     ]
@@ -130,7 +131,7 @@ def _describe(prepared: Prepared, schema: Schema, results: dict[str, ShardResult
         shards,
         prepared.plan.description,
         prepared.source.title,
-        is_file=prepared.target.is_file,
+        is_file=is_file,
         plan=prepared.plan.hash,
         more={"made_by": prepared.made_by, "on_bad": prepared.options.on_bad},
     )

@@ -71,6 +71,14 @@ class Report:
         """Whether every input that was found is in the dataset."""
         return not self.skipped and not self.problems
 
+    def add_shard(self, split: str, num_records: int, nbytes: int) -> None:
+        """Count in a shard of a split."""
+        counts = self.splits.setdefault(split, {"records": 0, "shards": 0, "nbytes": 0})
+        counts["records"] += num_records
+        counts["shards"] += 1
+        counts["nbytes"] += nbytes
+        self.nbytes_out += nbytes
+
     def to_json(self) -> dict[str, Any]:
         """The content of report.json."""
         content: dict[str, Any] = {

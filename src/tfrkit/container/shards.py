@@ -219,10 +219,15 @@ def name_shard(stem: str, number: int, num_shards: int) -> str:
     return f"{stem}-{number:0{width}d}-of-{num_shards:0{width}d}"
 
 
+def is_shard_name(name: str) -> bool:
+    """Is a file named like a shard, whatever it holds?"""
+    return _SHARD_NAME.search(name) is not None
+
+
 def looks_like_shard(path: str) -> bool:
     """Is this file of a folder meant as a shard: by its name, or by its first bytes?"""
     name = os.path.basename(path)
-    if _SHARD_NAME.search(name):
+    if is_shard_name(name):
         return True
     with open_to_read(path) as file:
         head = file.read(_HEAD_NBYTES)

@@ -26,7 +26,8 @@ def find_splits(names: Sequence[str], known: Collection[str] = ()) -> dict[str, 
 
     A name says what its file name says, else what the nearest folder says. Words such as train, val and test are
     looked for, between separators and with digits behind them at most; with `known`, those names and no others, in
-    their order. A name with two words says the one that not all shards have. Shards that say nothing are in no split.
+    their order. A name with two words says the one that not all shards have. Beside train, the name train_extra is a
+    split of its own; without it, it is train of a dataset called extra. Shards that say nothing are in no split.
 
     Example:
         >>> find_splits(["a/captcha-train.tfrecord-00000-of-00002", "a/captcha-train.tfrecord-00001-of-00002"])
@@ -38,6 +39,7 @@ def find_splits(names: Sequence[str], known: Collection[str] = ()) -> dict[str, 
     said = [_words_of_file(path[-1], known) for path in paths]
     everywhere = set.intersection(*map(set, said)) if len(said) > 1 else set()
     depth = _common_depth(paths)
+    stems = {_stem_of(path[-1]) for path in paths}
     splits: dict[str, list[int]] = {name: [] for name in known}
     for number, (words, path) in enumerate(zip(said, paths, strict=True)):
         if len(words) > 1:
@@ -45,7 +47,8 @@ def find_splits(names: Sequence[str], known: Collection[str] = ()) -> dict[str, 
         elif not words:
             words = _words_of_folders(path[:-1], depth, known)
         if len(words) == 1:
-            splits.setdefault(words[0], []).append(number)
+            name = words[0] if known else words[0] + _find_addition(words[0], _stem_of(path[-1]), stems)
+            splits.setdefault(name, []).append(number)
     return {name: numbers for name, numbers in splits.items() if numbers}
 
 
@@ -92,6 +95,20 @@ def _words_of_file(name: str, known: Collection[str]) -> list[str]:
         if exact or known:
             return sorted(exact, key=len)[-1:]
     return _match_known(name, known) if known else _match_words(name)
+
+
+def _stem_of(name: str) -> str:
+    """A file name without the number of its shard and without what follows a full stop."""
+    return _SHARD_NUMBER.sub("", name).lower().partition(".")[0]
+
+
+def _find_addition(word: str, stem: str, stems: Collection[str]) -> str:
+    """What a name adds to the word of its split where another name ends at that word: "_extra" beside "train"."""
+    for found in re.finditer(rf"(?<![a-z0-9]){word}(?=_)", stem):
+        addition = stem[found.end() :]
+        if stem[: found.end()] in stems and not re.fullmatch(r"_\d+", addition):
+            return addition
+    return ""
 
 
 def _match_known(name: str, known: Collection[str]) -> list[str]:

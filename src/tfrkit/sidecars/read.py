@@ -14,12 +14,14 @@ docs/design/sidecars.md has the reasons.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from tfrkit.container.shards import is_shard_name
 from tfrkit.errors import ContainerError, SchemaError, SidecarWarning, SourceError, StorageError
 from tfrkit.features.labels import LabelMap, parse_label_map, read_charset, read_class_map
 from tfrkit.features.schema import Schema, describe_type, find_mismatches
@@ -169,7 +171,8 @@ class Sidecars:
         """The split of each shard, None for no split.
 
         A shard is in the split that its manifest names, also where the shard was changed since. Others are in the
-        split that TFDS's dataset_info.json or, without one, usual words say by the names of the files.
+        split that TFDS's dataset_info.json or, without one, usual words say by the names of the files, of those that
+        lie beside them too: one shard alone is in the split that it is in among all.
         """
         entries = [self.entry(number) for number in range(len(self.paths))]
         names = [None if entry is None else entry.split for entry in entries]
@@ -177,9 +180,11 @@ class Sidecars:
         known: dict[str, None] = {}
         for number in rest:
             known.update(dict.fromkeys(self.tfds_lengths(number)))
-        for split, chosen in find_splits([self.paths[number] for number in rest], list(known)).items():
+        named = [self.paths[number] for number in rest]
+        for split, chosen in find_splits([*named, *_list_beside(named)], list(known)).items():
             for at in chosen:
-                names[rest[at]] = split
+                if at < len(rest):
+                    names[rest[at]] = split
         return names
 
     @cached_property
@@ -340,6 +345,16 @@ class Sidecars:
         except (SourceError, StorageError) as error:
             self.report(path, f"class names were not used, {error.what}")
             return None
+
+
+def _list_beside(paths: Sequence[str]) -> list[str]:
+    """Other files in the folders of some shards that are named like shards."""
+    known = set(paths)
+    found = []
+    for folder in dict.fromkeys(map(os.path.dirname, paths)):
+        with contextlib.suppress(OSError):
+            found += [os.path.join(folder, name) for name in sorted(os.listdir(folder or ".")) if is_shard_name(name)]
+    return [path for path in found if path not in known]
 
 
 def _list_splits(manifest: Manifest) -> dict[str, None]:

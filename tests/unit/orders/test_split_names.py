@@ -138,3 +138,22 @@ def test_corpus_folder_says_these_splits(folder: str, expected: dict[str, int]) 
     if info.exists():
         lengths = read_split_lengths(json.loads(info.read_text()))
         assert find_splits(shards, list(lengths)) == found
+
+
+@pytest.mark.parametrize(
+    ("names", "splits"),
+    [
+        (["train-00000-of-00001", "train_extra-00000-of-00001"], {"train": [0], "train_extra": [1]}),
+        (
+            ["x-train.tfrecord", "x-train_hard.tfrecord", "x-test.tfrecord"],
+            {"train": [0], "train_hard": [1], "test": [2]},
+        ),
+        (["train_flowers.tfrecord", "test_flowers.tfrecord"], {"train": [0], "test": [1]}),
+        (["train.tfrecord", "train_1.tfrecord"], {"train": [0, 1]}),
+        (["my_train.tfrecord", "train.tfrecord"], {"train": [0, 1]}),
+    ],
+)
+def test_addition_to_a_word_is_another_split_only_beside_the_word_itself(
+    names: list[str], splits: dict[str, list[int]]
+) -> None:
+    assert find_splits(names) == splits

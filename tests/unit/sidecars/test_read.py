@@ -228,3 +228,9 @@ def test_sound_sidecars_have_no_problems(tmp_path: Path) -> None:
     write_tfds(tmp_path, PLAIN, splits=("train",))
     write_dataset(tmp_path / "tfrkit.json", {"a": "train"}, PIXELS)
     assert Sidecars(paths).check() == []
+
+
+def test_split_of_one_shard_alone_is_the_one_it_has_among_all(tmp_path: Path) -> None:
+    paths = write_shards(tmp_path, "train-00000-of-00001", "train_extra-00000-of-00001")
+    assert Sidecars(paths).splits == {"train": [0], "train_extra": [1]}
+    assert Sidecars(paths[1:]).splits == {"train_extra": [0]}
