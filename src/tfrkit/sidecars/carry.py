@@ -60,8 +60,8 @@ def collect_carried(sidecars: Sidecars) -> Carried:
     called = {one.name for one in beside} | {info["name"] for info in infos if info and info.get("name")}
     called.discard(None)
     carried.name = str(called.pop()) if len(called) == 1 else None
-    carried.notes += [f"not used: {problem}" for one in [sidecars, *beside] for problem in one.problems]
-    carried.notes = list(dict.fromkeys(carried.notes))
+    _ = sidecars.classes  # where numbers have two names, that is noted
+    carried.notes = list(dict.fromkeys([*carried.notes, *(note for one in [sidecars, *beside] for note in one.notes)]))
     return carried
 
 

@@ -19,12 +19,13 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from tfrkit.container.shards import is_shard_name
 from tfrkit.errors import ContainerError, SchemaError, SidecarWarning, SourceError, StorageError
 from tfrkit.features.labels import LabelMap, parse_label_map, read_charset, read_class_map
-from tfrkit.features.schema import Schema, describe_type, find_mismatches
+from tfrkit.features.schema import Schema, describe_type, find_mismatches, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.orders.split_names import find_splits, read_split_lengths
 from tfrkit.sidecars.manifest import Entry, Manifest, read_manifest
@@ -280,16 +281,42 @@ class Sidecars:
     def _said_by_manifests(self) -> list[Schema]:
         """Different schemas of manifests whose shards fit."""
         fitting = [manifest for manifest, fits in zip(self.manifests, self.fits, strict=True) if fits]
-        found = [self._schema_of(manifest) for manifest in dict.fromkeys(fitting)]
-        return _list_different([schema for schema in found if schema is not None])
+        said = {manifest.path: self._schema_of(manifest) for manifest in dict.fromkeys(fitting) if manifest is not None}
+        return self._list_different({path: schema for path, schema in said.items() if schema is not None})
 
     @cached_property
     def _said_by_tfds(self) -> list[Schema]:
-        """Different schemas of features.json files."""
-        described = [number for number in range(len(self.paths)) if self.is_tfds(number)]
+        """Different schemas of features.json files, beside shards whose manifest says nothing."""
+        has_more = bool(self._said_by_manifests)
+        described = [n for n in range(len(self.paths)) if not (has_more and self.fits[n]) and self.is_tfds(n)]
         folders = dict.fromkeys(os.path.dirname(self.paths[number]) for number in described)
-        schemas = [self.tfds_of(folder).schema for folder in folders]
-        return _list_different([schema for schema in schemas if schema is not None])
+        said = {os.path.join(folder, FEATURES): self.tfds_of(folder).schema for folder in folders}
+        return self._list_different({path: schema for path, schema in said.items() if schema is not None})
+
+    def _list_different(self, said: Mapping[str, Schema]) -> list[Schema]:
+        """Schemas by their paths without those that are there already; where classes have two names, that is noted."""
+        different: list[Schema] = []
+        named: dict[str, tuple[str, tuple[str, ...]]] = {}
+        for path, schema in said.items():
+            if schema in different:
+                continue
+            different.append(schema)
+            for name, spec in {**schema.features, **schema.feature_lists}.items():
+                if spec.classes is not None:
+                    first, classes = named.setdefault(name, (path, spec.classes))
+                    self._compare_classes(name, first, classes, path, spec.classes)
+        return different
+
+    def _compare_classes(self, name: str, first: str, classes: Sequence[str], path: str, others: Sequence[str]) -> None:
+        pairs = enumerate(zip_longest(classes, others, fillvalue="none"))
+        clash = next(((number, one, other) for number, (one, other) in pairs if one != other), None)
+        if clash is not None:
+            number, one, other = clash
+            self.report(
+                path,
+                f"class names of feature {show_name(name)} differ, {number} is {show_name(other)} here and "
+                f"{show_name(one)} in {first}; none are used",
+            )
 
     def _schema_of(self, manifest: Manifest | None) -> Schema | None:
         if manifest is None:
@@ -359,14 +386,6 @@ def _list_beside(paths: Sequence[str]) -> list[str]:
 
 def _list_splits(manifest: Manifest) -> dict[str, None]:
     return dict.fromkeys(entry.split for entry in manifest.entries.values() if entry.split is not None)
-
-
-def _list_different(schemas: Iterable[Schema]) -> list[Schema]:
-    different: list[Schema] = []
-    for schema in schemas:
-        if schema not in different:
-            different.append(schema)
-    return different
 
 
 def _find_agreed(schemas: Sequence[Schema], name: str, *, is_list: bool) -> Spec | None:
