@@ -6,12 +6,13 @@ import gzip
 import json
 from pathlib import Path
 
+import tfrkit
 from tfrkit.testing.reference import write_frames
 
 
 def test_info_json_has_the_documented_keys(tfr, shards: Path) -> None:
     result = tfr("info", "data", "--format", "json").json
-    assert list(result) == ["records", "kind", "compression", "files", "features", "notes"]
+    assert list(result) == ["records", "kind", "compression", "splits", "files", "features", "notes"]
     assert [list(file) for file in result["files"]] == [["path", "bytes", "compression", "records", "kind"]] * 3
     keys = {"name", "type", "present", "min_length", "max_length", "meaning"}
     assert all(keys <= set(feature) for feature in result["features"])
@@ -98,3 +99,9 @@ def test_info_damaged_file_exits_3(tfr, sample: Path) -> None:
     ran = tfr("info", "sample.tfrecord", code=3)
     assert "payload checksum" in ran.err
     assert "tfr verify" in ran.err
+
+
+def test_info_lists_splits_of_any_name(tfr, tmp_path: Path) -> None:
+    tfrkit.build([{"a": number} for number in range(8)], tmp_path / "o", splits={"north": 6, "south": 2}, jobs=1)
+    assert tfr("info", "o", "--format", "json").json["splits"] == {"north": 6, "south": 2}
+    assert tfr("info", "o").lines[1] == "splits: north 6, south 2"

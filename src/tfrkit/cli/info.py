@@ -15,8 +15,9 @@ HELP = """Say what a dataset holds: records, kind, compression, features.
 
 Reads every record, checks it, and keeps counts; an index makes no difference.
 
-JSON: records, kind (example, sequence_example, raw or mixed), compression, files (path, bytes, compression,
-records, kind), features (name, type, present, min_length, max_length, meaning), notes. JSON lines and CSV: features.
+JSON: records, kind (example, sequence_example, raw or mixed), compression, splits (records by name), files
+(path, bytes, compression, records, kind), features (name, type, present, min_length, max_length, meaning), notes. JSON
+lines and CSV: features.
 """
 
 COLUMNS = ("name", "type", "present", "min_length", "max_length", "meaning")
@@ -43,6 +44,8 @@ def print_text(result: dict[str, Any]) -> None:
     """A summary, the files where there are several, the features."""
     files, features = result["files"], result["features"]
     print_line(summarize(result))
+    if result["splits"]:
+        print_line("splits: " + ", ".join(f"{name} {count:,}" for name, count in result["splits"].items()))
     for note in result["notes"]:
         print_line(f"note: {note}")
     if len(files) > 1:

@@ -99,15 +99,20 @@ def read_and_cut(read):
     if faulthandler_mode == "after":
         faulthandler.enable()
     size, step_of_cut = random_.randrange(os.path.getsize(path)), random_.randrange(16)
-    is_due = threading.Event()
+    is_due, is_cut = threading.Event(), threading.Event()
+    # Every second time the reader goes on only with the file cut off: a busy machine may cut it too late to matter.
+    is_awaited = random_.random() < 0.5
 
     def cut_off():
         is_due.wait()
         os.truncate(path, size)
+        is_cut.set()
 
     def cut(step):
-        if step >= step_of_cut:
+        if step >= step_of_cut and not is_due.is_set():
             is_due.set()
+            if is_awaited:
+                is_cut.wait()
 
     program = threading.Thread(target=cut_off)
     program.start()

@@ -104,7 +104,7 @@ def test_rename_that_fails_leaves_what_was_there(
         # Images go into a folder that is there one by one: what else lies in it stays.
         assert verb == "images" or read_all(records) == before, number
     assert num_failed >= 1
-    assert not [path for path in read_all(records) if ".tmp" in path or ".tfrkit" in path]
+    assert not [path for path in read_all(records) if ".tmp" in path or ".tfrkit.lock" in path]
     assert {"in.tfrecord"} < set(read_all(records))
 
 
@@ -122,7 +122,7 @@ def test_no_descriptors_left_leaves_nothing_hidden(records: Path, verb: str) -> 
             num_failed += 1
         assert sorted(os.listdir(records)) == ["in.tfrecord"], spare
     assert num_failed >= 2
-    assert not [path for path in read_all(records) if ".tmp" in path or ".tfrkit" in path]
+    assert not [path for path in read_all(records) if ".tmp" in path or ".tfrkit.lock" in path]
 
 
 @contextlib.contextmanager
