@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 
 from tfrkit.build.plan import name_dataset
-from tfrkit.container.codecs import SUFFIX_PATTERN, Compression, compression_of_name
+from tfrkit.container.codecs import Compression, compression_of_name
+from tfrkit.container.names import strip_output_suffix
 from tfrkit.errors import StorageError
 from tfrkit.sidecars.places import own_path
-
-_FILE_NAME = re.compile(rf"(\.(tfrecords?|tfrec|tfr)|(\.(tfrecords?|tfrec|tfr))?{SUFFIX_PATTERN})$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Target:
     """An output address.
 
-    A name that ends in .tfrecord (or .tfrecords, .tfrec) or in .gz (or .zlib, .xz, .zst) is one file; any other is a
-    folder.
+    A name that ends in .tfrecord (or .tfrecords, .tfrec, .tfr, .record, .records) or in .gz (or .zlib, .xz, .zst) is
+    one file; any other is a folder.
     """
 
     out: str
@@ -29,7 +27,7 @@ class Target:
         """Whether all records go into one file of that name."""
         if self.out.endswith(os.sep) or os.path.isdir(self.out):
             return False
-        return _FILE_NAME.search(self.out) is not None
+        return strip_output_suffix(self.out) is not None
 
     @property
     def folder(self) -> str:
@@ -39,7 +37,8 @@ class Target:
     @property
     def name(self) -> str:
         """The name of the dataset: its folder's, or the file's without its suffix."""
-        return name_dataset(_FILE_NAME.sub("", self.out) if self.is_file else self.out)
+        stem = strip_output_suffix(self.out) if self.is_file else None
+        return name_dataset(self.out if stem is None else stem)
 
     @property
     def single_file(self) -> str | None:

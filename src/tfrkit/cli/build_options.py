@@ -12,7 +12,11 @@ from tfrkit.cli.progress import ProgressForm
 OutOption = Annotated[
     str,
     typer.Option(
-        "--out", "-o", metavar="OUT", help="A folder, or NAME.tfrecord for one file, also with .gz.", show_default=False
+        "--out",
+        "-o",
+        metavar="OUT",
+        help="A folder, or NAME.tfrecord (.record, .tfrec) for one file, also with .gz.",
+        show_default=False,
     ),
 ]
 SplitOption = Annotated[

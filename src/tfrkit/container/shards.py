@@ -24,6 +24,7 @@ from tfrkit.container.compression import (
     is_zlib_header,
 )
 from tfrkit.container.identify import describe_foreign, suggest_remedy
+from tfrkit.container.names import is_shard_name, resembles_shard_name
 from tfrkit.errors import CompressionError, IncompleteSetWarning, NotATFRecordError, StorageError
 from tfrkit.storage.base import ByteReader
 from tfrkit.storage.local import open_to_read
@@ -36,13 +37,6 @@ _MAX_NAMED = 3  # files in a message
 # it is stored (random bytes take 60 ms) and in what a compressed one inflates to.
 _SEARCH_NBYTES = 64 << 20
 _INFLATED_SEARCH_NBYTES = 4 << 20
-
-# Meant as a shard by its name, whatever it holds: a damaged one must not vanish from its folder.
-_SHARD_NAME = re.compile(
-    r"(\.(tfrecords?|tfrec|tfr|records?)|(^|[-_.])\d{5,}-of-\d{5,})(\.(gz|gzip|zlib|xz|zst|zstd))?$", re.IGNORECASE
-)
-# Perhaps meant as one, unless its first bytes say that it is something else: read_tfrecord.py is no shard.
-_SIMILAR_NAME = re.compile(r"tfrecord|\.tfr\b|\.record|-\d{5,}-of-\d{5,}", re.IGNORECASE)
 
 _NUMBERED = re.compile(r"(.*)-(\d{5,18})-of-(\d{5,18})(.*)", re.DOTALL)
 _MAX_LISTED = 100_000  # missing shards in a warning
@@ -219,11 +213,6 @@ def name_shard(stem: str, number: int, num_shards: int) -> str:
     return f"{stem}-{number:0{width}d}-of-{num_shards:0{width}d}"
 
 
-def is_shard_name(name: str) -> bool:
-    """Is a file named like a shard, whatever it holds?"""
-    return _SHARD_NAME.search(name) is not None
-
-
 def looks_like_shard(path: str) -> bool:
     """Is this file of a folder meant as a shard: by its name, or by its first bytes?"""
     name = os.path.basename(path)
@@ -234,7 +223,7 @@ def looks_like_shard(path: str) -> bool:
     if not head:
         return False
     found = detect_compression(head)
-    if found is None and _SIMILAR_NAME.search(name):
+    if found is None and resembles_shard_name(name):
         return describe_foreign(head, None) is None
     if found in ("gzip", "xz", "zstd"):
         return is_frame_header(inflate_head(head, found, FRAME_HEADER_NBYTES))

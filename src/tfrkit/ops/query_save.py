@@ -15,6 +15,7 @@ import numpy as np
 
 from tfrkit._types import Record, UInt64Array
 from tfrkit.container.codecs import Compression, compression_of_name
+from tfrkit.container.names import resembles_shard_name
 from tfrkit.container.records import read_records
 from tfrkit.container.writer import ShardWriter, frame_records
 from tfrkit.errors import QueryError
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 Kind = Literal["parquet", "csv", "jsonl", "tfrecord"]
 
-_TFRECORD_NAME = re.compile(r"tfrecords?\b|\.tfr\b|\.records?\b|-\d{5,}-of-\d{5,}", re.IGNORECASE)
 # What an Example can hold without a choice to be made; lists of these too.
 _STORED_TYPES: dict[str, StorageKind] = {
     **dict.fromkeys(
@@ -114,7 +114,7 @@ def find_kind(path: str) -> Kind:
         return "csv"
     if lower.endswith((".jsonl", ".ndjson")):
         return "jsonl"
-    if _TFRECORD_NAME.search(lower) or compression_of_name(lower) is not None:
+    if resembles_shard_name(lower) or compression_of_name(lower) is not None:
         return "tfrecord"
     raise ValueError(f"output expected a name that ends in .tfrecord, .parquet, .csv or .jsonl, got {path!r}")
 

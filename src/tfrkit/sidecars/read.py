@@ -22,7 +22,7 @@ from functools import cached_property
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from tfrkit.container.shards import is_shard_name
+from tfrkit.container.names import is_shard_name
 from tfrkit.errors import ContainerError, SchemaError, SidecarWarning, SourceError, StorageError
 from tfrkit.features.labels import LabelMap, parse_label_map, read_charset, read_class_map
 from tfrkit.features.schema import Schema, describe_type, find_mismatches, show_name

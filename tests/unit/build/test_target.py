@@ -5,11 +5,17 @@ import os
 import pytest
 
 from tfrkit.build.target import Target
+from tfrkit.container.names import SHARD_SUFFIXES
 from tfrkit.errors import StorageError
 
 
 @pytest.mark.parametrize(
-    "name", ["x.tfrecord", "x.tfrecords", "a/x.TFRecord", "x.tfrec", "x.tfrecord.gz", "x.tfr", "x.gz", "x.zst"]
+    "name",
+    [
+        *(f"x.{suffix}" for suffix in SHARD_SUFFIXES),
+        *(f"x.{suffix}.gz" for suffix in SHARD_SUFFIXES),
+        *("a/x.TFRecord", "train.record", "train.RECORD", "x.gz", "x.zst"),
+    ],
 )
 def test_name_of_a_file_is_one_file(name):
     assert Target(name).is_file
@@ -25,7 +31,7 @@ def test_suffix_of_a_file_tells_its_compression(name, compression):
     assert Target(f"{name}/").suffix_compression is None
 
 
-@pytest.mark.parametrize("name", ["out", "out/", "x.tfrecord/", "tfrecord", "a.b", "x.gz/"])
+@pytest.mark.parametrize("name", ["out", "out/", "x.tfrecord/", "x.record/", "tfrecord", "record", "a.b", "x.gz/"])
 def test_any_other_name_is_a_folder(name):
     assert not Target(name).is_file
 

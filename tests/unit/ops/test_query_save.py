@@ -188,6 +188,8 @@ def test_kind_of_file_is_told_by_its_name(records: list[bytes]) -> None:
         "a.ndjson": "jsonl",
         "a.tfrecord": "tfrecord",
         "a.tfrecord.gz": "tfrecord",
+        "a.tfrec": "tfrecord",
+        "a.record": "tfrecord",
     }
     assert {name: find_kind(name) for name in kinds} == kinds
     assert find_kind("x/train-00000-of-00001") == "tfrecord"

@@ -1,0 +1,41 @@
+"""Names of files that hold records: the one list of their suffixes."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from tfrkit.container.codecs import SUFFIX_PATTERN
+
+SHARD_SUFFIXES: Final = ("tfrecord", "tfrecords", "tfrec", "tfr", "record", "records")
+"""How a file of records may end, before the suffix of its compression."""
+
+_SUFFIX: Final = rf"\.({'|'.join(SHARD_SUFFIXES)})"
+_NUMBERED: Final = r"\d{5,}-of-\d{5,}"
+
+# Meant as a shard by its name, whatever it holds: a damaged one must not vanish from its folder.
+_SHARD_NAME = re.compile(rf"({_SUFFIX}|(^|[-_.]){_NUMBERED})({SUFFIX_PATTERN})?$", re.IGNORECASE)
+# Perhaps meant as one: read_tfrecord.py is none, and its first bytes say so.
+_SIMILAR_NAME = re.compile(rf"tfrecord|{_SUFFIX}(?![a-z])|-{_NUMBERED}", re.IGNORECASE)
+_OUTPUT_NAME = re.compile(rf"({_SUFFIX}|({_SUFFIX})?{SUFFIX_PATTERN})$", re.IGNORECASE)
+
+
+def is_shard_name(name: str) -> bool:
+    """Is a file named like a shard: NAME.tfrecord, NAME.record, NAME-00000-of-00010, also with .gz?"""
+    return _SHARD_NAME.search(name) is not None
+
+
+def resembles_shard_name(name: str) -> bool:
+    """Does a name speak of records somewhere, such as x.tfrecord.bak?"""
+    return _SIMILAR_NAME.search(name) is not None
+
+
+def strip_output_suffix(path: str) -> str | None:
+    """A path of one file to write without its suffixes; None for a path that names a folder.
+
+    Example:
+        >>> strip_output_suffix("a/train.record"), strip_output_suffix("x.tfrecord.gz"), strip_output_suffix("out")
+        ('a/train', 'x', None)
+    """
+    found = _OUTPUT_NAME.search(path)
+    return None if found is None else path[: found.start()]
