@@ -114,8 +114,10 @@ VOC_DET = """Images with annotations in the XML of Pascal VOC.
   tfr build voc-det VOCdevkit/VOC2007 -o det/ --set train --set val
   tfr build voc-det data/ -o det/ --split test=.1
 
-Images and .xml files may lie in VOC's folders or in any. Boxes are held against the true size of their image.
-Features are those of the TensorFlow Object Detection API: image/encoded, image/format, image/height, image/width,
+Images and .xml files may lie in VOC's folders or in any. Boxes are held against the true size of their image. Labels
+follow the sorted names from 1, or --classes; VOC's own annotations (folder VOC2007, or database The VOC2007 Database)
+have VOC's 20 numbers, which --classes voc gives to others. classes.txt and label_map.pbtxt have the labels. Features
+are those of the TensorFlow Object Detection API: image/encoded, image/format, image/height, image/width,
 image/filename, image/source_id, image/key/sha256, image/object/bbox/xmin ..., image/object/class/text,
 image/object/class/label (from 1), image/object/difficult, truncated, view.
 """
@@ -151,7 +153,7 @@ COCO = """Images with annotations in the JSON of COCO.
 
 Labels are the category ids of the file; --label-offset numbers them anew. Features are those of the TensorFlow
 Object Detection API, as for voc-det, and image/object/is_crowd, area; with --masks image/object/mask (PNG of 0 and
-1 each); with --captions image/caption.
+1 each); with --captions image/caption. classes.txt and label_map.pbtxt have the labels.
 """
 
 MasksOption = Annotated[bool, typer.Option("--masks", help="Also store the outline of each object, as a PNG.")]
@@ -198,7 +200,8 @@ YOLO = """Images with label files of YOLO.
   tfr build yolo dataset/data.yaml -o det/ --set train --boxes clip
 
 Class names and splits come from data.yaml, else from classes.txt and folders. Labels are YOLO's numbers plus 1,
-or plus --label-offset. Features are those of the TensorFlow Object Detection API, as for voc-det.
+or plus --label-offset. Features are those of the TensorFlow Object Detection API, as for voc-det. classes.txt and
+label_map.pbtxt have the labels.
 """
 
 MissingLabelsOption = Annotated[

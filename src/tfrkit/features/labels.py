@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from tfrkit.errors import SchemaError, SourceError
-from tfrkit.features.text_proto import parse_text
+from tfrkit.features.text_proto import parse_text, quote_text
 
 # In the order in which they are tried: by size, and where sizes are equal the plainer one first.
 CHARSETS: Mapping[str, str] = MappingProxyType(
@@ -25,6 +25,7 @@ CHARSETS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+SORTED = "sorted names"
 _MAX_ID = 1 << 16
 
 
@@ -32,7 +33,8 @@ _MAX_ID = 1 << 16
 class LabelMap:
     """Names and their ids: the name at position `i` has id `offset + i`.
 
-    `title` says what the names are ("class", "character"); `origin` where they come from.
+    `title` says what the names are ("class", "character"); `origin` where they come from. `gaps` are ids that no class
+    has: their places in `names` are filled.
 
     Example:
         >>> labels = LabelMap(("apple", "orange"))
@@ -42,8 +44,9 @@ class LabelMap:
 
     names: tuple[str, ...]
     title: str = "class"
-    origin: str = "sorted names"
+    origin: str = SORTED
     offset: int = 0
+    gaps: frozenset[int] = frozenset()
     _ids: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -70,13 +73,41 @@ class LabelMap:
         return f"{self.title} {name!r} is not one of the {len(self)} of {self.origin}"
 
     def spec_names(self) -> tuple[str, ...] | None:
-        """Names by id for a `Spec`: ids below the offset are called by their number."""
+        """Names by id for a `Spec`: ids below the offset are called by their number. None where there are no names."""
+        if not self.names:
+            return None
         return (*(f"unused {number}" for number in range(self.offset)), *self.names)
 
     def to_text(self) -> str:
         """`id:name` lines, as in classes.txt; line feeds and backslashes in a name are escaped."""
         lines = (f"{self.offset + position}:{_escape(name)}\n" for position, name in enumerate(self.names))
         return "".join(lines)
+
+    def to_label_map(self) -> str:
+        """The same in the text format of the Object Detection API; gaps are left out."""
+        ids = {self.offset + position: quote_text(name, "'") for position, name in enumerate(self.names)}
+        items = (f"item {{\n  id: {i}\n  name: {name}\n}}\n" for i, name in ids.items() if i not in self.gaps)
+        return "".join(items)
+
+
+def make_numbered_map(
+    names: Mapping[int, str], *, start: int | None = None, offset: int | None = None, title: str = "class", origin: str
+) -> LabelMap:
+    """A map of names that have numbers: from `start`, the smallest one by default, to the largest; gaps are filled.
+
+    Number `start` has id `offset`, its own by default.
+
+    Example:
+        >>> labels = make_numbered_map({1: "cat", 3: "dog"}, origin="x.json")
+        >>> labels.names, labels.offset, labels.gaps
+        (('cat', 'unused 2', 'dog'), 1, frozenset({2}))
+    """
+    first = min(names) if start is None else start
+    offset = first if offset is None else offset
+    numbers = range(first, max(names) + 1)
+    filled = tuple(names.get(number, f"unused {number}") for number in numbers)
+    gaps = frozenset(number - first + offset for number in numbers if number not in names)
+    return LabelMap(filled, title=title, origin=origin, offset=offset, gaps=gaps)
 
 
 def make_class_map(names: Iterable[str], *, offset: int = 0) -> LabelMap:
@@ -118,9 +149,7 @@ def parse_label_map(text: str, path: str) -> LabelMap:
         raise SourceError(f"not a label map, {error}", shard=path) from None
     if not names:
         raise SourceError("expected at least one item with an id and a name, got none", shard=path)
-    first, last = min(names), max(names)
-    filled = tuple(names.get(number, f"unused {number}") for number in range(first, last + 1))
-    return LabelMap(filled, origin=path, offset=first)
+    return make_numbered_map(names, origin=path)
 
 
 def make_charset(choice: str, seen: Iterable[str]) -> LabelMap:

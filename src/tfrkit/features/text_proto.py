@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 from tfrkit.errors import SchemaError
 
@@ -115,19 +116,21 @@ def parse_text(text: str) -> TextMessage:
     return _Parser(text).parse()
 
 
-def quote_text(value: str) -> str:
-    """A string as text format writes it, in one line of ASCII and UTF-8."""
+def quote_text(value: str, mark: Literal['"', "'"] = '"') -> str:
+    """A string as text format writes it, in one line of ASCII and UTF-8, between these marks."""
     parts = []
     for char in value:
-        if char in '"\\':
+        if char in (mark, "\\"):
             parts.append("\\" + char)
         elif char == "\n":
             parts.append("\\n")
         elif char < " " or char == "\x7f":
             parts.append(f"\\{ord(char):03o}")
+        elif "\udc80" <= char <= "\udcff":  # a byte that is not UTF-8
+            parts.append(f"\\{ord(char) - 0xDC00:03o}")
         else:
             parts.append(char)
-    return f'"{"".join(parts)}"'
+    return f"{mark}{''.join(parts)}{mark}"
 
 
 @dataclass(frozen=True)

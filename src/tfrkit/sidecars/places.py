@@ -11,8 +11,10 @@ MANIFEST = "tfrkit.json"
 FEATURES = "features.json"
 INFO = "dataset_info.json"
 CHARSET = "charset.txt"
+CLASSES = "classes.txt"
+LABEL_MAP = "label_map.pbtxt"
 # Names of classes, in the order in which they are looked for.
-CLASS_FILES = ("classes.txt", "labels.txt", "label_map.pbtxt")
+CLASS_FILES = (CLASSES, "labels.txt", LABEL_MAP)
 # Files with labels that go along with the records; the last one is written by labelling tools and has colours.
 LABEL_FILES = (*CLASS_FILES, CHARSET, "labelmap.txt")
 TFDS_LABELS = ".labels.txt"

@@ -14,6 +14,7 @@ from tfrkit.sources.masks import parse_color_map
 BACKGROUND = frozenset({"background", "_background_", "__background__"})
 # Files labelling tools leave beside a dataset in the form of Pascal VOC, the most telling one first.
 CLASS_FILES = ("labelmap.txt", "class_names.txt", "classes.txt", "labels.txt")
+LABEL_MAP_SUFFIXES = (".pbtxt", ".pbtext", ".prototxt")
 _NUMBERED = re.compile(r"\s*\d+:")
 
 
@@ -31,9 +32,12 @@ def load_classes(classes: str | Sequence[str], *, label_offset: int | None) -> L
     """
     if not isinstance(classes, str):
         return _number(tuple(classes), "the given names", label_offset)
-    if classes.endswith((".pbtxt", ".pbtext", ".prototxt")):
+    if classes.endswith(LABEL_MAP_SUFFIXES):
         found = parse_label_map(read_text(classes), classes)
-        return found if label_offset is None else LabelMap(found.names, origin=classes, offset=label_offset)
+        if label_offset is None:
+            return found
+        gaps = frozenset(number - found.offset + label_offset for number in found.gaps)
+        return LabelMap(found.names, origin=classes, offset=label_offset, gaps=gaps)
     text = read_text(classes)
     if os.path.basename(classes) == "labelmap.txt":
         return _number(tuple(parse_color_map(text, classes)[1]), classes, label_offset)

@@ -10,13 +10,14 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple
 
 from tfrkit.errors import SourceError
-from tfrkit.features.labels import LabelMap
+from tfrkit.features.labels import LabelMap, make_numbered_map
 from tfrkit.features.schema import Schema
 from tfrkit.images.encode import ImageOptions
+from tfrkit.sidecars.label_files import make_detection_labels
 from tfrkit.sources.base import Facts, Problem, Scan
 from tfrkit.sources.boxes import BoxFitter, BoxPolicy
 from tfrkit.sources.coco_json import CocoData, CocoImage, add_captions, parse_coco
-from tfrkit.sources.detection import DetectionGatherer, DetectionReader, FoundObject, detection_schema
+from tfrkit.sources.detection import DetectionGatherer, DetectionReader, FoundObject, detection_schema, note_zero
 
 FIELDS: Mapping[str, str] = {"is_crowd": "int64", "area": "float"}
 
@@ -115,12 +116,11 @@ class Coco:
         ids = gatherer.ids(labels)
 
         def make_schema(facts: Facts) -> Schema:
-            classes = labels.spec_names() if labels.names else None
             return detection_schema(
-                self.images, facts, classes=classes, fields=FIELDS, masks=self.masks, captions=has_captions
+                self.images, facts, classes=labels.spec_names(), fields=FIELDS, masks=self.masks, captions=has_captions
             )
 
-        notes = [*gatherer.notes(), f"labels: {labels.origin}", *self.images.describe()]
+        notes = [*gatherer.notes(), f"labels: {labels.origin}", *note_zero(labels), *self.images.describe()]
         if num_keypoints:
             notes.append(f"keypoints are not stored: {num_keypoints} annotations have some")
         return Scan(
@@ -131,7 +131,7 @@ class Coco:
             problems=gatherer.problems,
             notes=notes,
             counts={"objects": dict(gatherer.counts.most_common())},
-            label_files={"classes.txt": labels.to_text()} if labels.names else {},
+            label_files=make_detection_labels(labels),
             refine=make_schema,
             explain=self.images.describe_turns,
         )
@@ -226,9 +226,8 @@ class Coco:
                 f"category ids expected close together, got {first} to {last}",
                 hint="number them anew: label_offset=1",
             )
-        names = tuple(categories.get(number, f"unused {number}") for number in range(first, last + 1))
         origin = f"{len(ordered)} categories with their own ids, {first} to {last}"
-        return LabelMap(names, title="category", origin=origin, offset=first)
+        return make_numbered_map(categories, title="category", origin=origin)
 
 
 def _list_files(root: str) -> dict[str, str]:

@@ -25,6 +25,7 @@ from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.images.turn import ExifPolicy
 from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem
 from tfrkit.sources.boxes import BoxFitter, Corners
+from tfrkit.sources.class_files import BACKGROUND
 from tfrkit.sources.measure import Size, explain_difference, measure_image
 
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
@@ -151,6 +152,14 @@ class DetectionGatherer:
         if self.num_empty:
             notes.append(f"images without objects, kept: {self.num_empty}")
         return notes
+
+
+def note_zero(labels: LabelMap) -> list[str]:
+    """A note where a class has label 0, which readers of boxes keep for the background."""
+    if labels.offset or not labels.names or labels.names[0].lower() in BACKGROUND:
+        return []
+    what = f"label 0 is class {labels.names[0]!r:.64}"
+    return [f"{what}, which the Object Detection API keeps for the background; from 1: label_offset=1"]
 
 
 def _scale(corners: Corners, width: int, height: int) -> Corners:

@@ -9,12 +9,13 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple
 
 from tfrkit.errors import SourceError
-from tfrkit.features.labels import LabelMap, make_class_map
+from tfrkit.features.labels import SORTED, LabelMap, make_class_map
 from tfrkit.images.encode import ImageOptions
+from tfrkit.sidecars.label_files import make_detection_labels
 from tfrkit.sources.base import Problem, Scan
 from tfrkit.sources.boxes import BoxFitter, BoxPolicy
 from tfrkit.sources.class_files import find_class_file, load_classes
-from tfrkit.sources.detection import DetectionGatherer, DetectionReader, FoundObject, detection_schema
+from tfrkit.sources.detection import DetectionGatherer, DetectionReader, FoundObject, detection_schema, note_zero
 from tfrkit.sources.voc_layout import FilesById, find_folder, read_sets
 from tfrkit.sources.voc_seg import VOC_CLASSES
 from tfrkit.sources.voc_xml import VocAnnotation, parse_voc_xml
@@ -22,6 +23,7 @@ from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files, read_file, require_f
 
 FIELDS: Mapping[str, str] = {"difficult": "int64", "truncated": "int64", "view": "bytes"}
 
+_VOC = "voc"
 _XML_FOLDERS = ("Annotations", "annotations")
 _IMAGE_FOLDERS = ("JPEGImages", "images")
 # Folders at the top that are splits by their names, and what the split is called.
@@ -36,8 +38,10 @@ class VocDet:
         root: The folder: VOCdevkit/VOC2007, or any with .xml files and images below it.
         sets: Lists of ImageSets/Main to take, one split each. Without any: train, val and test, where they are
             there; without lists, every annotation, split only if all lie in folders called train, val or test.
-        classes: Names, a file of them, or a label map .pbtxt; a class outside stops the build. Without: a file of
-            names in the folder; VOC's 20, if no other occurs; else the names that occur, sorted.
+        classes: Names, a file of them, a label map .pbtxt, or "voc" for VOC's 20; a class outside stops the build.
+            Without: a file of names in the folder; VOC's 20, if no other occurs and every annotation says that it is
+            VOC's (<folder>VOC2007</folder>, or <database>The VOC2007 Database</database>, of any year); else the
+            names that occur, sorted.
         label_offset: The id of the first class: 1, unless a file says otherwise; 0 is left to the background.
         boxes: What becomes of boxes that do not lie in their image: "fail", "clip" or "drop".
         images: What becomes of the images.
@@ -87,9 +91,8 @@ class VocDet:
             names, notes, problems = listed.split_names, listed.notes, listed.problems
         gatherer = DetectionGatherer(self.root, BoxFitter(self.boxes), exif=self.images.exif, split_names=names)
         gatherer.problems += [*problems, *files.problems]
-        for pair in pairs:
-            self._gather(gatherer, pair)
-        labels = self._decide_classes(gatherer.counts)
+        are_voc = [self._gather(gatherer, pair) for pair in pairs]
+        labels = self._decide_classes(gatherer.counts, is_voc=bool(are_voc) and all(are_voc))
         ids = gatherer.ids(labels)
         return Scan(
             looked_for=f"annotations (.xml) in {os.path.join(self.root, files.xml_folder)} with their images",
@@ -98,25 +101,26 @@ class VocDet:
             schema=detection_schema(self.images, {}, classes=labels.spec_names(), fields=FIELDS),
             problems=gatherer.problems,
             ignored=files.ignored,
-            notes=[*notes, *gatherer.notes(), f"classes: {len(labels)}, {labels.origin}", *self.images.describe()],
+            notes=[*notes, *gatherer.notes(), *_describe_classes(labels), *self.images.describe()],
             counts={"objects": dict(gatherer.counts.most_common())},
-            label_files={"classes.txt": labels.to_text()},
+            label_files=make_detection_labels(labels),
             refine=lambda facts: detection_schema(self.images, facts, classes=labels.spec_names(), fields=FIELDS),
             explain=self.images.describe_turns,
         )
 
-    def _gather(self, gatherer: DetectionGatherer, pair: _Pair) -> None:
+    def _gather(self, gatherer: DetectionGatherer, pair: _Pair) -> bool:
+        """Does the annotation say that it is VOC's own? Also where it cannot be read, and says nothing."""
         try:
             annotation = pair.annotation or parse_voc_xml(read_file(self.root, pair.xml), pair.xml)
         except SourceError as error:
             gatherer.problems.append(Problem(error.shard or pair.xml, error.what))
-            return
+            return True
         except OSError as error:
             gatherer.problems.append(Problem(pair.xml, f"cannot open, {(error.strerror or str(error)).lower()}"))
-            return
+            return True
         gatherer.problems += [Problem(f"{pair.xml}, line {line}", reason) for line, reason in annotation.problems]
         if annotation.problems:
-            return
+            return annotation.is_voc
         objects = [
             FoundObject(
                 found.name,
@@ -135,15 +139,26 @@ class VocDet:
             declared_at=pair.xml,
             split=pair.split,
         )
+        return annotation.is_voc
 
-    def _decide_classes(self, counts: Mapping[str, int]) -> LabelMap:
+    def _decide_classes(self, counts: Mapping[str, int], *, is_voc: bool) -> LabelMap:
         classes = self.classes or find_class_file(self.root)
+        offset = 1 if self.label_offset is None else self.label_offset
+        is_voc = is_voc and counts.keys() <= set(VOC_CLASSES[1:])
+        if classes == _VOC or (classes is None and is_voc):
+            return LabelMap(VOC_CLASSES[1:], origin="the 20 of Pascal VOC", offset=offset)
         if classes is not None:
             return load_classes(classes, label_offset=self.label_offset)
-        offset = 1 if self.label_offset is None else self.label_offset
-        if counts.keys() <= set(VOC_CLASSES[1:]):
-            return LabelMap(VOC_CLASSES[1:], origin="the 20 of Pascal VOC", offset=offset)
         return make_class_map(counts, offset=offset)
+
+
+def _describe_classes(labels: LabelMap) -> list[str]:
+    """Which names, from where, and the labels they have."""
+    numbers = f", labels {labels.offset} to {labels.offset + len(labels) - 1}" if len(labels) else ""
+    sentence = f"classes: {len(labels)}, {labels.origin}{numbers}"
+    if labels.origin == SORTED and labels.names and set(labels.names) <= set(VOC_CLASSES):
+        sentence += f'; with the numbers of Pascal VOC: classes="{_VOC}"'
+    return [sentence, *note_zero(labels)]
 
 
 class _Pair(NamedTuple):

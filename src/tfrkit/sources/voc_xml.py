@@ -18,6 +18,8 @@ _MAX_NBYTES = 64 << 20
 _MAX_ELEMENTS = 500_000
 _MAX_DEPTH = 64
 _EXPAT_ENCODINGS = frozenset({"utf-8", "utf8", "utf-16", "iso-8859-1", "us-ascii", "ascii"})
+_VOC_FOLDER = re.compile(r"VOC20\d\d")
+_VOC_DATABASE = re.compile(r"The VOC20\d\d Database", re.IGNORECASE)
 _DECLARATION = re.compile(rb"""<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 
 
@@ -37,7 +39,8 @@ class VocObject:
 class VocAnnotation:
     """What one file says about its image; sizes are None where it does not give them or gives 0.
 
-    `problems` are (line, reason) of objects that cannot be read; they are not among `objects`.
+    `problems` are (line, reason) of objects that cannot be read; they are not among `objects`. `is_voc` where it says
+    that it is one of Pascal VOC's own: its <folder> is VOC2007, or its <database> The VOC2007 Database, of any year.
     """
 
     filename: str
@@ -45,6 +48,7 @@ class VocAnnotation:
     height: int | None
     objects: tuple[VocObject, ...]
     problems: tuple[tuple[int, str], ...] = ()
+    is_voc: bool = False
 
 
 @dataclass(slots=True)
@@ -92,7 +96,14 @@ def parse_voc_xml(data: bytes, path: str) -> VocAnnotation:
         height=_read_size(size, "height"),
         objects=tuple(objects),
         problems=tuple(problems),
+        is_voc=_names_voc(root),
     )
+
+
+def _names_voc(root: _Element) -> bool:
+    source = root.find("source")
+    database = "" if source is None else source.text_of("database")
+    return bool(_VOC_FOLDER.fullmatch(root.text_of("folder").strip()) or _VOC_DATABASE.fullmatch(database.strip()))
 
 
 def _parse_tree(data: bytes, path: str) -> _Element:

@@ -12,12 +12,13 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from tfrkit.errors import SourceError
-from tfrkit.features.labels import LabelMap
+from tfrkit.features.labels import LabelMap, make_numbered_map, parse_label_map
 from tfrkit.images.encode import ImageOptions
+from tfrkit.sidecars.label_files import make_detection_labels
 from tfrkit.sources.base import Problem, Scan
 from tfrkit.sources.boxes import BoxFitter, BoxPolicy
-from tfrkit.sources.class_files import read_text
-from tfrkit.sources.detection import DetectionGatherer, DetectionReader, FoundObject, detection_schema
+from tfrkit.sources.class_files import LABEL_MAP_SUFFIXES, read_text
+from tfrkit.sources.detection import DetectionGatherer, DetectionReader, FoundObject, detection_schema, note_zero
 from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files
 from tfrkit.sources.yolo_files import DataYaml, YoloObject, parse_data_yaml, parse_names, parse_yolo_labels
 
@@ -44,7 +45,8 @@ class Yolo:
     Attributes:
         path: The folder, or its data.yaml.
         sets: Which of train, val and test to take; all that are there without.
-        classes: Names in the order of their numbers, or a file of them; from data.yaml or classes.txt without.
+        classes: Names in the order of their numbers, a file of them, or a label map .pbtxt of the labels to write; from
+            data.yaml or classes.txt without.
         label_offset: The label of YOLO's class 0: 1, as readers of boxes expect; 0 keeps YOLO's numbers.
         missing_labels: An image without a label file has no objects ("empty"), or is a problem ("fail").
         boxes: What becomes of boxes that do not lie in their image: "fail", "clip" or "drop".
@@ -104,7 +106,8 @@ class Yolo:
             )
         labels = self._number(names, gatherer.counts, tally)
         ids = gatherer.ids(labels)
-        notes = [*layout.notes, *tally.notes(), *gatherer.notes(), f"classes: {labels.origin}", *self.images.describe()]
+        notes = [*layout.notes, *tally.notes(), *gatherer.notes(), f"classes: {labels.origin}", *note_zero(labels)]
+        notes += self.images.describe()
         return Scan(
             looked_for=f"images with label files (.txt) in {self.path}",
             items=gatherer.builder.build(),
@@ -113,7 +116,7 @@ class Yolo:
             problems=gatherer.problems,
             notes=notes,
             counts={"objects": dict(gatherer.counts.most_common())},
-            label_files={"classes.txt": labels.to_text()},
+            label_files=make_detection_labels(labels),
             refine=lambda facts: detection_schema(self.images, facts, classes=labels.spec_names(), fields={}),
             explain=self.images.describe_turns,
         )
@@ -149,18 +152,30 @@ class Yolo:
         """Class names by YOLO's number; empty where nobody says."""
         if self.classes is not None and not isinstance(self.classes, str):
             return dict(enumerate(self.classes))
+        if self.classes is not None and self.classes.endswith(LABEL_MAP_SUFFIXES):
+            return self._subtract_offset(parse_label_map(read_text(self.classes), self.classes))
         if self.classes is not None:
             return dict(enumerate(parse_names(read_text(self.classes))))
         return layout.names
+
+    def _subtract_offset(self, labels: LabelMap) -> dict[int, str]:
+        """Names of a label map by YOLO's numbers."""
+        if labels.offset < self.label_offset:
+            raise SourceError(
+                f"label map expected ids from {self.label_offset} up, got {labels.offset}",
+                shard=str(self.classes),
+                hint=f"YOLO's class 0 has the first one: label_offset={labels.offset}",
+            )
+        ids = {labels.offset + position: name for position, name in enumerate(labels.names)}
+        return {number - self.label_offset: name for number, name in ids.items() if number not in labels.gaps}
 
     def _number(self, names: Mapping[int, str], counts: Mapping[str, int], tally: _Tally) -> LabelMap:
         if not names:
             numbers = range(max(tally.labels, default=-1) + 1)
             origin = f"{len(numbers)} numbers without names, as there is no data.yaml or classes.txt"
             return LabelMap(tuple(map(str, numbers)), origin=origin, offset=self.label_offset)
-        filled = tuple(names.get(number, f"unused {number}") for number in range(max(names) + 1))
         plus = f", labels are their numbers plus {self.label_offset}" if self.label_offset else ""
-        return LabelMap(filled, origin=f"{len(names)} names{plus}", offset=self.label_offset)
+        return make_numbered_map(names, start=0, offset=self.label_offset, origin=f"{len(names)} names{plus}")
 
 
 class _Tally:

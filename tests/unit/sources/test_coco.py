@@ -214,13 +214,16 @@ def test_coco_row_has_boxes_crowd_area_and_the_categorys_own_id(tmp_path: Path) 
     classes = schema["image/object/class/label"].classes
     assert classes is not None
     assert (classes[1], classes[2], classes[90]) == ("cat", "unused 2", "dog")
+    # Ids that no category has are not in the label map.
+    items = "item {\n  id: 1\n  name: 'cat'\n}\nitem {\n  id: 90\n  name: 'dog'\n}\n"
+    assert scan.label_files["label_map.pbtxt"] == items
 
 
 def test_coco_label_offset_numbers_categories_anew(tmp_path: Path) -> None:
     scan = Coco(save(tmp_path, make_coco()), label_offset=1).scan("")
     [row] = rows_of(scan).values()
     assert row["image/object/class/label"].tolist() == [2]
-    assert scan.label_files == {"classes.txt": "1:cat\n2:dog\n"}
+    assert scan.label_files["classes.txt"] == "1:cat\n2:dog\n"
 
 
 def test_coco_masks_are_png_of_zero_and_one(tmp_path: Path) -> None:

@@ -23,9 +23,12 @@ from tfrkit.sources.voc_seg import VocSeg
 from tfrkit.sources.voc_xml import parse_voc_xml
 
 WIDTH, HEIGHT = 60, 40
+OF_VOC = "<folder>VOC2012</folder>"
 
 
-def make_xml(*objects: tuple[Any, ...], size: tuple[int, int] = (WIDTH, HEIGHT), filename: str = "") -> str:
+def make_xml(
+    *objects: tuple[Any, ...], size: tuple[int, int] = (WIDTH, HEIGHT), filename: str = "", more: str = ""
+) -> str:
     boxes = "\n".join(
         f"<object><name>{name}</name><bndbox><xmin>{xmin}</xmin><ymin>{ymin}</ymin><xmax>{xmax}</xmax>"
         f"<ymax>{ymax}</ymax></bndbox></object>"
@@ -33,7 +36,7 @@ def make_xml(*objects: tuple[Any, ...], size: tuple[int, int] = (WIDTH, HEIGHT),
     )
     width, height = size
     return (
-        f"<annotation><filename>{filename}</filename><size><width>{width}</width><height>{height}</height></size>\n"
+        f"<annotation>{more}<filename>{filename}</filename><size><width>{width}</width><height>{height}</height></size>\n"
         f"{boxes}</annotation>"
     )
 
@@ -229,7 +232,7 @@ def test_load_classes_damaged_label_map_is_refused(tmp_path: Path, text: str, ma
 
 
 def test_voc_det_row_has_the_features_of_the_detection_api(tmp_path: Path) -> None:
-    add(tmp_path, "a", ("person", 6, 4, 30, 40), ("dog", 0, 0, 60, 20))
+    add(tmp_path, "a", ("person", 6, 4, 30, 40), ("dog", 0, 0, 60, 20), more=OF_VOC)
     scan = VocDet(str(tmp_path)).scan("")
     [row] = rows_of(scan).values()
     assert row["image/encoded"] == (tmp_path / "JPEGImages/a.jpg").read_bytes()
@@ -241,11 +244,59 @@ def test_voc_det_row_has_the_features_of_the_detection_api(tmp_path: Path) -> No
     assert row["image/object/bbox/ymax"].tolist() == [1, 0.5]
     assert row["image/object/bbox/xmin"].dtype == np.float32
     assert row["image/object/class/text"] == [b"person", b"dog"]
-    assert row["image/object/class/label"].tolist() == [15, 12]  # VOC's own ids, as no other class occurs
+    assert row["image/object/class/label"].tolist() == [15, 12]  # VOC's own ids
     assert row["image/object/view"] == [b"", b""]
     assert set(row) == set(scan.schema_after({}).features)  # type: ignore[union-attr]
     assert scan.counts == {"objects": {"person": 1, "dog": 1}}
     assert "15:person\n" in scan.label_files["classes.txt"]
+
+
+def test_voc_det_label_map_has_the_ids_of_the_records(tmp_path: Path) -> None:
+    add(tmp_path, "a", ("dog", 6, 4, 30, 40), ("cat's eye", 0, 0, 60, 20), ("\\", 0, 0, 9, 9))
+    scan = VocDet(str(tmp_path)).scan("")
+    [row] = rows_of(scan).values()
+    assert row["image/object/class/label"].tolist() == [3, 2, 1]
+    text = scan.label_files["label_map.pbtxt"]
+    assert text.startswith("item {\n  id: 1\n  name: '\\\\'\n}\nitem {\n  id: 2\n  name: 'cat\\'s eye'\n}\n")
+    save_text(tmp_path / "labels.pbtxt", text)
+    again = VocDet(str(tmp_path), classes=str(tmp_path / "labels.pbtxt")).scan("")
+    assert again.label_files == scan.label_files
+    assert [row["image/object/class/label"].tolist() for row in rows_of(again).values()] == [[3, 2, 1]]
+
+
+@pytest.mark.parametrize(
+    ("more", "label", "origin"),
+    [
+        ("", 1, 'sorted names, labels 1 to 1; with the numbers of Pascal VOC: classes="voc"'),
+        ("<folder>images</folder><source><database>Unknown</database></source>", 1, "sorted names, labels 1 to 1"),
+        ("<folder>VOC2007</folder>", 8, "the 20 of Pascal VOC, labels 1 to 20"),
+        ("<source><database>The VOC2008 Database</database></source>", 8, "the 20 of Pascal VOC, labels 1 to 20"),
+    ],
+)
+def test_voc_det_has_vocs_numbers_only_for_vocs_own_annotations(
+    tmp_path: Path, more: str, label: int, origin: str
+) -> None:
+    add(tmp_path, "a", ("cat", 1, 1, 9, 9), more=more)
+    save_text(tmp_path / "ImageSets/Main/train.txt", "a\n")
+    scan = VocDet(str(tmp_path)).scan("")
+    [row] = rows_of(scan).values()
+    assert row["image/object/class/label"].tolist() == [label]
+    assert any(note.endswith(origin) or origin in note for note in scan.notes), scan.notes
+    [row] = rows_of(VocDet(str(tmp_path), classes="voc").scan("")).values()
+    assert row["image/object/class/label"].tolist() == [8]
+
+
+def test_voc_det_one_annotation_that_is_not_vocs_makes_all_sorted(tmp_path: Path) -> None:
+    add(tmp_path, "a", ("cat", 1, 1, 9, 9), more=OF_VOC)
+    add(tmp_path, "b", ("cat", 1, 1, 9, 9))
+    assert VocDet(str(tmp_path)).scan("").label_files["classes.txt"] == "1:cat\n"
+
+
+def test_voc_det_label_zero_is_noted(tmp_path: Path) -> None:
+    add(tmp_path, "a", ("cat", 1, 1, 9, 9))
+    notes = VocDet(str(tmp_path), label_offset=0).scan("").notes
+    assert any(note.startswith("label 0 is class 'cat', which the Object Detection API keeps") for note in notes)
+    assert not any("label 0" in note for note in VocDet(str(tmp_path)).scan("").notes)
 
 
 def test_voc_det_classes_that_are_not_vocs_are_sorted_from_one(tmp_path: Path) -> None:

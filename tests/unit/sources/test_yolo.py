@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from tfrkit.errors import SourceError
+from tfrkit.features.text_proto import parse_text
 from tfrkit.sources.base import Scan
 from tfrkit.sources.yolo import Yolo
 from tfrkit.sources.yolo_files import parse_data_yaml, parse_names, parse_yolo_labels
@@ -143,7 +144,24 @@ def test_yolo_rows_have_the_features_of_the_detection_api(tmp_path: Path) -> Non
     schema = scan.schema_after({})
     assert schema is not None
     assert set(row) == set(schema.features)
-    assert scan.label_files == {"classes.txt": "1:cat\n2:dog\n"}
+    assert scan.label_files["classes.txt"] == "1:cat\n2:dog\n"
+    assert [item.get_text("name") for item in parse_text(scan.label_files["label_map.pbtxt"]).get_messages("item")] == [
+        "cat",
+        "dog",
+    ]
+    path = tmp_path / "map.pbtxt"
+    path.write_text(scan.label_files["label_map.pbtxt"])
+    again = Yolo(str(tmp_path), classes=str(path)).scan("")
+    assert again.label_files == scan.label_files
+    assert rows_of(again)["images/train/a.jpg"]["image/object/class/label"].tolist() == [2]
+
+
+def test_yolo_label_map_below_the_offset_is_refused(tmp_path: Path) -> None:
+    make_dataset(tmp_path)
+    path = tmp_path / "map.pbtxt"
+    path.write_text("item { id: 0 name: 'cat' } item { id: 1 name: 'dog' }")
+    with pytest.raises(SourceError, match=r"label map expected ids from 1 up, got 0 - at .*\n.*label_offset=0"):
+        Yolo(str(tmp_path), classes=str(path)).scan("")
     assert rows_of(Yolo(str(tmp_path), label_offset=0).scan(""))["images/val/a.jpg"]["image/object/class/label"] == [1]
 
 
