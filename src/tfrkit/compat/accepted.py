@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import logging as python_logging
 from typing import Any
 
 from tfrkit.compat.namespace import Namespace
-
-_logger = python_logging.getLogger("tfrkit.compat")
 
 
 class Options:
@@ -53,29 +50,6 @@ def ignore(*values: Any, **settings: Any) -> None:
     """Nothing."""
 
 
-logging = Namespace(
-    "tf.logging",
-    DEBUG=python_logging.DEBUG,
-    ERROR=python_logging.ERROR,
-    FATAL=python_logging.FATAL,
-    INFO=python_logging.INFO,
-    WARN=python_logging.WARNING,
-    debug=_logger.debug,
-    error=_logger.error,
-    fatal=_logger.critical,
-    info=_logger.info,
-    log=_logger.log,
-    set_verbosity=_logger.setLevel,
-    warn=_logger.warning,
-    warning=_logger.warning,
-)
-
-
-def get_logger() -> python_logging.Logger:
-    """The logger behind `tf.logging`."""
-    return _logger
-
-
 def as_bytes(value: Any, encoding: str = "utf-8") -> bytes:
     """Text as bytes; bytes as they are."""
     if not isinstance(value, (str, bytes, bytearray)):
@@ -88,3 +62,34 @@ def as_text(value: Any, encoding: str = "utf-8") -> str:
     if not isinstance(value, (str, bytes)):
         raise TypeError(f"expected bytes or text, got {type(value).__name__}")
     return value.decode(encoding) if isinstance(value, bytes) else value
+
+
+def as_str_any(value: Any, encoding: str = "utf-8") -> str:
+    """Bytes as text; anything else as `str` has it."""
+    return value.decode(encoding) if isinstance(value, bytes) else str(value)
+
+
+def _no_devices(*values: Any, **options: Any) -> list[Any]:
+    """There are none: scripts that ask go on without."""
+    return []
+
+
+def _no(*values: Any, **options: Any) -> bool:
+    return False
+
+
+_DEVICES = {
+    "get_visible_devices": _no_devices,
+    "list_logical_devices": _no_devices,
+    "list_physical_devices": _no_devices,
+    "set_visible_devices": ignore,
+}
+CONFIG = Namespace(
+    "tf.config",
+    **_DEVICES,
+    experimental=Namespace("tf.config.experimental", **_DEVICES, set_memory_growth=ignore),
+    run_functions_eagerly=ignore,
+)
+TEST = Namespace(
+    "tf.test", gpu_device_name=lambda: "", is_built_with_cuda=_no, is_built_with_gpu_support=_no, is_gpu_available=_no
+)

@@ -7,7 +7,7 @@ import glob as globbing
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfrkit.compat.graph import deferrable
 from tfrkit.compat.namespace import Namespace
@@ -108,6 +108,21 @@ def _require_free(path: Any, overwrite: bool) -> None:
         raise AlreadyExistsError(None, None, f"file exists - at {_local(path)}")
 
 
+class FileStatistics(NamedTuple):
+    """Size and time of a file."""
+
+    length: int
+    mtime_nsec: int
+    is_directory: bool
+
+
+@_explaining
+def stat(path: Any) -> FileStatistics:
+    """Size and time of a file or a folder."""
+    found = os.stat(_local(path))
+    return FileStatistics(found.st_size, found.st_mtime_ns, os.path.isdir(_local(path)))
+
+
 def walk(top: Any) -> Iterator[tuple[str, list[str], list[str]]]:
     """Folders below a folder, as `os.walk`."""
     return os.walk(_local(top))
@@ -148,6 +163,7 @@ GFILE_1 = Namespace(
     Open=open_file,
     Remove=remove,
     Rename=rename,
+    Stat=stat,
     Walk=walk,
 )
 GFILE_2 = Namespace(
@@ -164,5 +180,6 @@ GFILE_2 = Namespace(
     remove=remove,
     rename=rename,
     rmtree=rmtree,
+    stat=stat,
     walk=walk,
 )

@@ -9,10 +9,13 @@ from tfrkit.compat import (
     array_ops,
     dataset,
     feature_specs,
+    flags,
     gfile,
+    log,
     op_errors,
     parse_example,
     parse_sequence,
+    picture_files,
     pictures,
     queue_readers,
     record_io,
@@ -44,6 +47,8 @@ _PICTURES = {
     "decode_image": pictures.decode_image,
     "decode_jpeg": pictures.decode_jpeg,
     "decode_png": pictures.decode_png,
+    "encode_jpeg": picture_files.encode_jpeg,
+    "encode_png": picture_files.encode_png,
 }
 _RECORDS = {
     "TFRecordCompressionType": record_io.TFRecordCompressionType,
@@ -109,8 +114,15 @@ _ERRORS = Namespace(
     },
 )
 
+# Scripts compare it as text, with "1.4.0" and with "2", or take its numbers: it is that of a TensorFlow whose values
+# the tests compare ours with, and nothing else. GIT_VERSION names compat.
+_VERSIONS = {"VERSION": "2.21.0", "GIT_VERSION": "tfrkit.compat", "COMPILER_VERSION": "tfrkit.compat"}
+
 # Names of TensorFlow 1 and 2 together: nothing means two things.
 NAMES: dict[str, Any] = {
+    **_VERSIONS,
+    "__version__": _VERSIONS["VERSION"],
+    "version": Namespace("tf.version", **_VERSIONS),
     **DTYPES,
     **_PARSING,
     **_ARRAYS,
@@ -121,10 +133,12 @@ NAMES: dict[str, Any] = {
     "Tensor": Tensor,
     "TensorShape": TensorShape,
     "TFRecordReader": queue_readers.TFRecordReader,
+    "app": flags.APP_SPACE,
     "as_dtype": as_dtype,
     "data": _DATA,
     "dtypes": Namespace("tf.dtypes", **DTYPES, DType=DType, as_dtype=as_dtype, cast=array_ops.cast),
     "errors": _ERRORS,
+    "flags": flags.FLAGS_SPACE,
     "gfile": gfile.GFILE_1,
     "image": Namespace("tf.image", **_PICTURES),
     "io": Namespace("tf.io", **_PARSING, **_PICTURES, **_RECORDS, gfile=gfile.GFILE_2),
@@ -139,6 +153,7 @@ NAMES: dict[str, Any] = {
     "ConfigProto": accepted.ConfigProto,
     "GPUOptions": accepted.GPUOptions,
     "Graph": accepted.Graph,
+    "config": accepted.CONFIG,
     "InteractiveSession": Session,
     "Session": Session,
     "device": accepted.scope,
@@ -146,21 +161,25 @@ NAMES: dict[str, Any] = {
     "disable_v2_behavior": disable_eager_execution,
     "enable_eager_execution": enable_eager_execution,
     "enable_v2_behavior": enable_eager_execution,
-    "get_logger": accepted.get_logger,
+    "get_logger": log.get_logger,
     "global_variables_initializer": do_nothing,
     "initialize_all_variables": do_nothing,
     "initialize_local_variables": do_nothing,
     "local_variables_initializer": do_nothing,
-    "logging": accepted.logging,
+    "logging": log.LOGGING,
     "name_scope": accepted.scope,
     "reset_default_graph": accepted.ignore,
+    "test": accepted.TEST,
     "group": do_nothing,
 }
-NAMES["compat"] = Namespace(
+_COMPAT = Namespace(
     "tf.compat",
     as_bytes=accepted.as_bytes,
     as_str=accepted.as_text,
-    as_str_any=accepted.as_text,
+    as_str_any=accepted.as_str_any,
     as_text=accepted.as_text,
-    v1=Namespace("tf.compat.v1", **NAMES),
+    path_to_str=record_io.to_path,
 )
+NAMES["compat"] = _COMPAT
+# Scripts call either of them tf, and then ask for its tf.compat.
+vars(_COMPAT).update({name: Namespace(f"tf.compat.{name}", **NAMES) for name in ("v1", "v2")})

@@ -31,7 +31,7 @@ def __getattr__(name: str) -> _Any:
         return _NAMES[name]
     if name.startswith("__"):
         raise AttributeError(name)
-    raise _explain_missing(f"tf.{name}")
+    raise _explain_missing(f"tf.{name}", _NAMES)
 
 
 def __dir__() -> list[str]:

@@ -70,3 +70,10 @@ def test_what_is_not_there_is_not_found(folder: Path) -> None:
 def test_remote_addresses_are_refused() -> None:
     with pytest.raises(tf.errors.UnimplementedError, match="expected a path of this machine.* - at gs://bucket/x"):
         tf.gfile.Exists("gs://bucket/x")
+
+
+def test_stat_gives_size_and_kind(folder: Path) -> None:
+    assert tf.gfile.Stat(str(folder / "b.txt")).length == 12
+    assert tf.io.gfile.stat(folder).is_directory
+    with pytest.raises(tf.errors.NotFoundError, match="no such file"):
+        tf.gfile.Stat(str(folder / "nope"))

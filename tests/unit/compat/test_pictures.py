@@ -97,3 +97,29 @@ def test_what_is_no_picture_is_invalid(data: bytes, channels: int, match: str) -
 def test_smaller_jpegs_are_not_offered() -> None:
     with pytest.raises(tf.errors.UnimplementedError, match="ratio=1 only, got 2"):
         tf.io.decode_jpeg(encode(COLOUR, "JPEG"), ratio=2)
+
+
+def test_pixels_are_encoded_and_decoded_again() -> None:
+    pixels = np.add.outer(np.arange(9), np.arange(12))[:, :, None].repeat(3, 2).astype(np.uint8) * 9
+    assert np.array_equal(tf.image.decode_png(tf.image.encode_png(pixels)), pixels)
+    assert np.array_equal(tf.image.decode_png(tf.io.encode_png(pixels[:, :, :1])), pixels[:, :, :1])
+    assert (
+        np.abs(tf.image.decode_jpeg(tf.image.encode_jpeg(pixels, format="rgb", quality=100)).astype(int) - pixels).max()
+        < 4
+    )
+    with pytest.raises(tf.errors.InvalidArgumentError, match="pixels expected uint8, got float32"):
+        tf.image.encode_jpeg(pixels.astype(np.float32))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"pixels expected shape .*, got \(9, 12\)"):
+        tf.image.encode_png(pixels[:, :, 0])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="format expected '', 'grayscale' or 'rgb', got 'bgr'"):
+        tf.image.encode_jpeg(pixels, format="bgr")
+
+
+def test_png_becomes_a_jpeg_in_a_session_as_converters_of_folders_do() -> None:
+    png = tf.placeholder(dtype=tf.string)
+    jpeg = tf.image.encode_jpeg(tf.image.decode_png(png, channels=3), format="rgb", quality=100)
+    given = tf.image.encode_png(np.full((4, 6, 3), 50, np.uint8)).numpy()
+    with tf.Session() as session:
+        made = session.run(jpeg, feed_dict={png: given})
+    assert made[:2] == b"\xff\xd8"
+    assert tf.image.decode_jpeg(made).shape == (4, 6, 3)

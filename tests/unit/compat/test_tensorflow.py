@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import logging
 import subprocess
 import sys
 
 import pytest
 
 from tfrkit.compat import tensorflow as tf
+from tfrkit.compat.namespace import MissingNameError
 
 
 def test_import_is_light() -> None:
@@ -31,7 +31,8 @@ def test_import_is_light() -> None:
     train.Coordinator train.start_queue_runners Session ConfigProto GPUOptions global_variables_initializer
     logging.set_verbosity errors.OutOfRangeError sparse.to_dense sparse_tensor_to_dense reshape cast int64 string
     compat.v1.Session compat.v1.python_io.TFRecordWriter compat.v1.train.Example compat.v1.io.tf_record_iterator
-    compat.v1.gfile.Exists compat.v1.data.make_one_shot_iterator compat.as_bytes""".split(),
+    compat.v1.gfile.Exists compat.v1.app.run compat.v1.flags.DEFINE_string app.flags.FLAGS
+    flags.DEFINE_bool compat.v1.data.make_one_shot_iterator compat.as_bytes""".split(),
 )
 def test_name_is_offered(path: str) -> None:
     found = tf
@@ -43,17 +44,21 @@ def test_name_is_offered(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "advice"),
     [
-        ("keras", "install TensorFlow for this"),
-        ("Variable", "install TensorFlow for this"),
+        ("keras", r"train with PyTorch or JAX, .*to_torch\(\)"),
+        ("Variable", "train with PyTorch"),
+        ("nothing_like_it", "install TensorFlow for this"),
         ("image.resize_images", "Pillow or NumPy"),
-        ("app.run", "argparse"),
-        ("train.AdamOptimizer", "install TensorFlow for this"),
-        ("io.encode_jpeg", "encode pictures with Pillow"),
+        ("app.nothing", "argparse"),
+        ("train.AdamOptimizer", "train with PyTorch"),
+        ("train.Exmaple", "closest is tf.train.Example; otherwise train with"),
+        ("TFRecordDataset", "\n  use tf.data.TFRecordDataset$"),
+        ("gfile.exists", "\n  use tf.gfile.Exists$"),
+        ("compat.v1.io.FixedLenFeatur", "closest is tf.io.FixedLenFeature; otherwise read and write records"),
         ("data.FixedLengthRecordDataset", "tfr.open"),
         ("data.experimental.parse_example_dataset", "tfr.open"),
-        ("compat.v1.layers", "install TensorFlow for this"),
-        ("gfile.Stat", "os, glob and shutil"),
-        ("io.gfile.stat", "os, glob and shutil"),
+        ("compat.v1.layers", "train with PyTorch"),
+        ("gfile.HasAtomicMove", "os, glob and shutil"),
+        ("io.gfile.get_registered_schemes", "os, glob and shutil"),
     ],
 )
 def test_missing_name_says_what_to_do(path: str, advice: str) -> None:
@@ -71,18 +76,29 @@ def test_helpers_of_the_module_are_no_names_of_it() -> None:
         tf.dataset  # noqa: B018
 
 
-def test_logging_goes_to_pythons(caplog: pytest.LogCaptureFixture) -> None:
-    tf.logging.set_verbosity(tf.logging.INFO)
-    with caplog.at_level(logging.INFO, "tfrkit.compat"):
-        tf.logging.info("read %d", 3)
-    assert caplog.messages == ["read 3"]
-    assert tf.get_logger().name == "tfrkit.compat"
-    tf.logging.set_verbosity(logging.NOTSET)
+def test_what_is_missing_is_in_attributes() -> None:
+    with pytest.raises(MissingNameError, match="tf.keras is not offered") as caught:
+        tf.keras  # noqa: B018
+    assert (caught.value.path, caught.value.name) == ("tf.keras", "keras")
+    assert caught.value.advice.startswith("train with")
+
+
+def test_version_passes_the_checks_of_scripts() -> None:
+    assert not tf.__version__ < "1.4.0"
+    assert [int(part) for part in tf.__version__.split(".")] > [1, 9, 0]
+    assert tf.VERSION == tf.version.VERSION == tf.compat.v1.__version__ == tf.__version__
+    assert tf.version.GIT_VERSION == tf.GIT_VERSION == "tfrkit.compat"
+
+
+def test_devices_are_none() -> None:
+    assert not tf.test.is_gpu_available()
+    assert tf.config.list_physical_devices("GPU") == tf.config.experimental.list_physical_devices("GPU") == []
 
 
 def test_text_and_bytes_are_turned_into_each_other() -> None:
     assert tf.compat.as_bytes("é") == "é".encode()
-    assert tf.compat.as_text(b"a") == tf.compat.as_str("a") == "a"
+    assert tf.compat.as_text(b"a") == tf.compat.as_str("a") == tf.compat.v1.compat.as_text(b"a") == "a"
+    assert (tf.compat.as_str_any(3), tf.compat.as_str_any(b"x")) == ("3", "x")
     for convert in (tf.compat.as_bytes, tf.compat.as_text):
         with pytest.raises(TypeError, match="expected bytes or text, got int"):
             convert(3)
