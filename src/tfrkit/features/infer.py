@@ -112,10 +112,15 @@ def _infer_spec(name: str, num_records: int, counted: FeatureStats, sniff: Sniff
     return spec.replace(meaning=meaning, logical=logical, format=_shared_format(images, logical))
 
 
+def count_kinds(counted: FeatureStats) -> dict[StorageKind, int]:
+    """How many records (frames) carry each kind, without those that carry none."""
+    return {kind: count for kind, count in zip(_KINDS, counted["kind_counts"], strict=True) if kind and count}
+
+
 def _list_kinds(counted: FeatureStats) -> list[StorageKind]:
     """Kinds seen, most frequent first."""
-    counts = [(kind, count) for kind, count in zip(_KINDS, counted["kind_counts"], strict=True) if kind and count]
-    return [kind for kind, _ in sorted(counts, key=lambda item: -item[1])]
+    counts = count_kinds(counted)
+    return sorted(counts, key=lambda kind: -counts[kind])
 
 
 def _infer_shape(min_length: int, max_length: int, *, has_gaps: bool) -> Shape:
@@ -200,7 +205,7 @@ def _report_feature(name: str, spec: Spec, counted: FeatureStats) -> dict[str, A
         "num_nan": counted["num_nan"],
         "min_bytes": counted["min_bytes"] if has_bytes else None,
         "max_bytes": counted["max_bytes"] if has_bytes else None,
-        "kinds": {kind: count for kind, count in zip(_KINDS, counted["kind_counts"], strict=True) if kind and count},
+        "kinds": count_kinds(counted),
         "meaning": spec.meaning,
     }
 

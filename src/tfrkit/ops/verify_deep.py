@@ -22,6 +22,7 @@ from tfrkit.container.shards import Shard
 from tfrkit.errors import CodecError, ContainerError, LimitError, SchemaError, StorageError, TfrkitError
 from tfrkit.images.perceptual import SIDE, has_detail, hash_copies
 from tfrkit.ops.duplicates import Fingerprints, Match, describe_distance
+from tfrkit.ops.verify_kinds import KindCheck
 from tfrkit.ops.verify_record import Judged, RecordCheck, digest
 from tfrkit.ops.verify_result import Kind, Place, ShardTally, Verification, VerifyFinding, kind_of_error
 from tfrkit.ops.verify_rules import Rules, describe_rules, find_rules
@@ -168,9 +169,13 @@ class _Batch:
 
 @dataclass
 class _Read:
-    """Some records of one shard as they were read: rows where they are decoded, bytes where those are compared."""
+    """Some records of one shard as they were read: rows where they are decoded, bytes where those are compared.
+
+    `kinds` are features of an unexpected kind: position of the record, and the cause.
+    """
 
     rows: list[Row | str] = field(default_factory=list)
+    kinds: list[tuple[int, str]] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     first: int = 0
     offsets: UInt64Array = field(default_factory=lambda: np.empty(0, np.uint64))
@@ -184,6 +189,7 @@ class _DeepCheck:
         has_features = rules is not None and len(rules.schema) > 0
         self._rules = rules if has_features else None
         self._decoder = Decoder(rules.schema) if rules is not None and has_features else None
+        self._kinds = KindCheck(rules.known, list(rules.schema)) if rules is not None else None
         self._wants_copies = wants_copies
         is_picture = self._rules is not None and self._rules.image is not None
         # Of a clip no single frame stands for the whole.
@@ -195,6 +201,7 @@ class _DeepCheck:
         """Jobs for the records of a shard, in order, and at last one for what did not decode."""
         shard = Shard.open(tally.path)
         decoder = self._decoder if tally.holds_examples else None
+        kinds = self._kinds if tally.holds_examples else None
         policy = _SchemaPolicy()
         parts = Salvage(shard, policy, columns=decoder.column_names if decoder is not None else ())
         by_record = self._wants_copies and not (decoder is not None and self._by_picture)
@@ -203,6 +210,8 @@ class _DeepCheck:
         def consume(data: ByteSource, start: int, next_stop: int) -> tuple[int, int, _native.Fault | None]:
             nonlocal read
             read, next_start, fault = _read_batch(data, start, next_stop, decoder, by_record)
+            if kinds is not None and len(read.offsets):
+                read.kinds = list(kinds.find(data, read.offsets, next_start))
             return len(read.offsets), next_start, fault
 
         try:
@@ -225,6 +234,8 @@ class _DeepCheck:
                 judged[number].problems.append(("schema", row))
             elif check is not None:
                 judged[number] = check.judge(row)
+        for number, cause in read.kinds:
+            judged[number].problems.append(("schema", cause))
         for number, record in enumerate(read.records):
             judged[number].digest = digest(record)
         findings = [

@@ -64,6 +64,7 @@ class Rules:
 
     Attributes:
         schema: The features to decode.
+        known: All features, as most records have them.
         image: The feature that is the picture, or None.
         images: Features that hold encoded images, the picture among them where it is one.
         parts: What belongs to the picture; None where there is none.
@@ -76,6 +77,7 @@ class Rules:
     """
 
     schema: Schema
+    known: Schema = field(default_factory=lambda: Schema({}))
     image: str | None = None
     images: tuple[str, ...] = ()
     parts: PictureFeatures | None = None
@@ -109,6 +111,7 @@ def find_rules(shards: Sequence[Shard]) -> Rules:
     schema = _loosen(found.select([name for name in dict.fromkeys(wanted) if name in usable]))
     return Rules(
         schema=schema,
+        known=found,
         image=image,
         images=tuple(images),
         parts=parts,
@@ -137,7 +140,7 @@ def describe_rules(rules: Rules) -> str:
         what.append("boxes in pixels" if rules.has_pixel_boxes else "boxes")
     if rules.parts is not None and rules.parts.mask is not None:
         what.append(f"mask {show_name(rules.parts.mask)}")
-    return f"looked at: {', '.join(what) or 'whole records only'}"
+    return f"looked at: {', '.join(what) or 'kinds of features, whole records'}"
 
 
 def _loosen(schema: Schema) -> Schema:

@@ -454,13 +454,44 @@ def test_damage_is_told_once(tmp_path: Path) -> None:
     assert [(kind, record) for kind, record, _ in found(verify(path, deep=True))] == [("checksum", 2)]
 
 
-def test_feature_of_another_kind_is_found(tmp_path: Path) -> None:
+def test_label_of_another_kind_is_found_in_a_compressed_shard(tmp_path: Path) -> None:
     records = [encode_example({b"label": ("int64", [n % 2]), b"x": ("int64", [n])}) for n in range(2000)]
-    records.append(encode_example({b"label": ("bytes", [b"0"])}))
+    records.append(encode_example({b"label": ("bytes", [b"0"]), b"x": ("int64", [-1])}))
     (tmp_path / "a.tfrecord.gz").write_bytes(gzip.compress(write_frames([b"", *records])))
     write_classes(tmp_path)
     result = verify(tmp_path, deep=True)
-    assert {kind for kind, _, _ in found(result)} <= {"schema"}
+    assert [(kind, record) for kind, record, _ in found(result)] == [("schema", 2001)]
+
+
+def test_feature_of_two_kinds_in_two_files_is_found(tmp_path: Path) -> None:
+    write(tmp_path / "a.tfrecord", [{"v": 1}, {"v": 2}])
+    write(tmp_path / "b.tfrecord", [{"v": 1.5}])
+    assert found(verify(tmp_path, deep=True)) == [
+        ("schema", 0, "feature 'v' expected int64 as in the other records, got float")
+    ]
+
+
+def test_one_record_of_another_kind_that_no_sample_sees_is_found(tmp_path: Path) -> None:
+    plain = encode_example({b"pixels": ("bytes", [bytes(3000)]), b"rare": ("int64", [1])})
+    records = [plain] * 12_000
+    records[7_301] = encode_example({b"rare": ("bytes", [b"one"]), b"other": ("int64", [1])})
+    records[7_302] = encode_example({b"rare": ("int64", [1]), b"other": ("float", [0.5])})
+    (tmp_path / "a.tfrecord").write_bytes(write_frames(records))
+    result = verify(tmp_path / "a.tfrecord", deep=True, ignore=["duplicate"])
+    assert found(result) == [
+        ("schema", 7_301, "feature 'rare' expected int64 as in the other records, got bytes"),
+        ("schema", 7_302, "feature 'other' expected int64 as in the other records, got float"),
+    ]
+
+
+def test_frames_of_two_kinds_are_found(tmp_path: Path) -> None:
+    frames: list[dict[str, Any]] = [{"context": {"id": n}, "feature_lists": {"v": [[1], [2]]}} for n in range(3)]
+    frames[2]["feature_lists"]["v"] = [[1.5], [2.5]]
+    for number, values in enumerate(frames):
+        write(tmp_path / f"{number}.tfrecord", [values])
+    assert found(verify(tmp_path, deep=True)) == [
+        ("schema", 0, "feature 'v' expected int64 as in the other records, got float")
+    ]
 
 
 @pytest.mark.parametrize("data", [b"", write_frames([]), write_frames([b""] * 3)])

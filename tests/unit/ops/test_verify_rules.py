@@ -41,7 +41,7 @@ def test_text_that_is_called_image_is_none(tmp_path: Path) -> None:
     rows = [{"image": b"aGVsbG8=" * 9, "height": 6, "width": 6} for _ in range(4)]
     rules = rules_of(tmp_path / "a", rows)
     assert (rules.image, rules.images) == (None, ())
-    assert describe_rules(rules) == "looked at: whole records only"
+    assert describe_rules(rules) == "looked at: kinds of features, whole records"
 
 
 def test_label_is_the_known_one(tmp_path: Path) -> None:
