@@ -21,6 +21,7 @@ from tfrkit.errors import SourceError
 from tfrkit.features.schema import Schema, find_nearest, show_name
 from tfrkit.features.schema_json import to_json
 from tfrkit.sources.base import Items, Order, Problem, Scan, Source, require_some
+from tfrkit.storage.git_lfs import REMEDY, describe_pointer_file
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Prepared:
     @property
     def found(self) -> int:
         """Inputs that were looked at."""
-        return self.scan.items.size + len({problem.key for problem in self.scan.problems})
+        return self.scan.num_inputs
 
     @property
     def stops(self) -> list[Problem]:
@@ -127,6 +128,9 @@ class Prepared:
 
 def prepare(source: Source, target: Target, options: BuildOptions, scratch: str) -> Prepared:
     """Scan and plan; problems are collected, not raised, except where there is nothing to build at all."""
+    pointer = describe_pointer_file(source.title)
+    if pointer is not None:
+        raise SourceError(f"expected data, got {pointer}", shard=source.title, hint=REMEDY)
     scan = source.scan(scratch)
     require_some(scan)
     problems = list(scan.problems)

@@ -113,8 +113,12 @@ def refuse(problems: Iterable[Problem], *, found: int, is_begun: bool = False) -
     begun = "shards without them are kept" if is_begun else "nothing was written"
     advice = "correct them" if is_blocked else 'repair or remove them    or leave them out: on_bad="skip"'
     num_bad = len({problem.key for problem in listed})
-    verb = "is" if num_bad == 1 else "are"
-    error = SourceError(f"{num_bad} of {found} inputs {verb} bad, {begun}", hint="\n  ".join([*lines, advice]))
+    if all(problem.is_input for problem in listed):
+        what = f"{num_bad} of {found} inputs {'is' if num_bad == 1 else 'are'} bad"
+    else:
+        # Columns, classes and lines are no inputs, and one input may have several of them.
+        what = f"{num_bad} problem{'' if num_bad == 1 else 's'} in {found} input{'' if found == 1 else 's'}"
+    error = SourceError(f"{what}, {begun}", hint="\n  ".join([*lines, advice]))
     error.problems = listed
     return error
 

@@ -26,6 +26,7 @@ from tfrkit.container.index import index_path
 from tfrkit.container.locate import save_index
 from tfrkit.errors import CodecError, SchemaError, SourceError, TfrkitError
 from tfrkit.sources.base import Facts, Item, Reader, TakenItems
+from tfrkit.sources.walk import describe_unreadable
 from tfrkit.writer import Writer
 
 OnBad = Literal["fail", "skip"]
@@ -196,7 +197,7 @@ def describe_bad(error: Exception) -> str:
     if isinstance(error, TfrkitError):
         return error.what
     if isinstance(error, OSError) and error.strerror:
-        return f"cannot read, {error.strerror.lower()}"
+        return describe_unreadable(error)
     return str(error)
 
 

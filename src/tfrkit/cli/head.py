@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from tfrkit.cli.options import FormatOption, OnePath
+from tfrkit.cli.options import FormatOption, Paths
 from tfrkit.cli.rows import ROWS_HELP, print_rows
 
 HELP = f"""Print the first rows.
 
 \b
   tfr head train.tfrecord -n 3
-  tfr head train.tfrecord --format jsonl
+  tfr head train-* --format jsonl
 
 {ROWS_HELP}
 
@@ -23,9 +23,9 @@ Reads only the rows it shows.
 Count = Annotated[int, typer.Option("-n", min=0, metavar="N", help="How many rows.")]
 
 
-def run(path: OnePath, n: Count = 5, format: FormatOption = "text") -> int:
+def run(paths: Paths, n: Count = 5, format: FormatOption = "text") -> int:
     """Print rows as they are read, so that what was read before a damaged record is seen."""
     from tfrkit.ops.sample import head_rows
 
-    print_rows(format, enumerate(head_rows(path, n)))
+    print_rows(format, enumerate(head_rows(paths, n)))
     return 0

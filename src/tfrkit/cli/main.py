@@ -8,7 +8,9 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import itertools
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +21,7 @@ import typer
 from tfrkit._version import VERSION
 from tfrkit.cli.endings import Terminated, raise_when_asked_to_end
 from tfrkit.cli.hints import Flag, explain, read_flags
-from tfrkit.cli.options import Quiet
+from tfrkit.cli.options import Json, Quiet
 from tfrkit.cli.output import get_verdict, print_error, say
 from tfrkit.errors import TfrkitError, TfrkitWarning
 
@@ -111,16 +113,28 @@ def guard(run: Callable[..., int]) -> Callable[..., None]:
     flags = read_flags(asked.parameters.values())
 
     @functools.wraps(run)
-    def call(*args: Any, quiet: bool = False, **kwargs: Any) -> None:
-        raise typer.Exit(run_guarded(functools.partial(run, *args, **kwargs), flags))
+    def call(*args: Any, quiet: bool = False, json: bool = False, **kwargs: Any) -> None:
+        def start() -> int:
+            return run(*args, **(choose_json(kwargs) if json else kwargs))
 
-    # Every command has --quiet, whose callback does what there is to do.
-    option = inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Quiet)
-    call.__signature__ = asked.replace(parameters=[*asked.parameters.values(), option])  # type: ignore[attr-defined]
-    call.__annotations__ = {name: parameter.annotation for name, parameter in asked.parameters.items()} | {
-        "quiet": Quiet
-    }
+        raise typer.Exit(run_guarded(start, flags))
+
+    # Every command has --quiet, whose callback does what there is to do, and where there is --format also --json.
+    added: dict[str, Any] = {"json": Json, "quiet": Quiet} if "format" in asked.parameters else {"quiet": Quiet}
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
+        for name, annotation in added.items()
+    ]
+    call.__signature__ = asked.replace(parameters=[*asked.parameters.values(), *options])  # type: ignore[attr-defined]
+    call.__annotations__ = {name: parameter.annotation for name, parameter in asked.parameters.items()} | added
     return call
+
+
+def choose_json(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with --json for --format json; raises where another format was named."""
+    if options["format"] not in ("text", "json"):
+        raise ValueError(f"--json is --format json, got --format {options['format']} with it")
+    return {**options, "format": "json"}
 
 
 def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
@@ -186,12 +200,24 @@ def mute_stdout() -> None:
     os.close(nowhere)
 
 
+def explain_view(arguments: list[str]) -> str:
+    """What there is instead of a viewer, for the paths that were named."""
+    paths = itertools.takewhile(lambda argument: not argument.startswith("-"), arguments)
+    path = shlex.join(paths) or "PATH"
+    return (
+        f"there is no viewer yet\n  some pictures: tfr sheet {path} -o sheet.png    what is in there: tfr info {path}"
+    )
+
+
 def main() -> None:
     """Entry point of `tfr`."""
     for stream in (sys.stdout, sys.stderr):
         # A file name or a text that the terminal's encoding lacks must not end the command.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     asked = sys.argv[1] if len(sys.argv) > 1 else None
+    if asked == "view":
+        print_error(f"tfr: {explain_view(sys.argv[2:])}")
+        sys.exit(USAGE)
     try:
         app = make_app(asked if asked in (*COMMANDS, "build", "export") else None)
         raise_when_asked_to_end()

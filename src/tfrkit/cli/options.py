@@ -17,19 +17,12 @@ Paths = Annotated[
     ),
 ]
 
-OnePath = Annotated[
-    str,
-    typer.Argument(
-        metavar="PATH",
-        help="A file, a folder or a quoted glob; - is stdin.",
-        show_default=False,
-    ),
-]
-
 FormatOption = Annotated[
     Format,
     typer.Option("--format", "-f", metavar="text|json|jsonl|csv", help="How to print the result."),
 ]
+
+Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
 
 Output = Annotated[
     str, typer.Option("-o", "--output", metavar="PATH", help="File or folder to write.", show_default=False)

@@ -7,14 +7,14 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tfrkit.cli.options import FormatOption, InferOption, OnePath
+from tfrkit.cli.options import FormatOption, InferOption, Paths
 from tfrkit.cli.output import escape_controls, print_result
 
 HELP = """Print the schema in the words of another program.
 
 \b
   tfr schema train.tfrecord
-  tfr schema train.tfrecord --as tf > spec.py
+  tfr schema train-* --as tf > spec.py
 
 \b
 --as json     tfrkit's own form
@@ -37,11 +37,11 @@ Style = Literal["json", "tfds", "pbtxt", "arrow", "tf", "dali", "vahidk"]
 As = Annotated[Style, typer.Option("--as", metavar="json|tfds|pbtxt|arrow|tf|dali|vahidk", help="Whose words to use.")]
 
 
-def run(path: OnePath, style: As = "json", infer: InferOption = "sample", format: FormatOption = "text") -> int:
+def run(paths: Paths, style: As = "json", infer: InferOption = "sample", format: FormatOption = "text") -> int:
     """Print the schema as text, ready to be saved."""
     from tfrkit.ops.print_schema import print_schema
 
-    text = print_schema(path, style, infer=infer)
+    text = print_schema(paths, style, infer=infer)
     print_result(
         format,
         document=lambda: to_document(style, text),

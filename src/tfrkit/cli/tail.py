@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from tfrkit.cli.options import FormatOption, OnePath
+from tfrkit.cli.options import FormatOption, Paths
 from tfrkit.cli.rows import ROWS_HELP, print_rows
 
 HELP = f"""Print the last rows.
 
 \b
   tfr tail train.tfrecord -n 3
-  tfr tail train.tfrecord --format jsonl
+  tfr tail train-* --format jsonl
 
 {ROWS_HELP}
 
@@ -24,9 +24,9 @@ to its end.
 Count = Annotated[int, typer.Option("-n", min=0, metavar="N", help="How many rows.")]
 
 
-def run(path: OnePath, n: Count = 5, format: FormatOption = "text") -> int:
+def run(paths: Paths, n: Count = 5, format: FormatOption = "text") -> int:
     """Print rows, with the numbers of their records."""
     from tfrkit.ops.sample import tail_rows
 
-    print_rows(format, tail_rows(path, n))
+    print_rows(format, tail_rows(paths, n))
     return 0

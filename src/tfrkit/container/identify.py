@@ -13,8 +13,7 @@ from typing import Final
 from tfrkit import _native
 from tfrkit.container.codecs import GZIP_MAGIC, XZ_MAGIC, ZSTD_MAGIC, Compression
 from tfrkit.container.compression import inflate_head, is_zlib_header
-
-_LFS_POINTER: Final = re.compile(rb"version https://git-lfs\.github\.com/spec/v\d+\n(?:.*\n)*?size (\d{1,20})\n")
+from tfrkit.storage.git_lfs import REMEDY, describe_pointer
 
 # Fixed bytes at the start of a file.
 _STARTS: Final[tuple[tuple[bytes, str], ...]] = (
@@ -73,9 +72,7 @@ def describe_foreign(head: bytes, size: int | None, *, tail: bytes = b"") -> str
 
 def suggest_remedy(head: bytes) -> str | None:
     """The next step for a file that is not a TFRecord, where there is an obvious one."""
-    if _LFS_POINTER.match(head):
-        return "fetch the data: git lfs pull"
-    return None
+    return None if describe_pointer(head) is None else REMEDY
 
 
 def _describe(head: bytes, size: int | None, tail: bytes, layers: int) -> str | None:
@@ -83,9 +80,9 @@ def _describe(head: bytes, size: int | None, tail: bytes, layers: int) -> str | 
         return "an empty file"
     if size is not None and size <= len(head):
         tail = head[:size]
-    pointer = _LFS_POINTER.match(head)
-    if pointer:
-        return f"a Git LFS pointer to {int(pointer[1]):,} bytes that were not downloaded"
+    pointer = describe_pointer(head)
+    if pointer is not None:
+        return pointer
     for start, words in _STARTS:
         if head.startswith(start):
             return words

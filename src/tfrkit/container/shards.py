@@ -27,6 +27,7 @@ from tfrkit.container.identify import describe_foreign, suggest_remedy
 from tfrkit.container.names import is_shard_name, resembles_shard_name
 from tfrkit.errors import CompressionError, IncompleteSetWarning, NotATFRecordError, StorageError
 from tfrkit.storage.base import ByteReader
+from tfrkit.storage.git_lfs import REMEDY, describe_pointer, describe_pointer_file
 from tfrkit.storage.local import open_to_read
 from tfrkit.storage.resolve import Address, expand_address, open_reader, walk_folder
 
@@ -224,7 +225,8 @@ def looks_like_shard(path: str) -> bool:
         return False
     found = detect_compression(head)
     if found is None and resembles_shard_name(name):
-        return describe_foreign(head, None) is None
+        # Meant as one, and to be named as what it is.
+        return describe_foreign(head, None) is None or describe_pointer(head) is not None
     if found in ("gzip", "xz", "zstd"):
         return is_frame_header(inflate_head(head, found, FRAME_HEADER_NBYTES))
     return found is not None
@@ -260,9 +262,13 @@ def _refuse_folder(folder: str) -> StorageError:
     files = [os.path.relpath(path, folder) for path in walk_folder(folder)]
     more = f" and {len(files) - _MAX_NAMED:,} more" if len(files) > _MAX_NAMED else ""
     what = f"only {', '.join(files[:_MAX_NAMED])}{more}" if files else "it has no files"
-    return StorageError(
-        f"found no TFRecord in this folder, {what}", shard=folder, hint=f"list what is there: ls {shlex.quote(folder)}"
-    )
+    hint = f"list what is there: ls {shlex.quote(folder)}"
+    for name in files[:_MAX_NAMED]:
+        pointer = describe_pointer_file(os.path.join(folder, name))
+        if pointer is not None:
+            what, hint = f"{name} is {pointer}", REMEDY
+            break
+    return StorageError(f"found no TFRecord in this folder, {what}", shard=folder, hint=hint)
 
 
 class IncompleteSet(NamedTuple):

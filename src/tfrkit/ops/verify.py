@@ -14,7 +14,7 @@ from tfrkit.batches.check import Checked, Stretch, check_stretch, cut_shard, hol
 from tfrkit.build.progress import Progress, Quiet
 from tfrkit.container.records import Finding, Policy
 from tfrkit.container.shards import Shard, find_shards
-from tfrkit.errors import ContainerError, StorageError, TfrkitError
+from tfrkit.errors import ContainerError, NotATFRecordError, StorageError, TfrkitError
 from tfrkit.ops.outputs import require_output
 from tfrkit.ops.verify_result import ShardTally, Verification, VerifyFinding, kind_of_error, read_kinds
 from tfrkit.ops.verify_set import Asked, check_sets
@@ -145,7 +145,9 @@ def _cut_jobs(
             for stretch in cut_shard(shard):
                 yield partial(_check, number, shard, stretch, parse and tally.holds_examples, stop)
         except (ContainerError, StorageError) as error:
-            finding = VerifyFinding(tally.path, error.record or 0, error.offset or 0, error.what, "file")
+            # A file that is something else may have a way to become what it should be.
+            remedy = f"; {error.hint}" if isinstance(error, NotATFRecordError) and error.hint else ""
+            finding = VerifyFinding(tally.path, error.record or 0, error.offset or 0, error.what + remedy, "file")
             yield partial(_Outcome, number, findings=[finding])
 
 

@@ -57,11 +57,14 @@ class Problem:
 
     A blocking problem stops the build whatever is to become of bad files: a label outside the map is a mistake
     of the command, not of the file.
+
+    `is_input` unless it is about something else than one input: a column, a class, one line of many.
     """
 
     key: str
     reason: str
     blocking: bool = False
+    is_input: bool = True
 
 
 @dataclass(frozen=True)
@@ -318,6 +321,7 @@ class Scan:
         fingerprint: Of inputs that are no items, such as the one file of a table: a digest of what they hold.
         stamp: When the newest of those was changed (ns).
         sidecars: What lies beside records that are copied as they are; it goes along.
+        found: Number of inputs, good and bad. None where each bad one is a problem of its own.
     """
 
     looked_for: str
@@ -336,6 +340,14 @@ class Scan:
     fingerprint: str = ""
     stamp: int = 0
     sidecars: Sidecars | None = None
+    found: int | None = None
+
+    @property
+    def num_inputs(self) -> int:
+        """Inputs that were looked at."""
+        if self.found is not None:
+            return self.found
+        return self.items.size + len({problem.key for problem in self.problems if problem.is_input})
 
     def schema_after(self, facts: Facts) -> Schema | None:
         """The schema once everything was read, with what reading showed."""

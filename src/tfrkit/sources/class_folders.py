@@ -18,7 +18,7 @@ from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.sources.base import Facts, Item, Problem, Scan
-from tfrkit.sources.walk import find_images, read_file, require_folder
+from tfrkit.sources.walk import describe_dangling, find_dangling, find_images, read_file, require_folder
 
 _IMAGE = "image/encoded"
 _NOT_KEPT = -2
@@ -89,7 +89,8 @@ class ClassFolders:
             folder = key.rpartition("/")[0]
             columns.extend(known.get(folder, (-1, _NOT_KEPT)))
             if folder in wrong:
-                reason, blocking = wrong[folder]
+                target = find_dangling(os.path.join(root, key))
+                reason, blocking = wrong[folder] if target is None else (describe_dangling(target), False)
                 problems.append(Problem(key, reason, blocking=blocking))
         ids, indices = np.array(columns, np.int64).reshape(-1, 2).T
         items = found.files.to_items(

@@ -94,12 +94,13 @@ class Coco:
         base = self.image_root or root
         gatherer = DetectionGatherer(base, fitter, exif=self.images.exif, split_names=names)
         categories: dict[int, str] = {}
-        num_keypoints = 0
+        num_images = num_keypoints = 0
         has_captions = self.captions is not None
         for index, file in enumerate(files):
             coco = self._load(root, file)
             gatherer.problems += coco.problems
             num_keypoints += coco.num_keypoints
+            num_images += len(coco.images)
             has_captions = has_captions or coco.has_captions
             for number, name in coco.categories.items():
                 clean = fitter.name(name, f"{file.path}, category {number}")
@@ -134,6 +135,7 @@ class Coco:
             label_files=make_detection_labels(labels),
             refine=make_schema,
             explain=self.images.describe_turns,
+            found=num_images,
         )
 
     def _load(self, root: str, file: _File) -> CocoData:

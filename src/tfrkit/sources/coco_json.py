@@ -71,7 +71,7 @@ def parse_coco(data: bytes, path: str, *, masks: bool = False) -> CocoData:
         identifier = entry.get("id")
         if isinstance(identifier, (int, str)):
             if identifier in seen:
-                coco.problems.append(Problem(where, "annotation id expected once, got it twice"))
+                coco.problems.append(Problem(where, "annotation id expected once, got it twice", is_input=False))
                 image.is_bad = True
                 continue
             seen.add(identifier)
@@ -144,11 +144,13 @@ def _read_image(coco: CocoData, entry: Mapping[str, Any], where: str) -> None:
 def _read_category(coco: CocoData, entry: Mapping[str, Any], where: str) -> None:
     identifier, name = entry.get("id"), entry.get("name")
     if isinstance(identifier, bool) or not isinstance(identifier, int) or identifier < 0:
-        coco.problems.append(Problem(where, "category expected an id from 0 up, got none", blocking=True))
+        coco.problems.append(
+            Problem(where, "category expected an id from 0 up, got none", blocking=True, is_input=False)
+        )
     elif not isinstance(name, str) or not name.strip():
-        coco.problems.append(Problem(where, "category expected a name, got none", blocking=True))
+        coco.problems.append(Problem(where, "category expected a name, got none", blocking=True, is_input=False))
     elif coco.categories.get(identifier, name) != name:
-        coco.problems.append(Problem(where, "category id expected once, got it twice", blocking=True))
+        coco.problems.append(Problem(where, "category id expected once, got it twice", blocking=True, is_input=False))
     else:
         coco.categories[identifier] = name
 

@@ -27,6 +27,7 @@ from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem
 from tfrkit.sources.boxes import BoxFitter, Corners
 from tfrkit.sources.class_files import BACKGROUND
 from tfrkit.sources.measure import Size, explain_difference, measure_image
+from tfrkit.sources.walk import describe_unreadable
 
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
 # An array of strings says what a list of nothing is a list of.
@@ -90,7 +91,7 @@ class DetectionGatherer:
             self.problems.append(Problem(file, error.what))
             return
         except OSError as error:
-            self.problems.append(Problem(file, f"cannot open, {(error.strerror or str(error)).lower()}"))
+            self.problems.append(Problem(file, describe_unreadable(error, "open")))
             return
         wrong = self._compare_sizes(path, declared, (width, height))
         if wrong is not None:
@@ -126,7 +127,7 @@ class DetectionGatherer:
             name = self._fitter.name(found.name, found.where)
             corners, problem = self._fitter.fit(found.corners, found.where, width=width, height=height)
             if problem is not None:
-                self.problems.append(Problem(found.where, problem))
+                self.problems.append(Problem(found.where, problem, is_input=False))
                 is_sound = False
             elif corners is not None:
                 kept.append(replace(found, name=name, corners=corners))
@@ -143,7 +144,7 @@ class DetectionGatherer:
             more = self.counts[name] - len(uses)
             where = "; ".join(uses) + (f" and {more} more" if more else "")
             reason = f"class {name!r:.64} is not one of the {len(labels)} of {labels.origin}"
-            self.problems.append(Problem(where, reason, blocking=True))
+            self.problems.append(Problem(where, reason, blocking=True, is_input=False))
         return ids
 
     def notes(self) -> list[str]:

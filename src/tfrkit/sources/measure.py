@@ -10,6 +10,7 @@ from tfrkit.images.orientation import find_orientation
 from tfrkit.images.resize import UPRIGHT, swaps_sides
 from tfrkit.images.sniff import ImageInfo, sniff_image
 from tfrkit.images.turn import ExifPolicy, require_upright, turn_size
+from tfrkit.sources.walk import require_data
 
 Size = tuple[int, int]
 """(width, height)."""
@@ -67,6 +68,7 @@ def _measure_stored(path: str) -> Size:
             info = sniff_image(head + file.read(_MAX_HEAD_NBYTES - len(head)))
     if not head:
         raise SourceError("expected an image, got an empty file")
+    require_data(head)
     if info is None or info.width is None or info.height is None:
         info = _ask_pillow(path)
     if not info.width or not info.height:

@@ -134,6 +134,8 @@ class Table:
             floats=self.floats,
             fingerprint=fingerprint,
             stamp=stamp,
+            # Lines that are no rows are bad inputs beside them; where columns cannot be read, nobody has counted.
+            found=table.num_rows + sum(not problem.blocking for problem in table.problems) or None,
         )
         # Columns whose type is not decided are not there to look at; the build stops at the problem.
         return scan if any(problem.blocking for problem in table.problems) else self._mark(scan, table)
@@ -332,4 +334,5 @@ class TableMarks:
                 place = self._table.places(rows[:1].tolist()).get(int(rows[0]), f"row {rows[0]}")
                 more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
                 reason = f"class {name!r:.64} is not one of the {len(labels)} of {labels.origin}"
-                self.problems.append(Problem(f"{place}, column {column!r}{more}", reason, blocking=True))
+                where = f"{place}, column {column!r}{more}"
+                self.problems.append(Problem(where, reason, blocking=True, is_input=False))

@@ -150,7 +150,7 @@ def _load_arrow(
             judged = _wanted_type(wanted) if wanted else judge_type(kind, arrow)
         except NoKindError as error:
             reason = f"is of type {error}, which no record holds; {_advise(name, kind, arrow)}"
-            problems.append(Problem(f"{title}, column {name!r}", reason, blocking=True))
+            problems.append(Problem(f"{title}, column {name!r}", reason, blocking=True, is_input=False))
             continue
         if judged is None:
             empty.append(name)

@@ -136,7 +136,9 @@ class TableSpooler:
             rounded = column.rounded
             if rounded.count:
                 where = places([rounded.row]).get(rounded.row, f"row {rounded.row}")
-                table.problems.append(Problem(f"{where}, column {column.name!r}", _explain(rounded), blocking=True))
+                table.problems.append(
+                    Problem(f"{where}, column {column.name!r}", _explain(rounded), blocking=True, is_input=False)
+                )
         return table
 
 

@@ -26,6 +26,9 @@ from tfrkit.sources.table_arrow import NUM_THREADS, require_arrow
 from tfrkit.sources.table_options import TableOptions
 from tfrkit.sources.table_spool import LoadedTable, SpoolColumn, TableSpooler
 
+# What other programs write into a cell that holds nothing, in lower case.
+_GAPS = frozenset({"na", "n/a", "nan", "null", "none", "nil", "missing", "-", "--", "?", ".", "nat", "\\n"})
+
 
 def load_csv(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
     """A CSV file: by the core where every cell is plain, else as text, with pyarrow where it is installed."""
@@ -125,7 +128,12 @@ def _explain_verdict(name: str, verdict: Verdict, places: Callable[..., Mapping[
     more = verdict.num_places - len(rows)
     path = next(iter(lines.values()), "").rpartition(", ")[0]
     reason = f"{verdict.reason}: {shown}" + (f" and {more:,} more" if more > 0 else "")
-    return Problem(f"{path}, column {name!r}", f"{reason}; --type {name}=text takes all as text", blocking=True)
+    words = {cell for _, cell in verdict.places}
+    word = next(iter(words)) if len(words) == 1 else ""
+    is_gap = word.strip("<>#").lower() in _GAPS
+    missing = f' missing="{word}" takes them as missing,' if is_gap else ""
+    remedy = f"{missing} --type {name}=text takes all as text"
+    return Problem(f"{path}, column {name!r}", f"{reason};{remedy}", blocking=True, is_input=False)
 
 
 def load_json(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
@@ -142,7 +150,8 @@ def load_json(path: str, options: TableOptions, spooler: TableSpooler) -> Loaded
         except ValueError as error:
             reason, lines = error.args
             shown = ", ".join(map(str, lines))
-            problems.append(Problem(f"{path}, column {name!r}", f"{reason} in lines {shown}", blocking=True))
+            reason = f"{reason} in lines {shown}"
+            problems.append(Problem(f"{path}, column {name!r}", reason, blocking=True, is_input=False))
             continue
         if decided is None:
             empty.append(name)

@@ -106,6 +106,7 @@ class VocDet:
             label_files=make_detection_labels(labels),
             refine=lambda facts: detection_schema(self.images, facts, classes=labels.spec_names(), fields=FIELDS),
             explain=self.images.describe_turns,
+            found=len(pairs) + len({problem.key for problem in (*problems, *files.problems)}),
         )
 
     def _gather(self, gatherer: DetectionGatherer, pair: _Pair) -> bool:
@@ -118,7 +119,9 @@ class VocDet:
         except OSError as error:
             gatherer.problems.append(Problem(pair.xml, f"cannot open, {(error.strerror or str(error)).lower()}"))
             return True
-        gatherer.problems += [Problem(f"{pair.xml}, line {line}", reason) for line, reason in annotation.problems]
+        gatherer.problems += [
+            Problem(f"{pair.xml}, line {line}", reason, is_input=False) for line, reason in annotation.problems
+        ]
         if annotation.problems:
             return annotation.is_voc
         objects = [

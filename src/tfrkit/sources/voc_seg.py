@@ -41,7 +41,7 @@ from tfrkit.sources.masks import (
 )
 from tfrkit.sources.measure import Size, explain_difference, measure_image, read_orientation
 from tfrkit.sources.voc_layout import FilesById, find_folder, read_sets
-from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files, require_folder
+from tfrkit.sources.walk import IMAGE_SUFFIXES, describe_unreadable, find_files, require_data, require_folder
 
 VOC_CLASSES = (
     "background", "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable",
@@ -158,12 +158,14 @@ class VocSegReader:
 def _say(error: SourceError | OSError) -> str:
     if isinstance(error, SourceError):
         return error.what
-    return f"cannot open, {(error.strerror or str(error)).lower()}"
+    return describe_unreadable(error, "open")
 
 
 def _read_file(root: str, name: bytes) -> bytes:
     with open(os.path.join(os.fsencode(root), name), "rb") as file:
-        return file.read()
+        data = file.read()
+    require_data(data)
+    return data
 
 
 @dataclass(frozen=True)

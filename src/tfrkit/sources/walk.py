@@ -15,6 +15,7 @@ from tfrkit._types import Int64Array
 from tfrkit.errors import SourceError
 from tfrkit.sources.base import Items, ItemsBuilder
 from tfrkit.storage.folders import FolderList, list_folder
+from tfrkit.storage.git_lfs import REMEDY, describe_pointer
 
 # Names that look like a picture's. What a file really is, its first bytes tell when it is read.
 # fmt: off
@@ -208,6 +209,35 @@ def _nearest(path: str) -> str | None:
 
 
 def read_file(root: str, key: str) -> bytes:
-    """All bytes of a file below a root."""
+    """All bytes of a file below a root; raises `SourceError` for a Git LFS pointer, which holds none of them."""
     with open(os.path.join(root, key), "rb", buffering=0) as file:
-        return file.read()
+        data = file.read()
+    require_data(data)
+    return data
+
+
+def require_data(head: bytes) -> None:
+    """Raise where the first bytes of a file are those of a Git LFS pointer."""
+    pointer = describe_pointer(head)
+    if pointer is not None:
+        raise SourceError(f"expected data, got {pointer}; {REMEDY}")
+
+
+def describe_unreadable(error: OSError, verb: str = "read") -> str:
+    """Why a file cannot be read, without where; of a link that leads nowhere, to what."""
+    path = error.filename
+    target = find_dangling(path) if isinstance(error, FileNotFoundError) and isinstance(path, (str, bytes)) else None
+    if target is not None:
+        return describe_dangling(target)
+    return f"cannot {verb}, {(error.strerror or str(error)).lower()}"
+
+
+def describe_dangling(target: str) -> str:
+    """What is wrong with a link to this."""
+    return f"link leads nowhere, to {target!r:.200}"
+
+
+def find_dangling(path: str | bytes) -> str | None:
+    """What a link names that is not there; None for a file, and for a link that leads somewhere."""
+    name = os.fsdecode(path)
+    return os.readlink(name) if os.path.islink(name) and not os.path.exists(name) else None

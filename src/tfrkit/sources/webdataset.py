@@ -213,7 +213,9 @@ class _Survey:
             except ValueError as error:
                 reason, numbers = error.args
                 shown = ", ".join(map(str, numbers))
-                problems.append(Problem(f"feature {name!r}", f"{reason} in samples number {shown}", blocking=True))
+                problems.append(
+                    Problem(f"feature {name!r}", f"{reason} in samples number {shown}", blocking=True, is_input=False)
+                )
                 continue
             if kind is not None:
                 decided[name] = (*kind, sum(column.counts.values()) < self._num_samples)

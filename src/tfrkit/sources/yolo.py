@@ -119,6 +119,7 @@ class Yolo:
             label_files=make_detection_labels(labels),
             refine=lambda facts: detection_schema(self.images, facts, classes=labels.spec_names(), fields={}),
             explain=self.images.describe_turns,
+            found=len(layout.images),
         )
 
     def _gather(
@@ -134,11 +135,14 @@ class Yolo:
             tally.num_missing += 1
             found, problems = [], []
         tally.add(found)
-        gatherer.problems += [Problem(f"{image.labels}, line {line}", reason) for line, reason in problems]
+        gatherer.problems += [
+            Problem(f"{image.labels}, line {line}", reason, is_input=False) for line, reason in problems
+        ]
         strange = [one for one in found if names and one.label not in names]
         for one in strange:
             reason = f"class {one.label} is not one of the {len(names)} classes, 0 to {max(names)}"
-            gatherer.problems.append(Problem(f"{image.labels}, line {one.line}", reason, blocking=True))
+            where = f"{image.labels}, line {one.line}"
+            gatherer.problems.append(Problem(where, reason, blocking=True, is_input=False))
         if problems or strange:
             return
         objects = [
@@ -273,7 +277,7 @@ class _Layout:
                 orphans |= {_join(folder, file.key) for file in found} - expected
         for labels in sorted(orphans):
             if os.path.basename(labels) not in _OTHER_TEXTS and _looks_like_labels(self.root, labels):
-                self.problems.append(Problem(labels, "label file belongs to no image"))
+                self.problems.append(Problem(labels, "label file belongs to no image", is_input=False))
 
 
 def _find_root(path: str) -> tuple[str, str | None]:
