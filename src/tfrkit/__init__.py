@@ -8,10 +8,10 @@
 {'data': 7, 'label': 1}
 """
 
-import importlib
 from typing import TYPE_CHECKING
 
 from tfrkit import errors, sources
+from tfrkit._version import VERSION
 from tfrkit.build.run import build
 from tfrkit.codec.columns import BytesColumn, Ragged
 from tfrkit.errors import TfrkitError
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tfrkit.opening import open_dataset as open
     from tfrkit.ops.query import sql
     from tfrkit.ops.verify import verify
+
+__version__ = VERSION
 
 __all__ = [
     "BytesColumn",
@@ -61,6 +63,8 @@ def __getattr__(name: str) -> object:
     """Import the other names when they are asked for: `import tfrkit` has to stay quick."""
     if name not in _LATER:
         raise AttributeError(f"module 'tfrkit' has no attribute {name!r}")
+    import importlib
+
     place, attribute = _LATER[name]
     module = importlib.import_module(place)
     value = globals()[name] = module if attribute is None else getattr(module, attribute)
@@ -68,4 +72,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tfrkit._familiar import OF_BATCHES, explain_attribute
 from tfrkit.batches.loop import BatchLoop
 from tfrkit.batches.stages import BatchFunction, MapBatches
 from tfrkit.orders.plan import Even
@@ -24,6 +25,11 @@ class Batches(BatchLoop):
         ...     for batch in batches:
         ...         train(batch["image"], batch["label"])
     """
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise explain_attribute(self, name, OF_BATCHES)
 
     def map(self, function: BatchFunction, *, processes: int | None = None) -> Batches:
         """Every batch as `function` returns it. Runs on the reading threads, or in `processes`."""

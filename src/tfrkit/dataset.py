@@ -5,14 +5,16 @@ What only some callers need (splits, images) is imported where it is used: `impo
 
 from __future__ import annotations
 
+import itertools
 import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 
+from tfrkit._familiar import OF_DATASET, explain_attribute, refuse_arguments
 from tfrkit._types import Row, UInt64Array
 from tfrkit.batched import Batches
 from tfrkit.batches.access import Records
@@ -55,7 +57,11 @@ class Splits(tuple["Dataset", ...]):
         made.notes = list(notes)
         return made
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: SupportsIndex | str) -> Dataset: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Dataset, ...]: ...
+    def __getitem__(self, index: SupportsIndex | str | slice) -> Dataset | tuple[Dataset, ...]:
         return super().__getitem__(self.names.index(index) if isinstance(index, str) else index)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -89,6 +95,11 @@ class Dataset(Feeding):
     def __init__(
         self, shard_set: ShardSet, *, features: Sequence[str] | None = None, recipe: Recipe | None = None
     ) -> None:
+        if not isinstance(shard_set, ShardSet):
+            raise TypeError(
+                f"a Dataset expected shards that are open, got {type(shard_set).__name__}\n"
+                "  open files by name: tfrkit.open(path)"
+            )
         self._set = shard_set
         self._recipe = recipe or Recipe(None if features is None else tuple(features))
         self._fetcher: Fetcher | None = None
@@ -135,6 +146,11 @@ class Dataset(Feeding):
         if self._recipe.is_endless:
             raise TypeError("a dataset that repeats without end has no number of rows in each split")
         return count_splits(self._recipe.order, splits, len(self._set.records), self._recipe.epoch)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the features of a row; where `map` makes other rows, of theirs, for which some are made."""
+        return list(self._schema_of_batches().names)
 
     def __len__(self) -> int:
         """Number of rows, from the index or a scan of the headers."""
@@ -220,12 +236,19 @@ class Dataset(Feeding):
         pairs = fold_orders(self._get_order(), num_folds, seed, labels=labels, groups=groups)
         return [Fold(self._derive(order=train), self._derive(order=test)) for train, test in pairs]
 
+    @refuse_arguments(
+        "shuffle",
+        buffer_size="all rows of all files are mixed, by a seed and without a buffer: ds.shuffle(seed=0)",
+        reshuffle_each_iteration="every pass over batches is the next epoch, in another order: ds.shuffle(seed=0)",
+        random_state="ds.shuffle(seed=0)",
+    )
     def shuffle(self, seed: int = 0, *, epoch: int = 0, window: int | None = None, block: int | None = None) -> Dataset:
         """The rows in a random order: the same for the same seed and epoch, another for every epoch.
 
-        The whole dataset is mixed, without a buffer and without a list of its rows. For spinning disks and compressed
-        files give a `window`: so many rows are read in blocks of `block` neighbours and mixed with each other, which
-        needs few long reads. How well that mixes is in the Dataset's repr: 1.00 is a perfect shuffle.
+        The number is a seed, not the size of a buffer as in tf.data: the whole dataset is mixed, without a buffer and
+        without a list of its rows. For spinning disks and compressed files give a `window`: so many rows are read in
+        blocks of `block` neighbours and mixed with each other, which needs few long reads. How well that mixes is in
+        the Dataset's repr: 1.00 is a perfect shuffle.
         """
         seed = operator.index(seed)
         base = self._get_order()
@@ -259,17 +282,25 @@ class Dataset(Feeding):
         return self._derive(order=Repeated(base, times))
 
     def filter(
-        self, function: Callable[[Row], bool], *, features: Sequence[str] | None = None, processes: int | None = None
+        self, function: Callable[[Row], object], *, features: Sequence[str] | None = None, processes: int | None = None
     ) -> Dataset:
-        """The rows a function says True to. They are all looked at once, now; after that only positions are held.
+        """The rows a function says True to, or what counts as true. All are looked at once, now.
 
-        With `features` the function sees only these, before any other step, and the rest is not decoded for it.
+        After that only positions are held. With `features` the function sees only these, before any other step, and
+        the rest is not decoded for it.
         """
         seen = self if features is None else self._derive(features=tuple(features), stages=())
         order = self._get_order()
         positions = choose_rows(order, seen._get_fetcher(), seen._recipe.stages, function, processes)
         return self._derive(order=Listed(order, positions))
 
+    @refuse_arguments(
+        "map",
+        num_parallel_calls="rows are mapped on every core already; in processes: ds.map(function, processes=4)",
+        num_proc="in processes: ds.map(function, processes=4)",
+        batched="whole batches: ds.batch(64).map(function)",
+        remove_columns="a row is what the function returns: leave the key out there",
+    )
     def map(self, function: Callable[[Row], Row], *, processes: int | None = None) -> Dataset:
         """Every row as `function` returns it, a dict. Runs on the reading threads, or in `processes`.
 
@@ -322,10 +353,17 @@ class Dataset(Feeding):
         index = self._keys.get(feature)
         if index is None:
             index = self._keys[feature] = KeyIndex(feature, self._read_column(feature))
-        row: Row = self[index.find(key)]
-        return row
+        return self[index.find(key)]
 
-    def __getitem__(self, index: int | slice | str | Sequence[int] | np.ndarray[Any, Any]) -> Any:
+    @overload
+    def __getitem__(self, index: int | np.integer[Any]) -> Row: ...
+    @overload
+    def __getitem__(self, index: str) -> Dataset: ...
+    @overload
+    def __getitem__(self, index: slice | Sequence[int] | np.ndarray[Any, Any]) -> list[Row]: ...
+    def __getitem__(
+        self, index: int | np.integer[Any] | str | slice | Sequence[int] | np.ndarray[Any, Any]
+    ) -> Row | Dataset | list[Row]:
         """One row by number (negative from the end); a list of rows for a slice or several numbers.
 
         A string is a split, as TFDS writes it: ``ds["train[:75%]"]`` is a Dataset.
@@ -344,6 +382,12 @@ class Dataset(Feeding):
             raise TypeError(f"expected a number, a slice or a list of numbers, got {index!r}")
         return self._pick_rows(numbers.astype(np.int64))
 
+    def head(self, count: int = 5) -> list[Row]:
+        """The first `count` rows, or all if there are fewer, as a list."""
+        if self._recipe.order is None and not self._recipe.stages:
+            return list(itertools.islice(self, _require_count(count)))  # without counting all rows first
+        return list(self.take(count))
+
     def __iter__(self) -> Iterator[Row]:
         """Rows in order."""
         recipe, fetcher = self._recipe, self._get_fetcher()
@@ -351,6 +395,14 @@ class Dataset(Feeding):
             return read_rows(self._set, fetcher)
         return self._iterate_rows(fetcher)
 
+    @refuse_arguments(
+        "batch",
+        batch_size="ds.batch(64)",
+        drop_remainder="ds.batch(64, drop_last=True)",
+        num_parallel_calls="ds.batch(64, threads=8)",
+        num_workers="ds.batch(64, threads=8)    for PyTorch: ds.batch(64).to_torch(num_workers=4)",
+        shuffle="ds.shuffle(seed=0).batch(64)",
+    )
     def batch(
         self,
         size: int,
@@ -403,6 +455,17 @@ class Dataset(Feeding):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_fetcher": None, "_keys": {}}
 
+    if not TYPE_CHECKING:  # for whom there are no other attributes than those above
+
+        def __getattr__(self, name: str) -> Any:
+            raise explain_attribute(self, name, OF_DATASET)
+
+    def __add__(self, other: object) -> Dataset:
+        """Refused: several datasets are one when they are opened."""
+        if not isinstance(other, Dataset):
+            return NotImplemented
+        raise TypeError(f"datasets cannot be added\n  {OF_DATASET['concatenate']}")
+
     # ---- how -----------------------------------------------------------------------------------------------------
 
     def _derive(self, **changes: Any) -> Dataset:
@@ -440,9 +503,10 @@ class Dataset(Feeding):
         return find_split_orders(self._set)
 
     def _pick_split(self, text: str) -> Dataset:
-        from tfrkit.batches.named_splits import slice_splits
+        from tfrkit.batches.named_splits import refuse_feature, slice_splits
 
         if self._recipe.order is not None:
+            refuse_feature(self._set, text)
             raise TypeError(f"splits are of whole files, got {text!r} for a dataset that was cut or shuffled")
         return self._derive(order=slice_splits(self._set, text))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tfrkit._familiar import refuse_arguments
 from tfrkit._types import Infer, OnError, Verify
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.container.records import Policy
@@ -14,7 +15,19 @@ from tfrkit.features.schema import Schema
 from tfrkit.orders.mixed import Mixed
 from tfrkit.storage.resolve import Address
 
+_FOUND = "found from the bytes of each file, gzip or zlib or none: leave it out"
+_READ_AHEAD = "files are mapped and batches read ahead by themselves: ds.batch(64, threads=8)"
 
+
+@refuse_arguments(
+    "open",
+    compression=f"compression is {_FOUND}",
+    compression_type=f"compression is {_FOUND}",
+    buffer_size=_READ_AHEAD,
+    num_parallel_reads=_READ_AHEAD,
+    split='splits are picked from what was opened: tfrkit.open(folder)["train"]',
+    columns='only some features: tfrkit.open(path, features=["label"])',
+)
 def open_dataset(
     address: Address | Iterable[Address],
     *,

@@ -19,14 +19,14 @@ from tfrkit.codec.coerce import Coercer, Floats
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.codec.conform import SchemaCoercer
 from tfrkit.codec.encode_columns import check_columns, encode_columns, encode_written_name, rows_of_columns
-from tfrkit.container.codecs import compression_of_name
-from tfrkit.container.compression import COMPRESSIONS, Compression, Level
+from tfrkit.container.codecs import CompressionWord, compression_of_name, read_compression
+from tfrkit.container.deflate import Level
 from tfrkit.container.locate import save_index, save_known_index
 from tfrkit.container.writer import Digest, ShardWriter
 from tfrkit.errors import FeatureKindError, LostRowsWarning, MissingFeatureError
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.sidecars.places import remove_own
-from tfrkit.storage.resolve import open_writer
+from tfrkit.storage.resolve import expand_home, open_writer
 
 # Frames are handed on in pieces of about this size: large enough for the codec, small enough for the cache.
 _FLUSH_NBYTES = 1 << 18
@@ -47,8 +47,8 @@ class Writer:
 
     Args:
         path: The file to write; an existing one is replaced at the end.
-        compression: "none", "gzip" or "zlib"; "xz" and "zstd", which TensorFlow cannot read. Without it, as the name
-            ends: .gz, .zlib, .xz and .zst are compressed.
+        compression: "none", "gzip" or "zlib"; "xz" and "zstd", which TensorFlow cannot read. "GZIP", "gz" and "" are
+            understood too. None, the default, is as the name ends: .gz, .zlib, .xz and .zst are compressed.
         level: "default", "fast", "small", or a number the codec knows.
         schema: Checks each row; may ask for plain lists where an array would become a serialized tensor.
         floats: What to do with floats that float32 does not hold: "ask" raises, "float32" rounds, "float64"
@@ -65,19 +65,16 @@ class Writer:
         self,
         path: str | bytes | os.PathLike[str],
         *,
-        compression: Compression | None = None,
+        compression: CompressionWord | None = None,
         level: Level = "default",
         schema: Schema | Mapping[str, Any] | None = None,
         floats: Floats = "ask",
         index: bool = False,
         digest: Digest | None = None,
     ) -> None:
-        self._path = os.fsdecode(path)
-        if compression is None:
-            compression = compression_of_name(self._path) or "none"
-        if compression not in COMPRESSIONS:
-            raise ValueError(f"compression expected one of {', '.join(COMPRESSIONS)}, got {compression!r}")
-        if compression == "none" and level not in ("default", "fast", "small") and not isinstance(level, int):
+        self._path = expand_home(path)
+        chosen = read_compression(compression) or compression_of_name(self._path) or "none"
+        if chosen == "none" and level not in ("default", "fast", "small") and not isinstance(level, int):
             raise ValueError(f"level expected 'default', 'fast', 'small' or a number, got {level!r}")
         self._floats: Floats = floats
         self._coercer = Coercer(floats)
@@ -90,7 +87,7 @@ class Writer:
         self._encoder = _native.RowEncoder(floats, self._coercer)
         self._index = index
         # Where each frame starts, so that an index needs no scan. A compressed file is scanned for its checkpoints.
-        self._offsets = array("Q") if index and compression == "none" else None
+        self._offsets = array("Q") if index and chosen == "none" else None
         self._failure: BaseException | None = None
         self._num_flushes = 0
         if self._schema is not None:
@@ -98,7 +95,7 @@ class Writer:
                 self._encoder.kind_of(name, spec.kind)
             for name, spec in self._schema.feature_lists.items():
                 self._encoder.kind_of(name, spec.kind, is_list=True)
-        shard = ShardWriter(open_writer(self._path), compression=compression, level=level, digest=digest)
+        shard = ShardWriter(open_writer(self._path), compression=chosen, level=level, digest=digest)
         self._shard: ShardWriter | None = shard
         # A writer that is neither closed nor discarded must not leave its temporary file, nor lose its rows silently.
         caller = sys._getframe(1)

@@ -16,6 +16,7 @@ TABLE: dict[str, set[str]] = {
     "_native": set(),
     "_version": set(),
     "_ahead": set(),
+    "_familiar": set(),
     "_optional": {"errors"},
     "storage": {"_native", "errors", "_types", "_optional"},
     "images": {"_native", "errors", "_types", "_optional"},
@@ -98,9 +99,10 @@ TABLE: dict[str, set[str]] = {
     "feeds": {"_ahead", "batches", "orders", "codec", "features", "_native", "_optional", "errors", "_types"},
     # The face of the read street: `batched` is what Dataset.batch gives, `feeding` its ways into other libraries,
     # `opening` makes Datasets.
-    "batched": {"feeds", "batches", "orders", "features", "errors", "_types"},
+    "batched": {"_familiar", "feeds", "batches", "orders", "features", "errors", "_types"},
     "feeding": {"batched", "feeds", "batches", "orders", "features"},
     "dataset": {
+        "_familiar",
         "feeding",
         "batched",
         "ops",
@@ -112,7 +114,7 @@ TABLE: dict[str, set[str]] = {
         "errors",
         "_types",
     },
-    "opening": {"dataset", "batches", "orders", "container", "features", "storage", "errors", "_types"},
+    "opening": {"_familiar", "dataset", "batches", "orders", "container", "features", "storage", "errors", "_types"},
     # The write street for one file: what `dataset` is for reading. It puts codec and container together.
     "writer": {"sidecars", "container", "codec", "features", "storage", "_native", "errors", "_types"},
     # Old scripts look at records one by one, as messages (_native), and decode pictures inside parse functions.

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tfrkit.cli.main import COMMANDS
+from tfrkit.container.shards import Shard, find_shards
 from tfrkit.storage.local import StdinReader
 from tfrkit.testing.commands import find_commands, get_group, run_command
 from tfrkit.testing.corruption import flip, frame_offsets, truncate
@@ -234,6 +235,40 @@ def test_wrong_path_exits_3_with_one_message(name: str, path: str, source: str, 
     assert ran.stdout == ""
     check_message(ran.stderr)
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_tilde_is_the_home_folder_for_input_and_output(
+    name: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell leaves it alone in quotes and after --output=."""
+    home = tmp_path / "home"
+    home.mkdir()
+    os.rename(source, home / "in.tfrecord")
+    monkeypatch.setenv("HOME", str(home))
+    arguments = make_arguments(name, "~/in.tfrecord", Path("~"))
+    done = run_command(arguments)
+    skip_if_not_installed(done.stderr)
+    assert done.exit_code in (0, 1), done.stderr
+    assert not os.path.lexists("~")
+    if "--output" in arguments:
+        assert os.path.exists(home / OUTPUTS.get(name, "made"))
+
+
+@pytest.mark.parametrize("word", ["GZIP", "Gz"])
+@pytest.mark.parametrize("name", [name for name in VERBS if "--compression" in option_names(VERBS[name])])
+def test_compression_is_asked_for_in_any_case(name: str, word: str, source: str, tmp_path: Path) -> None:
+    output = "made.tfrecord" if name == "sql" else OUTPUTS.get(name, "made")
+    arguments = make_arguments(name, source, tmp_path)
+    arguments += ["-o", output] if "--output" not in arguments else []
+    if name == "export parquet":
+        done = run_command([*arguments, "--compression", "GZIP"])
+        assert done.exit_code == 0, done.stderr
+        return
+    done = run_command([*arguments, "--compression", word])
+    skip_if_not_installed(done.stderr)
+    assert done.exit_code == 0, done.stderr
+    assert {Shard.open(path).compression for path in find_shards(output)} == {"gzip"}
 
 
 @pytest.mark.parametrize("name", VERBS)

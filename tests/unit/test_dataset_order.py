@@ -205,10 +205,16 @@ def test_filter_keeps_positions_only(ds: tfrkit.Dataset) -> None:
     )
     assert len(kept.filter(lambda row: row["id"] > 50)) == 7
     assert next(iter(kept.batch(5)))["id"].tolist() == [3, 13, 23, 33, 43]
-    with pytest.raises(
-        tfrkit.TfrkitError, match="a function of filter expected to return True or False, got b'class 0'"
-    ):
-        ds.filter(lambda row: row["label"])
+
+
+def test_filter_takes_what_counts_as_true(ds: tfrkit.Dataset) -> None:
+    assert ids(ds.filter(lambda row: row["id"] % 2)) == list(range(1, NUM_ROWS, 2))
+    assert ids(ds.filter(lambda row: np.array([row["id"] < 2]))) == [0, 1]
+    assert len(ds.filter(lambda row: row["label"])) == NUM_ROWS
+    with pytest.raises(tfrkit.TfrkitError, match="a function of filter expected to return True or False, got None"):
+        ds.filter(lambda row: None)  # a forgotten return
+    with pytest.raises(tfrkit.TfrkitError, match=r"expected to return True or False, got an array of shape \(2,\)"):
+        ds.filter(lambda row: np.array([True, False]))
 
 
 def test_map_changes_rows_everywhere(ds: tfrkit.Dataset) -> None:

@@ -228,6 +228,11 @@ def test_a_process_forked_from_an_open_writer_leaves_its_file_alone(path: Path) 
         ("x.tfrecord.gz", "zlib", "zlib"),
         ("x.tfrecord", "gzip", "gzip"),
         ("gz", None, "none"),
+        ("x.gz", "", "none"),
+        ("x.tfrecord", "GZIP", "gzip"),
+        ("x.tfrecord", "gz", "gzip"),
+        ("x.tfrecord", "Zlib", "zlib"),
+        ("x.tfrecord", "NONE", "none"),
     ],
 )
 def test_compression_is_that_asked_for_or_of_the_name(tmp_path: Path, name: str, given: Any, stored: str) -> None:

@@ -23,7 +23,7 @@ def choose_rows(
     order: Order,
     fetcher: Fetcher,
     stages: Sequence[Stage],
-    function: Callable[[Row], bool],
+    function: Callable[[Row], object],
     processes: int | None,
 ) -> UInt64Array:
     """Positions of an order whose rows a function says True to."""

@@ -19,6 +19,8 @@ def find_split_orders(shard_set: ShardSet) -> dict[str, Order]:
 def slice_splits(shard_set: ShardSet, text: str) -> Order:
     """The records that a text such as ``train[:75%]+test`` asks for."""
     shards = shard_set.sidecars.splits
+    if text not in shards:
+        refuse_feature(shard_set, text)
     if not shards:
         raise QueryError(
             f"the files name no splits, got {text!r}",
@@ -32,6 +34,17 @@ def slice_splits(shard_set: ShardSet, text: str) -> Order:
     slices = resolve_slices(text, sizes, shard_sizes=shard_sizes)
     parts: list[Order] = [Slice(orders[part.split], part.start, part.stop) for part in slices]
     return parts[0] if len(parts) == 1 else Joined(parts)
+
+
+def refuse_feature(shard_set: ShardSet, text: str) -> None:
+    """Raise where what was asked for as a split is a feature."""
+    if not shard_set.is_pipe and text in shard_set.schema:
+        raise QueryError(
+            f"no split {text!r}, it is a feature",
+            shard=shard_set.files[0],
+            hint=f"rows with this feature only: ds.select([{text!r}])    its values: "
+            f"[row[{text!r}] for row in ds.select([{text!r}])]",
+        )
 
 
 def _join_shards(shard_set: ShardSet, shards: Sequence[int]) -> Order:

@@ -163,8 +163,13 @@ def _to_arrays(column: Column) -> Column:
 
 
 def find_kept(is_kept: Sequence[Any], first: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Positions, from `first` on, where a filter said yes. It has to say it with a bool."""
-    for answer in is_kept:
-        if not isinstance(answer, (bool, np.bool_)):
-            raise TfrkitError(f"a function of filter expected to return True or False, got {answer!r:.64}")
-    return np.flatnonzero(np.asarray(is_kept, np.bool_)).astype(np.uint64) + np.uint64(first)
+    """Positions, from `first` on, where a filter said yes: True, or what Python takes for it."""
+    return np.flatnonzero([_is_yes(answer) for answer in is_kept]).astype(np.uint64) + np.uint64(first)
+
+
+def _is_yes(answer: Any) -> bool:
+    # Nothing is what a function gives that forgets its return; an array is neither true nor false.
+    if answer is None or (isinstance(answer, np.ndarray) and answer.size != 1):
+        got = "None" if answer is None else f"an array of shape {answer.shape}"
+        raise TfrkitError(f"a function of filter expected to return True or False, got {got}")
+    return bool(answer)

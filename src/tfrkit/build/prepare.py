@@ -16,7 +16,8 @@ from tfrkit.build.report import Report, Skipped
 from tfrkit.build.splits import Assignment, SplitSize, assign_splits, group_by_pattern
 from tfrkit.build.target import Target
 from tfrkit.build.task import OnBad, rename
-from tfrkit.container.compression import COMPRESSIONS, Compression, Level
+from tfrkit.container.codecs import Compression
+from tfrkit.container.deflate import Level
 from tfrkit.errors import SourceError
 from tfrkit.features.schema import Schema, find_nearest, show_name
 from tfrkit.features.schema_json import to_json
@@ -43,8 +44,6 @@ class BuildOptions:
     overwrite: bool = False
 
     def __post_init__(self) -> None:
-        if self.compression is not None and self.compression not in COMPRESSIONS:
-            raise ValueError(f"compression expected one of {', '.join(COMPRESSIONS)}, got {self.compression!r}")
         if self.on_bad not in ("fail", "skip"):
             raise ValueError(f"on_bad expected 'fail' or 'skip', got {self.on_bad!r}")
         if self.order not in (None, "seeded", "source"):

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from tfrkit.build.splits import SplitSize
     from tfrkit.build.task import OnBad
     from tfrkit.codec.coerce import Floats
-    from tfrkit.container.compression import Compression, Level
+    from tfrkit.container.codecs import CompressionWord
+    from tfrkit.container.deflate import Level
     from tfrkit.features.schema import Schema
     from tfrkit.sources.base import Order, Source
 
@@ -28,7 +29,7 @@ def build(
     order: Order | None = None,
     stratify: bool = False,
     group: str | None = None,
-    compression: Compression | None = None,
+    compression: CompressionWord | None = None,
     level: Level = "default",
     keys: Mapping[str, str] | None = None,
     on_bad: OnBad = "fail",
@@ -57,7 +58,7 @@ def build(
             everything that is split is mixed; arrays, tables and rows that are not split keep their order.
         stratify: Every split holds each class in the same share.
         group: A regular expression; inputs in whose name it finds the same stay in one split.
-        compression: "none", "gzip", "zlib", "xz" or "zstd"; taken from the suffix of a single file.
+        compression: "none", "gzip", "zlib", "xz" or "zstd"; by default as the name of a single file ends.
         level: As in `Writer`.
         keys: Features to rename, old names to new ones.
         on_bad: "fail" names every bad input and stops; "skip" leaves them out and lists them in the report.
@@ -79,7 +80,9 @@ def build(
     from tfrkit.build.prepare import BuildOptions
     from tfrkit.build.progress import Quiet
     from tfrkit.build.target import Target
+    from tfrkit.container.codecs import read_compression
     from tfrkit.sources.iterable import Rows
+    from tfrkit.storage.resolve import expand_home
 
     options = BuildOptions(
         splits=splits,
@@ -89,7 +92,7 @@ def build(
         order=order,
         stratify=stratify,
         group=group,
-        compression=compression,
+        compression=read_compression(compression),
         level=level,
         keys=keys or {},
         on_bad=on_bad,
@@ -101,6 +104,6 @@ def build(
         chosen = Rows(chosen, schema=schema, floats=floats)
     elif schema is not None:
         raise ValueError(f"schema expected with an iterable of rows, got a source {chosen.kind!r} that has its own")
-    target = Target(os.fspath(out))
+    target = Target(expand_home(out))
     conduct = preview if dry_run else carry_out
     return conduct(chosen, target, options, progress or Quiet())

@@ -21,6 +21,7 @@ from tfrkit.orders.group_split import split_grouped
 from tfrkit.orders.order import Order, Whole, derive_key, permute
 from tfrkit.orders.split import split_order, split_stratified
 from tfrkit.sources.base import Items, Problem
+from tfrkit.storage.resolve import expand_home
 
 SplitSize = float | int | str | os.PathLike[str] | None
 """A ratio (float), a count (int), the path of a list of names (str), or None for the rest."""
@@ -64,7 +65,7 @@ def assign_splits(
         return _take_given(items)
     if not sizes:
         return Assignment({REST: np.arange(items.size, dtype=np.int64)})
-    lists = {name: os.fspath(size) for name, size in sizes.items() if isinstance(size, str | os.PathLike)}
+    lists = {name: expand_home(size) for name, size in sizes.items() if isinstance(size, str | os.PathLike)}
     shares = {name: size for name, size in sizes.items() if not isinstance(size, str | os.PathLike)}
     assignment = _take_listed(items, lists)
     taken = np.zeros(items.size, bool)

@@ -73,7 +73,12 @@ Select = Annotated[
 ]
 ParquetCompressionOption = Annotated[
     Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"],
-    typer.Option("--compression", metavar="zstd|snappy|gzip|lz4|brotli|none", help="Of the columns."),
+    typer.Option(
+        "--compression",
+        case_sensitive=False,
+        metavar="zstd|snappy|gzip|lz4|brotli|none",
+        help="Of the columns.",
+    ),
 ]
 ShardSize = Annotated[str, typer.Option("--shard-size", metavar="SIZE", help="About how large a tar is to be.")]
 

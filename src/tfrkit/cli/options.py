@@ -35,9 +35,10 @@ Incomplete = Annotated[
 ]
 
 CompressionOption = Annotated[
-    Literal["none", "gzip", "zlib", "xz", "zstd"] | None,
+    Literal["none", "gzip", "gz", "zlib", "xz", "zstd"] | None,
     typer.Option(
         "--compression",
+        case_sensitive=False,
         metavar="none|gzip|zlib|xz|zstd",
         help="By default as the name of one file ends (.gz), else that of the source.",
     ),

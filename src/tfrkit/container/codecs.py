@@ -12,6 +12,9 @@ from isal import igzip_lib, isal_zlib
 
 Compression = Literal["none", "gzip", "zlib", "xz", "zstd"]
 
+CompressionWord = Compression | Literal["", "gz", "GZIP", "ZLIB", "XZ", "ZSTD"]
+"""What a user may call one: also as TensorFlow does, and as files are called."""
+
 COMPRESSIONS: Final[tuple[Compression, ...]] = ("none", "gzip", "zlib", "xz", "zstd")
 
 # How a name speaks of its compression.
@@ -36,6 +39,22 @@ _XZ_MEMORY_LIMIT: Final = 256 << 20
 def compression_of_name(path: str) -> Compression | None:
     """The compression that a name speaks of by its suffix: "gzip" for x.tfrecord.gz, None for x.tfrecord."""
     return _SUFFIXES.get(path.rpartition(".")[2].lower()) if "." in path else None
+
+
+def read_compression(word: str | None) -> Compression | None:
+    """The compression that a user asks for, in any case; None stays None: as the name of the file ends.
+
+    Example:
+        >>> read_compression("GZIP"), read_compression("gz"), read_compression(""), read_compression(None)
+        ('gzip', 'gzip', 'none', None)
+    """
+    if word is None:
+        return None
+    asked = word.lower() if isinstance(word, str) else word
+    found = "none" if asked == "" else asked if asked in COMPRESSIONS else _SUFFIXES.get(asked)
+    if found is None:
+        raise ValueError(f"compression expected one of {', '.join(COMPRESSIONS)}, got {word!r:.64}")
+    return found
 
 
 class Codec(Protocol):

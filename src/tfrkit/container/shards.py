@@ -29,7 +29,7 @@ from tfrkit.errors import CompressionError, IncompleteSetWarning, NotATFRecordEr
 from tfrkit.storage.base import ByteReader
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer, describe_pointer_file
 from tfrkit.storage.local import open_to_read
-from tfrkit.storage.resolve import Address, expand_address, open_reader, walk_folder
+from tfrkit.storage.resolve import Address, expand_address, expand_home, open_reader, walk_folder
 
 _HEAD_NBYTES = 4096
 _MAX_NAMED = 3  # files in a message
@@ -332,7 +332,7 @@ def note_missing_shards(paths: Iterable[str]) -> list[str]:
 def _list_named(address: Address | Iterable[Address]) -> set[str]:
     """Files that are named by themselves, not as part of a folder or a glob."""
     items = [address] if isinstance(address, (str, bytes, os.PathLike)) else address
-    return {os.fsdecode(item) for item in items if isinstance(item, (str, bytes, os.PathLike))}
+    return {expand_home(item) for item in items if isinstance(item, (str, bytes, os.PathLike))}
 
 
 def _report(found: IncompleteSet, incomplete: Incomplete) -> None:

@@ -11,7 +11,8 @@ from tfrkit.build.prepare import rename_schema
 from tfrkit.build.progress import Progress, Quiet
 from tfrkit.build.target import Target
 from tfrkit.codec.edit_record import CAST_KINDS, CastKind, RecordEditor
-from tfrkit.container.compression import Compression, Level
+from tfrkit.container.codecs import CompressionWord, read_compression
+from tfrkit.container.deflate import Level
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.container.writer import frame_records
@@ -25,7 +26,7 @@ from tfrkit.ops.shard_output import Tally
 from tfrkit.ops.staged import FileTarget, FolderTarget
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.base import ByteSource
-from tfrkit.storage.resolve import Address
+from tfrkit.storage.resolve import Address, expand_home
 
 _EDITED_NBYTES = 1 << 20
 _FRAME_OVERHEAD = 16  # length, its checksum, the payload's checksum
@@ -35,7 +36,7 @@ def convert(
     address: Address | Iterable[Address],
     output: str | os.PathLike[str],
     *,
-    compression: Compression | None = None,
+    compression: CompressionWord | None = None,
     level: Level = "default",
     drop: Sequence[str] = (),
     keep: Sequence[str] | None = None,
@@ -66,9 +67,9 @@ def convert(
         jobs: Threads that compress.
         progress: Told how it goes on.
     """
-    options = WriteOptions(compression, level, force, jobs, progress or Quiet())
+    options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
     editor = _make_editor(drop, keep, rename or {}, cast or {})
-    path = os.fspath(output)
+    path = expand_home(output)
     with open_sources(address, incomplete=incomplete) as sources:
         carried = collect_carried(sources.sidecars)
         is_folder = len(sources.paths) > 1 or os.path.isdir(path) or path.endswith(os.sep)
@@ -77,7 +78,12 @@ def convert(
                 f"{len(sources.paths)} files go into a folder, got the name of one file, {path}\n"
                 f'  name a folder: output="{path}/"    or put them together first: tfr merge'
             )
-        recipe = {"compression": compression, "drop": [*drop], "rename": dict(rename or {}), "cast": dict(cast or {})}
+        recipe = {
+            "compression": options.compression,
+            "drop": [*drop],
+            "rename": dict(rename or {}),
+            "cast": dict(cast or {}),
+        }
         recipe["keep"] = None if keep is None else [*keep]
         job = Rewrite("convert", sources, carried, options, recipe)
         if editor.named:

@@ -17,7 +17,7 @@ from tfrkit.ops.export_objects import FoundObjects, ObjectSource
 from tfrkit.ops.export_pictures import PictureRow, PictureSource, require_image
 from tfrkit.ops.export_report import Export, OnBad, require_on_bad
 from tfrkit.ops.export_staging import StagedFolder
-from tfrkit.storage.resolve import Address
+from tfrkit.storage.resolve import Address, expand_home
 
 _DEPTHS = {"L": 1, "P": 1, "LA": 2, "RGBA": 4, "CMYK": 4}
 
@@ -90,7 +90,7 @@ def export_annotated(
     With `takes_masks`, masks will do instead of boxes; with `is_one_folder`, names are different in all splits.
     """
     require_on_bad(on_bad)
-    target = os.fspath(output)
+    target = expand_home(output)
     with ExportInput(address, progress, incomplete=incomplete) as source:
         look = PictureSource(source, image=image, name=name)
         objects = ObjectSource(source, look)

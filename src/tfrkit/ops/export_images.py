@@ -18,7 +18,7 @@ from tfrkit.ops.export_report import Export, OnBad, require_on_bad
 from tfrkit.ops.export_rows import to_csv_line
 from tfrkit.ops.export_staging import StagedFolder
 from tfrkit.ops.preview import value_to_json
-from tfrkit.storage.resolve import Address
+from tfrkit.storage.resolve import Address, expand_home
 
 Layout = Literal["auto", "flat"]
 
@@ -61,7 +61,7 @@ def export_images(
     if layout not in ("auto", "flat"):
         raise ValueError(f"layout expected 'auto' or 'flat', got {layout!r}")
     require_on_bad(on_bad)
-    target = os.fspath(output)
+    target = expand_home(output)
     with ExportInput(address, progress, incomplete=incomplete) as source:
         pictures = PictureSource(source, image=image, label=label, name=name)
         report = Export("images", target)

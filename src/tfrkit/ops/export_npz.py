@@ -33,7 +33,7 @@ from tfrkit.ops.export_input import ExportInput
 from tfrkit.ops.export_report import Export
 from tfrkit.ops.export_tables import export_table
 from tfrkit.storage.local import NamedFile
-from tfrkit.storage.resolve import Address
+from tfrkit.storage.resolve import Address, expand_home
 from tfrkit.storage.temporaries import TemporaryFolder
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -67,7 +67,7 @@ def export_npz(
         incomplete: Go on where shards of a set are not there.
         progress: Told how it goes on.
     """
-    beside = os.path.abspath(os.fspath(output))
+    beside = os.path.abspath(expand_home(output))
 
     def write(source: ExportInput, file: BinaryIO, shards: Sequence[int] | None) -> None:
         source.require_examples()

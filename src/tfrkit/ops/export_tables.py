@@ -13,7 +13,7 @@ from tfrkit.ops.export_input import ExportInput
 from tfrkit.ops.export_names import SafeNames, safe_part
 from tfrkit.ops.export_report import Export
 from tfrkit.ops.export_staging import StagedFile, StagedFolder
-from tfrkit.storage.resolve import Address
+from tfrkit.storage.resolve import Address, expand_home
 
 WriteTable = Callable[[ExportInput, BinaryIO, Sequence[int] | None], None]
 """Writes the records of some shards, None for all, into a file."""
@@ -35,7 +35,7 @@ def export_table(
 
     `growth` is how much more than its records a file may take, about. With `to_stdout`, "-" is standard output.
     """
-    target = os.fspath(output)
+    target = expand_home(output)
     if target == "-" and not to_stdout:
         raise StorageError(f"cannot write {kind} to standard output", hint="name a file as output")
     with ExportInput(address, progress, incomplete=incomplete) as source:

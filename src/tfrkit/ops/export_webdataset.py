@@ -18,7 +18,7 @@ from tfrkit.ops.export_report import Export, OnBad, require_on_bad
 from tfrkit.ops.export_staging import StagedFile, StagedFolder
 from tfrkit.ops.export_tar import TarWriter
 from tfrkit.ops.picture_features import PictureFeatures, SizeFeatures, find_picture_features
-from tfrkit.storage.resolve import Address
+from tfrkit.storage.resolve import Address, expand_home
 
 DEFAULT_SHARD_SIZE = "1GB"
 
@@ -57,7 +57,7 @@ def export_webdataset(
     limit = parse_size(shard_size) if isinstance(shard_size, str) else shard_size
     if limit < 1:
         raise ValueError(f"shard size expected a number of bytes from 1 up, got {shard_size!r}")
-    target = os.fspath(output)
+    target = expand_home(output)
     with ExportInput(address, progress, incomplete=incomplete) as source:
         source.require_examples()
         if source.schema.kind != "example":

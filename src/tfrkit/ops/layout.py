@@ -19,6 +19,7 @@ from tfrkit.ops.frame_sources import FrameSources, PartsOf, UInt32Array
 from tfrkit.ops.rewrite import STDOUT, OutShard
 from tfrkit.ops.staged import FileTarget, FolderTarget
 from tfrkit.sidecars.carry import Carried
+from tfrkit.storage.resolve import expand_home
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def choose_name(carried: Carried, out: str) -> str:
 
 def choose_target(output: str | os.PathLike[str]) -> Target:
     """One file where the name ends in .tfrecord, .gz or the like; else a folder."""
-    path = os.fspath(output)
+    path = expand_home(output)
     if path == STDOUT:
         raise ValueError("output expected a file or a folder, got standard output, which takes one shard only")
     return FileTarget(path) if Target(path).is_file else FolderTarget(path)

@@ -6,19 +6,20 @@ import os
 from collections.abc import Iterable
 
 from tfrkit.build.progress import Progress, Quiet
-from tfrkit.container.compression import Compression, Level
+from tfrkit.container.codecs import CompressionWord, read_compression
+from tfrkit.container.deflate import Level
 from tfrkit.ops.frame_sources import deal_frames, open_sources
 from tfrkit.ops.rewrite import STDOUT, OutShard, Rewrite, Rewritten, WriteOptions
 from tfrkit.ops.staged import FileTarget
 from tfrkit.sidecars.carry import collect_carried
-from tfrkit.storage.resolve import Address
+from tfrkit.storage.resolve import Address, expand_home
 
 
 def merge(
     address: Address | Iterable[Address],
     output: str | os.PathLike[str],
     *,
-    compression: Compression | None = None,
+    compression: CompressionWord | None = None,
     level: Level = "default",
     force: bool = False,
     incomplete: bool = False,
@@ -39,8 +40,8 @@ def merge(
         jobs: Threads that compress.
         progress: Told how it goes on.
     """
-    options = WriteOptions(compression, level, force, jobs, progress or Quiet())
-    path = os.fspath(output)
+    options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
+    path = expand_home(output)
     with open_sources(address, incomplete=incomplete) as sources:
         carried = collect_carried(sources.sidecars)
         job = Rewrite("merge", sources, carried, options, {})

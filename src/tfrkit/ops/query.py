@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tfrkit._ahead import choose_threads
 from tfrkit._optional import import_or_explain
 from tfrkit._types import Infer, Row, Verify
-from tfrkit.container.codecs import Compression
+from tfrkit.container.codecs import CompressionWord
 from tfrkit.errors import QueryError, SchemaError, TfrkitError
 from tfrkit.features.schema import describe_missing
 from tfrkit.ops.query_engine import get_engine
@@ -23,7 +23,7 @@ from tfrkit.ops.query_scan import Table, TableScan
 from tfrkit.ops.query_text import RECORD_COLUMN, ParsedQuery, fold, hide_numbers, parse_query
 from tfrkit.ops.query_values import cell_to_json, name_uniquely
 from tfrkit.storage.local import NamedFile
-from tfrkit.storage.resolve import Address, open_reader
+from tfrkit.storage.resolve import Address, expand_home, open_reader
 from tfrkit.storage.temporaries import make_scratch
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class Answer:
             yield {name: cell_to_json(value) for name, value in row.items()}
 
     def save(
-        self, path: str | os.PathLike[str], *, force: bool = False, compression: Compression | None = None
+        self, path: str | os.PathLike[str], *, force: bool = False, compression: CompressionWord | None = None
     ) -> Saved:
         """Write the rows to a .parquet, .csv, .jsonl or TFRecord file, which appears whole or not at all.
 
@@ -157,7 +157,7 @@ class Answer:
         """
         from tfrkit.ops.query_save import save_answer
 
-        return save_answer(self, self._session, os.fspath(path), force=force, compression=compression)
+        return save_answer(self, self._session, expand_home(path), force=force, compression=compression)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self._session.open_stream()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from tfrkit._types import Record, UInt64Array
-from tfrkit.container.codecs import Compression, compression_of_name
+from tfrkit.container.codecs import Compression, CompressionWord, compression_of_name, read_compression
 from tfrkit.container.names import resembles_shard_name
 from tfrkit.container.records import read_records
 from tfrkit.container.writer import ShardWriter, frame_records
@@ -73,7 +73,9 @@ class Saved:
         return dict(vars(self))
 
 
-def save_answer(answer: Answer, session: Session, path: str, *, force: bool, compression: Compression | None) -> Saved:
+def save_answer(
+    answer: Answer, session: Session, path: str, *, force: bool, compression: CompressionWord | None
+) -> Saved:
     """Write what a query gives to a file of the kind its name tells."""
     kind = find_kind(path)
     if compression is not None and kind != "tfrecord":
@@ -82,7 +84,7 @@ def save_answer(answer: Answer, session: Session, path: str, *, force: bool, com
     made = MadeFolders()
     made.make(os.path.dirname(os.path.abspath(path)))
     try:
-        saved = _save(answer, session, path, kind, compression)
+        saved = _save(answer, session, path, kind, read_compression(compression))
         made.keep()
         return saved
     finally:

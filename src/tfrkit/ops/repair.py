@@ -11,7 +11,7 @@ from typing import Any
 from tfrkit import _native
 from tfrkit._types import Record
 from tfrkit.build.progress import Progress, Quiet
-from tfrkit.container.codecs import Compression, compression_of_name
+from tfrkit.container.codecs import Compression, CompressionWord, compression_of_name, read_compression
 from tfrkit.container.index import load_index
 from tfrkit.container.records import Finding, Policy
 from tfrkit.container.salvage import Gap, Salvage
@@ -22,7 +22,7 @@ from tfrkit.ops.outputs import MadeFolders, require_output
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.base import ByteSource
 from tfrkit.storage.local import require_space
-from tfrkit.storage.resolve import Address, open_writer
+from tfrkit.storage.resolve import Address, expand_home, open_writer
 
 # How much is copied at a time: it is touched three times and should stay in the cache.
 _PIECE_NBYTES = 1 << 18
@@ -95,7 +95,7 @@ def repair(
     address: Address | Iterable[Address],
     output: str | os.PathLike[str],
     *,
-    compression: Compression | None = None,
+    compression: CompressionWord | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Repair:
@@ -106,7 +106,7 @@ def repair(
     as they are. Of several files, one that is no TFRecord at all is a loss and has no copy; one named alone raises.
     """
     paths = find_shards(address)
-    target = os.fspath(output)
+    target, asked = expand_home(output), read_compression(compression)
     is_folder = len(paths) > 1 or os.path.isdir(target) or target.endswith(os.sep)
     targets = [os.path.join(target, os.path.basename(path)) if is_folder else target for path in paths]
     for destination in targets:
@@ -133,7 +133,7 @@ def repair(
                 _add_lost(result, find_count(source, None), 0, [result.findings[-1]])
                 continue
             known = find_count(source, shard)
-            chosen = compression or (None if is_folder else compression_of_name(destination)) or shard.compression
+            chosen = asked or (None if is_folder else compression_of_name(destination)) or shard.compression
             count, losses = _copy_sound(shard, destination, chosen)
             result.records += count
             result.files.append((source, destination, count))

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable
 
 from tfrkit.build.progress import Progress, Quiet
-from tfrkit.container.compression import Compression, Level
+from tfrkit.container.codecs import CompressionWord, read_compression
+from tfrkit.container.deflate import Level
 from tfrkit.ops.frame_sources import deal_frames, open_sources
 from tfrkit.ops.layout import (
     choose_name,
@@ -30,7 +31,7 @@ def reshard(
     *,
     shards: int | None = None,
     shard_size: int | str | None = None,
-    compression: Compression | None = None,
+    compression: CompressionWord | None = None,
     level: Level = "default",
     force: bool = False,
     incomplete: bool = False,
@@ -62,7 +63,7 @@ def reshard(
     target = choose_target(output)
     if target.is_file and shards != 1:
         raise ValueError(f'one file expected 1 shard, got {shards or shard_size}\n  name a folder: output="out/"')
-    options = WriteOptions(compression, level, force, jobs, progress or Quiet())
+    options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
     with open_sources(address, incomplete=incomplete) as sources:
         sources.require_files("reshard")
         carried = collect_carried(sources.sidecars)

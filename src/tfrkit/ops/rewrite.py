@@ -17,7 +17,8 @@ from tfrkit.batches.survey import find_schema
 from tfrkit.build.journal import ShardResult
 from tfrkit.build.progress import Progress, Quiet
 from tfrkit.build.target import Target
-from tfrkit.container.compression import COMPRESSIONS, Compression, Level
+from tfrkit.container.codecs import Compression
+from tfrkit.container.deflate import Level
 from tfrkit.container.records import Policy
 from tfrkit.errors import ContainerError, StorageError
 from tfrkit.features.schema import Schema
@@ -53,8 +54,6 @@ class WriteOptions:
     progress: Progress = field(default_factory=Quiet)
 
     def __post_init__(self) -> None:
-        if self.compression is not None and self.compression not in COMPRESSIONS:
-            raise ValueError(f"compression expected one of {', '.join(COMPRESSIONS)}, got {self.compression!r}")
         if self.jobs is not None and self.jobs < 1:
             raise ValueError(f"jobs expected from 1 up, got {self.jobs}")
 

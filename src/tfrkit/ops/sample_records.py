@@ -13,7 +13,8 @@ from tfrkit import _native
 from tfrkit._types import UInt64Array
 from tfrkit.batches.access import Records
 from tfrkit.build.progress import Progress, Quiet
-from tfrkit.container.compression import Compression, Level
+from tfrkit.container.codecs import CompressionWord, read_compression
+from tfrkit.container.deflate import Level
 from tfrkit.container.faults import fault_to_error
 from tfrkit.container.records import Policy
 from tfrkit.ops.frame_sources import open_sources
@@ -23,7 +24,7 @@ from tfrkit.ops.shard_output import Tally
 from tfrkit.ops.staged import FileTarget
 from tfrkit.orders.order import Shuffled, Whole
 from tfrkit.sidecars.carry import collect_carried
-from tfrkit.storage.resolve import Address
+from tfrkit.storage.resolve import Address, expand_home
 
 _PICKS_AT_ONCE = 256
 
@@ -34,7 +35,7 @@ def sample(
     count: int,
     *,
     seed: int = 0,
-    compression: Compression | None = None,
+    compression: CompressionWord | None = None,
     level: Level = "default",
     force: bool = False,
     incomplete: bool = False,
@@ -58,8 +59,8 @@ def sample(
         jobs: Threads that compress.
         progress: Told how it goes on.
     """
-    path = os.fspath(output)
-    options = WriteOptions(compression, level, force, jobs, progress or Quiet())
+    path = expand_home(output)
+    options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
     with open_sources(address, incomplete=incomplete) as sources:
         sources.require_files("sample")
         records = Records(sources.shards, Policy())

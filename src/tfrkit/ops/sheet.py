@@ -30,7 +30,7 @@ from tfrkit.ops.picture_features import PictureFeatures, find_picture_features
 from tfrkit.ops.tiles import Layout, Sheet
 from tfrkit.orders.order import Shuffled, Whole
 from tfrkit.sidecars.class_names import ClassNames
-from tfrkit.storage.resolve import Address, open_writer
+from tfrkit.storage.resolve import Address, expand_home, open_writer
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -109,7 +109,7 @@ def sheet(
         force: Replace the output.
     """
     paths = find_shards(address, incomplete="warn")
-    target = os.fspath(output)
+    target = expand_home(output)
     _check_arguments(count, columns, size)
     _check_target(target, paths, force)
     shard_set, scanned = _open_counted(paths)

@@ -18,7 +18,8 @@ import numpy as np
 from tfrkit._types import UInt64Array
 from tfrkit.build.plan import parse_size
 from tfrkit.build.progress import Progress, Quiet
-from tfrkit.container.compression import Compression, Level
+from tfrkit.container.codecs import CompressionWord, read_compression
+from tfrkit.container.deflate import Level
 from tfrkit.ops.buckets import Buckets, OpenBucket
 from tfrkit.ops.direct_picks import DirectPicks
 from tfrkit.ops.frame_sources import FrameSources, PartsOf, UInt32Array, deal_frames, open_sources
@@ -56,7 +57,7 @@ def shuffle(
     memory: int | str = DEFAULT_MEMORY,
     shards: int | None = None,
     shard_size: int | str | None = None,
-    compression: Compression | None = None,
+    compression: CompressionWord | None = None,
     level: Level = "default",
     force: bool = False,
     incomplete: bool = False,
@@ -91,7 +92,7 @@ def shuffle(
     target = choose_target(output)
     if target.is_file and shards not in (None, 1):
         raise ValueError(f'one file expected 1 shard, got {shards}\n  name a folder instead: output="out/"')
-    options = WriteOptions(compression, level, force, jobs, progress or Quiet())
+    options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
     with open_sources(address, incomplete=incomplete) as sources:
         sources.require_files("shuffle")
         carried = collect_carried(sources.sidecars)

@@ -12,7 +12,8 @@ import numpy as np
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.build.progress import Progress, Quiet
 from tfrkit.build.splits import require_split_names
-from tfrkit.container.compression import Compression, Level
+from tfrkit.container.codecs import CompressionWord, read_compression
+from tfrkit.container.deflate import Level
 from tfrkit.container.records import Policy
 from tfrkit.ops.frame_sources import FrameSources, PartsOf, UInt32Array, deal_frames, open_sources
 from tfrkit.ops.layout import choose_name, choose_target, cut_evenly, name_shards, note_fewer_shards, parse_wish
@@ -38,7 +39,7 @@ def split(
     hash_by: str | None = None,
     shards: int | None = None,
     shard_size: int | str | None = None,
-    compression: Compression | None = None,
+    compression: CompressionWord | None = None,
     level: Level = "default",
     force: bool = False,
     incomplete: bool = False,
@@ -73,7 +74,7 @@ def split(
     target = choose_target(output)
     if target.is_file:
         raise ValueError(f'split expected a folder to write to, got {target.out!r}\n  name one: output="out/"')
-    options = WriteOptions(compression, level, force, jobs, progress or Quiet())
+    options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
     with open_sources(address, incomplete=incomplete) as sources:
         sources.require_files("split")
         carried = collect_carried(sources.sidecars)

@@ -21,7 +21,7 @@ from tfrkit.ops.stats_read import StatsReader
 from tfrkit.ops.stats_splits import compare_splits, count_classes
 from tfrkit.sidecars.class_names import ClassNames
 from tfrkit.sidecars.read import Sidecars
-from tfrkit.storage.resolve import Address
+from tfrkit.storage.resolve import Address, expand_home
 from tfrkit.storage.text_files import write_text
 
 _HINT = 'leave such records out: on_error="skip"'
@@ -85,7 +85,7 @@ def stats(
     """
     paths = find_shards(address)
     sidecars = Sidecars(paths)
-    target = None if html is None else os.fspath(html)
+    target = None if html is None else expand_home(html)
     if target is not None:
         require_output(target, sources=paths, force=force)
     names = None if features is None else [encode_name(name) for name in dict.fromkeys(features)]

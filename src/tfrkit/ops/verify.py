@@ -18,7 +18,7 @@ from tfrkit.errors import ContainerError, NotATFRecordError, StorageError, Tfrki
 from tfrkit.ops.outputs import require_output
 from tfrkit.ops.verify_result import ShardTally, Verification, VerifyFinding, kind_of_error, read_kinds
 from tfrkit.ops.verify_set import Asked, check_sets
-from tfrkit.storage.resolve import Address, expand_address
+from tfrkit.storage.resolve import Address, expand_address, expand_home
 from tfrkit.storage.text_files import write_json
 
 
@@ -72,7 +72,7 @@ def verify(
 
 def write_report(result: Verification, path: str | os.PathLike[str], *, force: bool = False) -> None:
     """Write what was found as a JSON file, in the form of `Verification.to_json`."""
-    target = os.fspath(path)
+    target = expand_home(path)
     require_output(target, sources=[tally.path for tally in result.shards], force=force)
     write_json(target, result.to_json())
 
@@ -81,7 +81,7 @@ def _resolve(address: Address | Iterable[Address]) -> tuple[Asked, list[str]]:
     addresses = [address] if isinstance(address, (str, bytes, os.PathLike)) else list(address)
     paths = find_shards(addresses)
     folders = [path for path in expand_address(addresses) if os.path.isdir(path)]
-    is_alone = len(paths) == 1 and len(addresses) == 1 and os.fsdecode(addresses[0]) == paths[0]
+    is_alone = len(paths) == 1 and len(addresses) == 1 and expand_home(addresses[0]) == paths[0]
     return Asked(is_set=not is_alone, folders=tuple(folders)), paths
 
 

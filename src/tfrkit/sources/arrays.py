@@ -19,6 +19,7 @@ from tfrkit.features.spec import Spec
 from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS
 from tfrkit.sources.base import Items, Scan, fingerprint_file
 from tfrkit.storage.local import open_to_read
+from tfrkit.storage.resolve import expand_home
 
 _Array = np.ndarray[Any, Any]
 _LOCAL_HEADER_NBYTES = 30  # of a file in a zip, before its name and extra field
@@ -65,7 +66,7 @@ class Arrays:
 
     @property
     def title(self) -> str:
-        return "arrays in memory" if isinstance(self.data, Mapping) else os.fspath(self.data)
+        return "arrays in memory" if isinstance(self.data, Mapping) else expand_home(self.data)
 
     def options(self) -> dict[str, Any]:
         return {"path": self.title, "label": self.label, "floats": self.floats}
@@ -75,7 +76,7 @@ class Arrays:
         if isinstance(self.data, Mapping):
             stored, fingerprint = _spool_arrays(self.data, scratch)
         else:
-            path = os.fspath(self.data)
+            path = expand_home(self.data)
             if not os.path.isfile(path):
                 raise SourceError("expected a .npy or .npz file, got " + _what_is(path), shard=path)
             stored = _find_arrays(path, scratch)

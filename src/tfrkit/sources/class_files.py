@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from tfrkit.errors import SourceError
 from tfrkit.features.labels import LabelMap, parse_label_map, read_class_map
 from tfrkit.sources.masks import parse_color_map
+from tfrkit.storage.resolve import expand_home
 
 # What labelling tools call the class that is none; its number is always 0.
 BACKGROUND = frozenset({"background", "_background_", "__background__"})
@@ -32,6 +33,7 @@ def load_classes(classes: str | Sequence[str], *, label_offset: int | None) -> L
     """
     if not isinstance(classes, str):
         return _number(tuple(classes), "the given names", label_offset)
+    classes = expand_home(classes)
     if classes.endswith(LABEL_MAP_SUFFIXES):
         found = parse_label_map(read_text(classes), classes)
         if label_offset is None:

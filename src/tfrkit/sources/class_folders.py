@@ -19,6 +19,7 @@ from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.sources.base import Facts, Item, Problem, Scan
 from tfrkit.sources.walk import describe_dangling, find_dangling, find_images, read_file, require_folder
+from tfrkit.storage.resolve import expand_home
 
 _IMAGE = "image/encoded"
 _NOT_KEPT = -2
@@ -50,7 +51,7 @@ class ClassFolders:
 
     @property
     def title(self) -> str:
-        return os.fspath(self.root)
+        return expand_home(self.root)
 
     def options(self) -> dict[str, Any]:
         classes = self.classes if self.classes is None or isinstance(self.classes, str) else list(self.classes)
@@ -118,7 +119,7 @@ class ClassFolders:
     def _decide_classes(self, found: Iterable[str], depth: int) -> tuple[LabelMap, list[str]]:
         """The label map, and the folders that hold no image."""
         if isinstance(self.classes, str):
-            return read_class_map(self.classes, offset=self.label_offset), []
+            return read_class_map(expand_home(self.classes), offset=self.label_offset), []
         if self.classes is not None:
             return LabelMap(tuple(self.classes), origin="the given classes", offset=self.label_offset), []
         with_images = {folder.split("/")[depth] for folder in found if _depth_of(folder) > depth}

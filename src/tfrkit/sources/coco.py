@@ -18,6 +18,7 @@ from tfrkit.sources.base import Facts, Problem, Scan
 from tfrkit.sources.boxes import BoxFitter, BoxPolicy
 from tfrkit.sources.coco_json import CocoData, CocoImage, add_captions, parse_coco
 from tfrkit.sources.detection import DetectionGatherer, DetectionReader, FoundObject, detection_schema, note_zero
+from tfrkit.storage.resolve import expand_home
 
 FIELDS: Mapping[str, str] = {"is_crowd": "int64", "area": "float"}
 
@@ -64,7 +65,9 @@ class Coco:
     kind = "coco"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", os.fsdecode(self.path))
+        if self.image_root is not None:
+            object.__setattr__(self, "image_root", expand_home(self.image_root))
+        object.__setattr__(self, "path", expand_home(self.path))
         object.__setattr__(self, "sets", (self.sets,) if isinstance(self.sets, str) else tuple(self.sets))
         BoxFitter(self.boxes)
 

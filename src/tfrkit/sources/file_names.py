@@ -24,6 +24,7 @@ from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.sources.base import Facts, Item, Items, Problem, Scan
 from tfrkit.sources.walk import FoundFiles, find_images, read_file, require_folder
+from tfrkit.storage.resolve import expand_home
 
 PAD = "<pad>"
 _MAX_HEADS = 256
@@ -70,7 +71,7 @@ class FileNames:
 
     @property
     def title(self) -> str:
-        return os.fspath(self.root)
+        return expand_home(self.root)
 
     def options(self) -> dict[str, Any]:
         classes = self.classes if self.classes is None or isinstance(self.classes, str) else list(self.classes)
@@ -115,7 +116,7 @@ class FileNames:
 
     def _scan_classes(self, labelled: _Labelled, seen: Counter[str]) -> Scan:
         if isinstance(self.classes, str):
-            labels = read_class_map(self.classes, offset=self.label_offset)
+            labels = read_class_map(expand_home(self.classes), offset=self.label_offset)
         elif self.classes is not None:
             labels = LabelMap(tuple(self.classes), origin="the given classes", offset=self.label_offset)
         else:

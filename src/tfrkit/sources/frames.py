@@ -23,6 +23,7 @@ from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
 from tfrkit.sources.class_files import load_classes
 from tfrkit.sources.walk import IMAGE_SUFFIXES, FoundFile, find_files, read_file, require_folder
+from tfrkit.storage.resolve import expand_home
 
 _IMAGE = "image/encoded"
 _DIGITS = re.compile(r"([0-9]+)")
@@ -55,7 +56,7 @@ class Frames:
     kind = "frames"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "root", os.fsdecode(self.root))
+        object.__setattr__(self, "root", expand_home(self.root))
         if self.frame_rate is not None and not 0 < self.frame_rate < float("inf"):
             raise ValueError(f"frame rate expected above 0, got {self.frame_rate}")
 

@@ -22,6 +22,7 @@ from tfrkit.sources.column_spool import ColumnSpool
 from tfrkit.sources.table_load import load_table
 from tfrkit.sources.table_options import TableOptions, require_column
 from tfrkit.sources.table_spool import LoadedTable
+from tfrkit.storage.resolve import expand_home
 
 _IMAGE = "image/encoded"
 _MAX_NAMED = 100
@@ -57,8 +58,10 @@ class FramesTable:
     kind = "frames"
 
     def __post_init__(self) -> None:
-        if isinstance(self.data, os.PathLike):
-            object.__setattr__(self, "data", os.fspath(self.data))
+        if self.image_root is not None:
+            object.__setattr__(self, "image_root", expand_home(self.image_root))
+        if isinstance(self.data, (str, os.PathLike)):
+            object.__setattr__(self, "data", expand_home(self.data))
         object.__setattr__(self, "context", (self.context,) if isinstance(self.context, str) else tuple(self.context))
 
     @property

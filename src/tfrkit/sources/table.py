@@ -27,6 +27,7 @@ from tfrkit.sources.column_spool import ColumnSpool
 from tfrkit.sources.table_load import load_table
 from tfrkit.sources.table_options import TableOptions, require_column
 from tfrkit.sources.table_spool import LoadedTable
+from tfrkit.storage.resolve import expand_home
 
 TableFormat = Literal["auto", "csv", "jsonl", "parquet", "arrow"]
 
@@ -80,8 +81,10 @@ class Table:
     kind = "table"
 
     def __post_init__(self) -> None:
-        if isinstance(self.data, os.PathLike):
-            object.__setattr__(self, "data", os.fspath(self.data))
+        if self.image_root is not None:
+            object.__setattr__(self, "image_root", expand_home(self.image_root))
+        if isinstance(self.data, (str, os.PathLike)):
+            object.__setattr__(self, "data", expand_home(self.data))
         object.__setattr__(self, "missing", (self.missing,) if isinstance(self.missing, str) else tuple(self.missing))
         self._table_options()
 

@@ -20,6 +20,7 @@ from tfrkit.sources.voc_layout import FilesById, find_folder, read_sets
 from tfrkit.sources.voc_seg import VOC_CLASSES
 from tfrkit.sources.voc_xml import VocAnnotation, parse_voc_xml
 from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files, read_file, require_folder
+from tfrkit.storage.resolve import expand_home
 
 FIELDS: Mapping[str, str] = {"difficult": "int64", "truncated": "int64", "view": "bytes"}
 
@@ -58,7 +59,7 @@ class VocDet:
     kind = "voc-det"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "root", os.fsdecode(self.root))
+        object.__setattr__(self, "root", expand_home(self.root))
         object.__setattr__(self, "sets", (self.sets,) if isinstance(self.sets, str) else tuple(self.sets))
         BoxFitter(self.boxes)
 

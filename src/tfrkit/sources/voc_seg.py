@@ -42,6 +42,7 @@ from tfrkit.sources.masks import (
 from tfrkit.sources.measure import Size, explain_difference, measure_image, read_orientation
 from tfrkit.sources.voc_layout import FilesById, find_folder, read_sets
 from tfrkit.sources.walk import IMAGE_SUFFIXES, describe_unreadable, find_files, require_data, require_folder
+from tfrkit.storage.resolve import expand_home
 
 VOC_CLASSES = (
     "background", "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable",
@@ -198,7 +199,7 @@ class VocSeg:
     kind = "voc-seg"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "root", os.fsdecode(self.root))
+        object.__setattr__(self, "root", expand_home(self.root))
         object.__setattr__(self, "sets", (self.sets,) if isinstance(self.sets, str) else tuple(self.sets))
         if self.mask not in ("gray", "keep"):
             raise ValueError(f"mask expected 'gray' or 'keep', got {self.mask!r:.64}")

@@ -16,6 +16,7 @@ from tfrkit.errors import SourceError
 from tfrkit.sources.base import Items, ItemsBuilder
 from tfrkit.storage.folders import FolderList, list_folder
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer
+from tfrkit.storage.resolve import suggest_path
 
 # Names that look like a picture's. What a file really is, its first bytes tell when it is read.
 # fmt: off
@@ -114,7 +115,7 @@ def require_folder(root: str, what: str) -> None:
         raise SourceError(f"expected a folder of {what}, got a file", shard=root)
     if os.path.islink(root):
         raise SourceError(f"expected a folder of {what}, got a link that leads nowhere", shard=root)
-    raise SourceError(f"no such folder, expected one of {what}", shard=root, hint=_nearest(root))
+    raise SourceError(f"no such folder, expected one of {what}", shard=root, hint=suggest_path(root))
 
 
 def find_images(root: str) -> Found:
@@ -195,17 +196,6 @@ def _name_set_apart(name: str) -> str | None:
 def _identity(folder: str) -> tuple[int, int]:
     info = os.stat(folder)
     return info.st_dev, info.st_ino
-
-
-def _nearest(path: str) -> str | None:
-    import difflib
-
-    folder, name = os.path.split(path.rstrip("/"))
-    try:
-        close = difflib.get_close_matches(name, os.listdir(folder or "."), n=1)
-    except OSError:
-        return None
-    return f"did you mean {os.path.join(folder, close[0])}" if close else None
 
 
 def read_file(root: str, key: str) -> bytes:

@@ -38,7 +38,7 @@ from tfrkit.sources.json_lines import JsonColumn, look_at_row, parse_line
 from tfrkit.sources.tar_samples import Member, list_samples
 from tfrkit.storage.base import ByteReader
 from tfrkit.storage.local import open_to_read
-from tfrkit.storage.resolve import open_reader
+from tfrkit.storage.resolve import expand_home, open_reader
 
 _IMAGES = frozenset({"jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff", "ppm"})
 _INTEGERS = frozenset({"cls", "index", "id"})
@@ -131,7 +131,7 @@ def find_tars(path: str | Sequence[str]) -> list[str]:
     if not isinstance(path, (str, os.PathLike)):
         found = [one for part in path for one in find_tars(part)]
     else:
-        text = os.fspath(path)
+        text = expand_home(path)
         braces = _BRACES.search(text)
         if os.path.isdir(text):
             found = sorted(glob.glob("**/*.tar", root_dir=text, recursive=True))

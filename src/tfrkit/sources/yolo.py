@@ -21,6 +21,7 @@ from tfrkit.sources.class_files import LABEL_MAP_SUFFIXES, read_text
 from tfrkit.sources.detection import DetectionGatherer, DetectionReader, FoundObject, detection_schema, note_zero
 from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files
 from tfrkit.sources.yolo_files import DataYaml, YoloObject, parse_data_yaml, parse_names, parse_yolo_labels
+from tfrkit.storage.resolve import expand_home
 
 MissingLabels = Literal["empty", "fail"]
 
@@ -65,7 +66,7 @@ class Yolo:
     kind = "yolo"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", os.fsdecode(self.path))
+        object.__setattr__(self, "path", expand_home(self.path))
         object.__setattr__(self, "sets", (self.sets,) if isinstance(self.sets, str) else tuple(self.sets))
         BoxFitter(self.boxes)
         if self.missing_labels not in ("empty", "fail"):

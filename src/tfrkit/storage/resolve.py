@@ -13,6 +13,21 @@ from tfrkit.storage.local import LocalReader, LocalWriter, StdinReader
 
 Address = str | bytes | os.PathLike[str]
 
+# How alike two names have to be for one to be a slip of the other: "trian" and "train" are at 0.8, "nope" and "note"
+# at 0.75.
+_NEAR = 0.78
+
+
+def expand_home(path: Address) -> str:
+    """A path as the system takes it: `~` and `~name` at its start are home folders, unless a file is called so.
+
+    Example:
+        >>> expand_home(b"digits.tfrecord")
+        'digits.tfrecord'
+    """
+    text = os.fsdecode(path)
+    return os.path.expanduser(text) if text.startswith("~") and not os.path.lexists(text) else text
+
 
 def open_reader(path: str, *, size: int | None = None) -> ByteReader:
     """The bytes at an address; `-` is standard input. A file of a known `size` is opened when it is first used."""
@@ -42,7 +57,7 @@ def expand_address(address: Address | Iterable[Address]) -> list[str]:
         if not paths:
             raise StorageError("expected at least one path, got an empty list")
         return paths
-    path = os.fsdecode(address)
+    path = expand_home(address)
     if not path:
         raise StorageError("expected a path, got an empty one")
     if "://" in path:
@@ -50,7 +65,7 @@ def expand_address(address: Address | Iterable[Address]) -> list[str]:
     if path == "-" or os.path.lexists(path):
         return [path]
     if not glob.has_magic(path):
-        raise StorageError("cannot open, no such file or directory", shard=path, hint=_nearby(path))
+        raise StorageError("cannot open, no such file or directory", shard=path, hint=suggest_path(path))
     matches = sorted(match for match in glob.glob(path, recursive=True) if not _is_sidecar_folder(match))
     if not matches:
         folder = os.path.dirname(path) or "."
@@ -80,13 +95,37 @@ def walk_folder(folder: str) -> list[str]:
     return sorted(found)
 
 
-def _nearby(path: str) -> str | None:
-    import difflib
-
-    folder = os.path.dirname(path) or "."
+def suggest_path(path: str) -> str | None:
+    """A hint for a path that is not there: what lies beside it under nearly the same name, or None."""
+    folder, name = os.path.split(path.rstrip("/"))
     try:
-        names = os.listdir(folder)
+        nearest = find_near_name(name, os.listdir(folder or "."))
     except OSError:
         return None
-    close = difflib.get_close_matches(os.path.basename(path), names, n=1)
-    return f"did you mean {os.path.join(os.path.dirname(path), close[0])}" if close else None
+    return None if nearest is None else f"did you mean {os.path.join(folder, nearest)}"
+
+
+def find_near_name(name: str, names: Iterable[str]) -> str | None:
+    """The file name that was most likely meant: written alike before its suffixes, which most names share.
+
+    Example:
+        >>> find_near_name("trian.tfrecord", ["z.tfrecord", "train.tfrecord"])
+        'train.tfrecord'
+        >>> find_near_name("nope.tfrecord", ["z.tfrecord"]) is None
+        True
+    """
+    import difflib
+
+    stems: dict[str, list[str]] = {}
+    for other in names:
+        stems.setdefault(_stem_of(other), []).append(other)
+    wanted = _stem_of(name)
+    close = difflib.get_close_matches(wanted, stems, n=1, cutoff=_NEAR)
+    if not close:
+        return None
+    # Of x.tfrecord and x.tfrecord.gz, the one that is written more alike.
+    return difflib.get_close_matches(name, stems[close[0]], n=1, cutoff=0)[0]
+
+
+def _stem_of(name: str) -> str:
+    return name.lstrip(".").partition(".")[0].lower() or name

@@ -1,0 +1,116 @@
+"""Names that other libraries have for what is called otherwise here: asking for one is an error that says which."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import ParamSpec, TypeVar
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+_CONCATENATE = "several as one: tfrkit.open([first, second])    drawn by weight: tfrkit.mix({first: 0.7, second: 0.3})"
+_COUNT = "number of rows: len(ds)"
+_SCHEMA = "what each feature is: ds.schema"
+_NUMPY = "values are NumPy arrays already: ds[0], for batch in ds.batch(64)"
+_AHEAD = "batches are read ahead already, on every core: ds.batch(64, threads=8, ahead_nbytes=1 << 30)"
+_CACHE = "files are mapped, and stay in memory as long as the system has room; rows to keep: rows = list(ds)"
+_WRITE = (
+    "write rows: with tfrkit.Writer(path) as w: ...    a file in another format: tfrkit.tools.export_csv(files, path)"
+)
+_FORMAT = "for a framework: ds.batch(64).to_torch(), .to_jax(), .to_tf()    whole: ds.to_pandas(), ds.to_polars()"
+
+# By the names of tf.data, TFDS, Hugging Face datasets, PyTorch and pandas.
+OF_DATASET: Mapping[str, str] = {
+    "features": _SCHEMA,
+    "element_spec": _SCHEMA,
+    "dtypes": _SCHEMA,
+    "info": f"{_SCHEMA}    its files: ds.files    its splits: ds.splits",
+    "num_records": _COUNT,
+    "num_rows": _COUNT,
+    "num_examples": _COUNT,
+    "cardinality": _COUNT,
+    "count": _COUNT,
+    "size": _COUNT,
+    "shape": "rows and features: len(ds), len(ds.columns)",
+    "column_names": "names of the features: ds.columns",
+    "keys": "names of the features: ds.columns    names of the splits: ds.splits",
+    "to_numpy": f"{_NUMPY}    all rows by feature: next(iter(ds.batch(len(ds))))",
+    "numpy": _NUMPY,
+    "as_numpy_iterator": _NUMPY,
+    "to_list": "rows as a list: list(ds)",
+    "to_dict": "all rows by feature: next(iter(ds.batch(len(ds))))",
+    "iloc": "rows by number: ds[5], ds[10:20], ds[[3, 1, 4]]",
+    "loc": 'rows by number: ds[5]    by the value of a feature: ds.by("id", 7)',
+    "tail": "the last rows: ds[-5:]",
+    "sample": "rows at random: ds.shuffle(seed=0).take(5)",
+    "enumerate": "rows with their numbers: enumerate(ds)",
+    "iter": "rows: iter(ds)    batches: iter(ds.batch(64))",
+    "describe": "counts and ranges of each feature: tfrkit.tools.stats(ds.files)",
+    "concatenate": _CONCATENATE,
+    "prefetch": _AHEAD,
+    "cache": _CACHE,
+    "interleave": "a shuffle mixes the rows of all files: ds.shuffle(seed=0)",
+    "padded_batch": "batches of one width: ds.batch(64, pad=0)",
+    "shard": "the part of one process: ds.batch(64).to_torch(rank=0, world_size=4)",
+    "train_test_split": 'parts: train, test = ds.split({"train": 0.8, "test": 0.2}, seed=0)',
+    "random_split": 'parts: train, test = ds.split({"train": 0.8, "test": 0.2}, seed=0)',
+    "select_columns": 'fewer features: ds.select(["label"])',
+    "remove_columns": 'fewer features, those to keep: ds.select(["label"])',
+    "rename_column": 'in the files: tfrkit.tools.convert(ds.files, path, rename={"old": "new"})',
+    "set_format": _FORMAT,
+    "with_format": _FORMAT,
+    "to_csv": _WRITE,
+    "to_json": _WRITE,
+    "to_parquet": _WRITE,
+    "save": _WRITE,
+    "save_to_disk": _WRITE,
+}
+
+OF_BATCHES: Mapping[str, str] = {
+    "prefetch": "batches are read ahead already, on every core",
+    "cache": "files are mapped, and stay in memory as long as the system has room",
+    "shuffle": "rows are shuffled before they are put into batches: ds.shuffle(seed=0).batch(64)",
+    "repeat": "each pass is the next epoch: for epoch in range(3): for batch in batches: ...",
+    "take": "fewer rows, then batches: ds.take(640).batch(64)",
+    "skip": "fewer rows, then batches: ds.skip(640).batch(64)",
+    "filter": "rows are chosen before they are put into batches: ds.filter(function).batch(64)",
+    "unbatch": "rows: for row in ds",
+    "as_numpy_iterator": "values are NumPy arrays already: for batch in batches",
+    "cardinality": "number of batches: len(batches)",
+}
+
+
+def explain_attribute(owner: object, name: str, known: Mapping[str, str]) -> AttributeError:
+    """The error for an attribute that is not there, with what takes its place here where `known` says so."""
+    if hasattr(type(owner), name):
+        object.__getattribute__(owner, name)  # a property that fails inside: its own error is the one to see
+    hint = f"\n  {known[name]}" if name in known else ""
+    return AttributeError(f"{type(owner).__name__} has no attribute {name!r}{hint}", name=name, obj=owner)
+
+
+def refuse_arguments(
+    called: str, /, **known: str
+) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
+    """Make a function, which users know as `called`, explain arguments that it does not have and others of its kind do.
+
+    Example:
+        >>> @refuse_arguments("shuffle", buffer_size="no buffer is needed")
+        ... def shuffle(seed=0): ...
+        >>> shuffle(buffer_size=9)
+        Traceback (most recent call last):
+        TypeError: shuffle has no argument buffer_size
+          no buffer is needed
+    """
+
+    def decorate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+        @functools.wraps(function)
+        def call(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
+            for name in kwargs:
+                if name in known:
+                    raise TypeError(f"{called} has no argument {name}\n  {known[name]}")
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import tfrkit
+from tfrkit.errors import StorageError
+from tfrkit.storage.resolve import expand_address, expand_home, find_near_name
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder, which is not the working folder."""
+    for name in ("home", "work"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path / "home"
+
+
+def test_tilde_is_the_home_folder(home: Path) -> None:
+    for path in ("~/a.tfrecord", b"~/a.tfrecord", Path("~/a.tfrecord")):
+        assert expand_home(path) == str(home / "a.tfrecord")
+    assert expand_home("~") == str(home)
+    assert expand_home("x/~/a") == "x/~/a" and expand_home("~nobody-of-this-name/a") == "~nobody-of-this-name/a"
+
+
+def test_file_that_is_called_so_is_itself(home: Path) -> None:
+    os.mkdir("~")
+    Path("~/a.tfrecord").touch()
+    assert expand_address("~/a.tfrecord") == ["~/a.tfrecord"]
+
+
+def test_tilde_works_from_writer_to_folder(home: Path) -> None:
+    with tfrkit.Writer("~/a.tfrecord") as writer:
+        writer.write({"x": 1})
+    assert tfrkit.open("~/a.tfrecord")[0] == {"x": 1} and len(tfrkit.open(["~/*.tfrecord"])) == 1
+    tfrkit.build([{"x": 1}], "~/out")
+    tfrkit.build(tfrkit.sources.tfrecord("~/out"), "~/again.tfrecord")
+    tfrkit.tools.merge("~/out", "~/merged.tfrecord")
+    tfrkit.tools.export_csv("~/merged.tfrecord", "~/merged.csv")
+    tfrkit.build(tfrkit.sources.table("~/merged.csv"), "~/table.tfrecord")
+    assert list(tfrkit.sql("select count(*) n from '~/merged.tfrecord'").rows()) == [{"n": 1}]
+    made = {"a.tfrecord", "out", "again.tfrecord", "merged.tfrecord", "merged.csv", "table.tfrecord"}
+    assert made <= set(os.listdir(home)) and os.listdir() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "there", "nearest"),
+    [
+        ("trian.tfrecord", ["z.tfrecord", "train.tfrecord"], "train.tfrecord"),
+        ("train.tfrecords", ["train.tfrecord"], "train.tfrecord"),
+        ("train.tfrecord", ["train.tfrecord.gz", "train.txt"], "train.tfrecord.gz"),
+        ("TRAIN.tfrecord", ["train.tfrecord"], "train.tfrecord"),
+        ("nope.tfrecord", ["z.tfrecord"], None),
+        ("nonexist.tfrecord", ["s5.tfrecord"], None),
+        ("test.tfrecord", ["train.tfrecord"], None),
+        (".tfrecord", ["a.tfrecord"], None),
+        ("x", [], None),
+    ],
+)
+def test_only_a_near_name_is_suggested(name: str, there: list[str], nearest: str | None) -> None:
+    assert find_near_name(name, there) == nearest
+
+
+def test_missing_file_suggests_the_near_one_beside_it(home: Path) -> None:
+    (home / "train.tfrecord").touch()
+    with pytest.raises(StorageError, match=rf"no such file .*\n  did you mean {home}/train.tfrecord"):
+        tfrkit.open("~/trian.tfrecord")
+    with pytest.raises(StorageError, match=r"no such file or directory - at [^\n]*$"):
+        tfrkit.open(home / "nope.tfrecord")

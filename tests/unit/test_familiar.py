@@ -1,0 +1,152 @@
+"""Names and arguments that other libraries have: each is answered with what to use here."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrkit
+from tfrkit import _familiar
+from tfrkit.batched import Batches
+from tfrkit.errors import QueryError
+
+
+@pytest.fixture
+def ds(tmp_path: Path) -> tfrkit.Dataset:
+    with tfrkit.Writer(tmp_path / "a.tfrecord") as writer:
+        for number in range(30):
+            writer.write({"id": number, "label": number % 3})
+    return tfrkit.open(tmp_path / "a.tfrecord")
+
+
+@pytest.mark.parametrize("name", _familiar.OF_DATASET)
+def test_name_of_another_library_is_an_error_that_names_ours(ds: tfrkit.Dataset, name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"Dataset has no attribute '{name}'\n  .*(ds|rows|tfrkit)") as caught:
+        getattr(ds, name)
+    assert caught.value.name == name and not hasattr(ds, name)
+
+
+@pytest.mark.parametrize("name", _familiar.OF_BATCHES)
+def test_name_of_another_library_for_batches_is_an_error_that_names_ours(ds: tfrkit.Dataset, name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"Batches has no attribute '{name}'\n  "):
+        getattr(ds.batch(4), name)
+
+
+def test_names_with_a_hint_are_not_ours() -> None:
+    assert not set(_familiar.OF_DATASET) & set(dir(tfrkit.Dataset))
+    assert not set(_familiar.OF_BATCHES) & set(dir(Batches))
+
+
+def test_unknown_name_has_no_hint(ds: tfrkit.Dataset) -> None:
+    with pytest.raises(AttributeError, match="^Dataset has no attribute 'colour'$"):
+        _ = ds.colour  # type: ignore[attr-defined]
+
+
+def test_property_that_fails_inside_keeps_its_own_error(ds: tfrkit.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> None:
+        raise AttributeError("something inside")
+
+    monkeypatch.setattr(tfrkit.Dataset, "schema", property(fail))
+    with pytest.raises(AttributeError, match="something inside"):
+        _ = ds.schema
+
+
+def test_dataset_with_hints_is_copied_and_pickled(ds: tfrkit.Dataset) -> None:
+    assert pickle.loads(pickle.dumps(ds))[3] == ds[3]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda ds: tfrkit.open(ds.files, compression="gzip"), r"open has no argument compression\n  .* the bytes"),
+        (lambda ds: tfrkit.open(ds.files, compression_type="GZIP"), r"no argument compression_type\n  .* the bytes"),
+        (lambda ds: tfrkit.open(ds.files, split="train"), r'no argument split\n  .*open\(folder\)\["train"\]'),
+        (lambda ds: ds.shuffle(buffer_size=1000), r"shuffle has no argument buffer_size\n  all rows .* by a seed"),
+        (lambda ds: ds.map(dict, num_proc=4), r"map has no argument num_proc\n  .*processes=4"),
+        (lambda ds: ds.batch(4, drop_remainder=True), r"batch has no argument drop_remainder\n  .*drop_last=True"),
+        (lambda ds: ds.shuffle(nonsense=1), r"unexpected keyword argument 'nonsense'"),
+        (lambda ds: ds + ds, r"datasets cannot be added\n  .*tfrkit.open\(\[first, second\]\)"),
+        (lambda ds: ds + 1, "unsupported operand"),
+        (lambda ds: tfrkit.Dataset("a.tfrecord"), r"a Dataset expected .*, got str\n  .*tfrkit.open\(path\)"),
+    ],
+)
+def test_call_of_another_library_is_an_error_that_says_how(
+    ds: tfrkit.Dataset, call: Callable[[tfrkit.Dataset], object], message: str
+) -> None:
+    with pytest.raises(TypeError, match=message):
+        call(ds)
+
+
+def test_signatures_are_those_of_the_functions(ds: tfrkit.Dataset) -> None:
+    assert list(inspect.signature(tfrkit.open).parameters)[:2] == ["address", "schema"]
+    assert list(inspect.signature(ds.shuffle).parameters) == ["seed", "epoch", "window", "block"]
+
+
+def test_feature_asked_for_as_a_split_is_named(ds: tfrkit.Dataset, tmp_path: Path) -> None:
+    tfrkit.build(iter(ds), tmp_path / "out", splits={"test": 5})
+    for dataset in (ds, ds.take(3), tfrkit.open(tmp_path / "out")):
+        with pytest.raises(
+            QueryError, match=r"no split 'label', it is a feature - at .*\n  .*ds.select\(\['label'\]\)"
+        ):
+            dataset["label"]
+
+
+def test_head_is_a_list_of_the_first_rows(ds: tfrkit.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ds.shuffle(1).head(3) == ds.shuffle(1)[:3] and len(ds.shuffle(1).head()) == 5
+    assert len(ds.head(100)) == 30 and ds.head(0) == []
+    with pytest.raises(ValueError, match="expected a number of rows from 0 up, got -1"):
+        ds.head(-1)
+    fresh = tfrkit.open(ds.files)
+    monkeypatch.setattr(type(fresh.records()), "__len__", lambda _: pytest.fail("rows were counted"))
+    assert fresh.head(2) == [{"id": 0, "label": 0}, {"id": 1, "label": 1}]
+
+
+def test_columns_are_the_names_in_a_row(ds: tfrkit.Dataset) -> None:
+    assert ds.columns == ["id", "label"] and ds.select(["label"]).columns == ["label"]
+    assert ds.map(lambda row: {"twice": 2 * row["id"]}).columns == ["twice"]
+
+
+def test_module_lists_its_public_names_and_version() -> None:
+    listed = dir(tfrkit)
+    assert set(tfrkit.__all__) <= set(listed) and {"TYPE_CHECKING", "importlib"}.isdisjoint(listed)
+    assert "__version__" in listed
+    code = [sys.executable, "-m", "tfrkit", "--version"]
+    assert subprocess.run(code, capture_output=True, text=True).stdout == f"tfrkit {tfrkit.__version__}\n"
+
+
+TYPED = """
+import tfrkit as tfr
+ds = tfr.open("x.tfrecord")
+reveal_type(ds[0])
+reveal_type(ds["train"])
+reveal_type(ds[0:5])
+reveal_type(ds[[1, 2]])
+reveal_type(ds.split({"a": 0.5, "b": None})["a"])
+reveal_type(ds.head(3))
+reveal_type(tfr.__version__)
+ds.prefetch(1)
+ds.shuffle(buffer_size=3)
+tfr.Writer("x", compression="GZIP")
+tfr.Writer("x", compression="lz4")
+"""
+
+
+def test_type_checker_sees_rows_datasets_and_wrong_names(tmp_path: Path) -> None:
+    api = pytest.importorskip("mypy.api")
+    path = tmp_path / "typed.py"
+    path.write_text(TYPED)
+    out, err, _ = api.run(["--no-incremental", "--follow-imports=silent", "--no-error-summary", str(path)])
+    found: list[Any] = [line.partition(": ")[2] for line in out.splitlines()]
+    revealed = [line.partition('"')[2].rstrip('"') for line in found if line.startswith("note: Revealed")]
+    row = "dict[str, Any]"
+    expected = [row, "Dataset", f"list[{row}]", f"list[{row}]", "Dataset", f"list[{row}]", "str"]
+    assert [kind.replace("tfrkit.dataset.", "").replace("builtins.", "") for kind in revealed] == expected, out + err
+    errors = [line for line in found if line.startswith("error")]
+    assert [word in line for word, line in zip(("prefetch", "buffer_size", "lz4"), errors, strict=True)] == [True] * 3
