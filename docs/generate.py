@@ -29,7 +29,10 @@ COMPLETION = {
 
 # What methods give, and which of their methods are for users.
 GIVEN: dict[type, list[str]] = {
-    Batches: ["__iter__", "__len__", "num_rows", "set_epoch", "map", "make_batch", "to_torch", "to_jax", "to_tf"],
+    Batches: [
+        *("__iter__", "__len__", "num_rows", "set_epoch", "map", "make_batch"),
+        *("to_torch", "to_torch_dataset", "to_jax", "to_tf"),
+    ],
     BatchIterator: ["state_dict", "load_state_dict", "close"],
     Splits: ["__getitem__"],
     Records: ["__iter__", "__len__", "views", "pick"],

@@ -19,6 +19,12 @@ class Batches(BatchLoop):
 
     `iter` gives an iterator whose `state_dict` and `load_state_dict` save and restore where it stands.
 
+    Ranks and batch size. `to_torch`, `to_torch_dataset` and `to_jax` share every batch between the ranks (processes) of
+    a training. The size of a batch is that of all ranks together: ``batch(64)`` over 8 ranks is 8 rows on each, and
+    global batch k is the same 64 rows on any number of ranks. ``batch(64, per_rank=True)`` is 64 rows on each rank and
+    512 on all together. Where `per_rank` is not given, the first of several ranks warns and names both numbers.
+    A state may be loaded with another number of ranks, workers or rows; it counts rows of the epoch.
+
     Example:
         >>> batches = ds.shuffle(seed=7).batch(256)
         >>> for epoch in range(3):
@@ -49,9 +55,15 @@ class Batches(BatchLoop):
         """A loader of PyTorch tensors that resumes exactly.
 
         Over an epoch every row comes exactly once, whatever the number of workers and ranks, and global batch k is
-        always the same rows. Rank and world size are those of torch.distributed where it is set up. `even` says what
-        evens the last batch out between ranks: rows given twice ("pad") or left out ("drop"). `options` go to
-        torch.utils.data.DataLoader.
+        always the same rows. Rank and world size are those of torch.distributed where it is set up, else those of RANK
+        and WORLD_SIZE, which torchrun sets. `even` says what evens the last batch out between ranks: rows given twice
+        ("pad") or left out ("drop"). `options` go to torch.utils.data.DataLoader. It is a loader itself; where a
+        trainer makes the DataLoader, give it what `to_torch_dataset` returns.
+
+        Example:
+            >>> loader = ds.shuffle(seed=7).batch(4, per_rank=True).to_torch(num_workers=2)
+            >>> for batch in loader:
+            ...     state = loader.state_dict()  # goes on after this batch: loader.load_state_dict(state)
         """
         from tfrkit.feeds.torch import TorchLoader
 
@@ -62,7 +74,21 @@ class Batches(BatchLoop):
     ) -> TorchBatches:
         """The same batches as a torch.utils.data.IterableDataset, for a DataLoader or StatefulDataLoader of your own.
 
-        Give it to the loader with ``batch_size=None``.
+        Give it to the loader with ``batch_size=None``: its items are batches. Workers and ranks share them, each row
+        comes once an epoch. Where workers are started anew for each pass, call `set_epoch` before it, as with PyTorch's
+        DistributedSampler; without workers, or with ``persistent_workers=True``, each pass is the next epoch by itself.
+        A trainer that shares batches between ranks by itself takes it with ``rank=0, world_size=1``.
+
+        torchdata's StatefulDataLoader saves and restores it in the middle of an epoch, with as many workers as it was
+        saved with. The loader that `to_torch` returns goes on with any number of workers.
+
+        Example:
+            >>> dataset = ds.shuffle(seed=7).batch(4).to_torch_dataset()
+            >>> loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2)
+            >>> for epoch in range(2):
+            ...     dataset.set_epoch(epoch)
+            ...     for batch in loader:
+            ...         train(batch["image"], batch["label"])
         """
         from tfrkit.feeds.loader import share_loop
         from tfrkit.feeds.torch import TorchBatches, find_rank

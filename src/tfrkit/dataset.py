@@ -410,6 +410,7 @@ class Dataset(Feeding):
         drop_last: bool = False,
         pad: Pad | float | None = None,
         bucket: str | None = None,
+        per_rank: bool | None = None,
         threads: int | None = None,
         ahead_nbytes: int = DEFAULT_AHEAD_NBYTES,
     ) -> Batches:
@@ -419,15 +420,18 @@ class Dataset(Feeding):
         `BytesColumn` for one bytes value a row.
 
         Args:
-            size: Rows of a batch; over several ranks, of all their parts together.
+            size: Rows of a batch. Where ranks share the dataset, of all ranks together, unless `per_rank` is given.
             drop_last: Leave out a last batch of fewer rows.
             pad: Fill ragged features up to the longest row of the batch: a value for all, or {feature: value} or
                 {feature: (value, length)}. How long each row was comes as "feature/length".
             bucket: A feature: rows with like numbers of its values come in one batch, so that little is filled up.
+            per_rank: With True every rank gets `size` rows, and a global batch has `size` times the number of ranks.
+                With False, `size` is shared between them. Where it is not given, `size` is shared too, and the first
+                of several ranks warns.
             threads: How many read and decode ahead; by default one for each core. The order stays.
             ahead_nbytes: How much may be read ahead.
         """
-        batching = Batching(size, drop_last, pad, threads, ahead_nbytes)
+        batching = Batching(size, drop_last, pad, threads, ahead_nbytes, per_rank=per_rank)
         order = self._recipe.order
         if bucket is not None:
             _ = self._set.schema[bucket]  # a wrong name is told with the nearest one

@@ -23,7 +23,8 @@ TfrkitWarning             a UserWarning: shown unless filtered
 ├── StaleIndexWarning     an index that does not fit its shard
 ├── SidecarWarning        a file beside the shards that cannot be used
 ├── LostRowsWarning       a writer that was never closed
-└── IncompleteSetWarning  shards of a numbered set that are not there
+├── IncompleteSetWarning  shards of a numbered set that are not there
+└── RankBatchWarning      a batch size that ranks share, and nobody said so
 
 A message reads "what, stored against expected - at where"; a second line, where there is one, is the
 next step. The same facts are attributes: `shard`, `record` (ordinal in the shard) and `offset` (byte
@@ -32,6 +33,9 @@ in the shard, after inflating; for a CompressionError, of the file as it is stor
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from typing import Any
 
 
@@ -177,3 +181,16 @@ class IncompleteSetWarning(TfrkitWarning):
     def __init__(self, message: str, missing: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.missing = missing
+
+
+class RankBatchWarning(TfrkitWarning):
+    """A batch is shared between ranks, and `batch` did not say whether its size is of one rank or of all of them."""
+
+
+def warn_caller(warning: TfrkitWarning) -> None:
+    """Warn at the line of the program that called tfrkit, however deep in tfrkit this is."""
+    ours = os.path.dirname(__file__) + os.sep
+    frame, level = sys._getframe(0), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(warning, stacklevel=level)

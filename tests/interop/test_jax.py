@@ -74,7 +74,7 @@ def test_resume_after_every_step_equals_no_stop(dataset: tfr.Dataset) -> None:
 
 
 def test_ranks_get_their_part_of_every_batch(dataset: tfr.Dataset) -> None:
-    parts = [ids_of(dataset.batch(6).to_jax(rank=rank, world_size=2)) for rank in range(2)]
+    parts = [ids_of(dataset.batch(6, per_rank=False).to_jax(rank=rank, world_size=2)) for rank in range(2)]
     assert [a + b for a, b in zip(*parts, strict=True)] == ids_of(dataset.batch(6))
 
 

@@ -53,6 +53,13 @@ def ask_torch_batches(made: Made) -> list[Row]:
     return _unfold(iter(_open(made).batch(5).to_torch()), made)
 
 
+def ask_torch_dataset(made: Made) -> list[Row]:
+    """As a DataLoader of a trainer's own gives them."""
+    from torch.utils.data import DataLoader
+
+    return _unfold(iter(DataLoader(_open(made).batch(5).to_torch_dataset(), batch_size=None)), made)
+
+
 def ask_tf(made: Made) -> list[Row]:
     return [
         {name: _from_array(row[name].numpy(), feature) for name, feature in _numbers(made).items()}
@@ -81,6 +88,7 @@ def ask_polars(made: Made) -> list[Row]:
 FEEDS: dict[str, Callable[[Made], list[Row]]] = {
     "to_torch": ask_torch,
     "torch_batches": ask_torch_batches,
+    "torch_dataset": ask_torch_dataset,
     "to_tf": ask_tf,
     "to_jax": ask_jax,
     "to_pandas": ask_pandas,

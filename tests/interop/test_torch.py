@@ -62,6 +62,8 @@ FORKING = [
     "changed_in_collate",
     "skipping",
     "fork_while_threads_read",
+    "loader_in_loader",
+    "own_loader",
 ]
 
 
@@ -200,7 +202,8 @@ def test_resume_after_every_step_equals_no_stop(folder: Path, size: int, ranks: 
         state = first.state_dict()
         assert len(json.dumps(state)) < 1024
         batches.close()
-        loaders = [shuffled(folder).batch(size).to_torch(rank=r, world_size=ranks, even="drop") for r in range(ranks)]
+        batches = shuffled(folder).batch(size, per_rank=False)
+        loaders = [batches.to_torch(rank=r, world_size=ranks, even="drop") for r in range(ranks)]
         for loader in loaders:
             loader.load_state_dict(json.loads(json.dumps(state)))
         after = [number for batch in join_ranks([ids_of(loader) for loader in loaders]) for number in batch]
@@ -317,6 +320,34 @@ def test_what_a_collate_function_changes_arrives(run: Callable[[str], Any]) -> N
     batches = run("changed_in_collate")
     assert batches[0] == [list(range(12)), list(range(1, 13))]
     assert batches[1] == [list(range(112, 124)), list(range(13, 25))]
+
+
+def test_per_rank_batches_are_of_that_size_on_every_rank(folder: Path) -> None:
+    batches = shuffled(folder).batch(6, per_rank=True)
+    loaders = [batches.to_torch(rank=rank, world_size=2, even="drop") for rank in range(2)]
+    assert [len(loader) for loader in loaders] == [5, 5]
+    whole = [number for batch in epoch_ids(folder, 0) for number in batch]
+    joined = join_ranks([ids_of(loader) for loader in loaders])
+    assert [len(batch) for batch in joined] == [12, 12, 12, 12, 4]
+    assert [number for batch in joined for number in batch] == whole[:52]
+
+
+def test_shared_batch_warns_of_both_sizes(folder: Path) -> None:
+    with pytest.warns(tfr.errors.RankBatchWarning, match=r"batch\(12\) over 2 ranks is 6 rows on each rank, 12 on all"):
+        shuffled(folder).batch(BATCH).to_torch(rank=0, world_size=2)
+
+
+def test_data_loader_around_a_loader_is_refused(run: Callable[[str], Any]) -> None:
+    said = run("loader_in_loader")
+    assert len(said) == 3
+    assert all("this is a loader already: iterate over it, without a DataLoader around it" in text for text in said)
+
+
+def test_data_loaders_of_a_trainer_give_every_row_once(folder: Path, run: Callable[[str], Any]) -> None:
+    for name, (lengths, epochs) in run("own_loader").items():
+        ranks = int(name.split()[0])
+        for epoch, ids in enumerate(epochs):
+            check_epoch({"ids": ids, "lengths": lengths}, epoch_ids(folder, epoch), ranks, "pad")
 
 
 # ---- datasets ------------------------------------------------------------------------------------------------------

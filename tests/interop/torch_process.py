@@ -60,7 +60,8 @@ def ids_of(batches: Iterator[Any]) -> list[list[int]]:
 
 def read_ranks(dataset: tfr.Dataset, ranks: int, even: str, **options: Any) -> dict[str, Any]:
     """One epoch as every rank reads it."""
-    loaders = [dataset.batch(BATCH).to_torch(rank=r, world_size=ranks, even=even, **options) for r in range(ranks)]
+    batches = dataset.batch(BATCH, per_rank=False)
+    loaders = [batches.to_torch(rank=r, world_size=ranks, even=even, **options) for r in range(ranks)]
     return {"lengths": [len(loader) for loader in loaders], "ids": [ids_of(loader) for loader in loaders]}
 
 
@@ -82,7 +83,7 @@ def spawned(folder: str) -> Any:
     """Two epochs of two workers that live on, then one of five; the last is not shuffled."""
     dataset = open_shuffled(f"{folder}/3")
     options = {"multiprocessing_context": "spawn"}
-    loader = dataset.batch(BATCH).to_torch(
+    loader = dataset.batch(BATCH, per_rank=False).to_torch(
         num_workers=2, rank=1, world_size=2, even="drop", persistent_workers=True, **options
     )
     first, second = ids_of(loader), ids_of(loader)
@@ -218,6 +219,38 @@ def _grow(batch: dict[str, Any]) -> dict[str, Any]:
     return batch
 
 
+def loader_in_loader(folder: str) -> Any:
+    """What a DataLoader around a loader says, without and with workers."""
+    loader = tfr.open(f"{folder}/3/rows-*").batch(BATCH).to_torch()
+    said = []
+    for options in ({}, {"num_workers": 1, "multiprocessing_context": "fork"}, {"batch_size": None}):
+        try:
+            next(iter(torch.utils.data.DataLoader(loader, **options)))
+        except TypeError as error:
+            said.append(str(error))
+    return said
+
+
+def own_loader(folder: str) -> Any:
+    """DataLoaders that a trainer makes, on ranks and with workers that live on or are new: three epochs."""
+    results = {}
+    for ranks, workers, persistent in [(1, 0, False), (1, 2, False), (2, 2, False), (2, 2, True), (3, 1, False)]:
+        datasets = [
+            open_shuffled(f"{folder}/3").batch(BATCH, per_rank=False).to_torch_dataset(rank=r, world_size=ranks)
+            for r in range(ranks)
+        ]
+        options = {"multiprocessing_context": "fork", "persistent_workers": persistent} if workers else {}
+        loaders = [torch.utils.data.DataLoader(d, batch_size=None, num_workers=workers, **options) for d in datasets]
+        epochs = []
+        for epoch in range(3):
+            for dataset in datasets:
+                if workers and not persistent:
+                    dataset.set_epoch(epoch)
+            epochs.append([ids_of(loader) for loader in loaders])
+        results[f"{ranks} {workers} {persistent}"] = [[len(loader) for loader in loaders], epochs]
+    return results
+
+
 def rows_in_workers(folder: str) -> Any:
     """A map-style dataset under a sampler, spawned."""
     from tfrkit.feeds.torch import TorchRows
@@ -261,7 +294,7 @@ def distributed(folder: str) -> Any:
     pid = os.fork()
     rank = 0 if pid else 1
     torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
-    mine = ids_of(open_shuffled(f"{folder}/3").batch(BATCH).to_torch())
+    mine = ids_of(open_shuffled(f"{folder}/3").batch(BATCH, per_rank=False).to_torch())
     gathered: list[Any] = [None, None]
     torch.distributed.all_gather_object(gathered, mine)
     torch.distributed.destroy_process_group()

@@ -44,10 +44,18 @@ class Batching:
     rank: int = 0
     world_size: int = 1
     even: Even = "pad"
+    per_rank: bool | None = None  # is the size that of every rank? None: nobody said, so it is of all together
+
+    @property
+    def global_size(self) -> int:
+        """Rows of a batch on all ranks together."""
+        return self.size * self.world_size if self.per_rank else self.size
 
     def __post_init__(self) -> None:
         if operator.index(self.size) < 1:
             raise ValueError(f"size expected at least 1, got {self.size}")
+        if self.per_rank not in (None, False, True):
+            raise TypeError(f"per_rank expected True or False, got {self.per_rank!r:.64}")
         if self.threads is not None and operator.index(self.threads) < 1:
             raise ValueError(f"threads expected at least 1, got {self.threads}")
 
@@ -149,7 +157,7 @@ class BatchLoop:
     def plan(self, row: int = 0) -> Plan:
         """Which rows make which batch, from `row` of an epoch on."""
         how = self._batching
-        return Plan(self.num_rows, how.size, how.drop_last, how.rank, how.world_size, how.even, row)
+        return Plan(self.num_rows, how.global_size, how.drop_last, how.rank, how.world_size, how.even, row)
 
     def make_batch(self, number: int, *, epoch: int = 0, row: int = 0) -> Batch:
         """Batch `number` of an epoch, at once and in any order."""

@@ -7,8 +7,6 @@ import itertools
 import os
 import re
 import shlex
-import sys
-import warnings
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
@@ -25,7 +23,7 @@ from tfrkit.container.compression import (
 )
 from tfrkit.container.identify import describe_foreign, suggest_remedy
 from tfrkit.container.names import is_shard_name, resembles_shard_name
-from tfrkit.errors import CompressionError, IncompleteSetWarning, NotATFRecordError, StorageError
+from tfrkit.errors import CompressionError, IncompleteSetWarning, NotATFRecordError, StorageError, warn_caller
 from tfrkit.storage.base import ByteReader
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer, describe_pointer_file
 from tfrkit.storage.local import open_to_read
@@ -343,10 +341,5 @@ def _report(found: IncompleteSet, incomplete: Incomplete) -> None:
             shard=found.name,
             hint="go on with those that are there: incomplete=True",
         )
-    # At the line of the program that asked, not at one of ours.
-    ours = os.path.dirname(os.path.dirname(__file__)) + os.sep
-    frame, level = sys._getframe(0), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
-        frame, level = frame.f_back, level + 1
     missing = tuple(itertools.islice(found.missing(), _MAX_LISTED))
-    warnings.warn(IncompleteSetWarning(str(found), missing), stacklevel=level)
+    warn_caller(IncompleteSetWarning(str(found), missing))

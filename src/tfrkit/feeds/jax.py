@@ -50,7 +50,11 @@ class JaxLoader(Loader):
         world_size: int | None = None,
         even: Even = "pad",
     ) -> None:
-        super().__init__(share_loop(loop, rank=rank, world_size=world_size, even=even, find_rank=_find_rank))
+        # Under a sharding an array is the batch of all processes, so its size is seen.
+        is_whole = sharding is not None
+        super().__init__(
+            share_loop(loop, rank=rank, world_size=world_size, even=even, find_rank=_find_rank, shows_whole=is_whole)
+        )
         self._sharding = sharding
         _load_jax()
 

@@ -10,6 +10,7 @@ from typing import Any
 from tfrkit.batches.loop import BatchLoop
 from tfrkit.batches.state import Position
 from tfrkit.codec.decode import Batch
+from tfrkit.errors import RankBatchWarning, warn_caller
 from tfrkit.orders.plan import Even, Plan
 
 
@@ -70,13 +71,28 @@ def share_loop(
     world_size: int | None,
     even: Even,
     find_rank: Callable[[], tuple[int, int]],
+    shows_whole: bool = False,
 ) -> BatchLoop:
-    """The part of a loop for this process; without numbers, by what the framework says (rank, world size)."""
+    """The part of a loop for this process; without numbers, by what the framework says (rank, world size).
+
+    The first rank warns where nobody said whether the size of a batch is of one rank or of all, unless what it gives
+    out is the whole batch anyway.
+    """
     if (rank is None) != (world_size is None):
         raise TypeError(f"rank and world_size go together, got rank {rank} and world_size {world_size}")
     if rank is None or world_size is None:
         rank, world_size = find_rank()
-    # Numbers that do not fit are told now, not at the first batch.
-    Plan(0, loop.batching.size, rank=rank, world_size=world_size, even=even)
-    shared = loop if (rank, world_size) == (0, 1) else loop.share(rank=rank, world_size=world_size, even=even)
-    return shared.by_number()
+    # Numbers that do not fit raise now, not at the first batch.
+    how = replace(loop.batching, rank=rank, world_size=world_size, even=even)
+    Plan(0, how.global_size, rank=rank, world_size=world_size, even=even)
+    if world_size == 1:
+        return loop.by_number()
+    if how.per_rank is None and rank == 0 and not shows_whole:
+        warn_caller(
+            RankBatchWarning(
+                f"batch({how.size}) over {world_size} ranks is {how.size // world_size} rows on each rank, "
+                f"{how.size} on all together\n"
+                f"  for {how.size} on each: batch({how.size}, per_rank=True)    to keep this: per_rank=False"
+            )
+        )
+    return loop.rebuild(how).by_number()

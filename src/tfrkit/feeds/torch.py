@@ -74,6 +74,13 @@ class TorchLoader(Loader):
         """The same batches as an IterableDataset, for a loader of your own."""
         return TorchBatches(self._loop)
 
+    def __getitem__(self, index: object) -> Any:
+        raise TypeError(
+            "this is a loader already: iterate over it, without a DataLoader around it\n"
+            "  for a DataLoader of your own: DataLoader(ds.batch(64).to_torch_dataset(), batch_size=None), "
+            "or rows: DataLoader(ds.to_torch(), batch_size=64)"
+        )
+
     def _start(self, start: Position) -> Iterator[tuple[Batch, int]]:
         self._source.start_at(start)
         return iter(self._loader)
@@ -88,11 +95,21 @@ class TorchLoader(Loader):
 
 
 def find_rank() -> tuple[int, int]:
-    """(rank, world size) by torch.distributed where it is set up."""
+    """(rank, world size) by torch.distributed where it is set up, else by RANK and WORLD_SIZE, which torchrun sets."""
     distributed = load_torch().distributed
-    if not (distributed.is_available() and distributed.is_initialized()):
+    if distributed.is_available() and distributed.is_initialized():
+        return int(distributed.get_rank()), int(distributed.get_world_size())
+    # A loader is often made before the process group is; it must not give every rank all rows then.
+    rank, world_size = (os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE"))
+    if not rank or not world_size:
         return 0, 1
-    return int(distributed.get_rank()), int(distributed.get_world_size())
+    try:
+        return int(rank), int(world_size)
+    except ValueError:
+        raise ValueError(
+            f"RANK and WORLD_SIZE of the environment expected whole numbers, got {rank!r:.64} and {world_size!r:.64}\n"
+            "  remove them, or give rank= and world_size="
+        ) from None
 
 
 class _TorchDataset:

@@ -43,7 +43,8 @@ class Plan:
             nearest = f"{below} or {below + self.world_size}" if below else f"{self.world_size}"
             raise ValueError(
                 f"a batch of {self.batch_size} rows does not divide between {self.world_size} ranks\n"
-                f"  the size is that of the global batch, each rank gets its share; nearest that work: {nearest}"
+                f"  the size is of all ranks together, nearest that work: {nearest}    "
+                f"for {self.batch_size} rows on each: per_rank=True"
             )
 
     @property
