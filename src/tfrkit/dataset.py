@@ -19,9 +19,9 @@ from tfrkit._types import Row, UInt64Array
 from tfrkit.batched import Batches
 from tfrkit.batches.access import Records
 from tfrkit.batches.choose import KeyIndex, choose_rows, measure_lengths
-from tfrkit.batches.collate import Pad
 from tfrkit.batches.fetch import Fetcher
 from tfrkit.batches.loop import DEFAULT_AHEAD_NBYTES, Batching, Stage
+from tfrkit.batches.pad import Pad
 from tfrkit.batches.part_records import PartRecords
 from tfrkit.batches.rows import ROWS_AT_ONCE, make_rows, pick_row, read_rows
 from tfrkit.batches.shard_set import ShardSet
@@ -409,6 +409,7 @@ class Dataset(Feeding):
         *,
         drop_last: bool = False,
         pad: Pad | float | None = None,
+        truncate: bool = False,
         bucket: str | None = None,
         per_rank: bool | None = None,
         threads: int | None = None,
@@ -423,7 +424,10 @@ class Dataset(Feeding):
             size: Rows of a batch. Where ranks share the dataset, of all ranks together, unless `per_rank` is given.
             drop_last: Leave out a last batch of fewer rows.
             pad: Fill ragged features up to the longest row of the batch: a value for all, or {feature: value} or
-                {feature: (value, length)}. How long each row was comes as "feature/length".
+                {feature: (value, length)}. How long each row was comes as "feature/length". Frames of SequenceExamples
+                are filled up in the same way; frames of a varying number of values to rows x frames x values, with
+                "feature/frame_length" beside it and {feature: (value, (frames, values))} for given lengths.
+            truncate: Cut rows that are longer than the length of `pad`; otherwise the first of them raises.
             bucket: A feature: rows with like numbers of its values come in one batch, so that little is filled up.
             per_rank: With True every rank gets `size` rows, and a global batch has `size` times the number of ranks.
                 With False, `size` is shared between them. Where it is not given, `size` is shared too, and the first
@@ -431,7 +435,7 @@ class Dataset(Feeding):
             threads: How many read and decode ahead; by default one for each core. The order stays.
             ahead_nbytes: How much may be read ahead.
         """
-        batching = Batching(size, drop_last, pad, threads, ahead_nbytes, per_rank=per_rank)
+        batching = Batching(size, drop_last, pad, threads, ahead_nbytes, truncate=truncate, per_rank=per_rank)
         order = self._recipe.order
         if bucket is not None:
             _ = self._set.schema[bucket]  # a wrong name is told with the nearest one

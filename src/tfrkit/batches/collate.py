@@ -1,8 +1,8 @@
-"""Rows into columns, and ragged columns into padded ones."""
+"""Rows into columns."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,6 @@ from tfrkit.codec.decode import Batch
 from tfrkit.errors import MissingFeatureError, ShapeError, TfrkitError
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Logical, Spec
-
-Pad = Mapping[str, Any]
-"""Feature: fill value, or (fill value, length)."""
 
 
 def stack_rows(rows: Sequence[Row], like: Batch | None = None) -> Batch:
@@ -206,6 +203,15 @@ def _describe_column(name: str, column: Column, known: Spec | None) -> Spec:
     raise ShapeError(f"feature {name!r} expected a column, got {type(column).__name__}")
 
 
+def count_rows(batch: Batch) -> int | None:
+    """Rows of a batch; None where it has no column."""
+    for column in batch.values():
+        found = count_rows(column) if isinstance(column, dict) else len(column)
+        if found is not None:
+            return found
+    return None
+
+
 def size_batch(batch: Batch) -> int:
     """Bytes a batch takes, about."""
     total = 0
@@ -221,54 +227,3 @@ def size_batch(batch: Batch) -> int:
         elif isinstance(column, list):
             total += sum(getattr(value, "nbytes", 64) for value in column)
     return total
-
-
-def pad_batch(batch: Batch, pad: Pad | float) -> Batch:
-    """Ragged columns as arrays filled up with a value; how long each row was stands in `name/length`.
-
-    `pad` is one value for every ragged column of numbers, or a value, or a (value, length), for named features.
-    """
-    if set(batch) == {"context", "feature_lists"}:
-        raise TfrkitError("pad expected batches of Examples, got SequenceExamples; pad their frames in map()")
-    wanted: Pad
-    if isinstance(pad, Mapping):
-        wanted = pad
-        for name in wanted:
-            if name not in batch:
-                raise MissingFeatureError(f"pad names feature {name!r}, the batch has {', '.join(batch)}")
-    else:
-        wanted = {name: pad for name, column in batch.items() if _is_paddable(column)}
-    padded: Batch = {}
-    for name, column in batch.items():
-        if name not in wanted:
-            padded[name] = column
-            continue
-        choice = wanted[name]
-        value, length = choice if isinstance(choice, tuple) else (choice, None)
-        padded[name], padded[f"{name}/length"] = _pad_column(name, column, value, length)
-    return padded
-
-
-def _is_paddable(column: Column) -> bool:
-    return isinstance(column, Ragged) and isinstance(column.values, np.ndarray)
-
-
-def _pad_column(name: str, column: Column, value: Any, length: int | None) -> tuple[Any, Int64Array]:
-    if isinstance(column, np.ndarray) and column.dtype != object:
-        column = column.reshape(len(column), 1) if column.ndim == 1 else column
-        lengths = np.full(len(column), column.shape[1], np.int64)
-        values = column.reshape(-1, *column.shape[2:])
-    elif isinstance(column, Ragged) and isinstance(column.values, np.ndarray):
-        lengths = column.lengths
-        values = column.values[int(column.row_splits[0]) : int(column.row_splits[-1])]
-    else:
-        raise ShapeError(f"feature {name!r} expected lists of numbers to pad, got {type(column).__name__}")
-    longest = int(lengths.max(initial=0))
-    if length is None:
-        length = longest
-    elif longest > length:
-        row = int(lengths.argmax())
-        raise ShapeError(f"feature {name!r} is padded to {length} values, got {longest} in row {row} of the batch")
-    array = np.full((len(lengths), length, *values.shape[1:]), value, values.dtype)
-    array[np.arange(length) < lengths[:, None]] = values
-    return array, lengths

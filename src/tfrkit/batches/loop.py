@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from tfrkit._ahead import choose_threads, run_ahead
-from tfrkit.batches.collate import Pad, pad_batch, size_batch
+from tfrkit.batches.collate import count_rows, size_batch
 from tfrkit.batches.fetch import Fetched, Fetcher
+from tfrkit.batches.pad import Pad, check_pad, pad_batch
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.batches.state import MAX_EPOCH, Position, fingerprint_order, load_state, require_count, save_state
 from tfrkit.batches.stream import read_batches
@@ -44,6 +45,7 @@ class Batching:
     rank: int = 0
     world_size: int = 1
     even: Even = "pad"
+    truncate: bool = False
     per_rank: bool | None = None  # is the size that of every rank? None: nobody said, so it is of all together
 
     @property
@@ -56,6 +58,7 @@ class Batching:
             raise ValueError(f"size expected at least 1, got {self.size}")
         if self.per_rank not in (None, False, True):
             raise TypeError(f"per_rank expected True or False, got {self.per_rank!r:.64}")
+        check_pad(self.pad, truncate=self.truncate)
         if self.threads is not None and operator.index(self.threads) < 1:
             raise ValueError(f"threads expected at least 1, got {self.threads}")
 
@@ -218,11 +221,20 @@ class BatchLoop:
                 self.fetcher.hold_window((epoch, window), partial(order.numbers_of, window, epoch))
         return self._finish(self.fetcher.fetch(order.at(rows, epoch)))
 
-    def _finish(self, fetched: Fetched) -> Batch:
+    def _finish(self, fetched: Fetched, *, has_numbers: bool = True) -> Batch:
+        """Take the steps and pad. `has_numbers` is False where skipped damage keeps rows from counting as records."""
         for stage in self._stages:
             fetched = stage(fetched, self.fetcher)
-        pad = self._batching.pad
-        return fetched.batch if pad is None else pad_batch(fetched.batch, pad)
+        how, batch, numbers = self._batching, fetched.batch, fetched.numbers
+        if how.pad is None:
+            return batch
+
+        def locate(row: int) -> tuple[str, int, int] | None:
+            # A function of batches may return other rows than it was given.
+            is_known = has_numbers and len(numbers) == count_rows(batch)
+            return self.fetcher.where(int(numbers[row])) if is_known else None
+
+        return pad_batch(batch, how.pad, truncate=how.truncate, locate=locate)
 
     def _stream(self, skip: int, threads: int) -> Iterator[tuple[Batch, int]]:
         """Read in file order without an index: the first batch comes at once."""
@@ -246,7 +258,8 @@ class BatchLoop:
             return
 
         def finish(batch: Batch, stop: int, num_rows: int) -> tuple[Batch, int]:
-            return self._finish(Fetched(batch, np.arange(stop - num_rows, stop, dtype=np.uint64))), stop
+            fetched = Fetched(batch, np.arange(stop - num_rows, stop, dtype=np.uint64))
+            return self._finish(fetched, has_numbers=not self.may_skip), stop
 
         def jobs() -> Iterator[Callable[[], tuple[Batch, int]]]:
             stop = skip

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tfrkit.batches.collate import Pad
+from tfrkit.batches.pad import Pad, choose_pad
 from tfrkit.codec.columns import BytesColumn, Column, Ragged
 from tfrkit.codec.decode import Batch
 from tfrkit.errors import MissingFeatureError, SchemaError, ShapeError
@@ -52,9 +52,7 @@ def find_leaves(
             leaves += find_leaves(column, num_rows=num_rows, pad=pad, path=(*path, name))
             continue
         leaf = _describe(name, column)
-        shape = leaf.shape
-        if pad is not None and f"{name}/length" in batch and not _is_padded_to_one_length(name, pad):
-            shape = (None, *shape[1:])
+        shape = _find_padded_shape(name, leaf.shape, batch, pad)
         rows = num_rows if num_rows == len(column) else None
         leaves.append(replace(leaf, path=(*path, name), shape=shape, num_rows=rows))
     return leaves
@@ -85,8 +83,19 @@ def flatten_batch(batch: Batch, leaves: Sequence[Leaf]) -> list[Array]:
     return flat
 
 
-def _is_padded_to_one_length(name: str, pad: Pad | float) -> bool:
-    return isinstance(pad, Mapping) and isinstance(pad.get(name), tuple)
+def _find_padded_shape(
+    name: str, shape: tuple[int | None, ...], batch: Batch, pad: Pad | float | None
+) -> tuple[int | None, ...]:
+    """The shape of a column in all batches: what is filled up to the longest is as long as that."""
+    base = name.removesuffix("/frame_length")
+    choice = choose_pad(pad, base)
+    if choice is None or f"{base}/length" not in batch:
+        return shape
+    if name != base:
+        return (choice.length,)
+    if f"{name}/frame_length" in batch:
+        return (choice.length, choice.frame_length, *shape[2:])
+    return (choice.length, *shape[1:])
 
 
 def _describe(name: str, column: Column) -> Leaf:

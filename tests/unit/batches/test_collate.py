@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tfrkit.batches.collate import pad_batch, size_batch, stack_rows
+from tfrkit.batches.collate import count_rows, size_batch, stack_rows
 from tfrkit.codec.columns import BytesColumn, Ragged
-from tfrkit.errors import MissingFeatureError, ShapeError, TfrkitError
+from tfrkit.errors import MissingFeatureError, ShapeError
 
 
 def test_rows_become_columns() -> None:
@@ -50,48 +50,13 @@ def ragged() -> Ragged:
     return Ragged(np.array([9, 1, 2, 3, 4, 5, 6], np.int64), np.array([1, 3, 3, 6]))
 
 
-def test_padding_fills_up_to_the_longest() -> None:
-    batch = pad_batch({"t": ragged(), "n": np.arange(3)}, -1)
-    assert batch["t"].tolist() == [[1, 2, -1], [-1, -1, -1], [3, 4, 5]]
-    assert batch["t/length"].tolist() == [2, 0, 3]
-    assert list(batch) == ["t", "t/length", "n"]
-
-
-def test_padding_to_a_length_makes_every_batch_as_wide() -> None:
-    batch = pad_batch({"t": ragged()}, {"t": (0, 4)})
-    assert batch["t"].shape == (3, 4)
-    fixed = pad_batch({"t": np.ones((2, 3), np.float32)}, {"t": (0, 5)})
-    assert fixed["t"].tolist() == [[1, 1, 1, 0, 0]] * 2
-    assert fixed["t/length"].tolist() == [3, 3]
-
-
-def test_padding_keeps_inner_shapes() -> None:
-    boxes = Ragged(np.arange(12, dtype=np.float32).reshape(3, 4), np.array([0, 1, 3]))
-    batch = pad_batch({"boxes": boxes}, 0)
-    assert batch["boxes"].shape == (2, 2, 4)
-    assert batch["boxes"][0, 1].tolist() == [0, 0, 0, 0]
-
-
-def test_row_longer_than_the_length_names_both() -> None:
-    with pytest.raises(ShapeError, match="feature 't' is padded to 2 values, got 3 in row 2 of the batch"):
-        pad_batch({"t": ragged()}, {"t": (0, 2)})
-
-
-def test_padding_of_what_cannot_be_padded_raises() -> None:
-    with pytest.raises(MissingFeatureError, match="pad names feature 'x', the batch has t"):
-        pad_batch({"t": ragged()}, {"x": 0})
-    with pytest.raises(ShapeError, match="feature 'b' expected lists of numbers to pad, got BytesColumn"):
-        pad_batch({"b": BytesColumn.from_values([b"a"])}, {"b": 0})
-    with pytest.raises(TfrkitError, match="pad expected batches of Examples, got SequenceExamples"):
-        pad_batch({"context": {}, "feature_lists": {}}, 0)
-
-
-def test_bytes_are_left_alone_by_one_value_for_all() -> None:
-    batch = {"b": Ragged(BytesColumn.from_values([b"a"]), np.array([0, 1]))}
-    assert pad_batch(batch, 0) == batch
-
-
 def test_size_counts_every_buffer() -> None:
     assert size_batch({"a": np.zeros(10), "r": ragged()}) == 80 + 56 + 32
     assert size_batch({"context": {"a": np.zeros(1)}, "feature_lists": {}}) == 8
     assert size_batch({"list": [np.zeros(2), np.zeros(3)]}) == 40
+
+
+def test_rows_are_counted_by_any_column() -> None:
+    assert count_rows({"r": ragged()}) == 3
+    assert count_rows({"context": {}, "feature_lists": {"a": np.zeros((2, 1))}}) == 2
+    assert count_rows({}) is None

@@ -1,0 +1,178 @@
+"""Ragged columns filled up to arrays: lists to the longest of a batch or a given length, frames of sequences too."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrkit._types import Int64Array
+from tfrkit.codec.columns import BytesColumn, Column, Ragged
+from tfrkit.codec.decode import Batch
+from tfrkit.errors import MissingFeatureError, ShapeError
+
+Pad = Mapping[str, Any]
+"""Feature: fill value, or (fill value, length); of frames of varying length, (fill value, (frames, values))."""
+
+Locate = Callable[[int], tuple[str, int, int] | None]
+"""(shard, record, byte) of a row of the batch, or None where that is not known."""
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_PARTS = {"context", "feature_lists"}
+
+
+class Choice(NamedTuple):
+    """What one feature is filled up with, and how far: None is as far as the longest of the batch."""
+
+    value: Any
+    length: int | None = None
+    frame_length: int | None = None
+
+
+def choose_pad(pad: Pad | float | None, name: str) -> Choice | None:
+    """What `pad` says of a feature; None where it does not name it."""
+    if not isinstance(pad, Mapping):
+        return None if pad is None else Choice(pad)
+    if name not in pad:
+        return None
+    choice = pad[name]
+    if not isinstance(choice, tuple):
+        return Choice(choice)
+    if len(choice) != 2:
+        raise ValueError(f"pad of {name!r} expected a value or (value, length), got {choice!r:.64}")
+    value, length = choice
+    lengths = length if isinstance(length, tuple) else (length,)
+    if not 1 <= len(lengths) <= 2 or not all(map(_is_length, lengths)):
+        raise ValueError(
+            f"pad of {name!r} expected a length from 0 up, or (frames, values) of frames of varying length, "
+            f"got {length!r:.64}"
+        )
+    return Choice(value, *(None if item is None else operator.index(item) for item in lengths))
+
+
+def _is_length(length: Any) -> bool:
+    return length is None or (hasattr(length, "__index__") and not isinstance(length, bool) and length >= 0)
+
+
+def check_pad(pad: Pad | float | None, *, truncate: bool) -> None:
+    """Refuse what cannot be meant before anything is read."""
+    choices = [choose_pad(pad, name) for name in pad] if isinstance(pad, Mapping) else []
+    if truncate and not any(choice and choice[1:] != (None, None) for choice in choices):
+        raise ValueError(
+            "truncate cuts rows to the length that pad gives, and pad gives none\n"
+            "  say which: batch(64, pad={'tokens': (0, 128)}, truncate=True)"
+        )
+
+
+def pad_batch(batch: Batch, pad: Pad | float, *, truncate: bool = False, locate: Locate = lambda _: None) -> Batch:
+    """Ragged columns as arrays filled up with a value; how long each row was stands in `name/length`.
+
+    `pad` is one value for every ragged column of numbers, or a value, or a (value, length), for named features. A
+    longer row raises, or loses its end with `truncate`. Frames of a SequenceExample are filled up as lists are; frames
+    of a varying number of values to an array of rows, frames and values, with the number of values of each frame in
+    `name/frame_length`.
+    """
+    is_sequence = set(batch) == _PARTS
+    parts = batch.values() if is_sequence else (batch,)
+    if isinstance(pad, Mapping):
+        for name in pad:
+            if not any(name in part for part in parts):
+                known = ", ".join(name for part in parts for name in part)
+                raise MissingFeatureError(f"pad names feature {name!r}, the batch has {known}")
+    if is_sequence:
+        return {part: _pad_columns(columns, pad, truncate, locate) for part, columns in batch.items()}
+    return _pad_columns(batch, pad, truncate, locate)
+
+
+def _pad_columns(columns: Batch, pad: Pad | float, truncate: bool, locate: Locate) -> Batch:
+    padded: Batch = {}
+    for name, column in columns.items():
+        choice = choose_pad(pad, name) if isinstance(pad, Mapping) or _is_paddable(column) else None
+        if choice is None:
+            padded[name] = column
+        elif isinstance(column, Ragged) and isinstance(column.values, Ragged):
+            padded.update(_pad_frames(name, column, choice, truncate, locate))
+        else:
+            values, lengths = _split_rows(name, column)
+            made = _fill(name, values, lengths, choice.value, choice.length, truncate, locate)
+            padded[name], padded[f"{name}/length"] = made
+    return padded
+
+
+def _is_paddable(column: Column) -> bool:
+    if isinstance(column, Ragged) and isinstance(column.values, Ragged):
+        return _is_paddable(column.values)
+    return isinstance(column, Ragged) and isinstance(column.values, np.ndarray) and column.values.dtype != object
+
+
+def _split_rows(name: str, column: Column) -> tuple[Array, Int64Array]:
+    """Values of all rows one after the other, and how many of them each row has."""
+    if isinstance(column, np.ndarray) and column.dtype != object:
+        column = column.reshape(len(column), 1) if column.ndim == 1 else column
+        return column.reshape(-1, *column.shape[2:]), np.full(len(column), column.shape[1], np.int64)
+    if isinstance(column, Ragged) and isinstance(column.values, np.ndarray):
+        return column.values[int(column.row_splits[0]) : int(column.row_splits[-1])], column.lengths
+    inner = column.values if isinstance(column, Ragged) else column
+    got = "bytes" if isinstance(inner, BytesColumn) else "text" if isinstance(inner, np.ndarray) else "arrays"
+    raise ShapeError(f"feature {name!r} expected lists of numbers to pad, got {got}")
+
+
+def _pad_frames(name: str, column: Ragged, choice: Choice, truncate: bool, locate: Locate) -> Batch:
+    """Frames of a varying number of values: first every frame to one width, then every row to one number of frames."""
+    num_frames = column.lengths
+    row_of_frame = np.repeat(np.arange(len(num_frames)), num_frames)
+    frames = column.values[int(column.row_splits[0]) : int(column.row_splits[-1])]
+    values, lengths = _split_rows(name, frames)
+    wide, lengths = _fill(
+        name,
+        values,
+        lengths,
+        choice.value,
+        choice.frame_length,
+        truncate,
+        lambda frame: locate(int(row_of_frame[frame])),
+        unit="values in a frame",
+        item="frame",
+    )
+    made, num_frames_kept = _fill(name, wide, num_frames, choice.value, choice.length, truncate, locate, unit="frames")
+    kept, _ = _fill(name, lengths, num_frames, 0, choice.length, truncate, locate)
+    return {name: made, f"{name}/length": num_frames_kept, f"{name}/frame_length": kept}
+
+
+def _fill(
+    name: str,
+    values: Array,
+    lengths: Int64Array,
+    value: Any,
+    length: int | None,
+    truncate: bool,
+    locate: Locate,
+    *,
+    unit: str = "values",
+    item: str = "row",
+) -> tuple[Array, Int64Array]:
+    """Rows of values as an array of one width, and the number of values of each."""
+    longest = int(lengths.max(initial=0))
+    if length is None:
+        length = longest
+    elif longest > length and truncate:
+        starts = np.cumsum(lengths) - lengths
+        values = values[np.arange(len(values)) - np.repeat(starts, lengths) < length]
+        lengths = np.minimum(lengths, length)
+    elif longest > length:
+        row = int(lengths.argmax())
+        shard, record, offset = locate(row) or (None, None, None)
+        place = "" if shard is not None else f" in {item} {row} of the batch"
+        raise ShapeError(
+            f"feature {name!r} is padded to {length} {unit}, got {longest}{place}",
+            shard=shard,
+            record=record,
+            offset=offset,
+            hint="cut longer ones off: truncate=True",
+        )
+    array = np.full((len(lengths), length, *values.shape[1:]), value, values.dtype)
+    array[np.arange(length) < lengths[:, None]] = values
+    return array, lengths
