@@ -312,14 +312,56 @@ class Dataset(Feeding):
     def decode(self, **features: Any) -> Dataset:
         """Encoded features as arrays: images, masks, raw pixels, text.
 
-        Each feature takes (height, width); True, "image", "mask" or "text"; or a dict of options: size, channels, fit,
-        filter, antialias, reduced, exif, fill and max_pixels of an image, or dtype and shape of raw pixels. Pixels are
-        given as stored, as TensorFlow does; {"exif": "apply"} turns them upright. What the schema calls a mask keeps
-        its class numbers at any size, unless a dict says {"type": "image"}.
+        Each feature takes (height, width) for an image of that size; True, "image", "mask" or "text"; or a dict of
+        options. `image` stands for "image/encoded" where no feature has that name; rows keep their names. What the
+        schema calls a mask keeps its class numbers at any size, unless a dict says {"type": "image"}.
+
+        Options of an image, {"type": "image"} where the schema says something else:
+            size: (height, width); by default every image is as large as it is.
+            channels: "rgb" (3 channels), "gray" (1) or "rgba" (4), always uint8; "keep" for what the file has.
+            fit: Where proportions differ, "stretch"; "crop" cuts off what sticks out; "pad" fills up with `fill`.
+            filter: "bilinear", or "nearest" for pixels that must not be blended.
+            antialias: True weighs every pixel when an image gets smaller, as Pillow does; False is what tf.image.resize
+                does by default.
+            reduced: True lets the JPEG decoder halve large photos first: twice as fast, about one level off.
+            exif: "keep" gives pixels as stored, as TensorFlow does; "apply" turns them upright.
+            fill: The level that "pad" fills with, 0 to 255.
+            max_pixels: Height times width above which an image is refused, before anything is decoded.
+
+        Options of a mask, {"type": "mask"}: size, fit, exif, fill and max_pixels, as above. It comes as (height, width)
+        of class numbers, never blended.
+
+        Options of raw bytes:
+            dtype: That of the numbers, as NumPy calls it.
+            shape: Their shape, with at most one None for a size that varies.
+
+        Bytes that are no image file are raw pixels where height, width and channels features tell their shape, or where
+        they are exactly height * width bytes of the size asked for, or 3 or 4 times that. They come with the channels
+        asked for, as any image does.
 
         Example:
-            >>> ds.decode(image=(224, 224)).batch(64)              # uint8 (64, 224, 224, 3)
-            >>> ds.decode(image={"size": (224, 224), "channels": "gray"}, mask="mask")
+            >>> ds.decode(image=(224, 224))[0]["image"].shape
+            (224, 224, 3)
+            >>> ds.decode(image={"size": (224, 224), "channels": "gray"})[0]["image"].shape
+            (224, 224, 1)
+            >>> ds.decode(image={"size": (96, 96), "fit": "crop"})[0]["image"].shape
+            (96, 96, 3)
+            >>> ds.decode(image={"size": (96, 96), "fit": "pad", "fill": 127})[0]["image"][0, 0].tolist()
+            [127, 127, 127]
+            >>> ds.decode(image={"size": (96, 96), "filter": "nearest"})[0]["image"].shape
+            (96, 96, 3)
+            >>> ds.decode(image={"size": (96, 96), "antialias": False, "reduced": False})[0]["image"].shape
+            (96, 96, 3)
+            >>> ds.decode(image={"exif": "apply", "max_pixels": 1_000_000})[0]["image"].shape
+            (48, 64, 3)
+            >>> ds.decode(mask={"type": "mask", "size": (96, 96)})[0]["mask"].shape
+            (96, 96)
+            >>> ds.decode(pixels={"dtype": "uint8", "shape": (28, 28)})[0]["pixels"].shape
+            (28, 28)
+            >>> ds.decode(pixels={"size": (28, 28), "channels": "keep"})[0]["pixels"].shape
+            (28, 28, 1)
+            >>> ds.decode(name="text")[0]["name"]
+            'first'
         """
         from tfrkit.batches.decode import DecodeStage
 

@@ -20,12 +20,14 @@ from tfrkit.batches.decode_specs import (
     describe_output,
     read_request,
 )
+from tfrkit.batches.raw_images import RawShapes, find_size_features, read_shapes
 from tfrkit.codec.columns import BytesColumn, Column, Ragged
 from tfrkit.codec.decode import Batch
 from tfrkit.errors import CodecError, FeatureKindError, MissingFeatureError
 from tfrkit.features.schema import Schema, describe_missing, show_name
-from tfrkit.images.decode import NUM_CHANNELS, Scratch, decode_into, decode_with, measure_image
-from tfrkit.images.mask import MaskOptions, decode_mask_with
+from tfrkit.features.size_features import SizeFeatures
+from tfrkit.images.decode import NUM_CHANNELS, Scratch, decode_into, decode_pixels, decode_with, measure_image
+from tfrkit.images.mask import MaskOptions, decode_mask_pixels, decode_mask_with
 from tfrkit.images.options import DecodeOptions
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ class DecodeStage:
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         self._requests = {name: read_request(name, argument) for name, argument in arguments.items()}
+        # Where the sizes of raw pixels are told; known once bound.
+        self._sizes: dict[str, SizeFeatures] = {}
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -82,6 +86,7 @@ class DecodeStage:
             bound[name] = request.for_feature(name, specs[0].logical)
         stage = DecodeStage({})
         stage._requests = bound
+        stage._sizes = {name: find_size_features(name, schema) for name in bound}
         return stage
 
     def outputs(self) -> dict[str, tuple[str | None, tuple[int | None, ...]]]:
@@ -127,7 +132,10 @@ class DecodeStage:
             if column is None:
                 continue
             values, rows = _find_values(name, column)
-            made, failures = decode_values(values, request.spec, executor, stop_early=on_error == "raise")
+            size = getattr(request.spec, "size", None)
+            sizes = self._sizes.get(name, SizeFeatures()) if rows is None else SizeFeatures()
+            shapes = read_shapes(size, sizes, batch, len(values))
+            made, failures = decode_values(values, request.spec, executor, shapes, stop_early=on_error == "raise")
             decoded[name] = _wrap_like(column, made)
             for value in sorted(failures):
                 row = _find_row(value, rows, len(column))
@@ -140,9 +148,16 @@ class DecodeStage:
 
 
 def decode_values(
-    values: BytesColumn, spec: DecodeSpec, executor: Executor | None = None, *, stop_early: bool = False
+    values: BytesColumn,
+    spec: DecodeSpec,
+    executor: Executor | None = None,
+    shapes: RawShapes | None = None,
+    *,
+    stop_early: bool = False,
 ) -> tuple[Any, Failures]:
     """All values of a column decoded, and why some were not; what those left behind is undefined.
+
+    A value that is no image is taken as raw pixels where `shapes` has a shape for it.
 
     With `stop_early` nothing is begun after the first failure; of the failures told, the first is the first of all.
     """
@@ -150,20 +165,24 @@ def decode_values(
         return _decode_raw(values, spec)
     if isinstance(spec, TextOptions):
         return _decode_text(values)
-    return _decode_pictures(values, spec, executor, stop_early)
+    return _decode_pictures(values, spec, executor, shapes or RawShapes(spec.size), stop_early)
 
 
 # ---- images and masks --------------------------------------------------------------------------------------------
 
 
 def _decode_pictures(
-    values: BytesColumn, spec: DecodeOptions | MaskOptions, executor: Executor | None, stop_early: bool
+    values: BytesColumn,
+    spec: DecodeOptions | MaskOptions,
+    executor: Executor | None,
+    shapes: RawShapes,
+    stop_early: bool,
 ) -> tuple[Any, Failures]:
     data, offsets = values.data.data, values.offsets.tolist()
     failures: Failures = {}
     target: Any = None
     if isinstance(spec, DecodeOptions) and spec.channels != "keep":
-        size = spec.size or _find_common_size(data, offsets, spec, failures)
+        size = spec.size or _find_common_size(data, offsets, spec, shapes, failures)
         if size is not None:
             shape = (len(values), *size, NUM_CHANNELS[spec.channels])
             target = _native.allocate_bytes(math.prod(shape)).reshape(shape)
@@ -171,13 +190,24 @@ def _decode_pictures(
 
     def decode(index: int, scratch: Scratch) -> None:
         encoded = data[offsets[index] : offsets[index + 1]]
-        if target is not None:
-            assert isinstance(spec, DecodeOptions)
-            decode_into(encoded, spec, target[index], scratch)
-        elif isinstance(spec, DecodeOptions):
-            arrays[index] = decode_with(encoded, spec, scratch)
-        else:
-            arrays[index] = decode_mask_with(encoded, spec)
+        try:
+            if target is not None:
+                assert isinstance(spec, DecodeOptions)
+                decode_into(encoded, spec, target[index], scratch)
+            elif isinstance(spec, DecodeOptions):
+                arrays[index] = decode_with(encoded, spec, scratch)
+            else:
+                arrays[index] = decode_mask_with(encoded, spec)
+        except CodecError as error:
+            shape = shapes.find(index, encoded)
+            if shape is None:
+                raise shapes.explain(error, encoded) from None
+            if isinstance(spec, MaskOptions):
+                arrays[index] = decode_mask_pixels(encoded, shape, spec)
+            elif target is not None:
+                decode_pixels(encoded, shape, spec, target[index])
+            else:
+                arrays[index] = decode_pixels(encoded, shape, spec)
 
     if not (stop_early and failures):
         _run(decode, len(values), executor, failures, stop_early)
@@ -185,16 +215,20 @@ def _decode_pictures(
 
 
 def _find_common_size(
-    data: memoryview, offsets: Sequence[int], spec: DecodeOptions, failures: Failures
+    data: memoryview, offsets: Sequence[int], spec: DecodeOptions, shapes: RawShapes, failures: Failures
 ) -> tuple[int, int] | None:
     """The one size of all images by their headers; None if they differ or some do not tell."""
     common: tuple[int, int] | None = None
     for index, (start, stop) in enumerate(itertools.pairwise(offsets)):
+        size: tuple[int, int] | None
         try:
             size = measure_image(data[start:stop], spec)
         except CodecError as error:
-            failures[index] = error
-            continue
+            shape = shapes.find(index, data[start:stop])
+            if shape is None:
+                failures[index] = shapes.explain(error, data[start:stop])
+                continue
+            size = shape[:2]
         if size is None or common not in (None, size):
             return None
         common = size

@@ -11,10 +11,12 @@ from tfrkit.images.jpeg import JpegHeader, choose_eighths, decode_jpeg, is_jpeg,
 from tfrkit.images.options import DEFAULT_MAX_PIXELS, Channels, DecodeOptions, Exif, Filter, Fit
 from tfrkit.images.orientation import find_orientation
 from tfrkit.images.pillow import check_pixels, find_format, load_image, to_pixels
+from tfrkit.images.raw_shapes import RawShape
 from tfrkit.images.resize import UPRIGHT, Pixels, place, resize_into, swaps_sides, turn_upright
 
 NUM_CHANNELS = {"rgb": 3, "gray": 1, "rgba": 4}
 _COLOURS = {"rgb": "RGB", "gray": "GRAY", "rgba": "RGBA"}
+_RAW_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 class Scratch:
@@ -99,6 +101,23 @@ def decode_into(data: memoryview, options: DecodeOptions, target: Pixels, scratc
             return
     pixels, orientation = _load_with_pillow(data, options)
     _fit_into(pixels, target, options, orientation)
+
+
+def decode_pixels(data: memoryview, shape: RawShape, options: DecodeOptions, target: Pixels | None = None) -> Pixels:
+    """Raw pixels, 8 bits each, as though they were an image of that shape: in the size and channels of the options.
+
+    Fills `target` where there is one, which then has that size and those channels.
+    """
+    from PIL import Image
+
+    height, width, num_channels = shape
+    check_pixels(height, width, options.max_pixels)
+    image = Image.frombytes(_RAW_MODES[num_channels], (width, height), bytes(data))
+    pixels = to_pixels(image, options.channels)
+    if target is None:
+        target = np.empty((*(options.size or (height, width)), pixels.shape[2]), np.uint8)
+    _fit_into(np.ascontiguousarray(pixels), target, options, UPRIGHT)
+    return target
 
 
 def _decode_jpeg_into(

@@ -83,6 +83,16 @@ def decode_mask_with(data: memoryview, options: MaskOptions) -> Pixels:
     return target[:, :, 0]
 
 
+def decode_mask_pixels(data: memoryview, shape: tuple[int, int, int], options: MaskOptions) -> Pixels:
+    """Bare class numbers, one byte each, of (height, width, 1), in the size of the options."""
+    numbers = np.frombuffer(data, np.uint8).reshape(shape)
+    if shape[2] != 1:
+        raise CodecError(f"mask expected one byte for each pixel, got {shape[2]}")
+    target = np.empty((*(options.size or shape[:2]), 1), np.uint8)
+    resize_into(numbers, target, fit=options.fit, nearest=True, fill=options.fill)
+    return target[:, :, 0]
+
+
 def _read_numbers(image: Image, info: ImageInfo) -> Pixels:
     if image.mode in ("P", "L", "1"):
         numbers = np.asarray(image).astype(np.uint8)

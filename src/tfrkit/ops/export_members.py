@@ -30,9 +30,9 @@ import numpy as np
 
 from tfrkit.errors import CodecError, SchemaError
 from tfrkit.features.schema import Schema, show_name
+from tfrkit.features.size_features import SizeFeatures
 from tfrkit.features.spec import Spec
 from tfrkit.ops.export_pixels import ImageFile, to_image_files
-from tfrkit.ops.picture_features import SizeFeatures
 
 KEY = "__key__"
 

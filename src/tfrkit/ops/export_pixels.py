@@ -11,11 +11,11 @@ import numpy as np
 
 from tfrkit.errors import CodecError
 from tfrkit.features.schema import show_name
+from tfrkit.features.size_features import SizeFeatures
 from tfrkit.images.mask import decode_mask
 from tfrkit.images.options import DEFAULT_MAX_PIXELS
 from tfrkit.images.sniff import sniff_image
 from tfrkit.ops.picture import to_levels, voc_palette
-from tfrkit.ops.picture_features import SizeFeatures
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -10,6 +10,7 @@ from typing import BinaryIO
 from tfrkit.build.plan import parse_size
 from tfrkit.build.progress import Progress
 from tfrkit.errors import CodecError, SchemaError
+from tfrkit.features.size_features import SizeFeatures
 from tfrkit.ops.export_input import ExportInput, Place, flatten_row
 from tfrkit.ops.export_members import KEY, MemberPlan
 from tfrkit.ops.export_names import SafeNames, safe_part
@@ -17,7 +18,7 @@ from tfrkit.ops.export_pictures import read_text
 from tfrkit.ops.export_report import Export, OnBad, require_on_bad
 from tfrkit.ops.export_staging import StagedFile, StagedFolder
 from tfrkit.ops.export_tar import TarWriter
-from tfrkit.ops.picture_features import PictureFeatures, SizeFeatures, find_picture_features
+from tfrkit.ops.picture_features import PictureFeatures, find_picture_features
 from tfrkit.storage.resolve import Address, expand_home
 
 DEFAULT_SHARD_SIZE = "1GB"

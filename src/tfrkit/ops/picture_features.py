@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tfrkit.errors import SchemaError
 from tfrkit.features.meaning import split_words
 from tfrkit.features.schema import Schema, show_name
+from tfrkit.features.size_features import SizeFeatures, find_sizes
 from tfrkit.features.spec import Spec
 
 # The names that other programs give, the most telling one first.
@@ -38,21 +39,6 @@ class BoxFeatures:
 
 
 @dataclass(frozen=True)
-class SizeFeatures:
-    """Where the size of raw pixels is told, as far as it is; `shape` is one feature with all of it."""
-
-    height: str | None = None
-    width: str | None = None
-    channels: str | None = None
-    shape: str | None = None
-
-    @property
-    def is_told(self) -> bool:
-        """Can raw pixels be put into rows?"""
-        return self.shape is not None or (self.height is not None and self.width is not None)
-
-
-@dataclass(frozen=True)
 class PictureFeatures:
     """The parts of a picture by the names of their features.
 
@@ -69,26 +55,19 @@ class PictureFeatures:
     @property
     def names(self) -> list[str]:
         """Every feature that has to be read."""
-        sizes, boxes = self.sizes, self.boxes
-        names = [
-            self.image,
-            self.mask,
-            *self.labels,
-            self.title,
-            sizes.height,
-            sizes.width,
-            sizes.channels,
-            sizes.shape,
-        ]
+        boxes = self.boxes
+        names = [self.image, self.mask, *self.labels, self.title, *self.sizes.names]
         if boxes is not None:
             names += [*boxes.sides, boxes.text, boxes.label]
         return list(dict.fromkeys(name for name in names if name is not None))
 
 
-def find_picture_features(schema: Schema, *, image: str | None = None, label: str | None = None) -> PictureFeatures:
+def find_picture_features(
+    schema: Schema, *, image: str | None = None, label: str | None = None, shape: tuple[int, ...] | None = None
+) -> PictureFeatures:
     """The parts of a picture, from names, kinds and meanings; `image` and `label` name a feature instead.
 
-    Raises `SchemaError` where nothing looks like an image.
+    With `shape`, raw pixels have it whatever features say. Raises `SchemaError` where nothing looks like an image.
     """
     for name in (image, label):
         if name is not None:
@@ -96,7 +75,7 @@ def find_picture_features(schema: Schema, *, image: str | None = None, label: st
     specs = {name: spec for name, spec in _all_specs(schema).items() if spec.seen is None}
     mask = _find_mask(specs, image)
     if image is None:
-        image = _find_image(specs, mask)
+        image = _find_image(specs, mask, shape)
     if image is None:
         known = ", ".join(show_name(name) for name in schema.names[:8]) + (" and more" if len(schema) > 8 else "")
         raise SchemaError(f"no feature looks like an image, there is {known or 'nothing'}")
@@ -108,7 +87,7 @@ def find_picture_features(schema: Schema, *, image: str | None = None, label: st
     titles = [name for name in _TITLE_NAMES if name in context and context[name].shape == ()]
     return PictureFeatures(
         image,
-        _find_sizes(context, image),
+        find_sizes(context, image) if shape is None else SizeFeatures(fixed=shape),
         mask,
         labels,
         titles[0] if titles else None,
@@ -127,8 +106,8 @@ def _find_mask(specs: Mapping[str, Spec], image: str | None) -> str | None:
     return named[0] if named else None
 
 
-def _find_image(specs: Mapping[str, Spec], mask: str | None) -> str | None:
-    sizes = _find_sizes(specs, "")
+def _find_image(specs: Mapping[str, Spec], mask: str | None, shape: tuple[int, ...] | None) -> str | None:
+    sizes = find_sizes(specs, "") if shape is None else SizeFeatures(fixed=shape)
     ranked = []
     for number, (name, spec) in enumerate(specs.items()):
         rank = None if name == mask or spec.logical == "mask" else _rank_image(name, spec, sizes)
@@ -153,7 +132,10 @@ def _rank_image(name: str, spec: Spec, sizes: SizeFeatures) -> int | None:
         return None
     if spec.kind == "bytes":
         is_raw = bool(_RAW_WORDS & set(words)) and not is_fact and spec.logical != "text"
-        return 2 if is_raw and sizes.is_told else 5 if name in _IMAGE_NAMES else None
+        if is_raw and sizes.is_told:
+            return 2
+        # With a shape given, bytes that are nothing else are the pixels it is for.
+        return 5 if name in _IMAGE_NAMES else 6 if sizes.fixed is not None and spec.logical == "bytes" else None
     return 3 if is_named and sizes.is_told and spec.shape not in ((), (1,)) else None
 
 
@@ -165,33 +147,6 @@ def _is_array(spec: Spec) -> bool:
 
 def _has_channels(spec: Spec) -> bool:
     return len(spec.shape) >= 3 and (spec.shape[-1] in _CHANNELS or spec.shape[-3] in _CHANNELS)
-
-
-def _find_sizes(specs: Mapping[str, Spec], image: str) -> SizeFeatures:
-    def find(*words: str) -> str | None:
-        found = [
-            name
-            for name, spec in specs.items()
-            if spec.kind == "int64" and spec.num_values in (1, -1) and spec.shape in ((), (1,), (None,))
-            if split_words(name)[-1:] in [[word] for word in words]
-        ]
-        # Of several the one of this image: a mask or a thumbnail may have its own.
-        return min(found, key=lambda name: (-_count_shared(name, image), name), default=None)
-
-    shapes = [
-        name
-        for name, spec in specs.items()
-        if spec.kind == "int64" and spec.shape in ((2,), (3,), (None,)) and split_words(name)[-1:] == ["shape"]
-    ]
-    return SizeFeatures(
-        find("height", "rows"), find("width", "cols"), find("channels", "depth"), shapes[0] if shapes else None
-    )
-
-
-def _count_shared(name: str, other: str) -> int:
-    """How many characters two names have in common at their start."""
-    pairs = zip(name, other, strict=False)
-    return next((at for at, (one, two) in enumerate(pairs) if one != two), min(len(name), len(other)))
 
 
 def _find_labels(specs: Mapping[str, Spec]) -> tuple[str, ...]:

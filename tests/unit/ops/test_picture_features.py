@@ -6,8 +6,9 @@ import pytest
 
 from tfrkit.errors import MissingFeatureError, SchemaError
 from tfrkit.features.schema import Schema
+from tfrkit.features.size_features import SizeFeatures
 from tfrkit.features.spec import Spec
-from tfrkit.ops.picture_features import BoxFeatures, SizeFeatures, find_picture_features
+from tfrkit.ops.picture_features import BoxFeatures, find_picture_features
 
 BYTES, TEXT, INT = Spec("bytes", logical="bytes"), Spec("bytes", logical="text"), Spec("int64")
 SIDES = tuple(f"image/object/bbox/{side}" for side in ("xmin", "ymin", "xmax", "ymax"))

@@ -1,0 +1,72 @@
+"""Raw pixels where an encoded image is expected: their shape, from features beside them or from the size asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrkit.errors import CodecError
+from tfrkit.features.schema import Schema
+from tfrkit.features.size_features import SizeFeatures, find_sizes
+from tfrkit.images.options import DEFAULT_MAX_PIXELS
+from tfrkit.images.raw_shapes import RAW_CHANNELS, RawShape, describe_guesses, fill_shape, guess_shapes
+from tfrkit.images.sniff import sniff_image
+
+_HEAD_NBYTES = 64
+
+
+class RawShapes:
+    """The shapes of raw pixels in one column of a batch, value by value.
+
+    Features of the row come first; without them, bytes of exactly the size asked for are pixels of that size.
+    """
+
+    def __init__(self, size: tuple[int, int] | None = None, columns: Sequence[Any] = ()) -> None:
+        self._size = size
+        self._columns = columns
+
+    def find(self, index: int, data: memoryview) -> RawShape | None:
+        """The shape of a value, None where it is something else than raw pixels of a known shape."""
+        if sniff_image(bytes(data[:_HEAD_NBYTES])) is not None:
+            return None
+        told = [int(column[index]) for column in self._columns]
+        if len(told) > 1 and min(told) > 0 and told[0] * told[1] <= DEFAULT_MAX_PIXELS:
+            shape = fill_shape(told, len(data))
+            if shape is not None:
+                return shape
+        return None if self._size is None else fill_shape(self._size, len(data))
+
+    def explain(self, error: CodecError, data: memoryview) -> CodecError:
+        """The error of a value that does not decode, with what to do where it may be raw pixels."""
+        if error.hint is not None or not len(data) or sniff_image(bytes(data[:_HEAD_NBYTES])) is not None:
+            return error
+        known = f" of {describe_guesses(len(data))}" if guess_shapes(len(data)) else ""
+        shape = str(next(iter(guess_shapes(len(data))), "(height, width, channels)"))
+        hint = f'if these are raw pixels{known}, give their shape: {{"dtype": "uint8", "shape": {shape}}}'
+        if self._size is not None:
+            height, width = self._size
+            gray, rgb, rgba = (height * width * channels for channels in RAW_CHANNELS)
+            hint += f"; those of {width}x{height} are {gray}, {rgb} or {rgba} bytes"
+        return CodecError(error.what, hint=hint)
+
+
+def find_size_features(name: str, schema: Schema) -> SizeFeatures:
+    """The features that tell the size of `name`, where it is one value of an Example."""
+    specs = {other: spec for other, spec in schema.features.items() if spec.seen is None and other != name}
+    return find_sizes(specs, name) if name in schema.features and schema.kind == "example" else SizeFeatures()
+
+
+def read_shapes(
+    size: tuple[int, int] | None, sizes: SizeFeatures, batch: Mapping[str, Any], num_values: int
+) -> RawShapes:
+    """What the columns of a batch say about one of them, whose values are one for each row."""
+    if sizes.shape is not None:
+        shapes = batch.get(sizes.shape)
+        if isinstance(shapes, np.ndarray) and shapes.shape in ((num_values, 2), (num_values, 3)):
+            return RawShapes(size, list(shapes.T))
+    found = [batch.get(name) for name in (sizes.height, sizes.width, sizes.channels) if name is not None]
+    columns = [column for column in found if isinstance(column, np.ndarray) and column.size == num_values]
+    is_whole = sizes.height is not None and sizes.width is not None and len(columns) == len(found)
+    return RawShapes(size, [column.reshape(-1) for column in columns] if is_whole else ())

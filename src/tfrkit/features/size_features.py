@@ -1,0 +1,67 @@
+"""Features that tell the size of raw pixels: height, width, channels, or a shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tfrkit.features.meaning import split_words
+from tfrkit.features.spec import Spec
+
+
+@dataclass(frozen=True)
+class SizeFeatures:
+    """Where the size of raw pixels is told, as far as it is.
+
+    Attributes:
+        height: The feature with the height.
+        width: The feature with the width.
+        channels: The feature with the number of channels.
+        shape: One feature with all of it.
+        fixed: (height, width) or (height, width, channels) of all, where the caller says so; nothing else counts then.
+    """
+
+    height: str | None = None
+    width: str | None = None
+    channels: str | None = None
+    shape: str | None = None
+    fixed: tuple[int, ...] | None = None
+
+    @property
+    def is_told(self) -> bool:
+        """Can raw pixels be put into rows?"""
+        return self.fixed is not None or self.shape is not None or (self.height is not None and self.width is not None)
+
+    @property
+    def names(self) -> list[str]:
+        """The features that have to be read."""
+        return [name for name in (self.height, self.width, self.channels, self.shape) if name is not None]
+
+
+def find_sizes(specs: Mapping[str, Spec], image: str) -> SizeFeatures:
+    """The features that tell the size of `image`, by their names and kinds."""
+
+    def find(*words: str) -> str | None:
+        found = [
+            name
+            for name, spec in specs.items()
+            if spec.kind == "int64" and spec.num_values in (1, -1) and spec.shape in ((), (1,), (None,))
+            if split_words(name)[-1:] in [[word] for word in words]
+        ]
+        # Of several the one of this image: a mask or a thumbnail may have its own.
+        return min(found, key=lambda name: (-_count_shared(name, image), name), default=None)
+
+    shapes = [
+        name
+        for name, spec in specs.items()
+        if spec.kind == "int64" and spec.shape in ((2,), (3,), (None,)) and split_words(name)[-1:] == ["shape"]
+    ]
+    return SizeFeatures(
+        find("height", "rows"), find("width", "cols"), find("channels", "depth"), shapes[0] if shapes else None
+    )
+
+
+def _count_shared(name: str, other: str) -> int:
+    """How many characters two names have in common at their start."""
+    pairs = zip(name, other, strict=False)
+    return next((at for at, (one, two) in enumerate(pairs) if one != two), min(len(name), len(other)))

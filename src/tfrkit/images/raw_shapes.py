@@ -1,0 +1,122 @@
+"""Shapes of raw pixels, by how many bytes they are: bare bytes do not say their height and width."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Final
+
+RawShape = tuple[int, int, int]
+"""(height, width, channels)."""
+
+RAW_CHANNELS: Final = {1: "gray", 3: "RGB", 4: "RGBA"}
+
+# Smaller ones are rather hashes and embeddings than pictures.
+_MIN_SIDE: Final = 16
+# (height, width) that are usual though not square: video, screens, cameras, and a few well-known datasets.
+# fmt: off
+_USUAL: Final = (
+    (120, 160), (144, 176), (180, 320), (240, 320), (288, 352), (360, 640), (480, 640), (480, 720), (540, 960),
+    (600, 800), (720, 1280), (768, 1024), (1080, 1920), (2160, 3840), (210, 160), (218, 178), (112, 92),
+)
+# fmt: on
+_WRITTEN: Final = re.compile(r"(\d{1,7})[x×,](\d{1,7})(?:[x×,](\d{1,2}))?", re.IGNORECASE)
+_MAX_NEAR: Final = 4
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """HxW or HxWxC as (height, width) or (height, width, channels); raises ValueError for anything else.
+
+    Example:
+        >>> parse_shape("224x224"), parse_shape("32x48x3")
+        ((224, 224), (32, 48, 3))
+    """
+    match = _WRITTEN.fullmatch(text.strip().strip("()").replace(" ", ""))
+    if match is None:
+        raise ValueError(f"shape expected HEIGHTxWIDTH or HEIGHTxWIDTHxCHANNELS, such as 224x224x3, got {text!r:.64}")
+    return check_shape(tuple(int(number) for number in match.groups() if number is not None))
+
+
+def check_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    """(height, width) or (height, width, channels) of raw pixels, as integers; raises ValueError otherwise."""
+    sizes = tuple(int(size) for size in shape)
+    if len(sizes) not in (2, 3) or min(sizes) < 1:
+        raise ValueError(f"shape expected a height, a width and perhaps channels from 1 up, got {sizes!r:.64}")
+    if len(sizes) == 3 and sizes[2] not in RAW_CHANNELS:
+        raise ValueError(f"shape expected 1, 3 or 4 channels, got {sizes[2]}")
+    return sizes
+
+
+def fill_shape(shape: Sequence[int], nbytes: int) -> RawShape | None:
+    """The shape with its channels, where `nbytes` bytes are exactly such pixels; None where they are not.
+
+    Example:
+        >>> fill_shape((224, 224), 150_528), fill_shape((224, 224), 1000)
+        ((224, 224, 3), None)
+    """
+    height, width = shape[:2]
+    channels = shape[2] if len(shape) == 3 else nbytes // (height * width)
+    if channels not in RAW_CHANNELS or height * width * channels != nbytes:
+        return None
+    return height, width, channels
+
+
+def guess_shapes(nbytes: int) -> list[RawShape]:
+    """Shapes of pictures that are likely for this number of bytes, the likeliest first; often none.
+
+    Squares, and heights and widths that are usual elsewhere. RGBA comes last: few store it.
+
+    Example:
+        >>> guess_shapes(50_176), guess_shapes(230_400)[0], guess_shapes(1000)
+        ([(224, 224, 1), (112, 112, 4)], (240, 320, 3), [])
+    """
+    found: list[RawShape] = []
+    for channels in RAW_CHANNELS:
+        if nbytes % channels:
+            continue
+        num_pixels = nbytes // channels
+        found += [(height, width, channels) for height, width in _USUAL if height * width == num_pixels]
+        side = math.isqrt(num_pixels)
+        if side * side == num_pixels and side >= _MIN_SIDE:
+            found.append((side, side, channels))
+    # Three bytes for each pixel of 4:3 are also a square in gray: a usual frame in colour is likelier.
+    return sorted(found, key=lambda shape: (shape[2] == 4, shape[0] == shape[1], shape[:2] in _USUAL and shape[2] == 1))
+
+
+def suggest_shapes(nbytes: int, near: Sequence[int] = ()) -> list[RawShape]:
+    """Shapes that fit this number of bytes: those with the height or width of `near`, then the likely ones."""
+    found: list[RawShape] = []
+    if near:
+        for channels in (near[2],) if len(near) == 3 else RAW_CHANNELS:
+            num_pixels, rest = divmod(nbytes, channels)
+            if rest == 0 and num_pixels:
+                found += [(side, num_pixels // side, channels) for side in near[:1] if num_pixels % side == 0]
+                found += [(num_pixels // side, side, channels) for side in near[1:2] if num_pixels % side == 0]
+    # A strip that is all length is no picture.
+    likely = [shape for shape in found if max(shape[:2]) <= 8 * min(shape[:2])]
+    likely.sort(key=lambda shape: abs(math.log(shape[0] / shape[1])))
+    return list(dict.fromkeys([*likely, *guess_shapes(nbytes)]))[:_MAX_NEAR]
+
+
+def describe_guesses(nbytes: int) -> str:
+    """The likely shapes in words, at most two; empty where there are none.
+
+    Example:
+        >>> describe_guesses(50_176), describe_guesses(307_200)
+        ('224x224 gray', '640x480 gray or 320x320 RGB')
+    """
+    likely = guess_shapes(nbytes)
+    # Every square of gray with an even side is one of RGBA, too.
+    shown = [shape for shape in likely if shape[2] != 4] or likely
+    return " or ".join(map(show_shape, shown[:2]))
+
+
+def show_shape(shape: RawShape) -> str:
+    """Width, height and colours as people write them: ``640x480 RGB``."""
+    return f"{shape[1]}x{shape[0]} {RAW_CHANNELS[shape[2]]}"
+
+
+def write_shape(shape: Sequence[int]) -> str:
+    """A shape as `parse_shape` reads it, gray without its 1: ``480x640``, ``224x224x3``."""
+    return "x".join(map(str, shape[:2] if len(shape) == 3 and shape[2] == 1 else shape))
