@@ -16,6 +16,7 @@ CORPUS = HERE.parents[2] / "shared" / "corpus"
 
 # The tests of this folder share `oracle.py`, which is no package of the project.
 sys.path.insert(0, str(HERE))
+pytest.register_assert_rewrite("both")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 

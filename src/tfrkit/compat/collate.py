@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tfrkit.compat.op_errors import DataLossError, InvalidArgumentError
+from tfrkit.compat.shapes import TensorShape
+from tfrkit.compat.structure import map_parts, spread
 from tfrkit.compat.tensor import RaggedTensor, SparseTensor, Tensor, to_tensor, wrap
 
 
 def batch_elements(elements: Sequence[Any]) -> Any:
     """Tensors of one shape stacked, in the dicts and tuples they are in."""
-    return _merge(elements, lambda parts, path: _stack(parts))
+    return map_parts(lambda *parts: _stack(parts), *elements)
 
 
 def pad_elements(elements: Sequence[Any], shapes: Any, fills: Any) -> Any:
     """Tensors filled up to the largest, or to given sizes, and stacked."""
-
-    def pad(parts: Sequence[Any], path: tuple[Any, ...]) -> Tensor:
-        return _pad(parts, _at(shapes, path), _at(fills, path))
-
-    return _merge(elements, pad)
-
-
-def _merge(elements: Sequence[Any], join: Callable[..., Any], path: tuple[Any, ...] = ()) -> Any:
-    first = elements[0]
-    if isinstance(first, dict):
-        return {name: _merge([element[name] for element in elements], join, (*path, name)) for name in first}
-    if isinstance(first, tuple):
-        return tuple(
-            _merge([element[number] for element in elements], join, (*path, number)) for number in range(len(first))
-        )
-    return join(elements, path)
+    return map_parts(
+        lambda *parts: _pad(parts[:-2], *parts[-2:]),
+        *elements,
+        spread(shapes, elements[0], "padded_shapes"),
+        spread(fills, elements[0], "padding_values"),
+    )
 
 
 def _stack(parts: Sequence[Any]) -> Any:
@@ -56,27 +48,22 @@ def _stack_sparse(parts: Sequence[SparseTensor]) -> SparseTensor:
     return SparseTensor(np.concatenate(indices), values, [len(parts), *sizes.tolist()])
 
 
-def _pad(parts: Sequence[Tensor], shape: Any, fill: Any) -> Tensor:
+def _pad(parts: Sequence[Any], shape: Any, fill: Any) -> Tensor:
+    if not isinstance(parts[0], Tensor):
+        kind = type(parts[0]).__name__
+        raise TypeError(f"padded_batch expected dense tensors, got a {kind}\n  make it one: tf.sparse.to_dense(value)")
     rank = parts[0].ndim
-    sizes = [None] * rank if shape is None else list(shape)
+    sizes = [None] * rank if shape is None else TensorShape(shape).as_list()
     if len(sizes) != rank:
         raise ValueError(f"padded_shapes expected {rank} sizes, got {sizes}")
-    largest = [max(part.shape[axis] for part in parts) for axis in range(rank)]
-    wanted = [most if size in (None, -1) else int(size) for size, most in zip(sizes, largest, strict=True)]
+    largest = [max(int(part.shape[axis]) for part in parts) for axis in range(rank)]
+    wanted = [most if size is None else size for size, most in zip(sizes, largest, strict=True)]
     if any(most > size for most, size in zip(largest, wanted, strict=True)):
         raise DataLossError(None, None, f"padded_batch expected tensors within {wanted}, got {largest}")
     dtype = parts[0].dtype
-    value = (b"" if dtype.kind == "O" else 0) if fill is None else to_tensor(fill).numpy()
+    value = (b"" if dtype.kind == "O" else 0) if fill is None else to_tensor(fill, dtype).numpy()
     padded = np.full((len(parts), *wanted), value, dtype)
     for number, part in enumerate(parts):
-        padded[number][tuple(slice(size) for size in part.shape)] = part
+        place: tuple[Any, ...] = (number, *map(slice, part.shape))
+        padded[place] = part.numpy()  # of one string, the string: NumPy would keep the tensor itself
     return wrap(padded)
-
-
-def _at(structure: Any, path: tuple[Any, ...]) -> Any:
-    """The part of nested dicts and tuples at a path; one value alone counts for every part."""
-    for step in path:
-        if not isinstance(structure, (dict, tuple)):
-            break
-        structure = structure[step]
-    return structure

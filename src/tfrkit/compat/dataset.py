@@ -1,36 +1,71 @@
-"""`tf.data`: datasets as chains of generators over values."""
+"""`tf.data`: datasets as chains of iterators over values."""
 
 from __future__ import annotations
 
+import functools
 import itertools
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from tfrkit.compat import gfile
+from tfrkit.compat import gfile, steps
 from tfrkit.compat.collate import batch_elements, pad_elements
-from tfrkit.compat.graph import Node, is_deferred
+from tfrkit.compat.elements import (
+    call,
+    check_element,
+    count_rows,
+    require_positive,
+    row,
+    to_element,
+    to_parts,
+)
+from tfrkit.compat.graph import is_deferred
 from tfrkit.compat.iterators import GraphIterator, ValueIterator
 from tfrkit.compat.namespace import explain_missing
+from tfrkit.compat.op_errors import InvalidArgumentError, OpError
 from tfrkit.compat.randomness import next_stream, random_of
-from tfrkit.compat.record_io import find_compression, read_files_records, to_path
-from tfrkit.compat.tensor import RaggedTensor, SparseTensor, to_numpy, to_tensor, wrap
+from tfrkit.compat.record_io import find_compression, read_file_records, to_path
+from tfrkit.compat.shapes import TensorShape, TensorSpec
+from tfrkit.compat.structure import leaves, map_parts, spread
+from tfrkit.compat.tensor import to_numpy, to_tensor, wrap
 
 AUTOTUNE = -1
+INFINITE = -1
+UNKNOWN = -2
+# TensorFlow takes the number of processors, so its order differs from machine to machine.
+_CYCLE_LENGTH = 16
 
 
 class Dataset:
     """Elements one after the other, read anew by each iteration. Elements are tensors, or dicts and tuples of them.
 
-    Nothing runs in parallel: options that ask for it are accepted.
+    Nothing runs in parallel: options that ask for it are accepted. An error is raised for its element; the next
+    element comes after it.
     """
 
-    def __init__(self, start: Callable[[], Iterator[Any]]) -> None:
+    def __init__(self, start: Callable[[], Iterator[Any]], size: int = UNKNOWN) -> None:
         self._start = start
+        self._size = size
+
+    def _then(self, step: Callable[[Iterator[Any]], Iterator[Any]], size: int | None = None) -> Dataset:
+        """The dataset that a step makes of the elements; its size is this one's unless given."""
+        return Dataset(lambda: step(self._start()), self._size if size is None else size)
+
+    def _size_of(self, count: Callable[[int], int]) -> int:
+        return self._size if self._size < 0 else count(self._size)
 
     def __iter__(self) -> ValueIterator:
         return ValueIterator(self._start())
+
+    def __len__(self) -> int:
+        if self._size < 0:
+            raise TypeError(f"the dataset length is {'infinite' if self._size == INFINITE else 'unknown'}")
+        return self._size
+
+    def __bool__(self) -> bool:
+        return True
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -42,170 +77,318 @@ class Dataset:
     @staticmethod
     def from_tensor_slices(tensors: Any, name: Any = None) -> Dataset:
         """The rows of tensors."""
-        parts = _to_parts(tensors)
-        lengths = {len(leaf) for leaf in _leaves(parts)}
-        if len(lengths) != 1:
-            raise ValueError(f"from_tensor_slices expected tensors of one length, got {sorted(lengths)}")
-        return Dataset(lambda: (_row(parts, number) for number in range(min(lengths))))
+        parts = to_parts(tensors)
+        count = count_rows(parts, "from_tensor_slices")
+        return Dataset(lambda: (row(parts, number) for number in range(count)), count)
 
     @staticmethod
     def from_tensors(tensors: Any, name: Any = None) -> Dataset:
         """One element."""
-        return Dataset(lambda: iter([_to_parts(tensors)]))
+        parts = to_parts(tensors)
+        return Dataset(lambda: iter([parts]), 1)
 
     @staticmethod
-    def range(*bounds: int) -> Dataset:
+    def range(*bounds: Any, output_type: Any = "int64", name: Any = None) -> Dataset:
         """Numbers, as Python's range."""
-        return Dataset(lambda: (wrap(np.int64(number)) for number in range(*map(int, bounds))))
+        numbers = range(*map(int, bounds))
+        return Dataset(lambda: (to_tensor(np.int64(number), output_type) for number in numbers), len(numbers))
+
+    @staticmethod
+    def from_generator(
+        generator: Callable[..., Any],
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: Any = (),
+        output_signature: Any = None,
+        name: Any = None,
+    ) -> Dataset:
+        """What a function that is called for each iteration yields."""
+        if not callable(generator):
+            raise TypeError(f"generator expected a function that returns an iterable, got {type(generator).__name__}")
+        if (output_types is None) == (output_signature is None):
+            raise TypeError("from_generator expected output_signature, or output_types, and not both")
+        specs = output_signature
+        if specs is None:
+            shapes = spread(output_shapes, output_types, "output_shapes")
+            specs = map_parts(lambda dtype, shape: TensorSpec(TensorShape(shape), dtype), output_types, shapes)
+        given = to_numpy(to_element(tuple(args or ())))
+        check = functools.partial(check_element, specs=specs)
+        return Dataset(lambda: map(check, iter(generator(*given))))
+
+    @staticmethod
+    def zip(*datasets: Any, name: Any = None) -> Dataset:
+        """Elements of several datasets, in the tuple or dict they are given in, until one ends."""
+        given = datasets[0] if len(datasets) == 1 else datasets
+        for part in leaves(given):
+            if not isinstance(part, Dataset):
+                raise TypeError(f"zip expected a tuple or dict of datasets, got {type(part).__name__}")
+
+        sizes = [dataset._size for dataset in leaves(given)]
+        finite = [size for size in sizes if size != INFINITE]
+        return Dataset(
+            lambda: steps.together(map_parts(lambda dataset: dataset._start(), given)),
+            UNKNOWN if UNKNOWN in sizes else min(finite, default=INFINITE),
+        )
 
     @staticmethod
     def list_files(file_pattern: Any, shuffle: bool | None = None, seed: Any = None, name: Any = None) -> Dataset:
-        """Paths that match a pattern, in a random order unless told otherwise."""
+        """Paths that match a pattern, in a random order by default."""
         paths = gfile.glob(file_pattern)
         if not paths:
-            raise ValueError(f"list_files found no file that matches {file_pattern}")
+            raise InvalidArgumentError(None, None, f"list_files found no file that matches {file_pattern}")
         listed = Dataset.from_tensor_slices(paths)
         return listed if shuffle is False else listed.shuffle(len(paths), seed)
 
-    # --- steps
+    # --- steps on single elements
 
-    def map(self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: Any = None) -> Dataset:
+    def map(
+        self,
+        map_func: Callable[..., Any],
+        num_parallel_calls: Any = None,
+        deterministic: Any = None,
+        synchronous: Any = None,
+        use_unbounded_threadpool: Any = False,
+        name: Any = None,
+    ) -> Dataset:
         """What a function makes of each element."""
-        return Dataset(lambda: (to_element(_call(map_func, element)) for element in self._start()))
+
+        def change(element: Any) -> Any:
+            return to_element(call(map_func, element))
+
+        return self._then(lambda elements: map(change, elements))
 
     def filter(self, predicate: Callable[..., Any], name: Any = None) -> Dataset:
         """The elements a function says yes to."""
-        return Dataset(lambda: (element for element in self._start() if bool(_call(predicate, element))))
+        return self._then(lambda elements: filter(lambda element: bool(call(predicate, element)), elements), UNKNOWN)
 
-    def shuffle(self, buffer_size: int, seed: Any = None, reshuffle_each_iteration: bool | None = None) -> Dataset:
-        """Elements in a random order, each drawn from the next `buffer_size`. Seeded orders are not TensorFlow's."""
-        size = int(buffer_size)
-        if size < 1:
-            raise ValueError(f"buffer_size expected 1 or more, got {size}")
-        stream, turns = next_stream(seed), itertools.count()
-        return Dataset(lambda: self._shuffled(size, stream, 0 if reshuffle_each_iteration is False else next(turns)))
-
-    def _shuffled(self, size: int, stream: str | None, turn: int) -> Iterator[Any]:
-        random = random_of(stream, turn)
-        waiting: list[Any] = []
-        for element in self._start():
-            if len(waiting) < size:
-                waiting.append(element)
-                continue
-            place = random.randrange(size)
-            drawn, waiting[place] = waiting[place], element
-            yield drawn
-        random.shuffle(waiting)
-        yield from waiting
-
-    def batch(
-        self, batch_size: int, drop_remainder: bool = False, num_parallel_calls: Any = None, deterministic: Any = None
-    ) -> Dataset:
-        """Elements stacked; the last batch may be smaller."""
-        return Dataset(lambda: (batch_elements(group) for group in self._groups(batch_size, drop_remainder)))
-
-    def padded_batch(
-        self, batch_size: int, padded_shapes: Any = None, padding_values: Any = None, drop_remainder: bool = False
-    ) -> Dataset:
-        """Elements filled up to one shape, then stacked."""
-        return Dataset(
-            lambda: (
-                pad_elements(group, padded_shapes, padding_values) for group in self._groups(batch_size, drop_remainder)
-            )
+    def take_while(self, predicate: Callable[..., Any], name: Any = None) -> Dataset:
+        """The elements before the first that a function says no to."""
+        return self._then(
+            lambda elements: itertools.takewhile(lambda element: bool(call(predicate, element)), elements), UNKNOWN
         )
 
-    def _groups(self, size: int, drop_remainder: bool) -> Iterator[list[Any]]:
-        if int(size) < 1:
-            raise ValueError(f"batch_size expected 1 or more, got {size}")
-        elements = self._start()
-        while group := list(itertools.islice(elements, int(size))):
-            if len(group) == int(size) or not drop_remainder:
-                yield group
-
-    def repeat(self, count: int | None = None) -> Dataset:
-        """The elements again, `count` times or for ever."""
-        turns = itertools.count() if count is None or int(count) < 0 else range(int(count))
-
-        def start() -> Iterator[Any]:
-            for _ in itertools.count() if isinstance(turns, itertools.count) else turns:
-                is_empty = True
-                for element in self._start():
-                    is_empty = False
-                    yield element
-                if is_empty:
-                    return
-
-        return Dataset(start)
-
-    def take(self, count: int) -> Dataset:
-        """The first elements; all for -1."""
-        return Dataset(lambda: itertools.islice(self._start(), None if int(count) < 0 else int(count)))
-
-    def skip(self, count: int) -> Dataset:
-        """Without the first elements; none for -1."""
-        if int(count) < 0:
-            return Dataset(lambda: iter(()))
-        return Dataset(lambda: itertools.islice(self._start(), int(count), None))
-
-    def shard(self, num_shards: int, index: int) -> Dataset:
-        """Every `num_shards`-th element from `index` on."""
-        if not 0 <= int(index) < int(num_shards):
-            raise ValueError(f"index expected within 0 to {int(num_shards) - 1}, got {index}")
-        return Dataset(lambda: itertools.islice(self._start(), int(index), None, int(num_shards)))
-
-    def enumerate(self, start: int = 0) -> Dataset:
+    def enumerate(self, start: Any = 0, name: Any = None) -> Dataset:
         """(number, element) pairs."""
-        return Dataset(lambda: ((wrap(np.int64(number)), e) for number, e in enumerate(self._start(), start)))
+        first = int(start)
+        return self._then(lambda elements: steps.together((map(_to_number, itertools.count(first)), elements)))
 
-    def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
+    def ignore_errors(self, log_warning: bool = False, name: Any = None) -> Dataset:
+        """The elements that can be had: those whose record is damaged or does not parse are left out."""
+        level = logging.WARNING if log_warning else logging.DEBUG
+
+        def report(error: Exception) -> None:
+            logging.getLogger("tfrkit.compat").log(level, "element left out: %s", error)
+
+        return self._then(lambda elements: steps.skip_errors(elements, (OpError, ValueError), report), UNKNOWN)
+
+    def apply(self, transformation_func: Callable[[Dataset], Any], name: Any = None) -> Any:
         """What a function makes of the dataset."""
         return transformation_func(self)
 
-    def prefetch(self, buffer_size: Any = None) -> Dataset:
+    # --- steps on the order and number of elements
+
+    def shuffle(
+        self, buffer_size: Any, seed: Any = None, reshuffle_each_iteration: bool | None = None, name: Any = None
+    ) -> Dataset:
+        """Elements in a random order, each drawn from the next `buffer_size`. Seeded orders are not TensorFlow's."""
+        size = require_positive("buffer_size", buffer_size)
+        stream, turns = next_stream(seed), itertools.count()
+        return self._then(
+            lambda elements: steps.shuffle(
+                elements, size, random_of(stream, 0 if reshuffle_each_iteration is False else next(turns))
+            )
+        )
+
+    def repeat(self, count: Any = None, name: Any = None) -> Dataset:
+        """The elements again, `count` times or for ever."""
+        times = -1 if count is None else int(count)
+        size = self._size_of(lambda size: size * times) if times > 0 else INFINITE if times and self._size else 0
+        return Dataset(lambda: steps.repeat(self._start, times), size)
+
+    def take(self, count: Any, name: Any = None) -> Dataset:
+        """The first elements; all for -1."""
+        wanted = int(count)
+        if wanted < 0:
+            return self
+        size = wanted if self._size == INFINITE else self._size_of(lambda size: min(size, wanted))
+        return self._then(lambda elements: steps.take(elements, wanted), size)
+
+    def skip(self, count: Any, name: Any = None) -> Dataset:
+        """Without the first elements; none for -1."""
+        first = int(count)
+        if first < 0:
+            return Dataset(lambda: iter(()), 0)
+        return self._then(
+            lambda elements: steps.every(elements, first), self._size_of(lambda size: max(0, size - first))
+        )
+
+    def shard(self, num_shards: Any, index: Any, name: Any = None) -> Dataset:
+        """Every `num_shards`-th element from `index` on."""
+        count, first = require_positive("num_shards", num_shards), int(index)
+        if not 0 <= first < count:
+            raise InvalidArgumentError(None, None, f"index expected within 0 to {count - 1}, got {first}")
+        size = self._size_of(lambda size: len(range(first, size, count)))
+        return self._then(lambda elements: steps.every(elements, first, count), size)
+
+    def concatenate(self, dataset: Dataset, name: Any = None) -> Dataset:
+        """These elements, then those of another dataset."""
+        sizes = (self._size, dataset._size)
+        size = INFINITE if INFINITE in sizes else UNKNOWN if UNKNOWN in sizes else sum(sizes)
+        return Dataset(lambda: itertools.chain(self._start(), dataset._start()), size)
+
+    def cache(self, filename: Any = "", name: Any = None) -> Dataset:
+        """The same elements without making them again, once an iteration has come to the end. Kept in memory."""
+        return Dataset(steps.keep(self._start), self._size)
+
+    def prefetch(self, buffer_size: Any = None, name: Any = None) -> Dataset:
         """The same."""
         return self
 
-    def cache(self, filename: Any = "") -> Dataset:
-        """The same; nothing is kept."""
-        return self
-
-    def with_options(self, options: Any) -> Dataset:
+    def with_options(self, options: Any, name: Any = None) -> Dataset:
         """The same."""
         return self
+
+    # --- several elements as one, and one as several
+
+    def batch(
+        self,
+        batch_size: Any,
+        drop_remainder: Any = False,
+        num_parallel_calls: Any = None,
+        deterministic: Any = None,
+        name: Any = None,
+    ) -> Dataset:
+        """Elements stacked; the last batch may be smaller."""
+        return self._grouped(batch_size, drop_remainder, batch_elements)
+
+    def padded_batch(
+        self,
+        batch_size: Any,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: Any = False,
+        name: Any = None,
+    ) -> Dataset:
+        """Elements filled up to one shape, then stacked."""
+        return self._grouped(
+            batch_size, drop_remainder, lambda group: pad_elements(group, padded_shapes, padding_values)
+        )
+
+    def _grouped(self, batch_size: Any, drop_remainder: Any, join: Callable[[list[Any]], Any]) -> Dataset:
+        count, drops = require_positive("batch_size", batch_size), bool(drop_remainder)
+        size = self._size_of(lambda size: size // count if drops else -(-size // count))
+        return self._then(lambda elements: map(join, steps.group(elements, count, drop_remainder=drops)), size)
+
+    def window(
+        self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False, name: Any = None
+    ) -> Dataset:
+        """Datasets of `size` elements each, one for every part of an element."""
+        count, step = require_positive("size", size), require_positive("stride", stride)
+        jump, drops = require_positive("shift", count if shift is None else shift), bool(drop_remainder)
+        reach = (count - 1) * step
+        num_windows = self._size_of(lambda size: -(-max(0, size - reach) // jump) if drops else -(-size // jump))
+        return self._then(
+            lambda elements: map(_split_window, steps.window(elements, count, jump, step, drop_remainder=drops)),
+            num_windows,
+        )
+
+    def unbatch(self, name: Any = None) -> Dataset:
+        """The rows of each element."""
+
+        def rows(element: Any) -> Iterator[Any]:
+            return (row(element, number) for number in range(count_rows(element, "unbatch")))
+
+        return self._then(lambda elements: steps.flatten(elements, rows), UNKNOWN)
+
+    def flat_map(self, map_func: Callable[..., Any], name: Any = None) -> Dataset:
+        """The elements of the datasets that a function makes, one dataset after the other."""
+        return self.interleave(map_func, 1)
+
+    def interleave(
+        self,
+        map_func: Callable[..., Any],
+        cycle_length: Any = None,
+        block_length: Any = None,
+        num_parallel_calls: Any = None,
+        deterministic: Any = None,
+        name: Any = None,
+    ) -> Dataset:
+        """The elements of the datasets that a function makes, taken in turn from `cycle_length` of them."""
+        cycle = _CYCLE_LENGTH if cycle_length in (None, AUTOTUNE) else require_positive("cycle_length", cycle_length)
+        block = require_positive("block_length", 1 if block_length is None else block_length)
+
+        def open_element(element: Any) -> Iterator[Any]:
+            made = call(map_func, element)
+            if not isinstance(made, Dataset):
+                raise TypeError(f"map_func expected to return a dataset, got {type(made).__name__}")
+            return made._start()
+
+        return self._then(lambda elements: steps.interleave(elements, open_element, cycle, block), UNKNOWN)
+
+    def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any], name: Any = None) -> Any:
+        """What a function of (state, element) makes of the state, element by element."""
+        state = to_element(initial_state)
+        for element in self._start():
+            state = to_element(reduce_func(state, element))
+        return state
 
     # --- reading
 
-    def as_numpy_iterator(self) -> Iterator[Any]:
+    def cardinality(self, name: Any = None) -> Any:
+        """How many elements there are: -1 for no end, -2 where it is not known without reading."""
+        return wrap(np.int64(self._size))
+
+    def get_single_element(self, name: Any = None) -> Any:
+        """The only element."""
+        found = list(itertools.islice(self._start(), 2))
+        if len(found) != 1:
+            raise InvalidArgumentError(None, None, f"dataset expected one element, got {'more' if found else 'none'}")
+        return found[0]
+
+    def as_numpy_iterator(self, name: Any = None) -> Iterator[Any]:
         """The elements in plain NumPy."""
-        return (to_numpy(element) for element in self._start())
+        return map(to_numpy, self._start())
 
     def make_one_shot_iterator(self) -> GraphIterator:
         """An iterator for a Session."""
         return GraphIterator(self._start, is_started=True)
 
-    def make_initializable_iterator(self) -> GraphIterator:
+    def make_initializable_iterator(self, shared_name: Any = None) -> GraphIterator:
         """An iterator for a Session, started by running its `initializer`."""
         return GraphIterator(self._start, is_started=False)
 
 
 class TFRecordDataset(Dataset):
-    """The records of files, one file after the other, as strings."""
+    """The records of files as strings: one file after the other, or `num_parallel_reads` of them in turn.
+
+    After damage the next file comes: where the next record starts is not known.
+    """
 
     def __init__(
-        self, filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None
+        self,
+        filenames: Any,
+        compression_type: Any = None,
+        buffer_size: Any = None,
+        num_parallel_reads: Any = None,
+        name: Any = None,
     ) -> None:
         if is_deferred(filenames):
             raise TypeError("filenames expected paths, got a value of a graph\n  give the paths themselves")
         find_compression(compression_type)
-        super().__init__(lambda: map(wrap, read_files_records(_paths(filenames))))
+        num_open = 1 if num_parallel_reads in (None, AUTOTUNE) else num_parallel_reads
+        cycle = require_positive("num_parallel_reads", num_open)
+
+        def open_file(path: Any) -> Iterator[Any]:
+            return map(wrap, read_file_records(to_path(path)))
+
+        super().__init__(lambda: steps.interleave(_paths(filenames), open_file, cycle, 1))
 
 
-def _paths(filenames: Any) -> Iterator[str]:
+def _paths(filenames: Any) -> Iterator[Any]:
     """One path, several, or a dataset of paths."""
     if isinstance(filenames, (Dataset, list, tuple)) or getattr(filenames, "ndim", 0) == 1:
-        yield from map(to_path, filenames)
-    else:
-        yield to_path(filenames)
+        return iter(filenames)
+    return iter([filenames])
 
 
 def make_one_shot_iterator(dataset: Dataset) -> GraphIterator:
@@ -218,38 +401,10 @@ def make_initializable_iterator(dataset: Dataset, shared_name: Any = None) -> Gr
     return dataset.make_initializable_iterator()
 
 
-def to_element(value: Any) -> Any:
-    """What a function returned, as an element; lists count as tuples."""
-    if isinstance(value, dict):
-        return {name: to_element(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return tuple(to_element(part) for part in value)
-    if isinstance(value, Node):
-        raise TypeError("a function of a dataset expected to return values, got a value of a graph made outside of it")
-    return value if isinstance(value, (SparseTensor, RaggedTensor)) else to_tensor(value)
+def _to_number(number: int) -> Any:
+    return wrap(np.int64(number))
 
 
-def _call(function: Callable[..., Any], element: Any) -> Any:
-    return function(*element) if isinstance(element, tuple) else function(element)
-
-
-def _to_parts(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _to_parts(part) for name, part in value.items()}
-    return tuple(_to_parts(part) for part in value) if isinstance(value, tuple) else to_tensor(value)
-
-
-def _leaves(parts: Any) -> Iterator[Any]:
-    if isinstance(parts, (dict, tuple)):
-        for part in parts.values() if isinstance(parts, dict) else parts:
-            yield from _leaves(part)
-    elif parts.ndim == 0:
-        raise ValueError("from_tensor_slices expected tensors with rows, got a single value")
-    else:
-        yield parts
-
-
-def _row(parts: Any, number: int) -> Any:
-    if isinstance(parts, dict):
-        return {name: _row(part, number) for name, part in parts.items()}
-    return tuple(_row(part, number) for part in parts) if isinstance(parts, tuple) else parts[number]
+def _split_window(elements: list[Any]) -> Any:
+    """A dataset for each part of several elements."""
+    return map_parts(lambda *parts: Dataset(lambda: iter(parts), len(parts)), *elements)

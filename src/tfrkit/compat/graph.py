@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from tfrkit.compat.op_errors import InvalidArgumentError
-from tfrkit.compat.tensor import Tensor, TensorShape, to_numpy, to_tensor
+from tfrkit.compat.structure import leaves, map_parts
+from tfrkit.compat.tensor import Tensor, to_numpy, to_tensor
 
 
 class Node:
@@ -84,38 +85,21 @@ class Run:
 
     def compute(self, structure: Any) -> Any:
         """Nested nodes as nested values."""
-        if isinstance(structure, Node):
-            if structure in self._feeds:
-                return to_tensor(self._feeds[structure])
-            if structure not in self._done:
-                self._done[structure] = structure._compute(*[self.compute(part) for part in structure._inputs])
-            return self._done[structure]
-        return map_structure(self.compute, structure, is_deep=False)
+        return map_parts(self._value, structure, lists=True)
 
-
-def map_structure(function: Callable[[Any], Any], structure: Any, *, is_deep: bool = True) -> Any:
-    """Apply a function to what dicts, lists and tuples hold; with `is_deep`, to what is nested in them too."""
-
-    def step(part: Any) -> Any:
-        return map_structure(function, part) if is_deep else function(part)
-
-    if isinstance(structure, dict):
-        return {name: step(part) for name, part in structure.items()}
-    if isinstance(structure, (list, tuple)) and not isinstance(structure, TensorShape):
-        parts = [step(part) for part in structure]
-        if isinstance(structure, list):
-            return parts
-        return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
-    return function(structure) if is_deep else structure
+    def _value(self, part: Any) -> Any:
+        if not isinstance(part, Node):
+            return part
+        if part in self._feeds:
+            return to_tensor(self._feeds[part])
+        if part not in self._done:
+            self._done[part] = part._compute(*[self.compute(given) for given in part._inputs])
+        return self._done[part]
 
 
 def is_deferred(structure: Any) -> bool:
     """Whether a node is somewhere in nested dicts, lists and tuples."""
-    if isinstance(structure, dict):
-        return any(is_deferred(part) for part in structure.values())
-    if isinstance(structure, (list, tuple)):
-        return any(is_deferred(part) for part in structure)
-    return isinstance(structure, Node)
+    return any(isinstance(part, Node) for part in leaves(structure, lists=True))
 
 
 def deferrable(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -172,7 +156,7 @@ def _check_fetches(fetches: Any) -> None:
         if not isinstance(fetch, (Node, Tensor)):
             raise TypeError(f"session.run expected values of a graph, got {type(fetch).__name__}")
 
-    map_structure(check, fetches)
+    map_parts(check, fetches, lists=True)
 
 
 def do_nothing(*values: Any, **options: Any) -> Node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from tfrkit.compat.op_errors import FailedPreconditionError, OpError, OutOfRange
 
 _is_eager = False
 _END = object()
+_MAX_LOOKED_AT = 100  # errors before the first element: a parse that fails everywhere must not read all files
 
 
 def enable_eager_execution(*values: Any, **options: Any) -> None:
@@ -47,14 +49,14 @@ class ValueIterator:
 class GraphIterator:
     """What `dataset.make_one_shot_iterator()` and `make_initializable_iterator()` give.
 
-    The shape of an element, a dict or a tuple of what, is found by reading the first one when `get_next` is called;
-    it is kept for the first run.
+    The shape of an element, a dict or a tuple of what, is found by reading up to the first one when `get_next` is
+    called; what was read is kept for the first runs, errors too.
     """
 
     def __init__(self, start: Callable[[], Iterator[Any]], *, is_started: bool) -> None:
         self._start = start
         self._elements = ValueIterator(start()) if is_started else None
-        self._first: list[Any] = []
+        self._seen: deque[Any] = deque()
         self.initializer = Node(self._restart)
 
     def get_next(self, name: str | None = None) -> Any:
@@ -65,38 +67,30 @@ class GraphIterator:
 
     def _restart(self) -> None:
         self._elements = ValueIterator(self._start())
-        self._first.clear()
+        self._seen.clear()
 
     def _take(self) -> Any:
-        if self._first:
-            return self._first.pop()
         if self._elements is None:
             raise FailedPreconditionError(
                 None, None, "iterator expected to be started\n  run it first: session.run(iterator.initializer)"
             )
-        return self._elements.get_next()
+        element = self._seen.popleft() if self._seen else self._elements.get_next()
+        if isinstance(element, OpError):
+            raise element
+        return element
 
     def _look(self) -> Any:
         """The first element, or nothing where there is none; what is wrong then is said when it is run."""
-        try:
-            if self._elements is None:
-                return next(self._start(), None)
-            if not self._first:
-                self._first.append(self._elements.get_next())
-            return self._first[0]
-        except OutOfRangeError:
-            return None
-        except OpError as error:
-            self._start = _raiser(error)
-            self._restart()
-            return None
-
-
-def _raiser(error: OpError) -> Callable[[], Iterator[Any]]:
-    def step() -> Any:
-        raise error
-
-    return lambda: iter(step, None)
+        seen = self._seen if self._elements is not None else deque()
+        elements = self._elements or ValueIterator(self._start())
+        while not (seen and not isinstance(seen[-1], OpError)) and len(seen) < _MAX_LOOKED_AT:
+            try:
+                seen.append(elements.get_next())
+            except OutOfRangeError:
+                return None
+            except OpError as error:
+                seen.append(error)
+        return None if isinstance(seen[-1], OpError) else seen[-1]
 
 
 def _name_parts(node: Node, element: Any) -> Any:

@@ -26,7 +26,8 @@ from tfrkit.compat.graph import Session, do_nothing, placeholder
 from tfrkit.compat.iterators import disable_eager_execution, enable_eager_execution
 from tfrkit.compat.namespace import Namespace
 from tfrkit.compat.randomness import set_random_seed
-from tfrkit.compat.tensor import RaggedTensor, SparseTensor, SparseTensorValue, Tensor, TensorShape
+from tfrkit.compat.shapes import TensorShape
+from tfrkit.compat.tensor import RaggedTensor, SparseTensor, SparseTensorValue, Tensor
 
 _PARSING = {
     "FixedLenFeature": feature_specs.FixedLenFeature,

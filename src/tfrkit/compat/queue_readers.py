@@ -9,7 +9,7 @@ from typing import Any
 
 from tfrkit.compat import gfile
 from tfrkit.compat.collate import batch_elements
-from tfrkit.compat.dataset import to_element
+from tfrkit.compat.elements import to_element
 from tfrkit.compat.graph import Node, Run
 from tfrkit.compat.op_errors import OutOfRangeError, UnimplementedError
 from tfrkit.compat.randomness import next_stream, random_of

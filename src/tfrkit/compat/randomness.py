@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from random import Random
+from random import Random, SystemRandom
 from typing import Any
 
 _seed: int | None = None
@@ -17,13 +17,16 @@ def set_random_seed(seed: Any) -> None:
     _counter = itertools.count()
 
 
-def next_stream(seed: Any) -> str | None:
-    """What a new shuffle draws from: its own seed, its place after the global one, or chance."""
+def next_stream(seed: Any) -> str:
+    """What a new shuffle draws from: its own seed, its place after the global one, or a seed of chance.
+
+    It is drawn once for a dataset, so that two parts of one order, as `take` and `skip` make them, do not overlap.
+    """
     if seed is not None:
         return f"own {int(seed)}"
-    return None if _seed is None else f"global {_seed} {next(_counter)}"
+    return f"chance {SystemRandom().getrandbits(64)}" if _seed is None else f"global {_seed} {next(_counter)}"
 
 
-def random_of(stream: str | None, turn: int) -> Random:
+def random_of(stream: str, turn: int) -> Random:
     """The generator of one pass."""
-    return Random() if stream is None else Random(f"{stream} turn {turn}")
+    return Random(f"{stream} turn {turn}")

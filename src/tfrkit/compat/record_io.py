@@ -6,7 +6,7 @@ import atexit
 import os
 import sys
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
@@ -174,12 +174,6 @@ def read_file_records(path: str) -> Iterator[bytes]:
         raise explain_storage_error(error) from None
     except ContainerError as error:
         raise explain_damage(error) from None
-
-
-def read_files_records(paths: Iterable[str]) -> Iterator[bytes]:
-    """The records of several files, one file after the other."""
-    for path in paths:
-        yield from read_file_records(path)
 
 
 def tf_record_iterator(path: Any, options: Any = None) -> Iterator[bytes]:

@@ -8,21 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrkit.compat.dtypes import DType, as_dtype, string
+from tfrkit.compat.shapes import TensorShape
+from tfrkit.compat.structure import map_parts
 
 _Array = np.ndarray[Any, np.dtype[Any]]
-
-
-class TensorShape(tuple[int, ...]):
-    """A shape; a tuple that also answers `as_list()`."""
-
-    __slots__ = ()
-
-    def as_list(self) -> list[int]:
-        return list(self)
-
-    @property
-    def ndims(self) -> int:
-        return len(self)
 
 
 class Tensor(np.ndarray[Any, np.dtype[Any]]):
@@ -35,16 +24,17 @@ class Tensor(np.ndarray[Any, np.dtype[Any]]):
         """A plain NumPy array that may be written to; a number or bytes for a tensor of rank 0."""
         return np.ndarray.__getitem__(self, ()) if self.ndim == 0 else np.array(self)
 
+    @property  # type: ignore[misc]  # a shape is not set here
+    def shape(self) -> TensorShape:
+        return TensorShape(np.ndarray.shape.__get__(self))
+
     def get_shape(self) -> TensorShape:
-        return TensorShape(self.shape)
+        return self.shape
 
     def set_shape(self, shape: Any) -> None:
         """Check the shape; None stands for any size."""
-        wanted = tuple(shape)
-        if len(wanted) != self.ndim or any(
-            size not in (None, -1, got) for size, got in zip(wanted, self.shape, strict=True)
-        ):
-            raise ValueError(f"tensor expected shape {wanted}, got {self.shape}")
+        if not self.shape.is_compatible_with(shape):
+            raise ValueError(f"tensor expected shape {TensorShape(shape)}, got {self.shape}")
 
     def __array_wrap__(self, array: _Array, context: Any = None, return_scalar: bool = False) -> Tensor:  # type: ignore[override]
         return np.asarray(array).view(Tensor)
@@ -229,17 +219,13 @@ def to_byte_strings(values: Any, what: str) -> list[bytes]:
 
 def to_numpy(structure: Any) -> Any:
     """Nested tensors as plain NumPy values."""
-    if isinstance(structure, dict):
-        return {name: to_numpy(value) for name, value in structure.items()}
-    if isinstance(structure, SparseTensor):
-        return SparseTensorValue(
-            *(part.numpy() for part in (structure.indices, structure.values, structure.dense_shape))
-        )
-    if isinstance(structure, tuple) and not isinstance(structure, TensorShape):
-        return tuple(to_numpy(value) for value in structure)
-    if isinstance(structure, list):
-        return [to_numpy(value) for value in structure]
-    return structure.numpy() if isinstance(structure, Tensor) else structure
+    return map_parts(_plain, structure, lists=True)
+
+
+def _plain(part: Any) -> Any:
+    if isinstance(part, SparseTensor):
+        return SparseTensorValue(*(inner.numpy() for inner in (part.indices, part.values, part.dense_shape)))
+    return part.numpy() if isinstance(part, Tensor) else part
 
 
 def object_array(values: Sequence[Any]) -> _Array:

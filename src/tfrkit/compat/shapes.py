@@ -1,0 +1,137 @@
+"""Shapes with TensorFlow's methods: `tf.TensorShape`, `tf.Dimension`, `tf.TensorSpec`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tfrkit.compat.dtypes import DType, as_dtype
+
+
+class Dimension(int):
+    """A size: a number that also answers `.value`, as TensorFlow 1's do."""
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> int:
+        return int(self)
+
+
+class TensorShape(tuple[Any, ...]):
+    """A shape, a tuple of sizes; None is a size that is not known. `TensorShape(None)` has no known rank."""
+
+    _is_known: bool
+
+    def __new__(cls, dims: Any = None) -> TensorShape:
+        sizes = dims if isinstance(dims, Iterable) else () if dims is None else (dims,)
+        made = super().__new__(cls, [None if size in (None, -1) else Dimension(size) for size in sizes])
+        made._is_known = dims is not None and getattr(dims, "_is_known", True)
+        return made
+
+    def as_list(self) -> list[Any]:
+        """The sizes as a list."""
+        self._require_rank()
+        return [None if size is None else int(size) for size in tuple(self)]
+
+    @property
+    def dims(self) -> list[Any] | None:
+        return list(self) if self._is_known else None
+
+    @property
+    def rank(self) -> int | None:
+        return len(self) if self._is_known else None
+
+    ndims = rank
+
+    def num_elements(self) -> int | None:
+        """The count of values, if it is known."""
+        return math.prod(self) if self.is_fully_defined() else None
+
+    def is_fully_defined(self) -> bool:
+        """Whether every size is known."""
+        return self._is_known and None not in tuple(self)
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Whether both may be the shape of one tensor."""
+        theirs = TensorShape(other)
+        if not (self._is_known and theirs._is_known):
+            return True
+        pairs = zip(tuple(self), tuple(theirs), strict=False)
+        return len(self) == len(theirs) and all(None in pair or pair[0] == pair[1] for pair in pairs)
+
+    def assert_is_compatible_with(self, other: Any) -> None:
+        """Refuse another shape that cannot be the same."""
+        if not self.is_compatible_with(other):
+            raise ValueError(f"shape expected {self}, got {TensorShape(other)}")
+
+    def concatenate(self, other: Any) -> TensorShape:
+        """The sizes of both."""
+        theirs = TensorShape(other)
+        return TensorShape((*self, *theirs)) if self._is_known and theirs._is_known else TensorShape(None)
+
+    def merge_with(self, other: Any) -> TensorShape:
+        """The sizes that are known in one of both."""
+        self.assert_is_compatible_with(other)
+        theirs = TensorShape(other)
+        if not (self._is_known and theirs._is_known):
+            return self if self._is_known else theirs
+        return TensorShape([mine if theirs is None else theirs for mine, theirs in zip(self, theirs, strict=True)])
+
+    def _require_rank(self) -> None:
+        if not self._is_known:
+            raise ValueError("sizes of a shape are not known, not even how many there are")
+
+    def __getitem__(self, key: Any) -> Any:
+        self._require_rank()
+        found = super().__getitem__(key)
+        return TensorShape(found) if isinstance(key, slice) else found
+
+    def __iter__(self) -> Iterator[Any]:
+        self._require_rank()
+        return super().__iter__()
+
+    def __add__(self, other: Any) -> TensorShape:
+        return self.concatenate(other)
+
+    def __radd__(self, other: Any) -> TensorShape:
+        return TensorShape(other).concatenate(self)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, TensorShape) and not (self._is_known and other._is_known):
+            return self._is_known == other._is_known
+        return tuple.__eq__(self, tuple(other)) if isinstance(other, (list, tuple)) else NotImplemented
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TensorShape, (tuple(self) if self._is_known else None,)
+
+    def __str__(self) -> str:
+        return str(tuple(self)) if self._is_known else "<unknown>"
+
+    def __repr__(self) -> str:
+        return f"TensorShape({self.as_list() if self._is_known else None})"
+
+
+class TensorSpec:
+    """The shape and the type of tensors, as `Dataset.from_generator(output_signature=...)` takes them."""
+
+    def __init__(self, shape: Any, dtype: Any = "float32", name: Any = None) -> None:
+        self.shape = TensorShape(shape)
+        self.dtype: DType = as_dtype(dtype)
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorSpec) and (self.shape, self.dtype) == (other.shape, other.dtype)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype))
+
+    def __repr__(self) -> str:
+        return f"TensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"
