@@ -163,11 +163,7 @@ def thaw_json(value: Any, feature: Feature) -> Value:
         items = [_thaw_item(item) for item in flatten(tensor["values"])]
         if items and isinstance(items[0], (bytes, str)):
             return ("bytes", tuple(tensor["shape"]), tuple(i.encode() if isinstance(i, str) else i for i in items))
-        dtype = tensor["dtype"]
-        if dtype == "bfloat16":
-            bits = (np.array(items, "float32").view("uint32") >> 16).astype("uint16")
-            return (dtype, tuple(tensor["shape"]), bits.tobytes())
-        return (dtype, tuple(tensor["shape"]), np.array(items, dtype).tobytes())
+        return (tensor["dtype"], tuple(tensor["shape"]), np.array(items, tensor["dtype"]).tobytes())
     if isinstance(value, list):
         return freeze([thaw_item(item) for item in value], feature)
     return freeze(_thaw_item(value), feature)

@@ -117,17 +117,12 @@ def ask_voc_back(made: Made, folder: Path) -> Facts:
     run_tfr("export", "voc", made.path, "-o", out, "--quiet")
     kind = "voc-seg" if "image/segmentation/class/encoded" in made.truth.features else "voc-det"
     options: list[object] = ["--classes", out / "classes.txt"] if (out / "classes.txt").exists() else []
-    return _build_back(made, folder, kind, out, *options, *_name_sets(made))
+    return _build_back(made, folder, kind, out, *options)
 
 
 def ask_yolo_back(made: Made, folder: Path) -> Facts:
     run_tfr("export", "yolo", made.path, "-o", folder / "yolo", "--quiet")
-    return _build_back(made, folder, "yolo", folder / "yolo", *_name_sets(made))
-
-
-def _name_sets(made: Made) -> list[object]:
-    """Sets of other names than train, val and test are read where they are named."""
-    return [part for split in made.splits if split in ("north", "south") for part in ("--set", split)]
+    return _build_back(made, folder, "yolo", folder / "yolo")
 
 
 def ask_coco_back(made: Made, folder: Path) -> Facts:

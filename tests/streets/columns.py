@@ -6,8 +6,8 @@ from streets.truth import Feature
 
 
 def is_column(name: str, feature: Feature) -> bool:
-    """Whether `build table` takes it from Parquet: no lists in lists, no integers beyond int64, no bfloat16."""
-    return len(feature.shape) < 2 and feature.dtype not in ("uint64", "bfloat16")
+    """Whether `build table` takes it from Parquet: no lists in lists, no integers beyond int64."""
+    return len(feature.shape) < 2 and feature.dtype != "uint64"
 
 
 def is_dense(name: str, feature: Feature) -> bool:

@@ -94,9 +94,10 @@ def make_bare_bfloat16(folder: Path, storage: Storage) -> Made:
     rows: list[Row] = []
     records = []
     for i in range(NUM_ROWS):
-        bits = np.array([16256, 16256 + i], "<u2").tobytes()  # 1.0 and a little more
-        rows.append({"id": ("int64", (), np.int64(i).tobytes()), "brain": ("bfloat16", (2,), bits)})
-        tensor = reference.encode_tensor(_BFLOAT16, (2,), bits)
+        values = np.array([1, 1 + i / 128], "<f4")  # bfloat16 has seven bits after the point
+        bits = (values.view("<u4") >> 16).astype("<u2")
+        rows.append({"id": ("int64", (), np.int64(i).tobytes()), "brain": ("float32", (2,), values.tobytes())})
+        tensor = reference.encode_tensor(_BFLOAT16, (2,), bits.tobytes())
         records.append(reference.encode_example({b"id": ("int64", [i]), b"brain": ("bytes", [tensor])}))
     features = {"id": Feature(), "brain": Feature("bfloat16", (2,), "tensor_proto")}
     return _write(folder, storage, Truth(features, rows, keeps_order=True), records)

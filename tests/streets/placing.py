@@ -109,7 +109,12 @@ def _to_value(found: reference.Feature, truth: Truth, name: str) -> Value:
         return (feature.dtype, tuple(size or 0 for size in feature.shape), bytes(values[0]))  # type: ignore[arg-type]
     if feature.encoding == "tensor_proto":
         tensor = reference.read_strict_tensor(values[0])  # type: ignore[arg-type]
-        return ("bytes", (), tuple(values)) if tensor is None else (_DTYPES[tensor[0]], tensor[1], tensor[2])
+        if tensor is None:
+            return ("bytes", (), tuple(values))
+        number, shape, content = tensor
+        if _DTYPES[number] == "bfloat16":  # the upper half of a float32
+            return ("float32", shape, b"".join(b"\0\0" + content[k : k + 2] for k in range(0, len(content), 2)))
+        return (_DTYPES[number], shape, content)
     if kind == "bytes":
         return ("bytes", () if feature.shape == () else (len(values),), tuple(values))
     array = np.array(values, "float32" if kind == "float" else "int64").astype(feature.dtype)

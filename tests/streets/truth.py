@@ -34,6 +34,11 @@ class Feature:
     is_number: bool = False  # text that spells a number in every row
 
     @property
+    def value_dtype(self) -> str:
+        """The dtype of its values in rows and batches: NumPy has no bfloat16, and float32 holds each of them."""
+        return "float32" if self.dtype == "bfloat16" else self.dtype
+
+    @property
     def kind(self) -> str:
         """How it is stored: "bytes", "float" or "int64"."""
         if self.encoding != "list" or self.dtype == "bytes":
@@ -148,10 +153,10 @@ def _to_bytes(value: bytes | bytearray | str) -> bytes:
 
 
 def _freeze_number(value: float, feature: Feature) -> Value:
-    fits = feature.dtype != "bytes" and (np.dtype(feature.dtype).kind == "f") == isinstance(value, float)
-    if not fits:
+    dtype = feature.value_dtype
+    if dtype == "bytes" or (np.dtype(dtype).kind == "f") != isinstance(value, float):
         return (type(value).__name__, (), repr(value))
-    return (feature.dtype, (), np.asarray(value).astype(feature.dtype).tobytes())
+    return (dtype, (), np.asarray(value).astype(dtype).tobytes())
 
 
 def _freeze_array(value: Any) -> Value:
@@ -167,10 +172,10 @@ def _freeze_list(value: Sequence[Any], feature: Feature) -> Value:
     if feature.dtype == "bytes" or any(item is None for item in items):
         return ("list", (len(items),), repr(value))
     if not items:
-        return (feature.dtype, (0,), b"")
-    if all(isinstance(item, float) for item in items) != (np.dtype(feature.dtype).kind == "f"):
+        return (feature.value_dtype, (0,), b"")
+    if all(isinstance(item, float) for item in items) != (np.dtype(feature.value_dtype).kind == "f"):
         return ("list", (len(items),), repr(value))
     try:
-        return _freeze_array(np.array(value, dtype=feature.dtype))
+        return _freeze_array(np.array(value, dtype=feature.value_dtype))
     except ValueError:  # rows of different lengths are no array
         return ("list", (len(items),), repr(value))

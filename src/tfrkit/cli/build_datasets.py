@@ -199,9 +199,10 @@ YOLO = """Images with label files of YOLO.
   tfr build yolo dataset/ -o det/
   tfr build yolo dataset/data.yaml -o det/ --set train --boxes clip
 
-Class names and splits come from data.yaml, else from classes.txt and folders. Labels are YOLO's numbers plus 1,
-or plus --label-offset. Features are those of the TensorFlow Object Detection API, as for voc-det. classes.txt and
-label_map.pbtxt have the labels.
+Class names and splits come from data.yaml, else from classes.txt and folders. Splits of other names than train, val and
+test are taken where there are none of these, or by --set. Labels are YOLO's numbers plus 1, or plus --label-offset.
+Features are those of the TensorFlow Object Detection API, as for voc-det. classes.txt and label_map.pbtxt have the
+labels.
 """
 
 MissingLabelsOption = Annotated[

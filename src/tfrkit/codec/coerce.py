@@ -99,10 +99,10 @@ class Coercer:
             self._wide_names.add(name)
         return "bytes", [self.to_tensor(name, array)]
 
-    def to_tensor(self, name: str, array: _Array) -> bytes:
-        """An array as a serialized tensor."""
+    def to_tensor(self, name: str, array: _Array, *, dtype: str | None = None) -> bytes:
+        """An array as a serialized tensor; `dtype` as `encode_tensor` takes it."""
         try:
-            return encode_tensor(array)
+            return encode_tensor(array, dtype=dtype)
         except (TypeError, ValueError) as error:
             raise type(error)(f"feature {show_name(name)} {error} - at row {self.row}") from None
 
@@ -121,7 +121,8 @@ class Coercer:
             array = np.asarray(value)
         except (ValueError, TypeError) as error:
             raise TypeError(f"feature {show_name(name)} {error} - at row {self.row}") from None
-        if array.dtype.kind not in "iubfcSUO" or (array.dtype.kind == "O" and array.ndim == 0):
+        is_object = array.dtype.kind == "O" and array.ndim == 0 and not isinstance(array.item(), _TEXT)
+        if array.dtype.kind not in "iubfcSUO" or is_object:
             raise self._wrong_type(name, value)
         return array
 

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from tfrkit.codec.coerce import Coercer, Floats
+from tfrkit.codec.narrow_floats import narrow_floats
 from tfrkit.errors import FeatureKindError, MissingFeatureError, SchemaError, ShapeError
 from tfrkit.features.schema import describe_missing, find_nearest, show_name
 from tfrkit.features.spec import Spec
+from tfrkit.features.tensor_dtypes import NARROW_FLOATS
 
 _Array = np.ndarray[Any, Any]
 
@@ -52,9 +54,12 @@ class SchemaCoercer:
         if spec.kind == "int64" and spec.num_classes is not None:
             value = self._to_class_ids(name, value, spec, row_number)
         if spec.encoding == "tensor_proto":
-            return [self._plain.to_tensor(name, self._to_inner_array(name, value, spec, row_number))]
+            array = self._to_inner_array(name, value, spec, row_number)
+            narrow = spec.dtype if spec.dtype in NARROW_FLOATS else None
+            return [self._plain.to_tensor(name, array, dtype=narrow)]
         if spec.encoding == "raw":
-            return [self._to_inner_array(name, value, spec, row_number).tobytes()]
+            array = self._to_inner_array(name, value, spec, row_number)
+            return [(narrow_floats(array, spec.dtype) if spec.dtype in NARROW_FLOATS else array).tobytes()]
         if spec.encoding != "list":
             raise SchemaError(f"feature {show_name(name)} expected a list, tensor or raw bytes, got {spec.encoding!r}")
         if spec.kind == "bytes":
@@ -119,7 +124,9 @@ class SchemaCoercer:
         wants_text, is_text = spec.dtype == "string", array.dtype.kind in "SUO"
         if spec.dtype is not None and wants_text != is_text:
             raise self._wrong_dtype(name, spec, array, row_number)
-        if spec.dtype is not None and not is_text and array.dtype.name != spec.dtype:
+        if spec.dtype in NARROW_FLOATS:
+            array = self._to_narrow(name, array, spec, row_number)
+        elif spec.dtype is not None and not is_text and array.dtype.name != spec.dtype:
             try:
                 wanted = np.dtype(spec.dtype)
             except TypeError:
@@ -134,6 +141,16 @@ class SchemaCoercer:
             array = cast
         self._check_shape(name, array.shape, spec, row_number)
         return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
+
+    def _to_narrow(self, name: str, array: _Array, spec: Spec, row_number: int) -> _Array:
+        """Numbers that a float NumPy lacks holds, as float32."""
+        if array.dtype.kind not in "iubf":
+            raise self._wrong_dtype(name, spec, array, row_number)
+        try:
+            narrow_floats(array, str(spec.dtype))
+        except ValueError as error:
+            raise FeatureKindError(f"feature {show_name(name)} {error} - at row {row_number}") from None
+        return array.astype(np.float32)
 
     def _wrong_dtype(self, name: str, spec: Spec, array: _Array, row_number: int) -> FeatureKindError:
         return FeatureKindError(

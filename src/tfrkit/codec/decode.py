@@ -12,11 +12,12 @@ import numpy as np
 from tfrkit import _native
 from tfrkit._types import Row
 from tfrkit.codec.columns import ABSENT, UNSET, BytesColumn, Column, Ragged
+from tfrkit.codec.narrow_floats import bits_dtype, widen_floats
 from tfrkit.codec.tensor_proto import decode_tensor, tensor_dtype
 from tfrkit.errors import CodecError, ShapeError
 from tfrkit.features.schema import Schema, encode_name
 from tfrkit.features.spec import Spec
-from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS
+from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS, NARROW_FLOATS, name_value_dtype
 
 Batch = dict[str, Any]
 """Columns by feature name; for SequenceExamples {"context": columns, "feature_lists": columns}."""
@@ -138,9 +139,10 @@ def _shape_ragged(name: str, spec: Spec, values: Column, splits: Any, presence: 
 
 def _cast(spec: Spec, values: Column) -> Column:
     """TFDS keeps bool, uint8 and the like in int64 lists and says so in its features.json."""
-    if spec.dtype is None or isinstance(values, BytesColumn) or values.dtype == spec.dtype:
+    if spec.dtype is None or isinstance(values, BytesColumn):
         return values
-    return values.astype(spec.dtype)
+    dtype = name_value_dtype(spec.dtype)
+    return values if values.dtype == dtype else values.astype(dtype)
 
 
 def _decode_arrays(name: str, spec: Spec, values: BytesColumn, splits: Any, presence: Any) -> Column:
@@ -174,7 +176,7 @@ def _decode_arrays(name: str, spec: Spec, values: BytesColumn, splits: Any, pres
 
 
 def _stack_raw(name: str, spec: Spec, values: BytesColumn) -> np.ndarray[Any, np.dtype[Any]]:
-    dtype = np.dtype(spec.dtype)
+    dtype = _raw_dtype(spec)
     nbytes = dtype.itemsize * math.prod(size or 0 for size in spec.shape)
     wrong = np.flatnonzero(values.lengths != nbytes)
     if len(wrong):
@@ -184,11 +186,20 @@ def _stack_raw(name: str, spec: Spec, values: BytesColumn) -> np.ndarray[Any, np
             f"got {int(values.lengths[row])} in row {row} of the batch"
         )
     shape: tuple[Any, ...] = (len(values), *spec.shape)
-    return values.data.view(dtype).reshape(shape)
+    return _to_values(values.data.view(dtype).reshape(shape), spec)
+
+
+def _raw_dtype(spec: Spec) -> np.dtype[Any]:
+    """The dtype of raw bytes: the bits of a float that NumPy lacks."""
+    return bits_dtype(spec.dtype) if spec.dtype in NARROW_FLOATS else np.dtype(spec.dtype)
+
+
+def _to_values(raw: np.ndarray[Any, np.dtype[Any]], spec: Spec) -> np.ndarray[Any, np.dtype[Any]]:
+    return widen_floats(raw, spec.dtype) if spec.dtype in NARROW_FLOATS else raw
 
 
 def _inner_dtype(spec: Spec) -> np.dtype[Any]:
-    """The dtype a serialized tensor decodes to: objects for strings, integers for types NumPy lacks."""
+    """The dtype a serialized tensor decodes to: objects for strings, float32 for floats NumPy lacks."""
     return tensor_dtype(DTYPE_NUMBERS[spec.dtype or ""]) or np.dtype(object)
 
 
@@ -207,7 +218,7 @@ def _stack(name: str, spec: Spec, arrays: list[np.ndarray[Any, np.dtype[Any]]]) 
 
 
 def _raw_decoder(name: str, spec: Spec) -> Callable[[bytes], np.ndarray[Any, np.dtype[Any]]]:
-    dtype = np.dtype(spec.dtype)
+    dtype = _raw_dtype(spec)
     unknown = spec.shape.count(None)
     shape = tuple(-1 if size is None else size for size in spec.shape)
 
@@ -216,7 +227,7 @@ def _raw_decoder(name: str, spec: Spec) -> Callable[[bytes], np.ndarray[Any, np.
             limit = max(1 << 20, len(value) * 1032)
             value = zlib.decompressobj().decompress(value, limit)
         if len(value) % dtype.itemsize == 0:
-            array = np.frombuffer(value, dtype)
+            array = _to_values(np.frombuffer(value, dtype), spec)
             known = math.prod(size for size in spec.shape if size is not None)
             if unknown == 0 and array.size == known:
                 return array.reshape(shape)

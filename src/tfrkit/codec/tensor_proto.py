@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from tfrkit import _native
+from tfrkit.codec.narrow_floats import bits_dtype, narrow_floats, widen_floats
 from tfrkit.errors import CodecError
-from tfrkit.features.tensor_dtypes import DTYPE_NAMES, DTYPE_NUMBERS
+from tfrkit.features.tensor_dtypes import DTYPE_NAMES, DTYPE_NUMBERS, NARROW_FLOATS, name_value_dtype
 
 # Where TensorProto keeps the values of each type when it does not use tensor_content.
 _VALUE_FIELDS: dict[int, int] = {
@@ -50,26 +51,28 @@ _FLOAT_FIELDS: dict[int, np.dtype[Any]] = {
     12: np.dtype("<f8"),
 }
 
-# Types NumPy lacks, as integers of the same width: the bits survive.
-_STAND_INS = {14: "uint16", 24: "uint8", 25: "uint8", 26: "uint8", 27: "uint8", 28: "uint8"}
+# Floats of 8 bits are bytes there, one each.
+_FLOAT8_FIELD = 18
 
 # A few bytes can claim a tensor of any size by repeating a value; no honest one comes near this.
 _MAX_REPEATED_NBYTES = 1 << 28
 
 
 def tensor_dtype(number: int) -> np.dtype[Any] | None:
-    """The little-endian NumPy type of a DataType number, or None for strings and unknown types."""
-    name = _STAND_INS.get(number) or DTYPE_NAMES.get(number)
+    """The little-endian NumPy type that values of a DataType number have; None for strings and unknown types."""
+    name = DTYPE_NAMES.get(number)
     if name is None or name == "string":
         return None
     try:
-        return np.dtype(name).newbyteorder("<")
+        return np.dtype(name_value_dtype(name)).newbyteorder("<")
     except TypeError:
         return None
 
 
-def encode_tensor(array: Any) -> bytes:
+def encode_tensor(array: Any, *, dtype: str | None = None) -> bytes:
     """Serialize an array as `tf.io.serialize_tensor` does.
+
+    `dtype` is one that NumPy lacks, bfloat16 or a float of 8 bits; ValueError for a number that it would round.
 
     Example:
         >>> encode_tensor(np.array([1.5, 2.5])).hex()
@@ -78,9 +81,11 @@ def encode_tensor(array: Any) -> bytes:
     value = np.asarray(array)
     if value.dtype.kind in "SUO":
         return _encode_strings(value)
-    number = DTYPE_NUMBERS.get(value.dtype.name)
+    number = DTYPE_NUMBERS.get(dtype or value.dtype.name)
     if number is None:
         raise TypeError(f"expected an array of numbers, booleans or strings, got dtype {value.dtype}")
+    if dtype in NARROW_FLOATS:
+        value = narrow_floats(value, dtype)
     content = np.ascontiguousarray(value, value.dtype.newbyteorder("<")).tobytes()
     head = encode_tensor_head(number, value.shape)
     return head + (b"\x22" + encode_varint(len(content)) + content if content else b"")
@@ -111,10 +116,21 @@ def decode_tensor(data: bytes) -> np.ndarray[Any, np.dtype[Any]]:
     strict = _native.read_strict_tensor(data)
     if strict is not None:
         number, shape, start, nbytes = strict
-        dtype = tensor_dtype(number)
+        dtype = _stored_dtype(number)
         if dtype is not None:
-            return np.frombuffer(data, dtype, nbytes // dtype.itemsize, start).reshape(shape)
+            return _to_values(np.frombuffer(data, dtype, nbytes // dtype.itemsize, start).reshape(shape), number)
     return _decode_any(data)
+
+
+def _stored_dtype(number: int) -> np.dtype[Any] | None:
+    """The type of the elements as they are stored: the bits of a float that NumPy lacks."""
+    name = DTYPE_NAMES.get(number, "")
+    return bits_dtype(name) if name in NARROW_FLOATS else tensor_dtype(number)
+
+
+def _to_values(stored: np.ndarray[Any, np.dtype[Any]], number: int) -> np.ndarray[Any, np.dtype[Any]]:
+    name = DTYPE_NAMES[number]
+    return widen_floats(stored, name) if name in NARROW_FLOATS else stored
 
 
 def _decode_any(data: bytes) -> np.ndarray[Any, np.dtype[Any]]:
@@ -136,20 +152,20 @@ def _decode_any(data: bytes) -> np.ndarray[Any, np.dtype[Any]]:
         count *= size
     if number == 7:
         return _decode_strings(values, shape, count)
-    dtype = tensor_dtype(number)
+    dtype = _stored_dtype(number)
     if dtype is None:
         raise CodecError(f"expected a serialized tensor, got dtype number {number}")
     if content is not None:
         if len(content) != count * dtype.itemsize:
             raise CodecError(f"tensor of shape {shape} expected {count * dtype.itemsize} bytes, got {len(content)}")
-        return np.frombuffer(content, dtype).reshape(shape)
-    return _decode_values(values, number, dtype, shape, count)
+        return _to_values(np.frombuffer(content, dtype).reshape(shape), number)
+    return _to_values(_decode_values(values, number, dtype, shape, count), number)
 
 
 def _decode_values(
     values: list[tuple[int, int, bytes | int]], number: int, dtype: np.dtype[Any], shape: tuple[int, ...], count: int
 ) -> np.ndarray[Any, np.dtype[Any]]:
-    wanted = _VALUE_FIELDS.get(number, -1)
+    wanted = _VALUE_FIELDS.get(number, _FLOAT8_FIELD)
     floats = _FLOAT_FIELDS.get(wanted)
     numbers: list[Any] = []
     for field, wire, value in values:
@@ -164,6 +180,8 @@ def _decode_values(
             numbers.extend(np.frombuffer(raw, floats).tolist())
         elif isinstance(value, int):
             numbers.append(value)
+        elif wanted == _FLOAT8_FIELD:
+            numbers.extend(value)
         else:
             position = 0
             while position < len(value):

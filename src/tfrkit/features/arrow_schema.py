@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -21,6 +21,7 @@ from tfrkit.errors import SchemaError
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.features.schema_json import to_json
 from tfrkit.features.spec import Spec
+from tfrkit.features.tensor_dtypes import name_value_dtype
 
 # The key of a field's metadata; its value is what `schema_json` says of the feature.
 METADATA_KEY = "tfrkit.feature"
@@ -87,6 +88,12 @@ class ArrowType:
     def depth(self) -> int:
         """How many lists there are around the element."""
         return 0 if self.item is None else 1 + self.item.depth
+
+    def widen_halves(self) -> ArrowType:
+        """The same with float32 in the place of float16, for a reader that has no type for these."""
+        if self.item is not None:
+            return replace(self, item=self.item.widen_halves())
+        return replace(self, name="float") if self.name == "halffloat" else self
 
     def build(self, pyarrow: ModuleType) -> Any:
         """The same as a `pyarrow.DataType`."""
@@ -226,5 +233,6 @@ def _find_element(spec: Spec) -> ArrowType:
 
 
 def _name_dtype(dtype: str | None, otherwise: str) -> str:
-    name = _ARROW_NAMES.get(dtype or "", dtype or "")
+    values = name_value_dtype(dtype or "")
+    name = _ARROW_NAMES.get(values, values)
     return name if name in _PLAIN_TYPES else otherwise

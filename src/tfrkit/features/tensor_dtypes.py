@@ -1,7 +1,8 @@
 """The numbers tensorflow.DataType gives to dtypes, by NumPy's names where NumPy has one.
 
 NumPy itself lacks bfloat16, the 8-bit floats and the 4-bit integers; those names are the ones ml_dtypes
-registers. "string" stands for DT_STRING: an array of bytes objects.
+registers. Values of the floats among them are float32, which holds each of them exactly. "string" stands for
+DT_STRING: an array of bytes objects.
 """
 
 from __future__ import annotations
@@ -37,3 +38,15 @@ DTYPE_NAMES: Mapping[int, str] = MappingProxyType(
     }
 )
 DTYPE_NUMBERS: Mapping[str, int] = MappingProxyType({name: number for number, name in DTYPE_NAMES.items()})
+NARROW_FLOATS = frozenset(name for name in DTYPE_NUMBERS if name == "bfloat16" or name.startswith("float8_"))
+"""Floats that NumPy lacks: their values are read, and may be written, as float32."""
+
+
+def name_value_dtype(dtype: str) -> str:
+    """NumPy's name of the dtype that values have in batches and rows.
+
+    Example:
+        >>> name_value_dtype("bfloat16"), name_value_dtype("uint8")
+        ('float32', 'uint8')
+    """
+    return "float32" if dtype in NARROW_FLOATS else dtype

@@ -242,7 +242,7 @@ def _join(column: Column, arrow_type: ArrowType) -> Column:
     for row, array in enumerate(arrays):
         if array.ndim != depth:
             raise MisfitError(row, f"expected an array of rank {depth}, got shape {array.shape}", ShapeError)
-        if element.dtype is not None and array.dtype != element.dtype:
+        if element.dtype is not None and not np.can_cast(array.dtype, element.dtype, "safe"):
             raise MisfitError(row, f"expected an array of {element.dtype}, got {array.dtype}")
     flat = [array.reshape(-1) for array in arrays]
     joined: Column = np.concatenate(flat) if flat else np.empty(0, element.dtype or object)

@@ -220,7 +220,11 @@ class TableScan(ArrowStream):
         return list(self.schema.names)
 
     def _rename(self, fields: Sequence[ArrowField], part: str) -> list[ArrowField]:
-        return [replace(field, name=self._table.name_of(part, field.feature)) for field in fields]
+        """The fields as DuckDB takes them: under the names of a query, and without float16, which it does not have."""
+        return [
+            replace(field, name=self._table.name_of(part, field.feature), type=field.type.widen_halves())
+            for field in fields
+        ]
 
     def _lay_out_batches(self) -> Iterator[Node]:
         first_row = 0

@@ -177,6 +177,15 @@ def _describe(
     names = ClassNames(sidecars.classes, sidecars.class_file)
     is_raw = whole.num_others > 0 and whole.num_others >= whole.records
     result = Stats(files=files, notes=[*note_missing_shards(sidecars.paths), *sidecars.notes])
+    named = {name: summary for name, summary in splits.items() if name is not None}
+    result.splits = [
+        {
+            "name": name,
+            "files": summary.num_files,
+            "records": summary.records + (summary.num_others if is_raw else 0),
+        }
+        for name, summary in named.items()
+    ]
     if is_raw:
         result.kind, result.records = "raw", whole.num_others + whole.records
         sizes = whole.other_sizes
@@ -192,10 +201,6 @@ def _describe(
         feature = whole.features[key]
         classes = names if is_label(key, feature, specs[key], names) else None
         result.features.append(feature_to_json(key, feature, known[key], whole.records, classes))
-    named = {name: summary for name, summary in splits.items() if name is not None}
-    result.splits = [
-        {"name": name, "files": summary.num_files, "records": summary.records} for name, summary in named.items()
-    ]
     result.classes = count_classes(whole, named, specs, names)
     result.comparison = compare_splits(whole, named)
     return result, names

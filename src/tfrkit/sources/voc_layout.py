@@ -35,7 +35,8 @@ class ListedIds:
 def read_sets(root: str, folder: str, sets: Sequence[str]) -> ListedIds | None:
     """The ids of some lists of ImageSets/`folder`; without names, those of train, val and test that are there.
 
-    None where no list is named and none is there. A name that is a path to a text file is taken as that list.
+    Where none of these is, two or more lists of other names are splits, unless two share an id. None where no list is
+    named and none is taken. A name that is a path to a text file is taken as that list.
     """
     lists = _find_lists(root, folder, sets)
     if not lists:
@@ -75,7 +76,7 @@ def _find_lists(root: str, folder: str, sets: Sequence[str]) -> dict[str, str]:
         usual = [name for name in _USUAL_SETS if os.path.isfile(os.path.join(parent, f"{name}.txt"))]
         if not usual and os.path.isfile(os.path.join(parent, "trainval.txt")):
             usual = ["trainval"]
-        return {name: os.path.join(parent, f"{name}.txt") for name in usual}
+        return {name: os.path.join(parent, f"{name}.txt") for name in usual or _find_disjoint(parent)}
     for name in sets:
         path = os.path.join(parent, f"{name}.txt")
         if not os.path.isfile(path):
@@ -93,6 +94,19 @@ def _find_lists(root: str, folder: str, sets: Sequence[str]) -> dict[str, str]:
             raise ValueError(f"sets expected different names, got {split!r} twice")
         lists[split] = path
     return lists
+
+
+def _find_disjoint(parent: str) -> list[str]:
+    """Names of all lists, if there are several and every id is in one alone; lists of single classes share theirs."""
+    entries = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
+    names = [entry.removesuffix(".txt") for entry in entries if entry.endswith(".txt")]
+    seen: set[str] = set()
+    for name in names:
+        ids = {line.split()[0] for line in read_text(os.path.join(parent, f"{name}.txt")).splitlines() if line.strip()}
+        if seen & ids:
+            return []
+        seen |= ids
+    return names if len(names) > 1 else []
 
 
 class FilesById:

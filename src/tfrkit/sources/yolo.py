@@ -45,7 +45,8 @@ class Yolo:
 
     Attributes:
         path: The folder, or its data.yaml.
-        sets: Which of train, val and test to take; all that are there without.
+        sets: Which sets to take, by their names in data.yaml or of their folders. Without, those of train, val and
+            test that are there; where none is, all folders that data.yaml names.
         classes: Names in the order of their numbers, a file of them, or a label map .pbtxt of the labels to write; from
             data.yaml or classes.txt without.
         label_offset: The label of YOLO's class 0: 1, as readers of boxes expect; 0 keeps YOLO's numbers.
@@ -221,11 +222,12 @@ class _Layout:
             self.names, self.has_keypoints = described.names, described.has_keypoints
         if not self.names:
             self._read_names()
-        places = self._find_places(described)
+        places = self._find_places(described, sets)
         if sets:
             missing = [name for name in sets if name not in places]
             if missing:
-                raise SourceError(f"no set {missing[0]!r}, expected one of {', '.join(places)}", shard=self.root)
+                there = ", ".join(filter(None, places)) or "images without sets"
+                raise SourceError(f"no set {missing[0]!r}, expected one of {there}", shard=self.root)
             places = {name: places[name] for name in sets}
         self.split_names = tuple(name for name in places if name)
         for name, folders in places.items():
@@ -240,22 +242,35 @@ class _Layout:
                 self.notes.append(f"class names from {name}")
                 return
 
-    def _find_places(self, described: DataYaml | None) -> dict[str, list[str]]:
+    def _find_places(self, described: DataYaml | None, sets: Sequence[str]) -> dict[str, list[str]]:
         """Split → folders of images or lists of them, below the root; split "" where there are no splits."""
-        if described is not None and described.splits:
-            return {
-                name: [_resolve(self.root, described.path, place) for place in places]
-                for name, places in described.splits.items()
-            }
+        if described is not None:
+            named = dict(described.splits)
+            # A key that YOLO does not know may also be a licence: only one that names a folder or a list is a set.
+            for name, places in described.others.items():
+                if name in sets or (not described.splits and self._are_places(described.path, places)):
+                    named[name] = places
+            if named:
+                return {
+                    name: [_resolve(self.root, described.path, place) for place in places]
+                    for name, places in named.items()
+                }
         for pattern in ("images/{}", "{}/images", "{}"):
             found: dict[str, list[str]] = {}
-            for folder, split in _SPLIT_FOLDERS.items():
+            for folder, split in (_SPLIT_FOLDERS | {name: name for name in sets if name not in _SPLIT_FOLDERS}).items():
                 place = pattern.format(folder)
                 if os.path.isdir(os.path.join(self.root, place)):
                     found.setdefault(split, []).append(place)
             if found:
                 return found
         return {"": ["images" if os.path.isdir(os.path.join(self.root, "images")) else ""]}
+
+    def _are_places(self, prefix: str, places: Sequence[str]) -> bool:
+        try:
+            found = [os.path.join(self.root, _resolve(self.root, prefix, place)) for place in places]
+        except SourceError:
+            return False
+        return all(os.path.isdir(path) or path.endswith(".txt") for path in found)
 
     def _list_images(self, places: Sequence[str], split: int) -> None:
         for place in places:

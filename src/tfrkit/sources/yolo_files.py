@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tfrkit.errors import SourceError
 from tfrkit.sources.boxes import Corners
@@ -30,11 +30,15 @@ class YoloObject:
 
 @dataclass(frozen=True)
 class DataYaml:
-    """What a data.yaml says: class names by number, and where each split is."""
+    """What a data.yaml says: class names by number, and where each split is.
+
+    `others` are words and lists of words under keys that YOLO does not know: they may be places of splits too.
+    """
 
     names: dict[int, str]
     path: str
     splits: Mapping[str, tuple[str, ...]]
+    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     has_keypoints: bool = False
 
 
@@ -105,13 +109,18 @@ def parse_data_yaml(text: str, path: str) -> DataYaml:
     """
     found: dict[str, object] = {}
     lines: dict[str, int] = {}
+    others: dict[str, tuple[str, ...]] = {}
     for number, key, value, inner in _blocks(text):
+        try:
+            read = _read_value(value, inner)
+        except ValueError as error:
+            if key not in _KEYS:
+                continue
+            raise SourceError(f"key {key!r} {error}", shard=f"{path}, line {number}") from None
         if key in _KEYS:
-            try:
-                found[key] = _read_value(value, inner)
-            except ValueError as error:
-                raise SourceError(f"key {key!r} {error}", shard=f"{path}, line {number}") from None
-            lines[key] = number
+            found[key], lines[key] = read, number
+        elif places := _to_places(read):
+            others[key] = places
     names = _read_names(found.get("names"), f"{path}, line {lines.get('names', 1)}")
     declared = found.get("nc")
     if isinstance(declared, str) and declared.isdecimal() and names and int(declared) != len(names):
@@ -120,13 +129,17 @@ def parse_data_yaml(text: str, path: str) -> DataYaml:
         )
     splits = {}
     for key in ("train", "val", "valid", "test"):
-        places = found.get(key)
-        if isinstance(places, str) and places:
-            splits["val" if key == "valid" else key] = (places,)
-        elif isinstance(places, list) and places:
-            splits["val" if key == "valid" else key] = tuple(places)
+        places = _to_places(found.get(key))
+        if places:
+            splits["val" if key == "valid" else key] = places
     root = found.get("path", "")
-    return DataYaml(names, root if isinstance(root, str) else "", splits, "kpt_shape" in found)
+    return DataYaml(names, root if isinstance(root, str) else "", splits, others, "kpt_shape" in found)
+
+
+def _to_places(value: object) -> tuple[str, ...]:
+    """The words of a value that is one or a list of them."""
+    words = [value] if isinstance(value, str) else value
+    return tuple(words) if isinstance(words, list) and all(words) else ()
 
 
 def _blocks(text: str) -> Iterator[tuple[int, str, str, list[str]]]:

@@ -148,9 +148,24 @@ def test_string_tensor_keeps_nuls() -> None:
     assert decode_tensor(stored).tolist() == [b"a\0", b"b"]
 
 
-def test_bfloat16_that_numpy_lacks_is_explained() -> None:
-    with pytest.raises((SchemaError, FeatureKindError), match="feature 'x' .*bfloat16"):
-        conform([1.5], Spec("bytes", (1,), encoding="tensor_proto", dtype="bfloat16"))
+@pytest.mark.parametrize(
+    ("encoding", "stored"), [("tensor_proto", "080e1204120208022204c03f0080"), ("raw", "c03f0080")]
+)
+def test_bfloat16_is_written_from_numbers_it_holds(encoding: Any, stored: str) -> None:
+    spec = Spec("bytes", (2,), encoding=encoding, dtype="bfloat16")
+    assert conform([1.5, -0.0], spec) == [bytes.fromhex(stored)]
+    assert conform(np.array([1.5, -0.0]), spec) == [bytes.fromhex(stored)]
+
+
+@pytest.mark.parametrize("value", [[0.1], [1e39], [257], np.array([1 + 2**-8])])
+def test_bfloat16_that_would_round_is_an_error(value: Any) -> None:
+    with pytest.raises(FeatureKindError, match="feature 'x' expected numbers that bfloat16 holds, got"):
+        conform(value, Spec("bytes", (1,), encoding="tensor_proto", dtype="bfloat16"))
+
+
+def test_bfloat16_of_text_is_an_error() -> None:
+    with pytest.raises(FeatureKindError, match="feature 'x' expected bfloat16"):
+        conform(["a"], Spec("bytes", (1,), encoding="tensor_proto", dtype="bfloat16"))
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

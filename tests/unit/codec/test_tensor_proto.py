@@ -83,6 +83,8 @@ def test_other_bytes_are_not_taken_for_a_tensor(data: bytes) -> None:
         ("08031204120208033a020102", np.array([1, 2, 2], np.int32)),  # the last value repeats
         ("08012d0000803f", np.float32(1)),  # float_val, not packed
         ("08136a028078", np.float16(1)),  # half_val
+        ("080e6a02807f", np.float32(1)),  # bfloat16 is there too
+        ("0819120412020803" + "9201023840", np.array([1, 2, 2], np.float32)),  # float8_val
         ("080a1204120208025a020100", np.array([True, False])),
         ("081682010105", np.uint32(5)),
         ("08178a010105", np.uint64(5)),
@@ -135,9 +137,12 @@ def test_dtype_without_values_gives_an_array_or_a_codec_error(number: int) -> No
         assert "dtype" in str(error)
 
 
-def test_bfloat16_keeps_its_bits() -> None:
-    assert tensor_dtype(14) == np.uint16
-    assert decode_tensor(bytes.fromhex("080e1204120208012202803f")).tolist() == [0x3F80]
+def test_bfloat16_is_read_as_float32_and_written_again() -> None:
+    assert tensor_dtype(14) == np.float32
+    stored = bytes.fromhex("080e1204120208012202803f")
+    array = decode_tensor(stored)
+    assert (array.dtype, array.tolist()) == (np.float32, [1.0])
+    assert encode_tensor(array, dtype="bfloat16") == stored
 
 
 @pytest.mark.parametrize("value", [0, 1, 127, 128, 255, 256, (1 << 14) - 1, 1 << 14, (1 << 63) - 1, (1 << 64) - 1])

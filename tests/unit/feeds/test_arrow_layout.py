@@ -176,12 +176,12 @@ GAPS = presence(2, 0, 1)
         ),
         pytest.param(
             Spec("bytes", (1,), encoding="tensor_proto", dtype="bfloat16"),
-            np.array([[0x3F80]], np.uint16),
-            [bytes.fromhex("080e1204120208012202803f")],
-            id="bfloat16-stays-a-tensor",
+            np.array([[1.5]], np.float32),
+            [[1.5]],
+            id="bfloat16-is-float32",
         ),
         pytest.param(
-            Spec("bytes", (1,), encoding="tensor_proto", dtype="bfloat16"), WORDS[:1], [b"a"], id="bytes-stay-bytes"
+            Spec("bytes", (1,), encoding="tensor_proto", dtype="complex64"), WORDS[:1], [b"a"], id="bytes-stay-bytes"
         ),
         pytest.param(
             Spec("bytes", (None,), optional=True, seen=()),

@@ -215,6 +215,18 @@ def test_sequence_examples_are_two_structs(tmp_path: Path, monkeypatch: pytest.M
         sql("select name from 's.tfrecord'")
 
 
+def test_float16_is_float32_in_a_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with tfrkit.Writer("half.tfrecord") as writer:
+        for number in range(3):
+            half = np.full(number + 1, 0.5, np.float16)
+            writer.write({"fixed": np.full((2, 1), number, np.float16), "ragged": half})
+    answer = sql("select * from 'half.tfrecord' limit 2")
+    assert [np.array(one["fixed"]).tolist() for one in answer] == [[[0.0], [0.0]], [[1.0], [1.0]]]
+    assert [list(one["ragged"]) for one in answer] == [[0.5], [0.5, 0.5]]
+    assert answer.types == ["FLOAT[1][2]", "FLOAT[]"]
+
+
 def test_raw_records_are_one_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.tfrecord").write_bytes(write_frames([b"first line", b"second line"]))

@@ -187,6 +187,22 @@ def test_read_sets_unknown_set_names_those_that_are_there(tmp_path: Path) -> Non
         read_sets(str(tmp_path), "Main", ["tain"])
 
 
+def test_read_sets_other_names_are_taken_where_no_id_is_in_two(tmp_path: Path) -> None:
+    save_text(tmp_path / "ImageSets/Main/north.txt", "a\nb\n")
+    save_text(tmp_path / "ImageSets/Main/south.txt", "c\n")
+    listed = read_sets(str(tmp_path), "Main", ())
+    assert listed is not None
+    assert listed.split_names == ("north", "south")
+    assert [split for split, _ in listed.ids.values()] == [0, 0, 1]
+
+
+@pytest.mark.parametrize("lists", [{"all": "a\n"}, {"car_train": "a 1\nb -1\n", "cat_train": "a -1\nb 1\n"}])
+def test_read_sets_one_list_and_lists_of_classes_are_no_splits(tmp_path: Path, lists: dict[str, str]) -> None:
+    for name, text in lists.items():
+        save_text(tmp_path / f"ImageSets/Main/{name}.txt", text)
+    assert read_sets(str(tmp_path), "Main", ()) is None
+
+
 def test_read_sets_without_lists_is_none(tmp_path: Path) -> None:
     assert read_sets(str(tmp_path), "Main", ()) is None
 

@@ -172,6 +172,33 @@ def test_yolo_set_takes_one_split(tmp_path: Path) -> None:
         Yolo(str(tmp_path), sets=["test"]).scan("")
 
 
+def make_north_and_south(root: Path, yaml: str) -> None:
+    for split in ("north", "south"):
+        save_image(root / f"images/{split}/{split}.jpg")
+        save_text(root / f"labels/{split}/{split}.txt", "0 0.5 0.5 0.2 0.4\n")
+    save_text(root / "data.yaml", yaml)
+
+
+def test_yolo_splits_of_any_name_are_read_from_data_yaml(tmp_path: Path) -> None:
+    make_north_and_south(tmp_path, "north: images/north\nsouth: [images/south]\nlicense: MIT\nnames: [x]\n")
+    scan = Yolo(str(tmp_path)).scan("")
+    assert (scan.items.split_names, scan.items.size) == (("north", "south"), 2)
+    assert list(rows_of(Yolo(str(tmp_path), sets="south").scan(""))) == ["images/south/south.jpg"]
+
+
+def test_yolo_other_splits_are_taken_beside_train_only_by_name(tmp_path: Path) -> None:
+    make_north_and_south(tmp_path, "train: images/north\nsouth: images/south\nnames: [x]\n")
+    assert Yolo(str(tmp_path)).scan("").items.split_names == ("train",)
+    assert Yolo(str(tmp_path), sets=["train", "south"]).scan("").items.split_names == ("train", "south")
+
+
+def test_yolo_set_is_a_folder_where_data_yaml_names_none(tmp_path: Path) -> None:
+    make_north_and_south(tmp_path, "names: [x]\n")
+    assert Yolo(str(tmp_path), sets="north").scan("").items.split_names == ("north",)
+    with pytest.raises(SourceError, match="no set 'east', expected one of images without sets"):
+        Yolo(str(tmp_path), sets="east").scan("")
+
+
 def test_yolo_exports_that_point_one_folder_too_high_are_understood(tmp_path: Path) -> None:
     save_image(tmp_path / "valid/images/a.jpg")
     save_text(tmp_path / "valid/labels/a.txt", "0 0.5 0.5 0.2 0.4\n")
