@@ -23,6 +23,7 @@ TfrkitWarning             a UserWarning: shown unless filtered
 ├── StaleIndexWarning     an index that does not fit its shard
 ├── SidecarWarning        a file beside the shards that cannot be used
 ├── LostRowsWarning       a writer that was never closed
+├── GuessedKindWarning    a feature that is an empty list in every row
 ├── IncompleteSetWarning  shards of a numbered set that are not there
 └── RankBatchWarning      a batch size that ranks share, and nobody said so
 
@@ -173,6 +174,10 @@ class SidecarWarning(TfrkitWarning):
 
 class LostRowsWarning(TfrkitWarning):
     """Rows were written, and the writer was never closed: its file does not appear."""
+
+
+class GuessedKindWarning(TfrkitWarning):
+    """A feature was an empty list in every row, so that nothing says what it is a list of; bytes were assumed."""
 
 
 class IncompleteSetWarning(TfrkitWarning):

@@ -9,7 +9,7 @@ import weakref
 from array import array
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,17 +19,20 @@ from tfrkit.codec.coerce import Coercer, Floats
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.codec.conform import SchemaCoercer
 from tfrkit.codec.encode_columns import check_columns, encode_columns, encode_written_name, rows_of_columns
+from tfrkit.codec.untyped import UntypedLists, is_untyped_column
 from tfrkit.container.codecs import CompressionWord, compression_of_name, read_compression
 from tfrkit.container.deflate import Level
 from tfrkit.container.locate import save_index, save_known_index
 from tfrkit.container.writer import Digest, ShardWriter
-from tfrkit.errors import FeatureKindError, LostRowsWarning, MissingFeatureError
+from tfrkit.errors import FeatureKindError, GuessedKindWarning, LostRowsWarning, MissingFeatureError
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.sidecars.places import remove_own
 from tfrkit.storage.resolve import expand_home, open_writer
 
 # Frames are handed on in pieces of about this size: large enough for the codec, small enough for the cache.
 _FLUSH_NBYTES = 1 << 18
+# Frames wait up to this size for a row that says what the empty lists before it are lists of.
+_UNSETTLED_NBYTES = 32 << 20
 # Columns of many rows are encoded in runs, so that memory stays bounded by the run and not by the column.
 _RUN_ROWS = 1 << 14
 
@@ -41,7 +44,8 @@ class Writer:
 
     A row is a dict of feature names to values: int, float, bytes, str, lists of these, NumPy arrays. A dict
     {"context": {...}, "feature_lists": {...}} is written as a SequenceExample, where each feature list is a
-    sequence of frames. None is a feature with no value; a key that is not there is absent.
+    sequence of frames. None is a feature with no value; a key that is not there is absent. An empty list is a list of
+    what other rows hold there; where no row says, of bytes, with a `GuessedKindWarning`.
 
     Equal rows give equal bytes: keys sorted, lists packed. Not thread-safe.
 
@@ -85,6 +89,8 @@ class Writer:
         self._schema = schema
         self._conformer = None if schema is None else SchemaCoercer(floats)
         self._encoder = _native.RowEncoder(floats, self._coercer)
+        self._untyped = UntypedLists(self._encoder)
+        self._num_flushed = 0
         self._index = index
         # Where each frame starts, so that an index needs no scan. A compressed file is scanned for its checkpoints.
         self._offsets = array("Q") if index and chosen == "none" else None
@@ -99,8 +105,8 @@ class Writer:
         self._shard: ShardWriter | None = shard
         # A writer that is neither closed nor discarded must not leave its temporary file, nor lose its rows silently.
         caller = sys._getframe(1)
-        place = (caller.f_code.co_filename, caller.f_lineno)
-        self._unclosed = weakref.finalize(self, _lose, self._path, self._encoder, shard, place, os.getpid())
+        self._place = (caller.f_code.co_filename, caller.f_lineno)
+        self._unclosed = weakref.finalize(self, _lose, self._path, self._encoder, shard, self._place, os.getpid())
 
     @property
     def num_records(self) -> int:
@@ -117,17 +123,15 @@ class Writer:
         if not isinstance(row, dict):
             raise TypeError(f"row expected a dict, got {type(row).__name__}")
         is_sequence = _is_sequence(row)
+        self._coercer.untyped = []
         if self._schema is not None and is_sequence != (self._schema.kind == "sequence_example"):
             wanted, got = ("Example", "SequenceExample") if is_sequence else ("SequenceExample", "Example")
             raise TypeError(f"row expected the form of an {wanted}, got a {got} - at row {self._coercer.row}")
-        if is_sequence:
-            pending = self._write_sequence(row)
-        else:
-            if self._conformer is not None and self._schema is not None:
-                row = self._conformer.conform(row, self._schema.features, self._coercer.row)
-            pending = self._encoder.write(row)
+        pending = self._encode(row)
+        if self._coercer.untyped:
+            self._untyped.keep(self._coercer.row, row, self._coercer.untyped, is_sequence)
         if pending >= _FLUSH_NBYTES:
-            self._flush()
+            self._flush_if_settled(pending)
 
     def write_columns(self, columns: Mapping[str, Any]) -> None:
         """Write many rows as Examples: each column is an array, `Ragged`, `BytesColumn` or list, of one length.
@@ -138,8 +142,11 @@ class Writer:
         self._require_open()
         num_rows = check_columns(columns)
         before, pending, flushes = self._encoder.num_records, self._encoder.num_pending, self._num_flushes
+        is_untyped = any(
+            is_untyped_column(column) and self._encoder.kind_of(name) is None for name, column in columns.items()
+        )
         try:
-            if self._conformer is not None:
+            if self._conformer is not None or is_untyped:
                 for row in rows_of_columns(columns):
                     self.write(row)
             else:
@@ -151,13 +158,15 @@ class Writer:
                 self._give_up(error)
             else:
                 self._encoder.rollback(before, pending)
+                self._untyped.forget(before)
             raise
 
     def write_record(self, record: bytes | bytearray | memoryview) -> None:
         """Write a payload as it is, whatever it means."""
         self._require_open()
-        if self._encoder.write_record(record) >= _FLUSH_NBYTES:
-            self._flush()
+        pending = self._encoder.write_record(record)
+        if pending >= _FLUSH_NBYTES:
+            self._flush_if_settled(pending)
 
     def close(self) -> None:
         """Make the file appear. Leaving the `with` block does it. Raises if an earlier write failed for good."""
@@ -179,6 +188,8 @@ class Writer:
             save_known_index(self._path, np.array(self._offsets, np.uint64))
         elif self._index:
             save_index(self._path)
+        if self._untyped.guessed:
+            self._warn_of_guesses(self._untyped.guessed)
 
     def discard(self) -> None:
         """Give up: nothing appears."""
@@ -187,7 +198,7 @@ class Writer:
             self._unclosed.detach()
             shard.discard()
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -205,11 +216,19 @@ class Writer:
             raise ValueError(f"write to a closed writer - at {self._path}")
         return self._shard
 
+    def _flush_if_settled(self, pending: int) -> None:
+        """Hand frames on, unless that would decide about empty lists of which a later row may say what they are."""
+        if not self._untyped or self._untyped.is_settled or pending >= _UNSETTLED_NBYTES:
+            self._flush()
+
     def _flush(self) -> None:
         self._num_flushes += 1
         try:
             shard = self._require_open()
-            frames = self._encoder.take().data
+            frames: Any = self._encoder.take().data
+            if self._untyped:
+                frames = self._untyped.retype(frames, self._num_flushed, self._encode)
+            self._num_flushed = self._encoder.num_records
             if self._offsets is not None:
                 offsets, _, _ = _native.index_frames(frames, 0, len(frames), 1 << 62, "none")
                 self._offsets.frombytes((offsets + np.uint64(shard.num_bytes)).tobytes())
@@ -222,6 +241,22 @@ class Writer:
         """After this the file will not appear, and every further call says why."""
         self._failure = error
         self.discard()
+
+    def _warn_of_guesses(self, names: Sequence[str]) -> None:
+        warnings.warn_explicit(
+            f"feature{'' if len(names) == 1 else 's'} {', '.join(map(show_name, names))} held empty lists only, stored "
+            f"as empty lists of bytes - at {self._path}\n  say what they are lists of: Writer(..., schema=ds.schema)",
+            GuessedKindWarning,
+            *self._place,
+        )
+
+    def _encode(self, row: Row) -> int:
+        """Give a row to the encoder; how many bytes wait there."""
+        if _is_sequence(row):
+            return self._write_sequence(row)
+        if self._conformer is not None and self._schema is not None:
+            row = self._conformer.conform(row, self._schema.features, self._coercer.row)
+        return self._encoder.write(row)
 
     def _write_sequence(self, row: Row) -> int:
         context = row.get("context") or {}
@@ -251,6 +286,7 @@ class Writer:
 
     def _write_run(self, columns: Mapping[str, Any]) -> None:
         self._coercer.row = self._encoder.num_records
+        self._coercer.untyped = None
         encoded, num_rows = encode_columns(
             columns, coercer=self._coercer, floats=self._floats, kind_of=lambda name: self._encoder.kind_of(name)
         )
@@ -269,7 +305,7 @@ class Writer:
             if kind is not None:
                 self._encoder.kind_of(raw_name.decode(), kind)
         if pending >= _FLUSH_NBYTES:
-            self._flush()
+            self._flush_if_settled(pending)
 
 
 def _lose(path: str, encoder: _native.RowEncoder, shard: ShardWriter, place: tuple[str, int], process: int) -> None:

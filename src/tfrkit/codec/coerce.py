@@ -42,6 +42,8 @@ class Coercer:
         self._floats = floats
         self._wide_names: set[str] = set()  # features whose floats are kept as float64 tensors
         self.row = 0
+        self.untyped: list[str] | None = None
+        """Features of this row that are empty lists of no known kind; where it is None, such a list raises."""
 
     def __call__(self, name: str, value: object, expected: str | None) -> Coerced:
         """The list to store; raises with the name of the feature and the row."""
@@ -68,10 +70,10 @@ class Coercer:
         if isinstance(value, (list, tuple)):
             if not value:
                 if expected is None:
-                    raise ValueError(
-                        f"feature {show_name(name)} expected a typed empty list, got [] - at row {self.row}\n"
-                        "  pass np.array([], np.int64), np.array([], np.float32) or a schema"
-                    )
+                    if self.untyped is None:
+                        raise self._untyped_list(name, value)
+                    self.untyped.append(name)
+                    return "unset", []
                 return expected, [] if expected == "bytes" else np.empty(0, _STORED[expected])
             if all(isinstance(item, _TEXT) for item in value):
                 return "bytes", [self.to_bytes(name, item) for item in value]
@@ -135,10 +137,7 @@ class Coercer:
         for _ in shape[1:]:
             leaves = [item for inner in leaves for item in inner]
         if not leaves:
-            raise ValueError(
-                f"feature {show_name(name)} expected a typed empty list, got {value} - at row {self.row}\n"
-                "  pass np.array([], np.int64), np.array([], np.float32) or a schema"
-            )
+            raise self._untyped_list(name, value)
         if all(isinstance(leaf, _TEXT) for leaf in leaves):
             strings = np.empty(len(leaves), object)
             strings[:] = [self.to_bytes(name, leaf) for leaf in leaves]
@@ -256,6 +255,12 @@ class Coercer:
         return TypeError(
             f"feature {show_name(name)} expected numbers, bytes, str or arrays, got {type(value).__name__}{dtype} "
             f"- at row {self.row}"
+        )
+
+    def _untyped_list(self, name: str, value: object) -> ValueError:
+        return ValueError(
+            f"feature {show_name(name)} expected a typed empty list, got {value} - at row {self.row}\n"
+            "  pass np.array([], np.int64) or np.array([], np.float32), or say what it is: schema=ds.schema"
         )
 
     def _too_large(self, name: str, value: int) -> OverflowError:

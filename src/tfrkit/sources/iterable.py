@@ -11,7 +11,7 @@ from tfrkit._types import Int64Array
 from tfrkit.codec.coerce import Floats
 from tfrkit.container.index import ShardIndex, load_index
 from tfrkit.errors import SourceError
-from tfrkit.features.schema import Schema
+from tfrkit.features.schema import Schema, show_name
 from tfrkit.sources.base import Items, Scan
 from tfrkit.storage.local import LocalReader, open_to_read
 from tfrkit.writer import Writer
@@ -51,7 +51,7 @@ class Rows:
     def scan(self, scratch: str) -> Scan:
         path = os.path.join(scratch, "rows.tfrecord")
         rows: Iterable[Any] = self._rows() if callable(self._rows) else self._rows
-        with Writer(path, schema=self._schema, floats=self._floats, index=True) as writer:
+        with _SpoolWriter(path, schema=self._schema, floats=self._floats, index=True) as writer:
             for row in rows:
                 if isinstance(row, (bytes, bytearray, memoryview)):
                     writer.write_record(row)
@@ -66,7 +66,18 @@ class Rows:
             order="source",
             floats=self._floats,
             fingerprint=_digest_file(path),
+            notes=writer.notes,
         )
+
+
+class _SpoolWriter(Writer):
+    """A writer of a file that users never see: what it would warn of goes into the report."""
+
+    notes: list[str] = []  # noqa: RUF012 - replaced, never changed
+
+    def _warn_of_guesses(self, names: Sequence[str]) -> None:
+        listed = ", ".join(map(show_name, names))
+        self.notes = [f"empty in every row, stored as empty lists of bytes: {listed}; say what they are: schema=..."]
 
 
 class SpoolReader:

@@ -230,7 +230,7 @@ def test_empty_list_takes_the_kind_of_rows_before(expected: str, empty: list[Any
 @pytest.mark.parametrize("value", [[], (), [[]], [[], []]])
 def test_empty_list_of_no_known_kind_raises(value: object) -> None:
     with pytest.raises(
-        ValueError, match=r"(?s)feature 'x' expected a typed empty list, got \[.*\] - at row 0\n  pass np"
+        ValueError, match=r"(?s)feature 'x' expected a typed empty list, got [\[(].*[\])] - at row 0\n  pass np"
     ):
         coerce(value)
 
