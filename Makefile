@@ -21,10 +21,10 @@ LINT_NEEDS := "ruff>=0.14" "mypy>=1.13" "clang-format>=18"
 INTEROP_NEEDS := "tensorflow-cpu==2.21.*" tensorflow-datasets pyarrow pandas polars duckdb datasets torch==2.13.0 torchdata jax grain
 
 # A change to any of these means the installed package is not the one in this folder.
-NATIVE := $(shell find native/core native/bindings -name '*.h' -o -name '*.cc')
+NATIVE := $(shell find native/core native/os native/bindings -name '*.h' -o -name '*.cc')
 SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(NATIVE) $(shell find src -name '*.py' -o -name '*.pyi' -o -name py.typed)
 # A deleted file leaves no newer one behind, so the folders count too.
-SOURCES += $(shell find src native/core native/bindings -type d -not -path "*/.*" -not -name __pycache__)
+SOURCES += $(shell find src native/core native/os native/bindings -type d -not -path "*/.*" -not -name __pycache__)
 NATIVE_FORMATTED = $$(find native -name '*.h' -o -name '*.cc')
 
 .PHONY: help

@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "core/column_builder.h"
-#include "core/example_writer.h"
-#include "core/frame_reader.h"
-#include "core/survey.h"
+#include "core/columns/column_builder.h"
+#include "core/frames/frame_reader.h"
+#include "core/stats/survey.h"
+#include "core/wire/example_writer.h"
 
 namespace {
 

@@ -21,9 +21,9 @@
 #include <string>
 #include <vector>
 
-#include "core/bytes.h"
-#include "core/crc32c.h"
-#include "core/frame_format.h"
+#include "core/base/bytes.h"
+#include "core/frames/crc32c.h"
+#include "core/frames/frame_format.h"
 
 namespace {
 

@@ -16,7 +16,7 @@
 
 #include "bindings/buffers.h"
 #include "bindings/interpreter.h"
-#include "core/utf8.h"
+#include "core/base/utf8.h"
 
 namespace tfrkit {
 

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <utility>
 
-#include "core/bytes.h"
-#include "core/fault.h"
-#include "core/frame_reader.h"
-#include "core/pool.h"
+#include "core/base/bytes.h"
+#include "core/base/fault.h"
+#include "core/base/pool.h"
+#include "core/frames/frame_reader.h"
 
 namespace tfrkit {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bindings/buffers.h"
-#include "core/example_writer.h"
+#include "core/wire/example_writer.h"
 
 namespace tfrkit {
 namespace {

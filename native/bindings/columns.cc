@@ -13,12 +13,13 @@
 #include "bindings/buffers.h"
 #include "bindings/file_map.h"
 #include "bindings/frame_table.h"
-#include "core/column_builder.h"
-#include "core/frame_batch.h"
-#include "core/frame_picks.h"
-#include "core/survey.h"
-#include "core/tensor_proto.h"
-#include "core/value_hash.h"
+#include "core/columns/column_builder.h"
+#include "core/frames/frame_batch.h"
+#include "core/frames/frame_picks.h"
+#include "core/stats/survey.h"
+#include "core/stats/value_hash.h"
+#include "core/wire/record_shape.h"
+#include "core/wire/tensor_proto.h"
 
 namespace tfrkit {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bindings/buffers.h"
-#include "core/csv_cells.h"
+#include "core/tables/csv_cells.h"
 
 namespace tfrkit {
 namespace {

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "bindings/buffers.h"
-#include "core/column_figures.h"
-#include "core/sorted_merge.h"
-#include "core/value_hash.h"
+#include "core/stats/column_figures.h"
+#include "core/stats/sorted_merge.h"
+#include "core/stats/value_hash.h"
 
 namespace tfrkit {
 

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "bindings/buffers.h"
-#include "core/bytes.h"
-#include "core/map_guard.h"
+#include "core/base/bytes.h"
+#include "os/map_guard.h"
 
 namespace tfrkit {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "bindings/buffers.h"
-#include "core/pool.h"
+#include "core/base/pool.h"
 
 namespace tfrkit {
 

@@ -1,5 +1,5 @@
 // Frames moved as they are: what the verbs that reshape datasets call.
-#include "core/frame_copy.h"
+#include "core/frames/frame_copy.h"
 
 #include <nanobind/stl/string_view.h>
 
@@ -10,8 +10,8 @@
 #include "bindings/buffers.h"
 #include "bindings/file_map.h"
 #include "bindings/frame_table.h"
-#include "core/frame_writer.h"
-#include "core/record_editor.h"
+#include "core/frames/frame_writer.h"
+#include "core/wire/record_editor.h"
 
 namespace tfrkit {
 

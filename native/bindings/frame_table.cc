@@ -9,7 +9,7 @@
 
 #include <utility>
 
-#include "core/frame_reader.h"
+#include "core/frames/frame_reader.h"
 
 namespace tfrkit {
 

@@ -7,7 +7,7 @@
 
 #include "bindings/buffers.h"
 #include "bindings/file_map.h"
-#include "core/frame_picks.h"
+#include "core/frames/frame_picks.h"
 
 namespace tfrkit {
 

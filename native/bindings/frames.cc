@@ -8,13 +8,13 @@
 
 #include "bindings/buffers.h"
 #include "bindings/file_map.h"
-#include "core/crc32c.h"
-#include "core/frame_batch.h"
-#include "core/frame_picks.h"
-#include "core/frame_reader.h"
-#include "core/frame_writer.h"
-#include "core/permute.h"
-#include "core/resync.h"
+#include "core/base/permute.h"
+#include "core/frames/crc32c.h"
+#include "core/frames/frame_batch.h"
+#include "core/frames/frame_picks.h"
+#include "core/frames/frame_reader.h"
+#include "core/frames/frame_writer.h"
+#include "core/frames/resync.h"
 
 namespace tfrkit {
 

@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "bindings/buffers.h"
-#include "core/bicubic.h"
-#include "core/jpeg_check.h"
-#include "core/jpeg_header.h"
-#include "core/png_filter.h"
-#include "core/pool.h"
-#include "core/resize.h"
+#include "core/base/pool.h"
+#include "core/images/bicubic.h"
+#include "core/images/jpeg_check.h"
+#include "core/images/jpeg_header.h"
+#include "core/images/png_filter.h"
+#include "core/images/resize.h"
 
 namespace tfrkit {
 

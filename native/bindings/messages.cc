@@ -7,8 +7,8 @@
 #include <new>
 
 #include "bindings/buffers.h"
-#include "core/example_reader.h"
-#include "core/wire.h"
+#include "core/wire/example_reader.h"
+#include "core/wire/wire.h"
 
 namespace tfrkit {
 

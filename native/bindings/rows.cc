@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "bindings/buffers.h"
-#include "core/example_writer.h"
-#include "core/frame_writer.h"
+#include "core/frames/frame_writer.h"
+#include "core/wire/example_writer.h"
 
 namespace tfrkit {
 

@@ -8,11 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "core/column_builder.h"
-#include "core/example_writer.h"
-#include "core/frame_reader.h"
-#include "core/survey.h"
-#include "core/tensor_proto.h"
+#include "core/columns/column_builder.h"
+#include "core/frames/frame_reader.h"
+#include "core/stats/survey.h"
+#include "core/wire/example_writer.h"
+#include "core/wire/record_shape.h"
+#include "core/wire/tensor_proto.h"
 #include "fuzz/fuzz_target.h"
 
 namespace tfrkit::fuzz {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/frame_reader.h"
-#include "core/frame_writer.h"
-#include "core/resync.h"
+#include "core/frames/frame_reader.h"
+#include "core/frames/frame_writer.h"
+#include "core/frames/resync.h"
 #include "fuzz/fuzz_target.h"
 
 namespace tfrkit::fuzz {

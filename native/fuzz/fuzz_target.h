@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "core/bytes.h"
+#include "core/base/bytes.h"
 
 namespace tfrkit::fuzz {
 

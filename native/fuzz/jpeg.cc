@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/jpeg_header.h"
-#include "core/resize.h"
+#include "core/images/jpeg_header.h"
+#include "core/images/resize.h"
 #include "fuzz/fuzz_target.h"
 
 namespace tfrkit::fuzz {

@@ -29,7 +29,7 @@ for target in $targets; do
   echo "== $target: building with $compiler"
   "$compiler" -std=c++20 -O1 -g -Wall -Wextra -Inative \
     -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
-    native/fuzz/driver.cc "native/fuzz/$target.cc" native/core/*.cc -o "$build/fuzz_$target"
+    native/fuzz/driver.cc "native/fuzz/$target.cc" native/core/*/*.cc native/os/*.cc -o "$build/fuzz_$target"
 
   corpus=native/fuzz/corpus/$target
   mkdir -p "$build/$target" "$corpus"

@@ -2,10 +2,10 @@
 // resize.
 #include <vector>
 
-#include "core/bicubic.h"
-#include "core/jpeg_check.h"
-#include "core/jpeg_header.h"
-#include "core/png_filter.h"
+#include "core/images/bicubic.h"
+#include "core/images/jpeg_check.h"
+#include "core/images/jpeg_header.h"
+#include "core/images/png_filter.h"
 #include "fuzz/fuzz_target.h"
 
 namespace tfrkit::fuzz {

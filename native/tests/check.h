@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/bytes.h"
+#include "core/base/bytes.h"
 
 namespace tfrkit::test {
 

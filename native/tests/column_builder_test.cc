@@ -1,8 +1,8 @@
-#include "core/column_builder.h"
+#include "core/columns/column_builder.h"
 
 #include <cmath>
 
-#include "core/example_writer.h"
+#include "core/wire/example_writer.h"
 #include "tests/check.h"
 #include "tests/hex.h"
 

@@ -1,11 +1,11 @@
-#include "core/column_figures.h"
+#include "core/stats/column_figures.h"
 
 #include <cmath>
 #include <limits>
 #include <string_view>
 #include <vector>
 
-#include "core/value_hash.h"
+#include "core/stats/value_hash.h"
 #include "tests/check.h"
 
 namespace tfrkit::test {

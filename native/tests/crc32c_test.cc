@@ -1,11 +1,11 @@
 // One suite over every variant that this CPU runs.
-#include "core/crc32c.h"
+#include "core/frames/crc32c.h"
 
 #include <cstring>
 #include <string>
 
-#include "core/crc32c_algebra.h"
-#include "core/frame_format.h"
+#include "core/frames/crc32c_algebra.h"
+#include "core/frames/frame_format.h"
 #include "tests/check.h"
 
 namespace tfrkit::test {

@@ -1,4 +1,4 @@
-#include "core/csv_cells.h"
+#include "core/tables/csv_cells.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "core/example_reader.h"
+#include "core/wire/example_reader.h"
 
 #include "tests/check.h"
 #include "tests/hex.h"

@@ -1,6 +1,6 @@
-#include "core/example_writer.h"
+#include "core/wire/example_writer.h"
 
-#include "core/frame_reader.h"
+#include "core/frames/frame_reader.h"
 #include "tests/check.h"
 #include "tests/frame_text.h"
 #include "tests/hex.h"

@@ -1,4 +1,4 @@
-#include "core/frame_copy.h"
+#include "core/frames/frame_copy.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "core/frame_reader.h"
+#include "core/frames/frame_reader.h"
 
 #include <string>
 

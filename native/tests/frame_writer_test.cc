@@ -1,8 +1,8 @@
-#include "core/frame_writer.h"
+#include "core/frames/frame_writer.h"
 
 #include <string>
 
-#include "core/frame_reader.h"
+#include "core/frames/frame_reader.h"
 #include "tests/check.h"
 #include "tests/frame_text.h"
 

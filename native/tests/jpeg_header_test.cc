@@ -1,4 +1,4 @@
-#include "core/jpeg_header.h"
+#include "core/images/jpeg_header.h"
 
 #include <initializer_list>
 #include <vector>

@@ -1,9 +1,9 @@
-#include "core/key_sort.h"
+#include "core/stats/key_sort.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "core/column_figures.h"
+#include "core/stats/column_figures.h"
 #include "tests/check.h"
 
 namespace tfrkit::test {

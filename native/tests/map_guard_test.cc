@@ -1,4 +1,4 @@
-#include "core/map_guard.h"
+#include "os/map_guard.h"
 
 #if defined(__linux__)
 

@@ -1,4 +1,4 @@
-#include "core/permute.h"
+#include "core/base/permute.h"
 
 #include <algorithm>
 #include <cmath>

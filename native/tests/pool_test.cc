@@ -1,4 +1,4 @@
-#include "core/pool.h"
+#include "core/base/pool.h"
 
 #include <atomic>
 #include <thread>

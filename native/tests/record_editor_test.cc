@@ -1,9 +1,9 @@
-#include "core/record_editor.h"
+#include "core/wire/record_editor.h"
 
 #include <string>
 #include <vector>
 
-#include "core/example_writer.h"
+#include "core/wire/example_writer.h"
 #include "tests/check.h"
 
 namespace tfrkit::test {

@@ -1,5 +1,5 @@
 // One suite over every variant that this CPU runs, against the definition in double precision.
-#include "core/resize.h"
+#include "core/images/resize.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,10 +1,10 @@
-#include "core/resync.h"
+#include "core/frames/resync.h"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include "core/frame_reader.h"
+#include "core/frames/frame_reader.h"
 #include "tests/check.h"
 #include "tests/frame_text.h"
 

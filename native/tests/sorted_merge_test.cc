@@ -1,10 +1,10 @@
-#include "core/sorted_merge.h"
+#include "core/stats/sorted_merge.h"
 
 #include <algorithm>
 #include <set>
 #include <vector>
 
-#include "core/column_figures.h"
+#include "core/stats/column_figures.h"
 #include "tests/check.h"
 
 namespace tfrkit::test {

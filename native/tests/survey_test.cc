@@ -1,9 +1,10 @@
-#include "core/survey.h"
+#include "core/stats/survey.h"
 
 #include <cmath>
 #include <string>
 
-#include "core/pool.h"
+#include "core/base/pool.h"
+#include "core/wire/record_shape.h"
 #include "tests/check.h"
 #include "tests/hex.h"
 

@@ -1,4 +1,4 @@
-#include "core/tensor_proto.h"
+#include "core/wire/tensor_proto.h"
 
 #include "tests/check.h"
 #include "tests/hex.h"

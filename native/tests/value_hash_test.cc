@@ -1,4 +1,4 @@
-#include "core/value_hash.h"
+#include "core/stats/value_hash.h"
 
 #include <set>
 #include <vector>

@@ -1,9 +1,9 @@
-#include "core/wire.h"
+#include "core/wire/wire.h"
 
 #include <limits>
 
-#include "core/packed_varint.h"
-#include "core/utf8.h"
+#include "core/base/utf8.h"
+#include "core/wire/packed_varint.h"
 #include "tests/check.h"
 #include "tests/hex.h"
 

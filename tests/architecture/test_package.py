@@ -149,7 +149,9 @@ def test_only_the_bindings_know_python() -> None:
 def test_core_does_not_throw_or_log() -> None:
     """An exception of the standard library may be made and met within one file, never leave it."""
     guilty = []
-    for path in (ROOT / "native" / "core").glob("*"):
+    core = [path for path in NATIVE if path.is_relative_to(ROOT / "native" / "core")]
+    assert core
+    for path in core:
         text = path.read_text()
         for number, line in enumerate(text.splitlines(), 1):
             code = line.split("//")[0]
@@ -157,6 +159,31 @@ def test_core_does_not_throw_or_log() -> None:
                 continue
             if re.search(r"\b(throw\b|printf\s*\(|std::cout|std::cerr)", code):
                 guilty.append(f"{path.name}:{number}")
+    assert guilty == []
+
+
+# Room of native/core: the rooms it may include. native/os may include base.
+NATIVE_ROOMS = {
+    "base": set(),
+    "frames": {"base"},
+    "wire": {"base"},
+    "columns": {"base", "frames", "wire"},
+    "stats": {"base", "wire"},
+    "images": {"base"},
+    "tables": {"base"},
+    "os": {"base"},
+}
+
+
+def test_native_rooms_include_only_those_below() -> None:
+    guilty = []
+    for path in NATIVE:
+        room = path.parent.name
+        if path.parents[1].name != "core" and room != "os":
+            continue
+        for included in re.findall(r'#include "(?:core/)?(\w+)/\w+\.h"', path.read_text()):
+            if included != room and included not in NATIVE_ROOMS[room]:
+                guilty.append(f"{room}/{path.name} includes {included}")
     assert guilty == []
 
 

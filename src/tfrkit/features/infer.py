@@ -17,7 +17,7 @@ _KINDS: tuple[StorageKind | None, ...] = (None, "bytes", "float", "int64")
 
 
 class FeatureStats(TypedDict):
-    """What a survey counted for one feature; see native/core/survey.h for each key."""
+    """What a survey counted for one feature; see native/core/stats/survey.h for each key."""
 
     name: bytes
     is_list: bool

@@ -30,7 +30,7 @@ class Figures(NamedTuple):
 
 
 def find_slowly(values: np.ndarray, limit: int | None = None) -> Figures:
-    """The figures as `native/core/column_figures.h` words them."""
+    """The figures as `native/core/stats/column_figures.h` words them."""
     numbers = values[~np.isnan(values)]
     finite = numbers[np.isfinite(numbers)].astype(np.float64)
     mean = math.fsum(finite) / max(1, len(finite))

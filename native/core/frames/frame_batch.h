@@ -1,0 +1,68 @@
+// Whole runs of frames into columns or surveys: what one native call does for a batch.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/base/bytes.h"
+#include "core/frames/frame_reader.h"
+
+namespace tfrkit {
+
+// Frames that went into a sink, and where and why that stopped.
+struct BatchRun {
+  uint64_t num_frames = 0;
+  uint64_t next = 0;    // offset of the frame after the last one taken: the faulty one if there is a fault
+  uint64_t resume = 0;  // end of the faulty frame where its length can be believed, else 0
+  Fault fault;          // fault.offset is a position in the span, also for faults inside a record
+};
+
+// Feeds at most `max_frames` frames from `offset` to `sink`, a callable Fault(ByteView payload), and
+// stops once `max_nbytes` bytes are behind it.
+template <class Sink>
+BatchRun FeedFrames(ByteView span, uint64_t offset, uint64_t max_frames, uint64_t max_nbytes, Verify verify,
+                    Sink&& sink) {
+  BatchRun run{0, offset, 0, {}};
+  while (run.num_frames < max_frames && run.next < span.size() && run.next - offset < max_nbytes) {
+    Frame frame;
+    run.fault = ReadFrame(span, run.next, verify, &frame);
+    if (run.fault) {
+      if (run.fault.kind == FaultKind::kPayloadChecksum) run.resume = frame.end;
+      return run;
+    }
+    run.fault = sink(frame.payload);
+    if (run.fault) {
+      run.fault.offset += run.next + kHeaderSize;
+      run.resume = frame.end;
+      return run;
+    }
+    run.next = frame.end;
+    ++run.num_frames;
+  }
+  return run;
+}
+
+// Feeds the frames that start at `offsets`, in that order. An offset outside the span is a
+// kTruncatedHeader. `next` is the offset of the faulty frame, if there is one.
+template <class Sink>
+BatchRun FeedFramesAt(ByteView span, std::span<const uint64_t> offsets, Verify verify, Sink&& sink) {
+  BatchRun run;
+  for (const uint64_t offset : offsets) {
+    run.next = offset;
+    if (offset > span.size()) {
+      run.fault = {FaultKind::kTruncatedHeader, -1, offset, kHeaderSize, 0};
+      return run;
+    }
+    Frame frame;
+    run.fault = ReadFrame(span, offset, verify, &frame);
+    if (!run.fault) {
+      run.fault = sink(frame.payload);
+      if (run.fault) run.fault.offset += offset + kHeaderSize;
+    }
+    if (run.fault) return run;
+    ++run.num_frames;
+  }
+  return run;
+}
+
+}  // namespace tfrkit

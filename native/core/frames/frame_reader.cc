@@ -1,0 +1,80 @@
+#include "core/frames/frame_reader.h"
+
+#include <algorithm>
+
+namespace tfrkit {
+namespace {
+
+constexpr size_t kCacheLine = 64;
+
+// Asks for headers before a walk gets to them. Each header says where the next one is, so a walk that reads
+// nothing else waits for memory at every step: 100 ns a record. Frames of one file are of much the same
+// size, though, and where the eighth from here starts can be guessed: 25 ns a record.
+class HeaderPrefetch {
+ public:
+  explicit HeaderPrefetch(ByteView span) : span_(span) {}
+
+  // Of a frame from `start` to `end`. REQUIRES: both are inside the span.
+  void Ask(uint64_t start, uint64_t end) {
+    sum_ += end - start - sum_ / kMemory;
+    const uint64_t left = span_.size() - start;
+    const uint64_t guess = sum_ / kMemory * kAhead;
+    if (guess >= left) return;
+    const uint8_t* const p = span_.data() + start + guess;
+    __builtin_prefetch(p);
+    __builtin_prefetch(p + std::min<uint64_t>(kCacheLine, left - guess));
+  }
+
+ private:
+  static constexpr uint64_t kAhead = 8;
+  static constexpr uint64_t kMemory = 16;  // frames whose size counts
+
+  ByteView span_;
+  uint64_t sum_ = 0;  // of the sizes of the last frames
+};
+
+// One loop for each mode, so that what is not asked for costs nothing.
+template <Verify kVerify, bool kIndex>
+FrameRun Run(ByteView span, uint64_t offset, uint64_t max_frames, uint64_t* offsets) {
+  FrameRun run;
+  run.next = offset;
+  HeaderPrefetch headers(span);
+  while (run.num_frames < max_frames && run.next != span.size()) {
+    Frame frame;
+    run.fault = ReadFrame(span, run.next, kVerify, &frame);
+    if (run.fault) [[unlikely]] {
+      if (run.fault.kind == FaultKind::kPayloadChecksum) run.resume = frame.end;
+      break;
+    }
+    if constexpr (kIndex) offsets[run.num_frames] = run.next;
+    if constexpr (kVerify != Verify::kAll) headers.Ask(run.next, frame.end);
+    ++run.num_frames;
+    run.next = frame.end;
+  }
+  return run;
+}
+
+template <bool kIndex>
+FrameRun RunMode(ByteView span, uint64_t offset, uint64_t max_frames, Verify verify, uint64_t* offsets) {
+  switch (verify) {
+    case Verify::kNone:
+      return Run<Verify::kNone, kIndex>(span, offset, max_frames, offsets);
+    case Verify::kLengths:
+      return Run<Verify::kLengths, kIndex>(span, offset, max_frames, offsets);
+    case Verify::kAll:
+      break;
+  }
+  return Run<Verify::kAll, kIndex>(span, offset, max_frames, offsets);
+}
+
+}  // namespace
+
+FrameRun CheckFrames(ByteView span, uint64_t offset, uint64_t max_frames, Verify verify) {
+  return RunMode<false>(span, offset, max_frames, verify, nullptr);
+}
+
+FrameRun IndexFrames(ByteView span, uint64_t offset, uint64_t max_frames, Verify verify, uint64_t* offsets) {
+  return RunMode<true>(span, offset, max_frames, verify, offsets);
+}
+
+}  // namespace tfrkit

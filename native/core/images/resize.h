@@ -1,0 +1,81 @@
+// Pixels of one image to another size, in fixed point: what tf.image.resize computes, rounded.
+//
+// Pixel centres lie at half numbers in both images. "Bilinear" weighs source pixels by a triangle: two pixels
+// wide, or, with `antialias`, as wide as the pixels of a smaller target, so that none of the source is left
+// out. Rows are blended first, columns after, with 7 bits kept in between; the result is within one level of
+// the exact one, and is the same for every variant on every machine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/base/bytes.h"
+
+namespace tfrkit {
+
+// Rows of `width * channels` bytes, `stride` bytes apart.
+struct ImageView {
+  ByteView bytes;
+  size_t height = 0;
+  size_t width = 0;
+  size_t channels = 0;
+  size_t stride = 0;
+};
+
+struct ImageSpan {
+  std::span<uint8_t> bytes;
+  size_t height = 0;
+  size_t width = 0;
+  size_t channels = 0;
+  size_t stride = 0;
+};
+
+enum class Filter : uint8_t { kBilinear, kNearest };
+
+struct ResizeOptions {
+  Filter filter = Filter::kBilinear;
+  bool antialias = true;
+  // The size of the whole resized image, and where in it the target lies; a target smaller than the whole is
+  // a crop of it, of which only that part is computed.
+  size_t height = 0;
+  size_t width = 0;
+  size_t top = 0;
+  size_t left = 0;
+};
+
+// Images are at most this high and wide; with 8-bit samples no sum overflows.
+inline constexpr size_t kMaxImageSide = size_t{1} << 20;
+inline constexpr size_t kMaxImageChannels = 4;
+
+// False, with nothing written, when the sizes do not hold together: a side of 0 or over kMaxImageSide, no or
+// too many channels, rows that reach past their bytes, a target that is not inside the whole. Source and
+// target must not overlap. Any thread.
+[[nodiscard]] bool ResizeImage(const ImageView& source, const ImageSpan& target,
+                               const ResizeOptions& options);
+
+// ---- variants, listed so that one test suite can run over all of them ----
+
+namespace resize_internal {
+struct Axis;
+}
+
+struct ResizeVariant {
+  const char* name;
+  bool (*is_supported)();
+  // out[i] = sum over t of rows[t][i] * weights[t], in units of 1/128 level. num_taps is even.
+  void (*blend_rows)(const uint8_t* const* rows, const int16_t* weights, size_t num_taps, size_t count,
+                     int16_t* out);
+  // One row of the target from one row of 1/128 levels, which is readable for Axis::Padding() more elements.
+  void (*blend_columns)(const int16_t* row, const resize_internal::Axis& axis, size_t channels, uint8_t* out);
+  bool takes_spread_weights;  // Axis::spread
+};
+
+// Slowest first; the last supported one is what ResizeImage uses. "portable" is always supported.
+std::span<const ResizeVariant> ResizeVariants();
+
+// The same with a variant of choice, for tests.
+[[nodiscard]] bool ResizeImageWith(const ResizeVariant& variant, const ImageView& source,
+                                   const ImageSpan& target, const ResizeOptions& options);
+
+}  // namespace tfrkit

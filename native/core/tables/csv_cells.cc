@@ -1,0 +1,195 @@
+#include "core/tables/csv_cells.h"
+
+#include <charconv>
+#include <cstring>
+#include <iterator>
+#include <limits>
+
+#include "core/base/utf8.h"
+
+namespace tfrkit {
+namespace {
+
+// Digits that any double and any uint64_t hold.
+constexpr ptrdiff_t kSafeDigits = 15;
+constexpr ptrdiff_t kMaxIntDigits = 19;
+// From here on whole numbers may be rounded.
+constexpr double kMaxSafe = 1e15;
+// All of these are exact, so one division rounds once: the nearest double.
+constexpr double kPowersOfTen[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                   1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+static_assert(std::size(kPowersOfTen) == kSafeDigits + 1);
+
+bool IsDigit(uint8_t byte) { return static_cast<uint8_t>(byte - '0') < 10; }
+
+// Numbers, inf and nan start and end like this; so does some text.
+bool LooksLikeNumber(const uint8_t* cell, const uint8_t* stop) {
+  const uint8_t first = cell[0], last = stop[-1];
+  const uint8_t low_first = first | 0x20, low_last = last | 0x20;
+  return (IsDigit(first) || first == '-' || first == '+' || first == '.' || low_first == 'i' ||
+          low_first == 'n') &&
+         (IsDigit(last) || last == '.' || low_last == 'f' || low_last == 'y' || low_last == 'n');
+}
+
+class CellParser {
+ public:
+  CellParser(ByteView rows, const CsvForm& form) : form_(form), p_(rows.data()), end_(p_ + rows.size()) {}
+
+  CsvEnd Run(std::span<CellColumn> columns, uint64_t* num_rows) {
+    for (CellColumn& column : columns) {
+      if (column.kind == CellKind::kText && !column.offsets.PushBack(0)) return CsvEnd::kNoMemory;
+    }
+    while (true) {
+      while (SkipLineEnd()) {
+      }
+      if (p_ == end_) return CsvEnd::kDone;
+      for (size_t i = 0; i < columns.size(); ++i) {
+        if (i != 0 && (p_ == end_ || *p_++ != form_.separator)) return CsvEnd::kNeedsCloserLook;
+        if (!TakeCell(&columns[i], *num_rows))
+          return has_memory_ ? CsvEnd::kNeedsCloserLook : CsvEnd::kNoMemory;
+      }
+      if (p_ != end_ && !SkipLineEnd()) return CsvEnd::kNeedsCloserLook;
+      ++*num_rows;
+    }
+  }
+
+ private:
+  bool SkipLineEnd() {
+    if (p_ == end_) return false;
+    if (*p_ == '\n') {
+      ++p_;
+      return true;
+    }
+    if (*p_ != '\r' || end_ - p_ < 2 || p_[1] != '\n') return false;
+    p_ += 2;
+    return true;
+  }
+
+  bool EndsCell(const uint8_t* p) const {
+    return p == end_ || *p == form_.separator || *p == '\n' || *p == '\r';
+  }
+
+  const uint8_t* FindCellEnd() const {
+    const uint8_t* p = p_;
+    while (!EndsCell(p)) ++p;
+    return p;
+  }
+
+  // Moves behind the cell. False where it needs a closer look, or memory is exhausted.
+  bool TakeCell(CellColumn* column, uint64_t row) {
+    bool is_missing = EndsCell(p_);
+    if (!is_missing && !form_.missing.empty()) {
+      const uint8_t* const stop = FindCellEnd();
+      const auto size = static_cast<size_t>(stop - p_);
+      for (const std::string_view word : form_.missing) {
+        is_missing |= word.size() == size && std::memcmp(word.data(), p_, size) == 0;
+      }
+      if (is_missing) p_ = stop;
+    }
+    if (is_missing) {
+      if (column->num_missing++ == 0 && !FillPresent(column, row)) return false;
+    }
+    if (column->num_missing != 0 && !Keep(column->missing.PushBack(is_missing ? 1 : 0))) return false;
+    switch (column->kind) {
+      case CellKind::kInt64: {
+        int64_t value = 0;
+        return (is_missing || TakeInt(&value)) && Keep(column->ints.PushBack(value));
+      }
+      case CellKind::kFloat: {
+        double value = 0;
+        return (is_missing || TakeFloat(&value)) && Keep(column->floats.PushBack(value));
+      }
+      case CellKind::kText: {
+        if (!is_missing) {
+          const uint8_t* const stop = FindCellEnd();
+          column->num_like_numbers += LooksLikeNumber(p_, stop) ? 1 : 0;
+          if (!Keep(column->text.Append(p_, static_cast<size_t>(stop - p_)))) return false;
+          p_ = stop;
+        }
+        return Keep(column->offsets.PushBack(static_cast<int64_t>(column->text.size())));
+      }
+      case CellKind::kNone:
+        return is_missing;
+    }
+    return false;
+  }
+
+  bool FillPresent(CellColumn* column, uint64_t num_rows) {
+    if (!Keep(column->missing.Resize(num_rows))) return false;
+    if (num_rows != 0) std::memset(column->missing.data(), 0, num_rows);
+    return true;
+  }
+
+  bool TakeInt(int64_t* value) {
+    const bool is_negative = *p_ == '-';
+    const uint8_t* const digits = p_ + (is_negative ? 1 : 0);
+    const uint8_t* p = digits;
+    uint64_t number = 0;
+    for (; p != end_ && IsDigit(*p) && p - digits <= kMaxIntDigits; ++p) {
+      number = number * 10 + static_cast<uint64_t>(*p - '0');
+    }
+    const ptrdiff_t count = p - digits;
+    if (count == 0 || count > kMaxIntDigits || !EndsCell(p)) return false;
+    if (*digits == '0' && (count > 1 || is_negative)) return false;
+    const uint64_t limit = static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) + (is_negative ? 1 : 0);
+    if (number > limit) return false;
+    *value = static_cast<int64_t>(is_negative ? 0 - number : number);
+    p_ = p;
+    return true;
+  }
+
+  bool TakeFloat(double* value) {
+    const bool is_negative = *p_ == '-';
+    const uint8_t* const digits = p_ + (is_negative ? 1 : 0);
+    const uint8_t* p = digits;
+    uint64_t number = 0;  // wraps around where there are many digits, and is not used then
+    for (; p != end_ && IsDigit(*p); ++p) number = number * 10 + static_cast<uint64_t>(*p - '0');
+    const ptrdiff_t num_whole = p - digits;
+    const bool has_point = p != end_ && *p == '.';
+    if (num_whole > 0 && *digits == '0' && (num_whole > 1 || (is_negative && !has_point))) return false;
+    ptrdiff_t num_fraction = 0;
+    if (has_point) {
+      const uint8_t* const fraction = ++p;
+      for (; p != end_ && IsDigit(*p); ++p) number = number * 10 + static_cast<uint64_t>(*p - '0');
+      num_fraction = p - fraction;
+    }
+    if (num_whole + num_fraction == 0) return false;
+    double magnitude;
+    if (EndsCell(p) && num_whole + num_fraction <= kSafeDigits) {
+      magnitude = static_cast<double>(number) / kPowersOfTen[num_fraction];
+    } else {
+      // Exponents and many digits. What from_chars takes beyond digits, point and exponent was refused above.
+      const uint8_t* const stop = FindCellEnd();
+      const auto* const first = static_cast<const char*>(static_cast<const void*>(digits));
+      const auto* const last = static_cast<const char*>(static_cast<const void*>(stop));
+      const auto [read, error] = std::from_chars(first, last, magnitude);
+      if (error != std::errc() || read != last) return false;
+      p = stop;
+    }
+    if (!(magnitude < kMaxSafe)) return false;
+    *value = is_negative ? -magnitude : magnitude;
+    p_ = p;
+    return true;
+  }
+
+  bool Keep(bool has_memory) {
+    has_memory_ = has_memory_ && has_memory;
+    return has_memory;
+  }
+
+  const CsvForm& form_;
+  const uint8_t* p_;
+  const uint8_t* const end_;
+  bool has_memory_ = true;
+};
+
+}  // namespace
+
+CsvEnd ParseCells(ByteView rows, const CsvForm& form, std::span<CellColumn> columns, uint64_t* num_rows) {
+  *num_rows = 0;
+  if (!rows.empty() && std::memchr(rows.data(), '"', rows.size()) != nullptr) return CsvEnd::kNeedsCloserLook;
+  if (!IsUtf8(rows)) return CsvEnd::kNeedsCloserLook;
+  return CellParser(rows, form).Run(columns, num_rows);
+}
+
+}  // namespace tfrkit

@@ -1,0 +1,49 @@
+// Cells of CSV text without quotes, straight into columns of numbers and text.
+//
+// Only what says the same as a number and as text becomes a number: 7 and -0.5, not 007, +7 or " 7".
+// Anything that needs a closer look ends the parse; the caller then takes a slower way over text.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "core/base/bytes.h"
+#include "core/base/pool.h"
+
+namespace tfrkit {
+
+// kNone: every cell must be missing.
+enum class CellKind : uint8_t { kNone, kInt64, kFloat, kText };
+
+// One column of some rows. A missing cell has a filler: 0, or no bytes.
+struct CellColumn {
+  CellKind kind = CellKind::kText;
+  PoolVector<int64_t> ints;
+  PoolVector<double> floats;
+  PoolVector<uint8_t> text;
+  PoolVector<int64_t> offsets;  // kText: cell r is text[offsets[r], offsets[r + 1])
+  PoolVector<uint8_t> missing;  // 1 where a cell is missing; empty when none is
+  uint64_t num_missing = 0;
+  uint64_t num_like_numbers = 0;  // kText: cells that might be numbers, none too few
+};
+
+struct CsvForm {
+  uint8_t separator = ',';
+  // Cells that mean nothing is there, beside empty ones.
+  std::span<const std::string_view> missing;
+};
+
+enum class CsvEnd : uint8_t { kDone, kNeedsCloserLook, kNoMemory };
+
+// Appends every row of `rows` to `columns`, whose kinds are set and which are empty otherwise; lines without
+// any character are no rows. `rows` starts at the start of a line and ends at an end of one, or of the file.
+//
+// A closer look is needed for a quote, a row with another number of cells, a cell that is not of its column's
+// kind, a number that is written in an unusual way or is rounded by its type, a line that ends with a
+// carriage return alone, and text that is not UTF-8. What the columns hold is unspecified then.
+[[nodiscard]] CsvEnd ParseCells(ByteView rows, const CsvForm& form, std::span<CellColumn> columns,
+                                uint64_t* num_rows);
+
+}  // namespace tfrkit

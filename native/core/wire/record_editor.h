@@ -1,0 +1,68 @@
+// Features of records dropped or renamed, with everything else copied as it is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "core/base/bytes.h"
+#include "core/base/pool.h"
+
+namespace tfrkit {
+
+enum class EditResult : uint8_t {
+  kDone,
+  kOdd,  // not a well-formed Example or SequenceExample, or two features would have one name
+  kOutOfMemory,
+};
+
+// Edits plain records. What is odd about the others is not told: whoever needs to know looks more closely.
+// One thread at a time.
+class RecordEditor {
+ public:
+  // Features that no call below names stay where `keeps_others` is true, and go where it is not.
+  explicit RecordEditor(bool keeps_others) : keeps_others_(keeps_others) {}
+
+  // REQUIRES: each name once in all of these, each new name once.
+  void Drop(std::string name) { actions_.emplace(std::move(name), Action{Action::kDrop, 0}); }
+  void Keep(std::string name) { actions_.emplace(std::move(name), Action{Action::kKeep, 0}); }
+  void Rename(std::string name, std::string new_name);
+
+  // Appends the edited record to `out`; nothing unless the result is kDone.
+  [[nodiscard]] EditResult Edit(ByteView record, PoolVector<uint8_t>* out);
+
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+  };
+  using Names = std::unordered_set<std::string, Hash, std::equal_to<>>;
+
+  // Every name that was met so far.
+  const Names& seen() const { return seen_; }
+
+ private:
+  struct Action {
+    enum Kind : uint8_t { kDrop, kKeep, kRename } kind;
+    size_t target;  // of kRename: place in new_names_
+  };
+
+  EditResult AppendMap(uint8_t tag, ByteView message, PoolVector<uint8_t>* out);
+  [[nodiscard]] bool AppendRenamed(ByteView entry, const std::string& name);
+  [[nodiscard]] static bool AppendDelimited(uint8_t tag, ByteView content, PoolVector<uint8_t>* out);
+
+  const bool keeps_others_;
+  std::unordered_map<std::string, Action, Hash, std::equal_to<>> actions_;
+  std::unordered_map<std::string, size_t, Hash, std::equal_to<>> targets_;  // new name -> place
+  std::vector<std::string> new_names_;
+  std::vector<uint8_t>
+      target_uses_;  // of one map: 1 for a renamed feature, 2 for one that has the name already
+  Names seen_;
+  PoolVector<uint8_t> map_;
+  PoolVector<uint8_t> entry_;
+};
+
+}  // namespace tfrkit

@@ -1,0 +1,131 @@
+#include "os/map_guard.h"
+
+#if defined(__linux__)
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <mutex>
+
+namespace tfrkit {
+namespace {
+
+// Read by the handler. A thread's own copy is made when it is first used, and that allocates: a thread that
+// is inside of a guard has used it. (The model that needs no allocation would put every thread-local variable
+// of the module into the few bytes that a C library sets aside for modules that are loaded late.)
+constinit thread_local const MapGuard* t_guard = nullptr;
+
+struct sigaction g_previous;
+uintptr_t g_page_size = 4096;
+
+// A handler that does not know the address must see the fault as if we were not there.
+void PassOn(int signal, siginfo_t* info, void* context) {
+  if ((g_previous.sa_flags & SA_SIGINFO) != 0) {
+    g_previous.sa_sigaction(signal, info, context);
+  } else if (g_previous.sa_handler == SIG_DFL || (g_previous.sa_handler == SIG_IGN && info->si_code > 0)) {
+    // The fault happens again on return, and ends the process where it should. One that was sent does not.
+    struct sigaction by_default{};
+    by_default.sa_handler = SIG_DFL;
+    sigaction(signal, &by_default, nullptr);
+    if (info->si_code <= 0) raise(signal);
+  } else if (g_previous.sa_handler != SIG_IGN) {
+    g_previous.sa_handler(signal);
+  }
+}
+
+void HandleFault(int signal, siginfo_t* info, void* context) {
+  const int error = errno;
+  const bool is_mended = info->si_code == BUS_ADRERR && MapGuard::Mend(static_cast<uint8_t*>(info->si_addr));
+  // Python's faulthandler, when it was enabled after us, prints a trace, puts us back and raises the signal
+  // anew. The fault itself then happens again, and is mended.
+  const bool is_echo = info->si_code == SI_TKILL && info->si_pid == getpid() && MapGuard::IsActive();
+  if (!is_mended && !is_echo) PassOn(signal, info, context);
+  errno = error;
+}
+
+}  // namespace
+
+void InstallMapGuard() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    g_page_size = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    // What was there is remembered first: the handler may run as soon as it is installed.
+    sigaction(SIGBUS, nullptr, &g_previous);
+    struct sigaction ours{};
+    ours.sa_sigaction = HandleFault;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigemptyset(&ours.sa_mask);
+    sigaction(SIGBUS, &ours, nullptr);
+  });
+}
+
+bool MappedRange::ReplaceFrom(uint8_t* page) {
+  // Marked before the zeros are there, so that no other thread reads zeros from a range without a mark.
+  uint8_t* lost = lost_.load(std::memory_order_relaxed);
+  while ((lost == nullptr || page < lost) && !lost_.compare_exchange_weak(lost, page)) {
+  }
+  // Behind a page that is lost all are: the file ends before it.
+  const size_t size = static_cast<size_t>(start_ + size_ - page);
+  return mmap(page, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+void MappedRange::Seal() {
+  uint8_t* const page = lost_.load();
+  if (page == nullptr) return;
+  // The map of a file without bytes. A thread that is still reading faults once more, and is mended again.
+  const int descriptor = static_cast<int>(syscall(SYS_memfd_create, "tfrkit-lost", 1u /* MFD_CLOEXEC */));
+  if (descriptor < 0) return;
+  const size_t size = static_cast<size_t>(start_ + size_ - page);
+  [[maybe_unused]] void* const map = mmap(page, size, PROT_READ, MAP_SHARED | MAP_FIXED, descriptor, 0);
+  close(descriptor);
+}
+
+MapGuard::MapGuard(MappedRange* range) : only_(range) { Enter(); }
+
+MapGuard::MapGuard(std::span<MappedRange* const> ranges) : only_(nullptr), ranges_(ranges) { Enter(); }
+
+void MapGuard::Enter() {
+  outer_ = t_guard;
+  t_guard = this;
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // before the first byte is read
+}
+
+MapGuard::~MapGuard() {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  t_guard = outer_;
+}
+
+bool MapGuard::IsActive() { return t_guard != nullptr; }
+
+bool MapGuard::Mend(uint8_t* address) {
+  uint8_t* const page = address - reinterpret_cast<uintptr_t>(address) % g_page_size;
+  for (const MapGuard* guard = t_guard; guard != nullptr; guard = guard->outer_) {
+    if (guard->only_ != nullptr && guard->only_->Contains(address)) return guard->only_->ReplaceFrom(page);
+    for (MappedRange* range : guard->ranges_) {
+      if (range != nullptr && range->Contains(address)) return range->ReplaceFrom(page);
+    }
+  }
+  return false;
+}
+
+}  // namespace tfrkit
+
+#else
+
+namespace tfrkit {
+
+void InstallMapGuard() {}
+void MappedRange::Seal() {}
+bool MappedRange::ReplaceFrom(uint8_t*) { return false; }
+MapGuard::MapGuard(MappedRange* range) : only_(range), outer_(nullptr) {}
+MapGuard::MapGuard(std::span<MappedRange* const> ranges) : only_(nullptr), ranges_(ranges), outer_(nullptr) {}
+MapGuard::~MapGuard() = default;
+bool MapGuard::Mend(uint8_t*) { return false; }
+bool MapGuard::IsActive() { return false; }
+
+}  // namespace tfrkit
+
+#endif
