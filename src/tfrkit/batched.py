@@ -23,7 +23,8 @@ class Batches(BatchLoop):
     a training. The size of a batch is that of all ranks together: ``batch(64)`` over 8 ranks is 8 rows on each, and
     global batch k is the same 64 rows on any number of ranks. ``batch(64, per_rank=True)`` is 64 rows on each rank and
     512 on all together. Where `per_rank` is not given, the first of several ranks warns and names both numbers.
-    A state may be loaded with another number of ranks, workers or rows; it counts rows of the epoch.
+    With ``max_tokens`` the budget is that of each rank. A state may be loaded with another number of ranks, workers or
+    rows; it counts rows of the epoch.
 
     Example:
         >>> batches = ds.shuffle(seed=7).batch(256)

@@ -18,7 +18,7 @@ from tfrkit._familiar import OF_DATASET, explain_attribute, refuse_arguments
 from tfrkit._types import Row, UInt64Array
 from tfrkit.batched import Batches
 from tfrkit.batches.access import Records
-from tfrkit.batches.choose import KeyIndex, choose_rows, measure_lengths
+from tfrkit.batches.choose import KeyIndex, choose_rows, measure_lengths, order_by_tokens
 from tfrkit.batches.fetch import Fetcher
 from tfrkit.batches.loop import DEFAULT_AHEAD_NBYTES, Batching, Stage
 from tfrkit.batches.pad import Pad
@@ -447,8 +447,9 @@ class Dataset(Feeding):
     )
     def batch(
         self,
-        size: int,
+        size: int | None = None,
         *,
+        max_tokens: int | None = None,
         drop_last: bool = False,
         pad: Pad | float | None = None,
         truncate: bool = False,
@@ -464,6 +465,9 @@ class Dataset(Feeding):
 
         Args:
             size: Rows of a batch. Where ranks share the dataset, of all ranks together, unless `per_rank` is given.
+            max_tokens: A budget: batches of a varying number of rows, with rows times the longest row at most this, by
+                the feature that `bucket` names. `size` is then the most rows of a batch. Each rank gets batches of the
+                whole budget. A row beyond the budget raises with its place.
             drop_last: Leave out a last batch of fewer rows.
             pad: Fill ragged features up to the longest row of the batch: a value for all, or {feature: value} or
                 {feature: (value, length)}. How long each row was comes as "feature/length". Frames of SequenceExamples
@@ -476,13 +480,24 @@ class Dataset(Feeding):
                 of several ranks warns.
             threads: How many read and decode ahead; by default one for each core. The order stays.
             ahead_nbytes: How much may be read ahead.
+
+        Example:
+            >>> for batch in ds.batch(64, pad={"tokens": (0, 128)}, truncate=True):
+            ...     batch["tokens"].shape, batch["tokens/length"]      # (64, 128), values of each row
+            >>> batches = ds.shuffle(seed=7).batch(max_tokens=4096, bucket="tokens", pad=0)
         """
-        batching = Batching(size, drop_last, pad, threads, ahead_nbytes, truncate=truncate, per_rank=per_rank)
+        batching = Batching(
+            size, drop_last, pad, threads, ahead_nbytes, truncate=truncate, per_rank=per_rank, max_tokens=max_tokens
+        )
         order = self._recipe.order
         if bucket is not None:
-            _ = self._set.schema[bucket]  # a wrong name is told with the nearest one
-            lengths = measure_lengths(self._set, bucket)
-            order = Bucketed(self._get_order(), lengths, batch_size=size, seed=0)
+            _ = self._set.schema[bucket]  # a wrong name raises with the nearest one
+            order = self._order_by_lengths(bucket, batching)
+        elif max_tokens is not None:
+            raise ValueError(
+                "max_tokens counts the values of a feature, and bucket names none\n"
+                "  say which: batch(max_tokens=4096, bucket='tokens')"
+            )
         return Batches(
             self._set,
             batching,
@@ -540,6 +555,23 @@ class Dataset(Feeding):
         base = self._get_order()
         start, stop, _ = slice(start, stop).indices(base.size)
         return self._derive(order=Slice(base, start, stop), is_endless=self._recipe.is_endless and stop == base.size)
+
+    def _order_by_lengths(self, feature: str, batching: Batching) -> Order:
+        order, size, max_tokens = self._get_order(), batching.size, batching.max_tokens
+        if max_tokens is None:
+            assert size is not None
+            return Bucketed(order, measure_lengths(self._set, feature), batch_size=size, seed=0)
+        if self._recipe.is_endless:
+            raise ValueError("max_tokens expected a dataset with an end, got one that repeats: each pass is an epoch")
+        return order_by_tokens(
+            order,
+            self._set,
+            feature,
+            max_tokens=max_tokens,
+            max_rows=size,
+            pad=batching.pad,
+            locate=self._get_fetcher().where,
+        )
 
     def _read_column(self, name: str) -> np.ndarray[Any, Any]:
         """One value a row of a feature, in the order of the rows."""

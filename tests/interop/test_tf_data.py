@@ -204,3 +204,34 @@ def test_keras_trains_on_it(tmp_path: Path) -> None:
     model.compile(optimizer=tf.keras.optimizers.SGD(0.1), loss="mse")
     losses = model.fit(dataset, epochs=12, verbose=0, shuffle=False).history["loss"]
     assert losses[-1] < losses[0] / 2
+
+
+@pytest.mark.parametrize("shuffles", [False, True])
+def test_batches_of_a_token_budget_are_those_of_each_epoch(path: str, shuffles: bool) -> None:
+    def batches() -> Any:
+        dataset = tfr.open(path)
+        dataset = dataset.shuffle(seed=3) if shuffles else dataset
+        return dataset.batch(max_tokens=7, bucket="tokens", pad=0)
+
+    expected = [ids_of(epochs := batches()), ids_of(epochs), ids_of(epochs)]
+    ours = batches().to_tf()
+    assert ours.element_spec["tokens"].shape.as_list() == [None, None]
+    assert [ids_of(ours), ids_of(ours), ids_of(ours)] == expected
+    assert int(ours.cardinality()) == (tf.data.UNKNOWN_CARDINALITY if shuffles else len(expected[0]))
+    several = batches().to_tf(epochs=3)
+    assert ids_of(several) == sum(expected, [])
+    assert int(several.cardinality()) == len(sum(expected, []))
+
+
+def test_padded_frames_are_dense(tmp_path: Path) -> None:
+    schema = tfr.Schema({"id": "int64"}, feature_lists={"frame": ("float", (2,)), "words": ("int64", (None,))})
+    with tfr.Writer(str(tmp_path / "s.tfrecord"), schema=schema) as writer:
+        for number in range(6):
+            lists = {"frame": [np.zeros(2)] * number, "words": [np.arange(frame) for frame in range(number)]}
+            writer.write({"context": {"id": number}, "feature_lists": lists})
+    ours = tfr.open(str(tmp_path / "s.tfrecord")).batch(2, pad={"frame": 0, "words": (0, (6, None))}).to_tf()
+    lists = ours.element_spec["feature_lists"]
+    assert lists["frame"].shape.as_list() == [2, None, 2]
+    assert lists["words"].shape.as_list() == [2, 6, None]
+    assert [batch["feature_lists"]["frame"].shape.as_list() for batch in ours] == [[2, 1, 2], [2, 3, 2], [2, 5, 2]]
+    assert [batch["feature_lists"]["words"].shape.as_list() for batch in ours] == [[2, 6, 0], [2, 6, 2], [2, 6, 4]]

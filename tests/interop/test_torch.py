@@ -64,6 +64,7 @@ FORKING = [
     "fork_while_threads_read",
     "loader_in_loader",
     "own_loader",
+    "tokens",
 ]
 
 
@@ -348,6 +349,17 @@ def test_data_loaders_of_a_trainer_give_every_row_once(folder: Path, run: Callab
         ranks = int(name.split()[0])
         for epoch, ids in enumerate(epochs):
             check_epoch({"ids": ids, "lengths": lengths}, epoch_ids(folder, epoch), ranks, "pad")
+
+
+def test_batches_of_a_token_budget_are_dealt_to_ranks_and_go_on(run: Callable[[str], Any]) -> None:
+    result = run("tokens")
+    alone = result["alone"]
+    assert sorted(number for batch in alone for number in batch) == list(range(NUM_ROWS))
+    for before, after in result["ranks"]:
+        ranks = [first + second for first, second in zip(before, after, strict=True)]
+        dealt = [batch for step in zip(*ranks, strict=True) for batch in step]
+        assert dealt[: len(alone)] == alone
+        assert dealt[len(alone) :] == alone[: len(dealt) - len(alone)]
 
 
 # ---- datasets ------------------------------------------------------------------------------------------------------

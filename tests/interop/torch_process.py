@@ -251,6 +251,28 @@ def own_loader(folder: str) -> Any:
     return results
 
 
+def tokens(folder: str) -> Any:
+    """Batches by a budget on ranks with workers; stopped after some steps and gone on with with other workers."""
+    dataset = open_shuffled(f"{folder}/3")
+    loop = dataset.batch(max_tokens=8, bucket="tokens", pad=0)
+    alone = ids_of(loop)
+    results = []
+    for ranks, workers, step in [(1, 0, 3), (1, 2, 1), (2, 2, 2), (3, 1, 4)]:
+        before, after = [], []
+        for rank in range(ranks):
+            options = {"num_workers": workers, **({"multiprocessing_context": "fork"} if workers else {})}
+            first = loop.to_torch(rank=rank, world_size=ranks, **options)
+            first.set_epoch(0)
+            batches = iter(first)
+            before.append([next(batches)["id"].tolist() for _ in range(step)])
+            second = loop.to_torch(rank=rank, world_size=ranks)
+            second.load_state_dict(first.state_dict())
+            after.append(ids_of(second))
+            del batches
+        results.append([before, after])
+    return {"alone": alone, "ranks": results}
+
+
 def rows_in_workers(folder: str) -> Any:
     """A map-style dataset under a sampler, spawned."""
     from tfrkit.feeds.torch import TorchRows

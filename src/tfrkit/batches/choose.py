@@ -10,13 +10,17 @@ import numpy as np
 from tfrkit._types import Int64Array, Row, UInt64Array
 from tfrkit.batches.fetch import Fetcher
 from tfrkit.batches.loop import Stage
+from tfrkit.batches.pad import Pad, choose_pad
 from tfrkit.batches.rows import ROWS_AT_ONCE, make_rows
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.batches.stages import Processes, find_kept
 from tfrkit.batches.stream import read_batches
 from tfrkit.codec.columns import Ragged
-from tfrkit.errors import TfrkitError
+from tfrkit.errors import SchemaError, ShapeError, TfrkitError
 from tfrkit.orders.order import Order
+from tfrkit.orders.token_batches import TokenBatches
+
+_NUMBERS_AT_ONCE = 1 << 20  # record numbers that are looked at
 
 
 def choose_rows(
@@ -55,7 +59,48 @@ def measure_lengths(shard_set: ShardSet, name: str) -> Int64Array:
         column = columns[name]
         width = column.shape[1] if isinstance(column, np.ndarray) and column.ndim > 1 else 1
         pieces.append(column.lengths if isinstance(column, Ragged) else np.full(num_rows, width, np.int64))
-    return np.concatenate(pieces) if pieces else np.empty(0, np.int64)
+    lengths = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
+    num_records = len(shard_set.records)
+    if len(lengths) != num_records:
+        raise SchemaError(
+            f"feature {name!r} was read from {len(lengths)} of {num_records} records, some are damaged",
+            hint="copy what is readable first: tfr repair",
+        )
+    return lengths
+
+
+def order_by_tokens(
+    order: Order,
+    shard_set: ShardSet,
+    name: str,
+    *,
+    max_tokens: int,
+    max_rows: int | None,
+    pad: Pad | float | None,
+    locate: Callable[[int], tuple[str, int, int]],
+) -> TokenBatches:
+    """An order cut into batches by the lengths of a feature. A row beyond the budget raises with its place."""
+    lengths = measure_lengths(shard_set, name)
+    choice = choose_pad(pad, name)
+    if choice is not None and choice.length is not None:
+        lengths = np.full_like(lengths, choice.length)  # every row is made as long
+    if (lengths > max_tokens).any():
+        for start in range(0, order.members().size, _NUMBERS_AT_ONCE):
+            stop = min(order.members().size, start + _NUMBERS_AT_ONCE)
+            numbers = order.members().at(np.arange(start, stop, dtype=np.uint64))
+            over = numbers[lengths[numbers] > max_tokens]
+            if len(over):
+                shard, record, offset = locate(int(over[0]))
+                raise ShapeError(
+                    f"feature {name!r} expected at most max_tokens = {max_tokens} values in a row, "
+                    f"got {int(lengths[over[0]])}",
+                    shard=shard,
+                    record=record,
+                    offset=offset,
+                    hint=f"leave such rows out: ds.filter(lambda row: len(row[{name!r}]) <= {max_tokens})    "
+                    f"or cut them: pad={{{name!r}: (0, {max_tokens})}}, truncate=True",
+                )
+    return TokenBatches(order, lengths, max_tokens=max_tokens, max_rows=max_rows)
 
 
 class KeyIndex:

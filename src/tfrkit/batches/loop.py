@@ -22,7 +22,8 @@ from tfrkit.batches.stream import read_batches
 from tfrkit.codec.decode import Batch
 from tfrkit.features.schema import Schema
 from tfrkit.orders.order import Order, Whole, WindowShuffled
-from tfrkit.orders.plan import Even, Plan
+from tfrkit.orders.plan import Even, Plan, check_ranks
+from tfrkit.orders.token_batches import TokenBatches, TokenPlan
 
 Stage = Callable[[Fetched, Fetcher], Fetched]
 """A step between decoding records and handing a batch out."""
@@ -37,7 +38,7 @@ DEFAULT_AHEAD_NBYTES = 256 << 20
 class Batching:
     """How rows are put into batches."""
 
-    size: int
+    size: int | None  # with `max_tokens`: the most rows of a batch
     drop_last: bool = False
     pad: Pad | float | None = None
     threads: int | None = None
@@ -47,20 +48,41 @@ class Batching:
     even: Even = "pad"
     truncate: bool = False
     per_rank: bool | None = None  # is the size that of every rank? None: nobody said, so it is of all together
+    max_tokens: int | None = None
 
     @property
     def global_size(self) -> int:
-        """Rows of a batch on all ranks together."""
+        """Rows of a batch on all ranks together, where their number is fixed."""
+        assert self.size is not None
         return self.size * self.world_size if self.per_rank else self.size
 
+    def check_ranks(self) -> None:
+        """Refuse ranks that cannot share such batches."""
+        if self.max_tokens is None:
+            Plan(0, self.global_size, rank=self.rank, world_size=self.world_size, even=self.even)
+        else:
+            check_ranks(self.rank, self.world_size, self.even)
+
     def __post_init__(self) -> None:
-        if operator.index(self.size) < 1:
+        if self.max_tokens is not None:
+            self._check_tokens(self.max_tokens)
+        elif self.size is None:
+            raise TypeError("batch expected a number of rows, or max_tokens, got neither")
+        if self.size is not None and operator.index(self.size) < 1:
             raise ValueError(f"size expected at least 1, got {self.size}")
         if self.per_rank not in (None, False, True):
             raise TypeError(f"per_rank expected True or False, got {self.per_rank!r:.64}")
         check_pad(self.pad, truncate=self.truncate)
         if self.threads is not None and operator.index(self.threads) < 1:
             raise ValueError(f"threads expected at least 1, got {self.threads}")
+
+    def _check_tokens(self, max_tokens: int) -> None:
+        if operator.index(max_tokens) < 1:
+            raise ValueError(f"max_tokens expected at least 1, got {max_tokens}")
+        if self.drop_last:
+            raise ValueError("drop_last goes with a number of rows: with max_tokens every batch has its own")
+        if self.per_rank is False:
+            raise ValueError("max_tokens is of one rank, which per_rank=False denies: leave per_rank out")
 
 
 class BatchLoop:
@@ -121,8 +143,18 @@ class BatchLoop:
         return self._shard_set.policy.on_error == "skip"
 
     def __len__(self) -> int:
-        """Batches of an epoch."""
+        """Batches of an epoch. With max_tokens, where rows are shuffled, each epoch has its own number: a TypeError."""
+        if self.count_varies:
+            raise TypeError(
+                "batches of max_tokens over shuffled rows are another number in each epoch, so they have no length\n"
+                "  give a trainer a number of steps, or count one epoch: sum(1 for batch in batches)"
+            )
         return self.plan().num_batches
+
+    @property
+    def count_varies(self) -> bool:
+        """May the number of batches differ from epoch to epoch?"""
+        return isinstance(self._order, TokenBatches) and not self._order.is_fixed
 
     def __iter__(self) -> BatchIterator:
         return BatchIterator(self)
@@ -157,14 +189,16 @@ class BatchLoop:
         loop._order = self.order
         return loop
 
-    def plan(self, row: int = 0) -> Plan:
+    def plan(self, row: int = 0, epoch: int = 0) -> Plan | TokenPlan:
         """Which rows make which batch, from `row` of an epoch on."""
         how = self._batching
+        if isinstance(self._order, TokenBatches):
+            return TokenPlan(self._order, epoch, how.rank, how.world_size, how.even, row)
         return Plan(self.num_rows, how.global_size, how.drop_last, how.rank, how.world_size, how.even, row)
 
     def make_batch(self, number: int, *, epoch: int = 0, row: int = 0) -> Batch:
         """Batch `number` of an epoch, at once and in any order."""
-        return self._make(self.plan(row), self.order, epoch, number)
+        return self._make(self.plan(row, epoch), self.order, epoch, number)
 
     def run(
         self, *, epoch: int, row: int = 0, worker: int = 0, num_workers: int = 1, threads: int | None = None
@@ -176,7 +210,7 @@ class BatchLoop:
         if self._order is None and is_alone and (row == 0 or self._shard_set.policy.on_error == "skip"):
             yield from self._stream(row, threads)
             return
-        plan, order = self.plan(row), self.order
+        plan, order = self.plan(row, epoch), self.order
         numbers = range(worker, plan.num_batches, num_workers)
         if threads == 1 or len(numbers) <= 1:
             for number in numbers:
@@ -202,7 +236,10 @@ class BatchLoop:
 
     def load(self, state: Mapping[str, Any]) -> Position:
         """The place a state names. A state of another dataset or order is refused."""
-        return load_state(state, self._shard_set.fingerprint, self._name_order(), self.num_rows)
+        position = load_state(state, self._shard_set.fingerprint, self._name_order(), self.num_rows)
+        if isinstance(self._order, TokenBatches):
+            self.plan(position.row, position.epoch)  # raises if no batch ends there
+        return position
 
     def _name_order(self) -> str:
         # Some loaders save at every step, and an order that lists its rows takes long to look through.
@@ -211,10 +248,11 @@ class BatchLoop:
         return self._order_name
 
     def _group_size(self, most: int) -> int:
-        nbytes = self._shard_set.mean_nbytes * self._batching.size
+        num_rows = self._order.typical_rows if isinstance(self._order, TokenBatches) else self._batching.size
+        nbytes = self._shard_set.mean_nbytes * (num_rows or 1)
         return max(1, min(_MAX_JOB_BATCHES, most, _JOB_NBYTES // max(1, nbytes)))
 
-    def _make(self, plan: Plan, order: Order, epoch: int, number: int) -> Batch:
+    def _make(self, plan: Plan | TokenPlan, order: Order, epoch: int, number: int) -> Batch:
         rows = plan.rows(number)
         if isinstance(order, WindowShuffled):
             for window in np.unique(rows // np.uint64(order.window)).tolist():
@@ -244,7 +282,7 @@ class BatchLoop:
             self._shard_set.shards,
             self.fetcher.decoder,
             self._shard_set.policy.for_one_pass(),
-            batch_size=how.size,
+            batch_size=how.global_size,
             drop_last=how.drop_last,
             # Without steps of their own, threads share the decoding; reading ahead gains nothing on a mapped file.
             threads=1 if has_work or how.threads is None else how.threads,

@@ -11,7 +11,7 @@ from tfrkit.batches.loop import BatchLoop
 from tfrkit.batches.state import Position
 from tfrkit.codec.decode import Batch
 from tfrkit.errors import RankBatchWarning, warn_caller
-from tfrkit.orders.plan import Even, Plan
+from tfrkit.orders.plan import Even
 
 
 class Loader(ABC):
@@ -84,10 +84,10 @@ def share_loop(
         rank, world_size = find_rank()
     # Numbers that do not fit raise now, not at the first batch.
     how = replace(loop.batching, rank=rank, world_size=world_size, even=even)
-    Plan(0, how.global_size, rank=rank, world_size=world_size, even=even)
+    how.check_ranks()
     if world_size == 1:
         return loop.by_number()
-    if how.per_rank is None and rank == 0 and not shows_whole:
+    if how.size is not None and how.max_tokens is None and how.per_rank is None and rank == 0 and not shows_whole:
         warn_caller(
             RankBatchWarning(
                 f"batch({how.size}) over {world_size} ranks is {how.size // world_size} rows on each rank, "

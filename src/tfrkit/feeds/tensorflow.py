@@ -30,23 +30,31 @@ def batches_to_tf(loop: BatchLoop, *, epochs: int | None = None) -> Any:
     dataset can be saved and restored with tf.train.Checkpoint.
     """
     tf = _load_tensorflow()
-    num_batches = len(loop)
-    leaves = _find_layout(loop, num_batches)
+    leaves = _find_layout(loop, _count_batches(loop, loop.epoch))
     make = _BatchMaker(loop, leaves)
     types = [kind for leaf in leaves for kind in _types_of(leaf)]
     threads = choose_threads(loop.batching.threads)
+    cardinality = None
     if epochs is None:
         start = tf.data.Dataset.from_tensors(np.int64(0))
-        start = start.map(lambda _: tf.numpy_function(_EpochCounter(loop), [], tf.int64))
-        numbers = start.flat_map(lambda epoch: tf.data.Dataset.range(num_batches).map(lambda number: (epoch, number)))
-        cardinality = num_batches
+        start = start.map(lambda _: tf.numpy_function(_EpochCounter(loop), [], [tf.int64, tf.int64]))
+        numbers = start.flat_map(lambda epoch, count: tf.data.Dataset.range(count).map(lambda number: (epoch, number)))
+        if not loop.count_varies:
+            cardinality = len(loop)
     else:
         if epochs < 1:
             raise ValueError(f"epochs expected at least 1, got {epochs}")
-        first, per_epoch = np.int64(loop.epoch), np.int64(max(1, num_batches))
-        cardinality = num_batches * epochs
-        numbers = tf.data.Dataset.range(cardinality)
-        numbers = numbers.map(lambda number: (first + number // per_epoch, number % per_epoch))
+        # Where each epoch starts in the sequence of all batches.
+        first = loop.epoch
+        counts = [_count_batches(loop, epoch) for epoch in range(first, first + epochs)]
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        cardinality = int(starts[-1])
+
+        def place(number: Any) -> tuple[Any, Any]:
+            epoch = tf.searchsorted(starts, number[None], side="right", out_type=tf.int64)[0] - 1
+            return epoch + first, number - tf.gather(starts, epoch)
+
+        numbers = tf.data.Dataset.range(cardinality).map(place)
 
     def build(epoch: Any, number: Any) -> Any:
         # Not stateful: what comes out follows from the two numbers, and TensorFlow may save where it stands.
@@ -54,7 +62,9 @@ def batches_to_tf(loop: BatchLoop, *, epochs: int | None = None) -> Any:
         return _assemble(leaves, flat)
 
     batches = numbers.map(build, num_parallel_calls=threads, deterministic=True)
-    return batches.apply(tf.data.experimental.assert_cardinality(cardinality)).prefetch(threads)
+    if cardinality is not None:
+        batches = batches.apply(tf.data.experimental.assert_cardinality(cardinality))
+    return batches.prefetch(threads)
 
 
 def rows_to_tf(loop: BatchLoop, *, epochs: int | None = None) -> Any:
@@ -76,7 +86,7 @@ class _EpochCounter:
     def __call__(self) -> Any:
         epoch = self._loop.epoch
         self._loop.epoch += 1
-        return np.int64(epoch)
+        return np.int64(epoch), np.int64(_count_batches(self._loop, epoch))
 
 
 class _BatchMaker:
@@ -91,13 +101,15 @@ class _BatchMaker:
         return flatten_batch(self._loop.make_batch(int(number), epoch=int(epoch)), self._leaves)
 
 
+def _count_batches(loop: BatchLoop, epoch: int) -> int:
+    return loop.plan(epoch=epoch).num_batches if loop.count_varies else len(loop)
+
+
 def _find_layout(loop: BatchLoop, num_batches: int) -> list[Leaf]:
     """What every batch looks like, by the first and the last."""
     first: Batch = loop.make_batch(0, epoch=loop.epoch)
     last = loop.make_batch(num_batches - 1, epoch=loop.epoch) if num_batches > 1 else first
-    plan = loop.plan()
-    is_even = loop.batching.drop_last or plan.size % plan.batch_size == 0
-    num_rows = len(plan.rows(0)) if is_even and num_batches and not loop.may_skip else None
+    num_rows = None if loop.may_skip else loop.plan(epoch=loop.epoch).num_equal_rows
     pad = loop.batching.pad
     return merge_leaves(find_leaves(first, num_rows=num_rows, pad=pad), find_leaves(last, num_rows=num_rows, pad=pad))
 

@@ -221,7 +221,7 @@ class TorchBatches(_TorchDataset):
         """Let the next pass go on from where a state was saved, by a worker of as many."""
         position = self._loop.load(state)
         _, num_workers = _find_worker()
-        num_given = require_count("state key 'given'", state.get("given", 0), len(self._loop))
+        num_given = require_count("state key 'given'", state.get("given", 0), self._loop.num_rows)
         if num_given and state.get("num_workers") != num_workers:
             raise ValueError(
                 f"the state is of one of {state.get('num_workers')!r:.64} workers, there are {num_workers}\n"

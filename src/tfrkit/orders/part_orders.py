@@ -41,6 +41,11 @@ def list_parts(base: Order, names: Sequence[str], part_of: Int64Array) -> dict[s
     return {name: Listed(base, np.flatnonzero(part_of == part).astype(np.uint64)) for part, name in enumerate(names)}
 
 
+def is_fixed(order: Order) -> bool:
+    """Is an order known to be the same in every epoch?"""
+    return _find_moving(order.describe()) is None
+
+
 def check_fixed(base: Order) -> None:
     """Refuse an order that changes from epoch to epoch: its parts would trade records."""
     moving = _find_moving(base.describe())

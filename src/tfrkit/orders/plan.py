@@ -13,6 +13,16 @@ Even = Literal["drop", "pad"]
 """What evens out the last batch between ranks: leave rows out, or give some twice."""
 
 
+def check_ranks(rank: int, world_size: int, even: Even) -> None:
+    """Refuse numbers that do not fit."""
+    if world_size < 1:
+        raise ValueError(f"world_size expected at least 1, got {world_size}")
+    if not 0 <= rank < world_size:
+        raise ValueError(f"rank expected 0 to {world_size - 1}, got {rank}")
+    if even not in ("drop", "pad"):
+        raise ValueError(f"even expected 'drop' or 'pad', got {even!r}")
+
+
 @dataclass(frozen=True)
 class Plan:
     """Cuts the rows [start, size) of an epoch into global batches and each of those into a slice for every rank.
@@ -32,12 +42,7 @@ class Plan:
     def __post_init__(self) -> None:
         if self.batch_size < 1:
             raise ValueError(f"size expected at least 1, got {self.batch_size}")
-        if self.world_size < 1:
-            raise ValueError(f"world_size expected at least 1, got {self.world_size}")
-        if not 0 <= self.rank < self.world_size:
-            raise ValueError(f"rank expected 0 to {self.world_size - 1}, got {self.rank}")
-        if self.even not in ("drop", "pad"):
-            raise ValueError(f"even expected 'drop' or 'pad', got {self.even!r}")
+        check_ranks(self.rank, self.world_size, self.even)
         if self.batch_size % self.world_size:
             below = self.batch_size // self.world_size * self.world_size
             nearest = f"{below} or {below + self.world_size}" if below else f"{self.world_size}"
@@ -55,6 +60,12 @@ class Plan:
         if self.drop_last or rest == 0 or (self.even == "drop" and rest < self.world_size):
             return whole
         return whole + 1
+
+    @property
+    def num_equal_rows(self) -> int | None:
+        """Rows that every batch of this rank has; None where the last one has fewer."""
+        is_even = self.drop_last or self.size % self.batch_size == 0
+        return self.batch_size // self.world_size if is_even and self.num_batches else None
 
     def rows(self, number: int) -> UInt64Array:
         """The rows of batch `number` that this rank gets."""
