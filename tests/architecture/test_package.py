@@ -105,36 +105,66 @@ def test_no_module_is_named_for_a_concept_not_found() -> None:
     assert named == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(SRC)))
-def test_nothing_is_evaluated_pickled_or_given_to_a_shell(path: Path) -> None:
+def find_dangerous(path: Path) -> list[str]:
+    """Places where code is evaluated, pickled or given to a shell."""
     found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Name) and node.func.id in ("eval", "exec"):
-                found.append(f"line {node.lineno}: {node.func.id}()")
+                found.append(f"{path}:{node.lineno} {node.func.id}()")
             for keyword in node.keywords:
-                if keyword.arg == "shell" and getattr(keyword.value, "value", True):
-                    found.append(f"line {node.lineno}: shell=True")
-                if keyword.arg == "allow_pickle" and getattr(keyword.value, "value", True):
-                    found.append(f"line {node.lineno}: allow_pickle=True")
+                if keyword.arg in ("shell", "allow_pickle") and getattr(keyword.value, "value", True):
+                    found.append(f"{path}:{node.lineno} {keyword.arg}=True")
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             names = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
-            found += [f"line {node.lineno}: {n}" for n in names if n.split(".")[0] in ("pickle", "marshal", "shelve")]
-    assert found == []
+            dangerous = [name for name in names if name.split(".")[0] in ("pickle", "marshal", "shelve")]
+            found += [f"{path}:{node.lineno} {name}" for name in dangerous]
+    return found
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(SRC)))
-def test_no_exception_is_swallowed_wholesale(path: Path) -> None:
-    """`except Exception` may tidy up, but must raise again. The command's last resort prints the trace and fails."""
+def test_nothing_is_evaluated_pickled_or_given_to_a_shell() -> None:
+    assert [found for path in SOURCES for found in find_dangerous(path)] == []
+
+
+def names_everything(node: ast.expr | None) -> bool:
+    """Whether an except clause, or the argument of suppress, takes every exception; also as one of a tuple."""
+    if isinstance(node, ast.Tuple):
+        return any(names_everything(element) for element in node.elts)
+    return node is None or getattr(node, "id", getattr(node, "attr", None)) in ("Exception", "BaseException")
+
+
+def find_swallowed(path: Path) -> list[str]:
+    """Places where every exception is caught and none raised again."""
     found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ExceptHandler):
-            caught = getattr(node.type, "id", None)
-            is_wide = node.type is None or caught in ("Exception", "BaseException")
             is_last_resort = path == SRC / "cli" / "main.py" and "print_exc" in ast.dump(node)
-            if is_wide and not is_last_resort and not any(isinstance(inner, ast.Raise) for inner in ast.walk(node)):
-                found.append(node.lineno)
-    assert found == []
+            raises = any(isinstance(inner, ast.Raise) for inner in ast.walk(node))
+            if names_everything(node.type) and not raises and not is_last_resort:
+                found.append(f"{path}:{node.lineno}")
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "suppress":
+            found += [f"{path}:{node.lineno}" for argument in node.args if names_everything(argument)]
+    return found
+
+
+def test_no_exception_is_swallowed_wholesale() -> None:
+    """`except Exception` may tidy up, but must raise again. The command's last resort prints the trace and fails."""
+    assert [found for path in SOURCES for found in find_swallowed(path)] == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "try: f()\nexcept: pass",
+        "try: f()\nexcept (ValueError, Exception): pass",
+        "with suppress(Exception): f()",
+        "with contextlib.suppress(OSError, BaseException): f()",
+    ],
+)
+def test_swallowed_exceptions_are_found(tmp_path: Path, code: str) -> None:
+    path = tmp_path / "bad.py"
+    path.write_text(code)
+    assert len(find_swallowed(path)) == 1
 
 
 def test_only_the_bindings_know_python() -> None:

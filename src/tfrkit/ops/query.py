@@ -247,7 +247,7 @@ class Session:
             finally:
                 if not is_done:
                     # A result that was not read to its end would block the connection.
-                    with contextlib.suppress(Exception):
+                    with contextlib.suppress(self.duckdb.Error):
                         self.connection.abort()
 
     def open_stream(self) -> object:
