@@ -33,7 +33,7 @@ def ask_jsonl_back(made: Made, folder: Path) -> Facts:
 
 def ask_csv_back(made: Made, folder: Path) -> Facts:
     run_tfr("export", "csv", made.path, "-o", folder / "out.csv", "--quiet")
-    return _build_back(made, folder, "table", folder / "out.csv")
+    return _build_back(made, folder, "table", folder / "out.csv", *_floats_option(made))
 
 
 def ask_parquet(made: Made, folder: Path) -> Facts:

@@ -248,8 +248,10 @@ TABLE = """Rows of a CSV, JSON lines, Parquet or Arrow file, one feature a colum
 Types are found over whole columns; a cell that is missing stays missing. 007 and +49 are text. A column of numbers
 with some text in it stops the build, and so do floats that float32 would round, until --type or --floats says what
 to do. --label-column turns text into class ids and keeps it as <name>/text; --image-column stores the bytes of files
-as image/encoded, with image/format, image/height, image/width and image/channels. Parquet and Arrow need the extra
-tfrkit[arrow], which also reads CSV many times faster.
+as image/encoded, with image/format, image/height, image/width and image/channels. In JSON lines an inner object is
+columns of its own, outer/inner; {"base64": "..."}, {"float": "nan"} and {"tensor": {"dtype", "shape", "values"}} are
+bytes, a number and an array, as tfr export jsonl writes them. Parquet and Arrow need the extra tfrkit[arrow], which
+also reads CSV many times faster.
 """
 
 TableFormatOption = Annotated[

@@ -34,7 +34,8 @@ CSV_HELP = """Write a header and one line a record.
   tfr export csv data/ -o - --select label --select score
 
 Bytes are text where they are UTF-8, else {"base64": "..."}; several values are a JSON array; an absent value is an
-empty cell. With -o FOLDER/ one file a split. What has to come back as it was: tfr export jsonl, parquet.
+empty cell. With -o FOLDER/ one file a split. What has to come back as it was: tfr export jsonl, parquet. tfr build
+table reads numbers that float32 does not hold with --floats float64.
 """
 JSONL_HELP = """Write one JSON object a line and record; nothing is lost.
 
@@ -44,7 +45,7 @@ JSONL_HELP = """Write one JSON object a line and record; nothing is lost.
 
 Bytes are text where they are UTF-8, else {"base64": "..."}; NaN and infinities are {"float": "nan"}; serialized
 tensors are {"tensor": {"dtype", "shape", "values"}}; an absent feature has no key. Records that are no Examples are
-{"record": ...}. With -o FOLDER/ one file a split.
+{"record": ...}. With -o FOLDER/ one file a split. tfr build table reads all of this back.
 """
 NPZ_HELP = """Write arrays that numpy.load reads without pickles.
 

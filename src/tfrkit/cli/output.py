@@ -178,10 +178,16 @@ def _escape_unless_space(match: re.Match[str]) -> str:
 
 
 def _csv_cell(value: Any) -> str:
+    if isinstance(value, Mapping):
+        from tfrkit.ops.preview import json_to_cell
+
+        value = json_to_cell(value)
     if value is None:
         return ""
     if isinstance(value, str):
         return value
+    if isinstance(value, float):
+        return repr(value)
     return json.dumps(value, ensure_ascii=False)
 
 

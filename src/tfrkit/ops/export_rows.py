@@ -2,7 +2,8 @@
 
 Values have the JSON form of ops/preview.py: a text where bytes are UTF-8, {"base64": "..."} where they are not. Each
 line of JSON is one record; a feature that is absent is no key, one with no kind set is null. In CSV an absent value is
-an empty cell and an empty text is "", several values are a JSON array.
+an empty cell and an empty text is "", several values are a JSON array; one number is a number, also where it is nan or
+is kept as a tensor.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tfrkit.features.schema import Schema, decode_name
 from tfrkit.ops.export_input import ExportInput
 from tfrkit.ops.export_report import Export
 from tfrkit.ops.export_tables import export_table
-from tfrkit.ops.preview import is_sequence_row, row_to_json, value_to_json
+from tfrkit.ops.preview import is_sequence_row, json_to_cell, row_to_json, value_to_json
 from tfrkit.storage.resolve import Address
 
 _BLOCK_LINES = 512
@@ -129,6 +130,8 @@ def to_csv_line(cells: Sequence[Any]) -> bytes:
 
 
 def _to_cell(value: Any) -> str:
+    if isinstance(value, dict):
+        value = json_to_cell(value)
     if value is None:
         return ""
     if isinstance(value, str):

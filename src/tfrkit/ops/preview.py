@@ -118,6 +118,21 @@ def value_to_json(value: Any) -> Any:
     return value
 
 
+def json_to_cell(value: Any) -> Any:
+    """The number that a JSON value stands for, where that is one: a cell of CSV holds it as it is.
+
+    Example:
+        >>> json_to_cell({"float": "nan"}), json_to_cell({"tensor": {"dtype": "float64", "shape": [], "values": [0.1]}})
+        (nan, 0.1)
+    """
+    if not isinstance(value, Mapping) or len(value) != 1:
+        return value
+    tensor, number = value.get("tensor"), value.get("float")
+    if isinstance(tensor, Mapping) and set(tensor) == {"dtype", "shape", "values"} and tensor["shape"] == []:
+        return json_to_cell(tensor["values"][0])
+    return float(number) if number in ("nan", "inf", "-inf") else value
+
+
 def is_sequence_row(row: Mapping[str, Any]) -> bool:
     """Whether a row is a SequenceExample's: exactly a context and feature lists, both mappings."""
     return set(row) == {"context", "feature_lists"} and all(isinstance(part, Mapping) for part in row.values())

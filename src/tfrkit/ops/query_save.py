@@ -22,6 +22,7 @@ from tfrkit.errors import QueryError
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec, StorageKind
 from tfrkit.ops.outputs import MadeFolders, require_output
+from tfrkit.ops.preview import json_to_cell
 from tfrkit.ops.query_text import STRUCTS, ask_for_numbers, find_copied_table, is_ordered
 from tfrkit.storage.local import explain_os_error
 from tfrkit.storage.resolve import open_writer
@@ -285,8 +286,9 @@ def _csv_lines(answer: Answer) -> Iterator[str]:
 
 
 def _csv_cell(value: Any) -> Any:
+    value = json_to_cell(value)
     if value is None:
         return ""
-    if isinstance(value, str):
+    if isinstance(value, (str, float)):
         return value
     return json.dumps(value, ensure_ascii=False)

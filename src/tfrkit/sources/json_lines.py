@@ -1,4 +1,7 @@
-"""JSON lines: one object a line, its keys the columns. Inner objects are columns of their own, ``outer/inner``."""
+"""JSON lines: one object a line, its keys the columns. Inner objects are columns of their own, ``outer/inner``.
+
+Bytes and arrays as `tfr export jsonl` writes them come back as what they are; see `sources.json_values`.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,11 @@ from typing import Any, Literal
 import numpy as np
 
 from tfrkit.codec.columns import BytesColumn
+from tfrkit.codec.tensor_proto import encode_tensor
 from tfrkit.errors import SourceError
+from tfrkit.sources.json_values import Constant, TensorForm, thaw_value
 
-JsonKind = Literal["int64", "float", "text"]
+JsonKind = Literal["int64", "float", "text", "bytes", "tensor"]
 
 _BLOCK_ROWS = 1 << 13
 _MAX_PLACES = 5
@@ -21,7 +26,9 @@ _MAX_DEPTH = 16
 _SAFE_INT = 1 << 53
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _FROM_LIST = "jq -c '.[]' makes lines of the objects of a list"
-_WORDS: dict[str, str] = {"int64": "integers", "float": "numbers", "text": "text"}
+_WORDS: dict[str, str] = {
+    "int64": "integers", "float": "numbers", "text": "text", "bytes": "bytes", "tensor": "tensors"
+}  # fmt: skip
 
 
 @dataclass
@@ -32,6 +39,7 @@ class JsonColumn:
     counts: dict[tuple[JsonKind, bool], int] = field(default_factory=dict)
     wide: list[int] = field(default_factory=list)
     inexact: list[int] = field(default_factory=list)
+    tensors: TensorForm = field(default_factory=TensorForm)
 
     def add(self, kind: JsonKind, is_list: bool, line: int) -> None:
         """One value."""
@@ -53,15 +61,18 @@ class JsonColumn:
             what = "lists" if rare[1] else "single values"
             raise ValueError(f"expected lists or single values in all lines, got both; {what}", self.kinds[rare])
         is_list = next(iter(self.kinds))[1]
-        if wanted == "text":
-            return "text", is_list
         names: set[JsonKind] = {kind for kind, _ in self.kinds}
+        if wanted == "text" and not names & {"bytes", "tensor"}:
+            return "text", is_list
         if wanted is not None:
-            for kind in names - ({"int64", "float"} if wanted == "float" else {"int64"}):
+            fitting = {"text": {"text"}, "float": {"int64", "float"}, "int64": {"int64"}}[wanted]
+            for kind in names - fitting:
                 raise ValueError(f"expected {_WORDS[wanted]}, got {_WORDS[kind]}", self.kinds[kind, is_list])
             names = {"float"} if wanted == "float" else names
         if names == {"int64", "float"}:
             names = {"float"}
+        if names == {"text", "bytes"}:
+            names = {"bytes"}
         if len(names) > 1:
             rare = min((key for key in self.counts), key=lambda key: self.counts[key])
             others = " and ".join(sorted(_WORDS[kind] for kind in names))
@@ -88,7 +99,7 @@ class JsonLines:
         num_rows = 0
         for line, text in self._lines():
             try:
-                row = parse_line(text)
+                row = parse_line(text, thaws=True)
                 look_at_row(columns, row, line)
             except ValueError as error:
                 problems.append((line, str(error)))
@@ -101,7 +112,7 @@ class JsonLines:
         """(line, values by name) of every good line."""
         for line, text in self._lines():
             if line not in self._bad:
-                yield line, parse_line(text)
+                yield line, parse_line(text, thaws=True)
 
     def blocks(self) -> Iterator[list[dict[str, Any]]]:
         """Rows, many at a time."""
@@ -131,19 +142,19 @@ class JsonLines:
             raise SourceError(f"cannot open, {(error.strerror or str(error)).lower()}", shard=self.path) from None
 
 
-class _Constant(float):
-    """NaN or Infinity that stands in the file as such; a number too large for a float becomes a plain infinity."""
-
-
-def parse_line(line: str) -> dict[str, Any]:
+def parse_line(line: str, *, thaws: bool = False) -> dict[str, Any]:
     """The values of one line by name; ValueError with what is wrong.
+
+    With `thaws`, objects that stand for bytes, a number or an array are these.
 
     Example:
         >>> parse_line('{"a": 1, "b": {"c": [2, 3]}}')
         {'a': 1, 'b/c': [2, 3]}
     """
     try:
-        value = json.loads(line, parse_constant=_Constant, object_pairs_hook=_collect)
+        value = json.loads(line, parse_constant=Constant, object_pairs_hook=_collect)
+        if thaws and isinstance(value, dict):
+            value = {name: _thaw(name, one) for name, one in value.items()}
     except json.JSONDecodeError as error:
         more = f"; one object a line is expected, {_FROM_LIST}" if line[:1] == "[" else ""
         raise ValueError(f"not sound JSON, {error.msg.lower()}{more}") from None
@@ -153,6 +164,13 @@ def parse_line(line: str) -> dict[str, Any]:
         more = f"; {_FROM_LIST}" if isinstance(value, list) and value and isinstance(value[0], dict) else ""
         raise ValueError(f"expected an object a line, got {type(value).__name__}{more}")
     return value if not any(isinstance(one, dict) for one in value.values()) else _flatten(value)
+
+
+def _thaw(name: str, value: Any) -> Any:
+    try:
+        return thaw_value(value)
+    except ValueError as error:
+        raise ValueError(f"column {name!r:.64} {error}") from None
 
 
 def _collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -187,13 +205,15 @@ def _kind_of(value: object) -> JsonKind:
     if isinstance(value, (bool, int)):
         return "int64"
     if isinstance(value, float):
-        if math.isinf(value) and not isinstance(value, _Constant):
+        if math.isinf(value) and not isinstance(value, Constant):
             raise ValueError("expected a number that float64 holds, got a larger one")
         return "float"
     if isinstance(value, str):
         if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
             raise ValueError("expected text that UTF-8 holds, got half of a character")
         return "text"
+    if isinstance(value, bytes):
+        return "bytes"
     name = "null" if value is None else "a list" if isinstance(value, list) else "an object"
     raise ValueError(f"expected numbers or text, got {name} inside a list")
 
@@ -204,13 +224,16 @@ def look_at_row(columns: dict[str, JsonColumn], row: dict[str, Any], line: int) 
     for name, value in row.items():
         values = value if isinstance(value, list) else [] if value is None else [value]
         try:
-            found.append((name, value, values, {_kind_of(one) for one in values}))
+            kinds: set[JsonKind] = {"tensor"} if isinstance(value, np.ndarray) else {_kind_of(one) for one in values}
+            found.append((name, value, values, kinds))
         except ValueError as error:
             raise ValueError(f"column {name!r:.64} {error}") from None
     for name, value, values, kinds in found:
         column = columns.setdefault(name, JsonColumn())
         for kind in kinds:
             column.add(kind, isinstance(value, list), line)
+            if kind == "tensor":
+                column.tensors.add(value)
         for one in values:
             if isinstance(one, int) and abs(one) > _SAFE_INT:
                 _note_large(column, one, line)
@@ -227,9 +250,10 @@ def _note_large(column: JsonColumn, value: int, line: int) -> None:
 def convert_values(rows: list[dict[str, Any]], name: str, kind: JsonKind, is_list: bool) -> tuple[Any, Any, Any]:
     """(values, lengths of lists, missing rows) of one column of some rows, as the spool takes them."""
     found = [row.get(name) for row in rows]
-    missing = np.array([value is None for value in found], np.uint8) if None in found else None
+    is_missing = np.array([value is None for value in found], np.uint8)
+    missing = is_missing if is_missing.any() else None
     if not is_list:
-        filler: Any = "" if kind == "text" else 0
+        filler: Any = b"" if kind in ("bytes", "tensor") else "" if kind == "text" else 0
         return _pack([filler if value is None else value for value in found], kind), None, missing
     lists = [[] if value is None else value for value in found]
     lengths = np.array([len(value) for value in lists], np.int64)
@@ -240,4 +264,9 @@ def _pack(values: list[Any], kind: JsonKind) -> Any:
     if kind == "text":
         texts = (value if isinstance(value, str) else json.dumps(value) for value in values)
         return BytesColumn.from_values([text.encode() for text in texts])
+    if kind == "bytes":
+        return BytesColumn.from_values([value.encode() if isinstance(value, str) else value for value in values])
+    if kind == "tensor":
+        tensors = (value if isinstance(value, bytes) else encode_tensor(value) for value in values)
+        return BytesColumn.from_values(list(tensors))
     return np.array(values, np.int64 if kind == "int64" else np.float64)

@@ -14,11 +14,11 @@ import numpy as np
 
 from tfrkit._types import Int64Array
 from tfrkit.codec.coerce import Floats
-from tfrkit.features.spec import Spec
+from tfrkit.features.spec import Shape, Spec
 from tfrkit.sources.base import Problem
 from tfrkit.sources.column_spool import ColumnSpool, ColumnWriter, SpoolKind
 
-ValueKind = Literal["int64", "float", "text", "bytes"]
+ValueKind = Literal["int64", "float", "text", "bytes", "tensor"]
 Places = Callable[[Iterable[int]], Mapping[int, str]]
 """Row numbers → where these rows are, for messages: ``train.csv, line 17``."""
 
@@ -54,6 +54,7 @@ class SpoolColumn:
         self.kind = kind
         self.is_list = is_list
         self.rounded = _Rounded()
+        self.tensor: tuple[str | None, Shape] | None = None  # dtype and shape of what is serialized in the values
         self._floats = floats
         self._num_rows = 0
         self._num_values = 0
@@ -96,10 +97,9 @@ class SpoolColumn:
         shape: tuple[int | None, ...] = ()
         if self.is_list:
             shape = tuple(self._lengths) if len(self._lengths) == 1 and 0 not in self._lengths else (None,)
-        if self.stored == "float64":
-            return Spec(
-                "bytes", shape, logical="tensor", encoding="tensor_proto", dtype="float64", optional=has_missing
-            )
+        if self.tensor is not None or self.stored == "float64":
+            dtype, shape = self.tensor or ("float64", shape)
+            return Spec("bytes", shape, logical="tensor", encoding="tensor_proto", dtype=dtype, optional=has_missing)
         if self.kind in ("text", "bytes"):
             return Spec("bytes", shape, logical="text" if self.kind == "text" else "bytes", optional=has_missing)
         return Spec("int64" if self.kind == "int64" else "float", shape, optional=has_missing)

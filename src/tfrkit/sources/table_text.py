@@ -156,7 +156,10 @@ def load_json(path: str, options: TableOptions, spooler: TableSpooler) -> Loaded
         if decided is None:
             empty.append(name)
         else:
-            columns.append((spooler.add(name, decided[0], is_list=decided[1]), *decided))
+            spooled = spooler.add(name, decided[0], is_list=decided[1])
+            if decided[0] == "tensor":
+                spooled.tensor = column.tensors.dtype, column.tensors.shape
+            columns.append((spooled, *decided))
     if not any(problem.blocking for problem in problems):
         for rows in file.blocks():
             for spooled, kind, is_list in columns:

@@ -114,6 +114,17 @@ def test_csv_has_lists_as_json_and_absent_as_nothing(tmp_path: Path) -> None:
     ]
 
 
+def test_csv_has_single_numbers_as_numbers(tmp_path: Path) -> None:
+    with tfrkit.Writer(tmp_path / "a", floats="float64") as writer:
+        for number in (0.1, float("nan"), float("-inf")):
+            writer.write({"wide": number, "one": np.float32(number), "list": [number]})
+    assert to_csv(tmp_path / "a")[1:] == [
+        ['{"tensor":{"dtype":"float64","shape":[1],"values":[0.1]}}', "0.10000000149011612", "0.1"],
+        ['{"tensor":{"dtype":"float64","shape":[1],"values":[{"float":"nan"}]}}', "nan", "nan"],
+        ['{"tensor":{"dtype":"float64","shape":[1],"values":[{"float":"-inf"}]}}', "-inf", "-inf"],
+    ]
+
+
 def test_csv_of_one_column_keeps_rows_without_a_value(tmp_path: Path) -> None:
     records = [encode_example({b"x": ("int64", [1])}), encode_example({})]
     export_csv(write(tmp_path / "a", records), tmp_path / "a.csv")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from PIL import Image
 import tfrkit as tfr
 from tfrkit.codec.columns import BytesColumn, Ragged
 from tfrkit.codec.encode_columns import rows_of_columns
+from tfrkit.codec.tensor_proto import decode_tensor
 from tfrkit.errors import SourceError
+from tfrkit.features.spec import Spec
 from tfrkit.sources import csv_file, csv_typed, table_text
 from tfrkit.sources.base import Scan
 from tfrkit.sources.cell_types import Tally, convert_cells, decide_kind, tally_cells
@@ -489,6 +492,81 @@ def test_table_json_line_that_would_lose_a_value_is_named(tmp_path: Path, line: 
     [problem] = scan_text(tmp_path, f'{{"a": 1}}\n{line}\n', "t.jsonl").problems
     assert problem.key.endswith("t.jsonl, line 2")
     assert problem.reason.startswith(reason)
+
+
+def test_table_json_lines_read_what_export_writes(tmp_path: Path) -> None:
+    lines = [
+        '{"b":{"base64":"/w=="},"f":{"float":"nan"},"l":["x",{"base64":"/w=="}],"n":[1.5,{"float":"-inf"}],'
+        '"t":{"tensor":{"dtype":"uint8","shape":[1,2],"values":[1,255]}}}',
+        '{"b":"text","f":0.5,"l":[],"n":[],"t":{"tensor":{"dtype":"uint8","shape":[2,2],"values":[1,2,3,4]}}}',
+    ]
+    scan = scan_text(tmp_path, "\n".join(lines), "t.jsonl")
+    assert scan.problems == []
+    assert scan.schema is not None
+    assert scan.schema["b"] == Spec("bytes", logical="bytes")
+    assert scan.schema["l"] == Spec("bytes", (None,), logical="bytes")
+    assert scan.schema["t"] == Spec("bytes", (None, 2), "tensor", "tensor_proto", "uint8")
+    one, other = rows_of(scan)
+    assert (one["b"], other["b"], one["l"], one["n"]) == (b"\xff", b"text", [b"x", b"\xff"], [1.5, float("-inf")])
+    assert np.isnan(one["f"])
+    assert decode_tensor(one["t"]).tolist() == [[1, 255]]
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "shape"),
+    [
+        ([("float64", [2], [0.1, 0.2]), ("float64", [2], [0, {"float": "inf"}])], "float64", (2,)),
+        ([("float64", [], [0.1]), ("float32", [], [0.5])], None, ()),
+        ([("bool", [1], [True]), ("bool", [1, 1], [False])], "bool", (None,)),
+        ([("object", [2], ["a", {"base64": "/w=="}])], "string", (2,)),
+        ([("complex64", [1], [{"complex": [1.0, -2.0]}])], "complex64", (1,)),
+        ([("uint64", [1], [(1 << 64) - 1])], "uint64", (1,)),
+    ],
+)
+def test_table_json_lines_tensors_of_a_column(tmp_path: Path, values: Any, dtype: str | None, shape: Any) -> None:
+    tensors = [dict(zip(("dtype", "shape", "values"), value, strict=True)) for value in values]
+    scan = scan_text(tmp_path, "\n".join(json.dumps({"t": {"tensor": one}}) for one in tensors), "t.jsonl")
+    assert scan.problems == []
+    assert scan.schema is not None
+    assert scan.schema["t"] == Spec("bytes", shape, "tensor", "tensor_proto", dtype)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ({"base64": "?"}, "base64 expected groups of four letters and digits, got '?'"),
+        (("uint7", [1], [1]), "tensor expected a dtype such as uint8, got 'uint7'"),
+        (("bfloat16", [1], [1]), "tensor expected a dtype that NumPy has, got bfloat16"),
+        (("uint8", [-1], [1]), r"tensor expected a shape such as \[2, 3\], got \[-1\]"),
+        (("uint8", [3], [1]), r"tensor of shape \(3,\) expected 3 values, got 1"),
+        (("uint8", [1], [256]), "tensor of uint8 expected numbers that it holds"),
+        (("uint8", [1], [1.5]), "tensor of uint8 expected numbers of this type, got 1.5"),
+        (("float32", [1], [0.1]), "tensor of float32 expected numbers that it holds, got 0.1"),
+        (("float16", [1], [1e9]), "tensor of float16 expected numbers that it holds, got 1000000000.0"),
+        (("object", [1], [1]), "tensor of strings expected text or base64, got 1"),
+        (("complex64", [1], [1]), "tensor of complex numbers expected"),
+    ],
+)
+def test_table_json_lines_value_that_is_none_is_named(tmp_path: Path, value: Any, reason: str) -> None:
+    if isinstance(value, tuple):
+        value = {"tensor": dict(zip(("dtype", "shape", "values"), value, strict=True))}
+    [problem] = scan_text(tmp_path, json.dumps({"a": 1, "b": value}) + '\n{"a": 2}\n', "t.jsonl").problems
+    assert problem.key.endswith("t.jsonl, line 1")
+    assert re.match(f"column 'b' {reason}", problem.reason)
+
+
+def test_table_json_lines_objects_of_the_user_stay_columns(tmp_path: Path) -> None:
+    text = '{"float":"nan","base64":"x","a":{"float":1.5},"b":{"base64":2},"c":{"tensor":{"dtype":"uint8"}}}'
+    scan = scan_text(tmp_path, text, "t.jsonl")
+    assert rows_of(scan) == [
+        {"float": b"nan", "base64": b"x", "a/float": 1.5, "b/base64": 2, "c/tensor/dtype": b"uint8"}
+    ]
+
+
+@pytest.mark.parametrize("wanted", ["text", "float", "int64"])
+def test_table_json_lines_bytes_are_no_other_type(tmp_path: Path, wanted: str) -> None:
+    [problem] = scan_text(tmp_path, '{"a":{"base64":"/w=="}}', "t.jsonl", types={"a": wanted}).problems
+    assert re.match("expected .*, got bytes in lines 1", problem.reason)
 
 
 def test_table_json_lines_wanted_text_takes_numbers_as_they_stand(tmp_path: Path) -> None:
