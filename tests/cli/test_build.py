@@ -100,7 +100,12 @@ def test_bad_files_are_all_named_and_exit_3(tfr, fruit, tmp_path):
         (fruit / f"bad{number:02d}.jpg").write_bytes(b"")
     ran = tfr("build", "file-names", "data", "-o", "out", "--label", CLASS, code=3)
     assert "tfr: 30 of 38 inputs are bad, nothing was written" in ran.err
-    assert ran.err.count("expected an image, got 0 bytes") == 30
+    assert ran.err.splitlines()[1:3] == [
+        "  30 times: expected an image, got 0 bytes - at bad00.jpg; bad01.jpg; bad02.jpg and 27 more",
+        "  list every one: --dry-run --format json",
+    ]
+    arguments = ("build", "file-names", "data", "-o", "out", "--label", CLASS, "--dry-run", "--format", "json")
+    assert len({problem["key"] for problem in tfr(*arguments, code=1).json["problems"]}) == 30
     assert ran.err.rstrip().endswith(" --on-bad skip")
     assert not (tmp_path / "out").exists()
 

@@ -53,6 +53,7 @@ def test_build_voc_seg_maps_numbers_of_masks(build: Any, run_tfr: Run, tmp_path:
     failed = run_tfr("build", "voc-seg", tmp_path / "v", "-o", tmp_path / "x")
     assert failed.returncode == 3
     assert "got 200 (0: 75 %, 200: 25 %)" in failed.stderr
+    assert "if 200 is a class: --map 200=1    if it is none: --ignore 200\n" in failed.stderr
     [row] = build("voc-seg", tmp_path / "v", "--map", "200=1", "--keys", "image/segmentation/class/encoded=label_raw")
     assert np.unique(np.asarray(Image.open(io.BytesIO(row["label_raw"])))).tolist() == [0, 1]
 
@@ -131,3 +132,43 @@ def test_build_webdataset_of_a_tar(build: Any, tmp_path: Path) -> None:
             info.size = len(data)
             archive.addfile(info, io.BytesIO(data))
     assert build("webdataset", tmp_path / "x.tar") == [{"__key__": b"a", "image/class/label": 3, "text": b"hi"}]
+
+
+def test_build_column_at_fault_is_no_input_of_its_own(run_tfr: Run, tmp_path: Path) -> None:
+    path = save_text(tmp_path / "t.csv", "x\n0.1\n2\n3\n")
+    failed = run_tfr("build", "table", path, "-o", tmp_path / "x.tfrecord")
+    assert failed.stderr.startswith("tfr: 1 problem in 3 inputs, nothing was written\n")
+
+
+def test_build_image_with_two_bad_boxes_is_one_bad_input(run_tfr: Run, tmp_path: Path) -> None:
+    boxes = "".join(
+        f"<object><name>cat</name><bndbox><xmin>30</xmin><ymin>0</ymin><xmax>{x}</xmax><ymax>20</ymax></bndbox></object>"
+        for x in (90, 91, 92, 93, 94)
+    )
+    for name, objects in (("a", boxes), ("b", "")):
+        save_image(tmp_path / f"in/{name}.jpg")
+        save_text(tmp_path / f"in/{name}.xml", f"<annotation>{objects}</annotation>")
+    failed = run_tfr("build", "voc-det", tmp_path / "in", "-o", tmp_path / "x")
+    assert failed.stderr == (
+        "tfr: 1 of 2 inputs is bad, nothing was written\n"
+        "  5 times, the first: box (30, 0, 90, 20) lies outside its image, 60x40 - at a.xml, line 1; a.xml, line 1; "
+        "a.xml, line 1 and 2 more\n"
+        "    cut them to the image: --boxes clip    leave them out: --boxes drop\n"
+        "  list every one: --dry-run --format json\n"
+        "  repair or remove them    or leave them out: --on-bad skip\n"
+    )
+    done = run_tfr("build", "voc-det", tmp_path / "in", "-o", tmp_path / "x", "--on-bad", "skip")
+    assert done.returncode == 1
+    assert "2 found, 1 written, 1 skipped\n" in done.stdout
+    assert len((tmp_path / "x/skipped.jsonl").read_text().splitlines()) == 5
+
+
+def test_build_class_folders_inside_a_class_names_the_folder_above(run_tfr: Run, tmp_path: Path) -> None:
+    for number in range(5):
+        save_image(tmp_path / f"in/cat/{number}.jpg")
+    failed = run_tfr("build", "class-folders", tmp_path / "in/cat", "-o", tmp_path / "x")
+    assert failed.stderr.splitlines()[:3] == [
+        "tfr: 5 of 5 inputs are bad, nothing was written",
+        "  5 images lie in no class folder - at 0.jpg; 1.jpg; 2.jpg and 2 more",
+        f"    did you mean the folder above: {tmp_path / 'in'}",
+    ]

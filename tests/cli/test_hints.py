@@ -15,6 +15,7 @@ FLAGS = {
     "on_error": Flag("--on-error", "fail|skip"),
     "output": Flag("-o", "PATH"),
     "drop": Flag("--drop", "FEATURE"),
+    "map": Flag("--map", "N=M,..."),
     "jobs": Flag("--jobs", "N"),
 }
 
@@ -30,6 +31,7 @@ FLAGS = {
         ("replace it: overwrite=True    choose another", "choose another"),
         ("replace it: overwrite=True", ""),
         ("  first\n  replace it: overwrite=True\n  last", "  first\n  last"),
+        ("if it is a class: map={200: 1}", "if it is a class: --map 200=1"),
         # Paths and queries are no arguments.
         ("check: tfr verify data/jobs=3/x jobs=3/y", "check: tfr verify data/jobs=3/x jobs=3/y"),
         ("  select a    from b\n           ^", "  select a    from b\n           ^"),

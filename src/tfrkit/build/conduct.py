@@ -14,7 +14,7 @@ from tfrkit.build.changes import describe_changes, describe_input_changes
 from tfrkit.build.engines.local import run_tasks
 from tfrkit.build.finish import draft_inputs, finish_build, inputs_path, recall_shards
 from tfrkit.build.frame_task import FrameTask, count_parts
-from tfrkit.build.journal import Journal, add_facts, read_inputs
+from tfrkit.build.journal import BadItem, Journal, add_facts, read_inputs
 from tfrkit.build.plan import PlannedShard, digest_stamps
 from tfrkit.build.prepare import BuildOptions, Prepared, prepare
 from tfrkit.build.progress import Progress
@@ -57,7 +57,7 @@ def _read_all(prepared: Prepared, progress: Progress) -> tuple[list[Problem], Fa
         tasks = make_read_tasks(prepared.scan, jobs)
         for result in run_tasks(tasks, jobs=jobs, then=lambda *_: (), progress=progress.advance):
             if result is not None:
-                found += [Problem(key, reason) for key, reason in result.bad]
+                found += [_to_problem(item) for item in result.bad]
                 add_facts(facts, result.facts)
     finally:
         progress.end()
@@ -257,11 +257,9 @@ def _conclude(prepared: Prepared, journal: Journal, schedule: Schedule) -> Repor
     if bad and prepared.options.on_bad == "fail":
         if not schedule.results:
             journal.remove()
-        raise refuse(
-            [Problem(key, reason) for key, reason, _ in bad], found=prepared.found, is_begun=bool(schedule.results)
-        )
+        raise refuse([_to_problem(item) for item, _ in bad], found=prepared.found, is_begun=bool(schedule.results))
     report = prepared.new_report()
-    report.skipped += [Skipped(key, reason, split) for key, reason, split in bad]
+    report.skipped += [Skipped(item.key, item.reason, split) for item, split in bad]
     report.resumed = schedule.num_resumed
     facts: Facts = {}
     for shard in prepared.plan.shards:
@@ -271,11 +269,17 @@ def _conclude(prepared: Prepared, journal: Journal, schedule: Schedule) -> Repor
         add_facts(facts, result.facts)
     report.notes += prepared.scan.notes_after(facts)
     if not report.written:
+        first = bad[0][0]
         raise SourceError(
-            f"nothing was written, all {prepared.found} inputs are bad, the first one: {bad[0][0]}: {bad[0][1]}",
+            f"nothing was written, all {prepared.found} inputs are bad, the first one: {first.key}: {first.reason}",
             shard=prepared.source.title,
+            hint=first.hint or None,
         )
     return report
+
+
+def _to_problem(item: BadItem) -> Problem:
+    return Problem(item.key, item.reason, hint=item.hint)
 
 
 def _weigh(prepared: Prepared, shard: PlannedShard) -> float:

@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfrkit.errors import StorageError
 from tfrkit.sources.base import Facts, Items
@@ -37,6 +37,14 @@ _LINES_AT_ONCE = 4096
 _HELD: set[str] = set()
 
 
+class BadItem(NamedTuple):
+    """An item that could not be read: its key, what is wrong, and what helps."""
+
+    key: str
+    reason: str
+    hint: str = ""
+
+
 @dataclass
 class ShardResult:
     """What became of one shard, or of a part of one."""
@@ -46,7 +54,7 @@ class ShardResult:
     nbytes: int = 0
     nbytes_in: int = 0
     sha256: str = ""
-    bad: list[tuple[str, str]] = field(default_factory=list)
+    bad: list[BadItem] = field(default_factory=list)
     facts: Facts = field(default_factory=dict)
 
     def add(self, part: ShardResult) -> None:
@@ -189,7 +197,7 @@ def read_marker(path: str) -> ShardResult | None:
         with open(f"{path}.done.json", encoding="utf-8", errors="surrogateescape") as file:
             content = json.load(file)
         result = ShardResult(**content)
-        result.bad = [(str(key), str(reason)) for key, reason in result.bad]
+        result.bad = [BadItem(*map(str, entry)) for entry in result.bad]
         result.facts = {name: Counter(counts) for name, counts in result.facts.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return None

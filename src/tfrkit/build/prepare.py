@@ -116,7 +116,7 @@ class Prepared:
             out=self.target.out,
             source=f"{self.source.kind} {self.source.title}",
             found=self.found,
-            skipped=[Skipped(problem.key, problem.reason) for problem in self.problems if not problem.blocking],
+            skipped=[Skipped.of(problem) for problem in self.problems if not problem.blocking],
             ignored=dict(sorted(self.scan.ignored.items())),
             nbytes_in=None if items.nbytes is None else int(items.nbytes.sum()),
             seed=self.options.seed,

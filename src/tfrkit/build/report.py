@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tfrkit.build.problem_groups import group_problems
 from tfrkit.errors import SourceError
-from tfrkit.sources.base import Problem
+from tfrkit.sources.base import Problem, count_bad_inputs
 
-# More than these are not put into one message; all of them are in `problems`, and the command prints them.
-_SHOWN_PROBLEMS = 20
+# More kinds than these are not put into one message; all problems are in `problems`, and the command prints all kinds.
+_SHOWN_GROUPS = 20
 
 
 @dataclass
 class Skipped:
-    """An input that is not in the dataset, and why. `split` is None where it was left out before splitting."""
+    """An input that is not in the dataset, and why. `split` is None where it was left out before splitting.
+
+    `input` is the input it counts for, where that is not `key`; None for no single one.
+    """
 
     key: str
     reason: str
     split: str | None = None
+    input: str | None = ""
+    kind: str = ""
+
+    @classmethod
+    def of(cls, problem: Problem) -> Skipped:
+        """What is left out because of a problem that was found before splitting."""
+        return cls(problem.key, problem.reason, input=problem.input, kind=problem.kind)
+
+    def to_problem(self) -> Problem:
+        """The problem it was left out for."""
+        return Problem(self.key, self.reason, input=self.input, kind=self.kind)
 
     def to_json(self) -> dict[str, Any]:
         """One line of skipped.jsonl."""
@@ -67,6 +82,11 @@ class Report:
     already_there: bool = False
 
     @property
+    def num_skipped(self) -> int:
+        """Inputs left out; one may have several entries in `skipped`."""
+        return count_bad_inputs(entry.to_problem() for entry in self.skipped)
+
+    @property
     def ok(self) -> bool:
         """Whether every input that was found is in the dataset."""
         return not self.skipped and not self.problems
@@ -86,7 +106,7 @@ class Report:
             "source": self.source,
             "found": self.found,
             "written": self.written,
-            "skipped": len(self.skipped),
+            "skipped": self.num_skipped,
             "skipped_by_reason": _count_reasons(self.skipped),
             "ignored": self.ignored,
             "nbytes_in": self.nbytes_in,
@@ -106,26 +126,31 @@ class Report:
 def refuse(problems: Iterable[Problem], *, found: int, is_begun: bool = False) -> SourceError:
     """The error that names every bad input; the first ones in its message, all in `problems`."""
     listed = tuple(problems)
-    lines = [describe_problem(problem) for problem in listed[:_SHOWN_PROBLEMS]]
-    if len(listed) > _SHOWN_PROBLEMS:
-        lines.append(f"... and {len(listed) - _SHOWN_PROBLEMS} more")
+    groups = group_problems(listed)
+    lines = []
+    for group in groups[:_SHOWN_GROUPS]:
+        lines += [*group.describe(), *([f"  {group.hint}"] if group.hint else [])]
+    if len(groups) > _SHOWN_GROUPS:
+        num_more = sum(len(group.problems) for group in groups[_SHOWN_GROUPS:])
+        lines.append(f"... and {num_more:,} more")
     is_blocked = any(problem.blocking for problem in listed)
     begun = "shards without them are kept" if is_begun else "nothing was written"
     advice = "correct them" if is_blocked else 'repair or remove them    or leave them out: on_bad="skip"'
-    num_bad = len({problem.key for problem in listed})
-    if all(problem.is_input for problem in listed):
-        what = f"{num_bad} of {found} inputs {'is' if num_bad == 1 else 'are'} bad"
-    else:
-        # Columns, classes and lines are no inputs, and one input may have several of them.
-        what = f"{num_bad} problem{'' if num_bad == 1 else 's'} in {found} input{'' if found == 1 else 's'}"
-    error = SourceError(f"{what}, {begun}", hint="\n  ".join([*lines, advice]))
+    error = SourceError(f"{_count(listed, found)}, {begun}", hint="\n  ".join([*lines, advice]))
     error.problems = listed
     return error
 
 
-def describe_problem(problem: Problem) -> str:
-    """A problem in one line: where, then what."""
-    return f"{problem.key}: {problem.reason}" if problem.reason else problem.key
+def _count(problems: Sequence[Problem], found: int) -> str:
+    """How much is wrong: bad inputs, and problems that are about no single one, such as a column."""
+    num_bad = count_bad_inputs(problems)
+    num_others = sum(problem.bad_input is None for problem in problems)
+    others = f"{num_others:,} problem" + ("" if num_others == 1 else "s")
+    if not num_bad:
+        # A table whose columns cannot be read has no rows yet.
+        return f"{others} in {found:,} input{'' if found == 1 else 's'}" if found else f"{others} found"
+    counted = f"{num_bad:,} of {found:,} inputs {'is' if num_bad == 1 else 'are'} bad"
+    return f"{counted} and there {'is' if num_others == 1 else 'are'} {others} more" if num_others else counted
 
 
 def write_skipped_lines(skipped: Iterable[Skipped]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tfrkit._types import Int64Array
-from tfrkit.build.journal import ShardResult, read_done
+from tfrkit.build.journal import BadItem, ShardResult, read_done
 from tfrkit.build.plan import PlannedShard
 from tfrkit.build.task import CheckTask, JoinTask, ReadTask, ShardTask, Task, part_path
 from tfrkit.sources.base import Scan
@@ -71,7 +71,7 @@ class Schedule:
     # How many parts shards are cut into, by name; as `cut_shards` says without.
     parts: Mapping[str, int] | None = None
     results: dict[str, ShardResult] = field(default_factory=dict)
-    bad: list[tuple[str, str, str]] = field(default_factory=list)
+    bad: list[tuple[BadItem, str]] = field(default_factory=list)
     num_resumed: int = 0
     _by_name: dict[str, PlannedShard] = field(default_factory=dict)
     _waiting: dict[str, int] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class Schedule:
 
     def _note_bad(self, name: str, result: ShardResult) -> None:
         split = self._by_name[name].split
-        self.bad += [(key, reason, split) for key, reason in result.bad]
+        self.bad += [(item, split) for item in result.bad]
 
     def _write(self, shards: Sequence[PlannedShard]) -> Iterator[Task]:
         ordered = sorted(shards, key=lambda shard: -self.weights[shard.name])

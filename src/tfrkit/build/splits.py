@@ -141,10 +141,10 @@ def _take_listed(items: Items, lists: Mapping[str, str]) -> Assignment:
             found = by_name.get(line, [])
             if len(found) != 1:
                 reason = "names no file that was found" if not found else f"stands for {len(found)} files"
-                assignment.problems.append(Problem(line, f"{reason} - in {path}", blocking=True))
+                assignment.problems.append(Problem(line, f"{reason} - in {path}", blocking=True, input=None))
             elif found[0] in owner:
                 reason = f"is in split {owner[found[0]]!r} and in {split!r}"
-                assignment.problems.append(Problem(line, f"{reason} - in {path}", blocking=True))
+                assignment.problems.append(Problem(line, f"{reason} - in {path}", blocking=True, input=None))
             else:
                 owner[found[0]] = split
                 chosen.append(found[0])

@@ -19,7 +19,7 @@ import numpy as np
 
 from tfrkit._types import Row
 from tfrkit.build.estimate import size_row
-from tfrkit.build.journal import ShardResult, drop_done, read_done, write_done
+from tfrkit.build.journal import BadItem, ShardResult, drop_done, read_done, write_done
 from tfrkit.codec.coerce import Floats
 from tfrkit.container.compression import Compression, Level
 from tfrkit.container.index import index_path
@@ -144,7 +144,7 @@ class ReadTask:
                 result.num_records += 1
                 tick(1, nbytes, 0)
             except BAD_INPUT as error:
-                result.bad.append((item.key, describe_bad(error)))
+                result.bad.append(describe_bad(item.key, error))
                 tick(1, nbytes, 1)
         result.facts = _take_facts(self.reader)
         return result
@@ -192,13 +192,13 @@ def hash_file(path: str) -> str:
     return digest.hexdigest()
 
 
-def describe_bad(error: Exception) -> str:
-    """What is wrong with an input, without where: that is the key."""
+def describe_bad(key: str, error: Exception) -> BadItem:
+    """What is wrong with an input, and what helps."""
     if isinstance(error, TfrkitError):
-        return error.what
+        return BadItem(key, error.what, error.hint or "")
     if isinstance(error, OSError) and error.strerror:
-        return describe_unreadable(error)
-    return str(error)
+        return BadItem(key, describe_unreadable(error))
+    return BadItem(key, str(error))
 
 
 def _write_items(writer: Writer, task: ShardTask, result: ShardResult, tick: Tick) -> bool:
@@ -218,7 +218,7 @@ def _write_rows(writer: Writer, task: ShardTask, result: ShardResult, tick: Tick
             row = reader.read(item)
             num_bad = 0
         except BAD_INPUT as error:
-            result.bad.append((item.key, describe_bad(error)))
+            result.bad.append(describe_bad(item.key, error))
             is_sound = is_sound and task.on_bad == "skip"
             num_bad = 1
         else:

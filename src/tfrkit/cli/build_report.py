@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tfrkit.cli.hints import Flag, say_arguments
+from tfrkit.cli.hints import Flag, describe_problems, say_arguments
 from tfrkit.cli.output import count_noun, print_json, print_line, print_table, say, show_nbytes
 
 _SHOWN_COUNTS = 40
@@ -33,7 +33,7 @@ def _print_head(report: Any) -> None:
         return
     verb = "to write" if report.is_dry else "written"
     num_records = sum(split["records"] for split in report.splits.values())
-    found = f"{report.found:,} found, {num_records:,} {verb}, {len(report.skipped):,} skipped"
+    found = f"{report.found:,} found, {num_records:,} {verb}, {report.num_skipped:,} skipped"
     print_line(f"{report.out}: {found}")
     about = "about " if report.is_dry else ""
     sizes = [f"{about}{show_nbytes(report.nbytes_out)} out"]
@@ -74,13 +74,16 @@ def _print_ignored(report: Any) -> None:
 
 
 def _print_left_out(report: Any, flags: Mapping[str, Flag]) -> None:
+    from tfrkit.build.problem_groups import group_problems
+
     if report.is_dry:
-        for problem in report.problems:
-            print_line(f"bad: {problem.key}: {say_arguments(problem.reason, flags)}")
+        for line in describe_problems(report.problems, flags):
+            print_line(f"bad: {line}" if not line.startswith(" ") else line)
         print_line("dry run, nothing was written")
         return
-    reasons = report.to_json()["skipped_by_reason"]
-    for reason, count in list(reasons.items())[:_SHOWN_SKIPPED]:
-        print_line(f"skipped {count:,}: {say_arguments(reason, flags)}")
+    groups = group_problems(entry.to_problem() for entry in report.skipped)
+    groups.sort(key=lambda group: -len(group.problems))
+    for group in groups[:_SHOWN_SKIPPED]:
+        print_line(f"skipped {len(group.problems):,}: {say_arguments(group.describe_reason(), flags)}")
     if report.skipped:
         print_line("all of them are in skipped.jsonl")

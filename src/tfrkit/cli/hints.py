@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 # A keyword argument by itself: part of no path, no call and no longer value.
 _ARGUMENT = re.compile(
-    r"""(?<!\S)([a-z][a-z_]*)=(True|"[^"\n]*"|'[^'\n]*'|\d+|\[\.\.\.\]|\.\.\.)(?=[\s,;.)]|$)""", re.MULTILINE
+    r"""(?<!\S)([a-z][a-z_]*)=(True|"[^"\n]*"|'[^'\n]*'|\d+|\{\d+: \d+\}|\[\.\.\.\]|\.\.\.)(?=[\s,;.)]|$)""",
+    re.MULTILINE,
 )
 _GAP = " " * 4  # between two steps of one line
 
@@ -67,6 +68,8 @@ def _say_step(step: str, flags: Mapping[str, Flag]) -> str:
 def _say_option(flag: Flag, value: str) -> str:
     if value == "True":
         return flag.name
+    if value.startswith("{"):
+        return f"{flag.name} {value.strip('{}').replace(': ', '=')}"
     told = flag.metavar if "..." in value else value.strip("\"'")
     return f"{flag.name} {told}"
 
@@ -88,5 +91,21 @@ def explain(error: Exception, flags: Mapping[str, Flag]) -> str:
     if problems:
         # The message has room for the first bad inputs only; its last line is what to do about all of them.
         hint = hint.rpartition("\n")[2]
-    listed = [f"  {problem.key}: {say_arguments(problem.reason, flags)}" for problem in problems]
+    listed = [f"  {line}" for line in describe_problems(problems, flags)]
     return "\n".join(line for line in (what, *listed, say_steps(hint, flags)) if line)
+
+
+def describe_problems(problems: Iterable[Any], flags: Mapping[str, Flag]) -> list[str]:
+    """Lines about all bad inputs of a build: one for each kind, with the options that help below it."""
+    from tfrkit.build.problem_groups import group_problems
+
+    lines: list[str] = []
+    is_cut = False
+    for group in group_problems(problems):
+        lines += [say_arguments(line, flags) for line in group.describe()]
+        steps = say_steps(group.hint, flags)
+        lines += [f"  {steps}"] if steps else []
+        is_cut = is_cut or len(group.describe()) < len(group.problems)
+    if is_cut:
+        lines += filter(None, [say_steps('list every one: dry_run=True format="json"', flags)])
+    return lines

@@ -18,7 +18,7 @@ import hashlib
 import os
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, Literal, NamedTuple, Protocol
@@ -55,16 +55,34 @@ class Item(NamedTuple):
 class Problem:
     """One bad input: where it is, and what is wrong with it, in the form of an error message.
 
-    A blocking problem stops the build whatever is to become of bad files: a label outside the map is a mistake
-    of the command, not of the file.
-
-    `is_input` unless it is about something else than one input: a column, a class, one line of many.
+    Attributes:
+        key: Where it is.
+        reason: What is wrong.
+        blocking: It stops the build whatever is to become of bad files: a label outside the map is a mistake of the
+            command, not of the file.
+        input: The input it counts for, where that is not `key`: an image with two bad boxes is one bad input. None for
+            a problem of no single input, such as a column or a class.
+        kind: What several problems are together, in the plural, where their reasons differ by more than numbers:
+            "annotations name an image that is not there". Problems of one kind are shown as one.
+        hint: What helps, with arguments in the words of Python: 'leave it out: boxes="drop"'.
     """
 
     key: str
     reason: str
     blocking: bool = False
-    is_input: bool = True
+    input: str | None = ""
+    kind: str = ""
+    hint: str = ""
+
+    @property
+    def bad_input(self) -> str | None:
+        """The input that it counts for; None where it is about no single one."""
+        return self.key if self.input == "" else self.input
+
+
+def count_bad_inputs(problems: Iterable[Problem]) -> int:
+    """Different inputs that problems are about."""
+    return len({problem.bad_input for problem in problems} - {None})
 
 
 @dataclass(frozen=True)
@@ -347,7 +365,7 @@ class Scan:
         """Inputs that were looked at."""
         if self.found is not None:
             return self.found
-        return self.items.size + len({problem.key for problem in self.problems if problem.is_input})
+        return self.items.size + count_bad_inputs(self.problems)
 
     def schema_after(self, facts: Facts) -> Schema | None:
         """The schema once everything was read, with what reading showed."""

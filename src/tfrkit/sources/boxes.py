@@ -7,7 +7,7 @@ by one rule, and leave the same notes about what was done with those that do not
 from __future__ import annotations
 
 from collections import Counter
-from typing import Literal
+from typing import Literal, NamedTuple
 
 BoxPolicy = Literal["fail", "clip", "drop"]
 """What becomes of a box that does not lie in its image: it fails the build, is cut to the image, or is left out."""
@@ -23,6 +23,15 @@ _ROUNDING = 0.5
 _INVISIBLE = "\ufeff\u200b\u200c\u200d\u2060"
 # So many places are named in a note.
 _MAX_PLACES = 5
+_DROP = 'leave them out: boxes="drop"'
+_CUT_OR_DROP = f'cut them to the image: boxes="clip"    {_DROP}'
+
+
+class BadBox(NamedTuple):
+    """What is wrong with a box, and what helps."""
+
+    reason: str
+    hint: str
 
 
 def judge_box(corners: Corners, *, width: int, height: int) -> str | None:
@@ -68,11 +77,12 @@ class BoxFitter:
         self._counts: Counter[str] = Counter()
         self._places: dict[str, list[str]] = {}
 
-    def fit(self, corners: Corners, where: str, *, width: int, height: int) -> tuple[Corners | None, str | None]:
+    def fit(self, corners: Corners, where: str, *, width: int, height: int) -> tuple[Corners | None, BadBox | None]:
         """The box to store, None where there is none, and the problem that fails the build, None where none does."""
         reason = judge_box(corners, width=width, height=height)
         if reason is not None and self._policy == "fail":
-            return None, reason
+            has_part = clip_box(corners, width=width, height=height) is not None
+            return None, BadBox(reason, _CUT_OR_DROP if has_part else _DROP)
         is_dropped = reason is not None and self._policy == "drop"
         fitted = None if is_dropped else clip_box(corners, width=width, height=height)
         if reason is not None:

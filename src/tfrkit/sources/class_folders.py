@@ -6,7 +6,7 @@ import os
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from tfrkit.storage.resolve import expand_home
 
 _IMAGE = "image/encoded"
 _NOT_KEPT = -2
+_NO_FOLDER = "image lies in no class folder"
 _SPLIT_WORDS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval"})
 
 
@@ -74,13 +75,14 @@ class ClassFolders:
         counts: Counter[str] = Counter(dict.fromkeys(labels.names, 0))
         # By folder, of which there are few: the id and the split, or what is wrong with the files in there.
         known: dict[str, tuple[int, int]] = {}
-        wrong: dict[str, tuple[str, bool]] = {}
+        wrong: dict[str, Problem] = {}
         for folder, num_files in folders.items():
             parts = folder.split("/")
             if _depth_of(folder) <= depth:
-                wrong[folder] = ("image lies in no class folder", False)
+                hint = self._advise(any(_depth_of(other) > depth for other in folders))
+                wrong[folder] = Problem("", _NO_FOLDER, kind="images lie in no class folder", hint=hint)
             elif parts[depth] not in labels:
-                wrong[folder] = (labels.describe_stranger(parts[depth]), True)
+                wrong[folder] = Problem("", labels.describe_stranger(parts[depth]), blocking=True)
             else:
                 counts[parts[depth]] += num_files
                 known[folder] = (labels.id_of(parts[depth]), splits.index(parts[0]) if self.split_folders else -1)
@@ -91,8 +93,8 @@ class ClassFolders:
             columns.extend(known.get(folder, (-1, _NOT_KEPT)))
             if folder in wrong:
                 target = find_dangling(os.path.join(root, key))
-                reason, blocking = wrong[folder] if target is None else (describe_dangling(target), False)
-                problems.append(Problem(key, reason, blocking=blocking))
+                fault = wrong[folder] if target is None else Problem("", describe_dangling(target))
+                problems.append(replace(fault, key=key))
         ids, indices = np.array(columns, np.int64).reshape(-1, 2).T
         items = found.files.to_items(
             keep=indices != _NOT_KEPT,
@@ -115,6 +117,14 @@ class ClassFolders:
             refine=lambda facts: _make_schema(self.images, labels, facts),
             explain=self.images.describe_turns,
         )
+
+    def _advise(self, has_classes: bool) -> str:
+        """What to do about images in no class folder: without any, another folder was meant."""
+        if has_classes:
+            return ""
+        if self.split_folders:
+            return "did you mean folders that are classes: without split_folders=True"
+        return f"did you mean the folder above: {os.path.dirname(os.path.abspath(self.title))}"
 
     def _decide_classes(self, found: Iterable[str], depth: int) -> tuple[LabelMap, list[str]]:
         """The label map, and the folders that hold no image."""

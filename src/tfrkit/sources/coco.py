@@ -95,7 +95,7 @@ class Coco:
         fitter = BoxFitter(self.boxes)
         names = tuple(file.split for file in files) if os.path.isdir(self.path) and files[0].split else ()
         base = self.image_root or root
-        gatherer = DetectionGatherer(base, fitter, exif=self.images.exif, split_names=names)
+        gatherer = DetectionGatherer(base, fitter, exif=self.images.exif, split_names=names, needs_outlines=self.masks)
         categories: dict[int, str] = {}
         num_images = num_keypoints = 0
         has_captions = self.captions is not None

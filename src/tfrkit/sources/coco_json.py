@@ -54,7 +54,7 @@ class CocoData:
 def parse_coco(data: bytes, path: str, *, masks: bool = False) -> CocoData:
     """The images of a file with their annotations; raises `SourceError` for what is no COCO file at all.
 
-    With `masks` an annotation without an outline is a problem.
+    With `masks` outlines are kept, of the annotations that have one.
     """
     content = load_json(data, path)
     coco = CocoData()
@@ -68,17 +68,19 @@ def parse_coco(data: bytes, path: str, *, masks: bool = False) -> CocoData:
         image = _image_of(coco, entry, where)
         if image is None:
             continue
+        # What else is wrong with the image counts for the same input.
+        place = f"{path}, image {image.identifier!r:.40}"
         identifier = entry.get("id")
         if isinstance(identifier, (int, str)):
             if identifier in seen:
-                coco.problems.append(Problem(where, "annotation id expected once, got it twice", is_input=False))
+                coco.problems.append(Problem(where, "annotation id expected once, got it twice", input=place))
                 image.is_bad = True
                 continue
             seen.add(identifier)
         try:
             _read_annotation(coco, image, entry, where, masks)
         except ValueError as error:
-            coco.problems.append(Problem(where, str(error)))
+            coco.problems.append(Problem(where, str(error), input=place))
             image.is_bad = True
     return coco
 
@@ -92,7 +94,7 @@ def add_captions(coco: CocoData, data: bytes, path: str) -> None:
         caption = entry.get("caption")
         if not isinstance(caption, str):
             where = f"{path}, annotation {_show_id(entry, index)}"
-            coco.problems.append(Problem(where, f"caption expected text, got {type(caption).__name__}"))
+            coco.problems.append(Problem(where, f"caption expected text, got {type(caption).__name__}", input=None))
         elif image is not None:
             image.captions.append(caption)
 
@@ -134,7 +136,7 @@ def _read_image(coco: CocoData, entry: Mapping[str, Any], where: str) -> None:
     elif not isinstance(file_name, str) or not file_name:
         coco.problems.append(Problem(where, "image expected a file_name, got none"))
     elif identifier in coco.images:
-        coco.problems.append(Problem(where, "image id expected once, got it twice"))
+        coco.problems.append(Problem(where, "image id expected once, got it twice", input=None))
     else:
         sizes = (entry.get("width"), entry.get("height"))
         width, height = (size if isinstance(size, int) and size > 0 else None for size in sizes)
@@ -144,13 +146,11 @@ def _read_image(coco: CocoData, entry: Mapping[str, Any], where: str) -> None:
 def _read_category(coco: CocoData, entry: Mapping[str, Any], where: str) -> None:
     identifier, name = entry.get("id"), entry.get("name")
     if isinstance(identifier, bool) or not isinstance(identifier, int) or identifier < 0:
-        coco.problems.append(
-            Problem(where, "category expected an id from 0 up, got none", blocking=True, is_input=False)
-        )
+        coco.problems.append(Problem(where, "category expected an id from 0 up, got none", blocking=True, input=None))
     elif not isinstance(name, str) or not name.strip():
-        coco.problems.append(Problem(where, "category expected a name, got none", blocking=True, is_input=False))
+        coco.problems.append(Problem(where, "category expected a name, got none", blocking=True, input=None))
     elif coco.categories.get(identifier, name) != name:
-        coco.problems.append(Problem(where, "category id expected once, got it twice", blocking=True, is_input=False))
+        coco.problems.append(Problem(where, "category id expected once, got it twice", blocking=True, input=None))
     else:
         coco.categories[identifier] = name
 
@@ -159,7 +159,9 @@ def _image_of(coco: CocoData, entry: Mapping[str, Any], where: str) -> CocoImage
     identifier = entry.get("image_id")
     image = coco.images.get(identifier) if isinstance(identifier, (int, str)) else None
     if image is None:
-        coco.problems.append(Problem(where, f"image_id {identifier!r:.40} is that of no image"))
+        reason = f"image_id {identifier!r:.40} is that of no image"
+        kind = "annotations have an image_id that is that of no image"
+        coco.problems.append(Problem(where, reason, input=None, kind=kind))
     return image
 
 
@@ -183,9 +185,7 @@ def _read_annotation(coco: CocoData, image: CocoImage, entry: Mapping[str, Any],
     is_crowd = entry.get("iscrowd", 0)
     if is_crowd not in (0, 1):
         raise ValueError(f"iscrowd expected 0 or 1, got {is_crowd!r:.40}")
-    outline = entry.get("segmentation")
-    if masks and not outline:
-        raise ValueError("masks expected a segmentation in every annotation, got none")
+    outline = entry.get("segmentation") or None
     coco.num_keypoints += bool(entry.get("keypoints"))
     image.objects.append(CocoObject(category, corners, float(area), int(is_crowd), outline if masks else None, where))
 

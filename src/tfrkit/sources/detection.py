@@ -35,6 +35,8 @@ _EMPTY_TEXTS = np.empty(0, "S1")
 # A class that is not in the map is shown at so many places.
 _MAX_USES = 3
 _IMAGE = "image/encoded"
+_NO_OUTLINE = "masks expected a segmentation of every object, got none"
+_WITHOUT_MASKS = 'store boxes only: leave out masks=True    leave such images out: on_bad="skip"'
 
 
 @dataclass
@@ -51,7 +53,15 @@ class FoundObject:
 class DetectionGatherer:
     """Collects images with their objects, checks every one, and keeps what the reader needs of it as an item."""
 
-    def __init__(self, root: str, fitter: BoxFitter, *, exif: ExifPolicy, split_names: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        root: str,
+        fitter: BoxFitter,
+        *,
+        exif: ExifPolicy,
+        split_names: Sequence[str] = (),
+        needs_outlines: bool = False,
+    ) -> None:
         self.builder = ItemsBuilder(split_names)
         self.problems: list[Problem] = []
         self.counts: Counter[str] = Counter()
@@ -59,6 +69,7 @@ class DetectionGatherer:
         self._root = root
         self._fitter = fitter
         self._exif = exif
+        self._needs_outlines = needs_outlines
         self._uses: dict[str, list[str]] = {}
         self._keys: set[str] = set()
 
@@ -81,25 +92,25 @@ class DetectionGatherer:
         """
         path = os.path.join(self._root, file)
         if key in self._keys:
-            self.problems.append(Problem(declared_at or key, f"image {key!r} expected once, got it twice"))
+            self.problems.append(Problem(declared_at or key, f"image {key!r} expected once, got it twice", input=None))
             return
         self._keys.add(key)
         try:
             info = os.stat(path)
             width, height = measure_image(path, self._exif)
         except SourceError as error:
-            self.problems.append(Problem(file, error.what))
+            self.problems.append(Problem(file, error.what, input=key))
             return
         except OSError as error:
-            self.problems.append(Problem(file, describe_unreadable(error, "open")))
+            self.problems.append(Problem(file, describe_unreadable(error, "open"), input=key))
             return
         wrong = self._compare_sizes(path, declared, (width, height))
         if wrong is not None:
-            self.problems.append(Problem(declared_at or key, wrong))
+            self.problems.append(Problem(declared_at or key, wrong, input=key))
             return
         if are_parts:
             objects = [replace(found, corners=_scale(found.corners, width, height)) for found in objects]
-        kept = self._fit(objects, width, height)
+        kept = self._fit(key, objects, width, height)
         if kept is None:
             return
         for found in kept:
@@ -119,7 +130,7 @@ class DetectionGatherer:
         why = explain_difference(path, (width, height), size, self._exif)
         return f"annotation expected an image of {width}x{height}, got one of {size[0]}x{size[1]}{why}"
 
-    def _fit(self, objects: Sequence[FoundObject], width: int, height: int) -> list[FoundObject] | None:
+    def _fit(self, key: str, objects: Sequence[FoundObject], width: int, height: int) -> list[FoundObject] | None:
         """The objects to store, or None where one of them fails the build."""
         kept = []
         is_sound = True
@@ -127,7 +138,10 @@ class DetectionGatherer:
             name = self._fitter.name(found.name, found.where)
             corners, problem = self._fitter.fit(found.corners, found.where, width=width, height=height)
             if problem is not None:
-                self.problems.append(Problem(found.where, problem, is_input=False))
+                self.problems.append(Problem(found.where, problem.reason, input=key, hint=problem.hint))
+                is_sound = False
+            elif corners is not None and self._needs_outlines and not found.outline:
+                self.problems.append(Problem(found.where, _NO_OUTLINE, input=key, hint=_WITHOUT_MASKS))
                 is_sound = False
             elif corners is not None:
                 kept.append(replace(found, name=name, corners=corners))
@@ -144,7 +158,8 @@ class DetectionGatherer:
             more = self.counts[name] - len(uses)
             where = "; ".join(uses) + (f" and {more} more" if more else "")
             reason = f"class {name!r:.64} is not one of the {len(labels)} of {labels.origin}"
-            self.problems.append(Problem(where, reason, blocking=True, is_input=False))
+            hint = "name the file of all classes: classes=..."
+            self.problems.append(Problem(where, reason, blocking=True, input=None, hint=hint))
         return ids
 
     def notes(self) -> list[str]:

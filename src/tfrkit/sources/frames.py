@@ -86,7 +86,7 @@ class Frames:
             if folder:
                 clips.setdefault(folder, []).append(file)
             else:
-                problems.append(Problem(file.key, "frame lies in no folder, expected one folder a clip"))
+                problems.append(Problem(file.key, "frame lies in no folder, expected one folder for each clip"))
         labels = self._decide_classes(clips)
         builder = ItemsBuilder()
         counts: Counter[str] = Counter(dict.fromkeys(labels.names, 0) if labels is not None else {})

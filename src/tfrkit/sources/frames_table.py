@@ -157,7 +157,8 @@ class FramesTable:
                 if len(different) > 1 and len(problems) < _MAX_NAMED:
                     shown = " and ".join(sorted(different)[:2])
                     reason = f"context column {name!r} expected one value in a clip, got {shown:.100}"
-                    problems.append(Problem(f"{self.title}, clip {key!r:.64}", reason, blocking=True, is_input=False))
+                    where = f"{self.title}, clip {key!r:.64}"
+                    problems.append(Problem(where, reason, blocking=True, input=None))
         return problems
 
     def _make_schema(self, table: LoadedTable, facts: Facts) -> Schema:

@@ -47,8 +47,8 @@ def require_numbers(info: ImageInfo) -> None:
     """Raise `SourceError` for an image of colours."""
     if info.mode not in ("P", "L", None):
         raise SourceError(
-            f"mask expected class numbers (palette or gray), got {info}, which has colours "
-            "(option colormap says which colour is which class)"
+            f"mask expected class numbers (palette or gray), got {info}, which has colours",
+            hint='say which colour is which class: colormap="voc" or colormap=...',
         )
 
 

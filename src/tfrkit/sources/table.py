@@ -321,12 +321,12 @@ class TableMarks:
             values, codes = np.unique(self.integers(index), return_inverse=True)
             names = [str(value) for value in values.tolist()]
         if column.has_missing:
-            rows = np.flatnonzero(codes < 0)[:_MAX_NAMED].tolist()
-            places = self._table.places(rows)
-            self.problems += [
-                Problem(places.get(row, f"row {row}"), f"{what} column {name!r} is empty", blocking=True)
-                for row in rows
-            ]
+            empty = np.flatnonzero(codes < 0)
+            first = int(empty[0])
+            place = self._table.places([first]).get(first, f"row {first}")
+            more = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
+            reason = f"{what} column {name!r} is empty"
+            self.problems.append(Problem(f"{place}{more}", reason, blocking=True, input=None))
         return codes.astype(np.int64), tuple(names)
 
     def report_strangers(self, labels: LabelMap, names: Sequence[str], codes: Int64Array, column: str) -> None:
@@ -338,4 +338,4 @@ class TableMarks:
                 more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
                 reason = f"class {name!r:.64} is not one of the {len(labels)} of {labels.origin}"
                 where = f"{place}, column {column!r}{more}"
-                self.problems.append(Problem(where, reason, blocking=True, is_input=False))
+                self.problems.append(Problem(where, reason, blocking=True, input=None))

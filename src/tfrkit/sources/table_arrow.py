@@ -150,7 +150,7 @@ def _load_arrow(
             judged = _wanted_type(wanted) if wanted else judge_type(kind, arrow)
         except NoKindError as error:
             reason = f"is of type {error}, which no record holds; {_advise(name, kind, arrow)}"
-            problems.append(Problem(f"{title}, column {name!r}", reason, blocking=True, is_input=False))
+            problems.append(Problem(f"{title}, column {name!r}", reason, blocking=True, input=None))
             continue
         if judged is None:
             empty.append(name)
@@ -165,7 +165,8 @@ def _load_arrow(
             # What was spooled of the columns differs, and nothing is read from them any more.
             num_rows = 0
         for column, row, reason in found:
-            problems.append(Problem(f"{title}, row {row}, column {column.name!r}", reason, blocking=True))
+            where = f"{title}, row {row}, column {column.name!r}"
+            problems.append(Problem(where, reason, blocking=True, input=None))
     loaded = spooler.finish(num_rows, nbytes, lambda rows: {row: f"{title}, row {row}" for row in rows})
     loaded.problems[:0] = problems
     if empty:

@@ -136,9 +136,8 @@ class TableSpooler:
             rounded = column.rounded
             if rounded.count:
                 where = places([rounded.row]).get(rounded.row, f"row {rounded.row}")
-                table.problems.append(
-                    Problem(f"{where}, column {column.name!r}", _explain(rounded), blocking=True, is_input=False)
-                )
+                where = f"{where}, column {column.name!r}"
+                table.problems.append(Problem(where, _explain(rounded), blocking=True, input=None))
         return table
 
 

@@ -133,7 +133,7 @@ def _explain_verdict(name: str, verdict: Verdict, places: Callable[..., Mapping[
     is_gap = word.strip("<>#").lower() in _GAPS
     missing = f' missing="{word}" takes them as missing,' if is_gap else ""
     remedy = f"{missing} --type {name}=text takes all as text"
-    return Problem(f"{path}, column {name!r}", f"{reason};{remedy}", blocking=True, is_input=False)
+    return Problem(f"{path}, column {name!r}", f"{reason};{remedy}", blocking=True, input=None)
 
 
 def load_json(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
@@ -151,7 +151,7 @@ def load_json(path: str, options: TableOptions, spooler: TableSpooler) -> Loaded
             reason, lines = error.args
             shown = ", ".join(map(str, lines))
             reason = f"{reason} in lines {shown}"
-            problems.append(Problem(f"{path}, column {name!r}", reason, blocking=True, is_input=False))
+            problems.append(Problem(f"{path}, column {name!r}", reason, blocking=True, input=None))
             continue
         if decided is None:
             empty.append(name)

@@ -77,7 +77,8 @@ def _add_member(found: TarSamples, member: tarfile.TarInfo, shown: str, size: in
     match = _NAME.fullmatch(member.name)
     reason = _judge_member(member, size)
     if reason is not None:
-        found.problems.append(Problem(where, reason))
+        sample = where if match is None else f"{shown}, sample {match['key']!r:.200}"
+        found.problems.append(Problem(where, reason, input=sample))
         if match is not None:
             bad.add(match["key"])
         return last
@@ -85,13 +86,16 @@ def _add_member(found: TarSamples, member: tarfile.TarInfo, shown: str, size: in
         found.ignored["members without a suffix" if match is None else "metadata"] += 1
         return last
     key, suffix = match["key"], match["suffix"].lower()
+    sample = f"{shown}, sample {key!r:.200}"
     if key not in found.samples:
         found.samples[key] = []
     elif key != last:
-        found.problems.append(Problem(where, f"sample {key!r:.200} expected in one place of the tar, got two"))
+        found.problems.append(
+            Problem(where, f"sample {key!r:.200} expected in one place of the tar, got two", input=sample)
+        )
         bad.add(key)
     if any(other.suffix == suffix for other in found.samples[key]):
-        found.problems.append(Problem(where, f"sample {key!r:.200} expected one .{suffix}, got two"))
+        found.problems.append(Problem(where, f"sample {key!r:.200} expected one .{suffix}, got two", input=sample))
         bad.add(key)
     found.samples[key].append(Member(suffix, member.offset_data, member.size))
     return key

@@ -12,7 +12,7 @@ from tfrkit.errors import SourceError
 from tfrkit.features.labels import SORTED, LabelMap, make_class_map
 from tfrkit.images.encode import ImageOptions
 from tfrkit.sidecars.label_files import make_detection_labels
-from tfrkit.sources.base import Problem, Scan
+from tfrkit.sources.base import Problem, Scan, count_bad_inputs
 from tfrkit.sources.boxes import BoxFitter, BoxPolicy
 from tfrkit.sources.class_files import find_class_file, load_classes
 from tfrkit.sources.detection import DetectionGatherer, DetectionReader, FoundObject, detection_schema, note_zero
@@ -107,7 +107,7 @@ class VocDet:
             label_files=make_detection_labels(labels),
             refine=lambda facts: detection_schema(self.images, facts, classes=labels.spec_names(), fields=FIELDS),
             explain=self.images.describe_turns,
-            found=len(pairs) + len({problem.key for problem in (*problems, *files.problems)}),
+            found=len(pairs) + count_bad_inputs((*problems, *files.problems)),
         )
 
     def _gather(self, gatherer: DetectionGatherer, pair: _Pair) -> bool:
@@ -115,13 +115,16 @@ class VocDet:
         try:
             annotation = pair.annotation or parse_voc_xml(read_file(self.root, pair.xml), pair.xml)
         except SourceError as error:
-            gatherer.problems.append(Problem(error.shard or pair.xml, error.what))
+            gatherer.problems.append(
+                Problem(error.shard or pair.xml, error.what, input=pair.key, hint=error.hint or "")
+            )
             return True
         except OSError as error:
-            gatherer.problems.append(Problem(pair.xml, f"cannot open, {(error.strerror or str(error)).lower()}"))
+            reason = f"cannot open, {(error.strerror or str(error)).lower()}"
+            gatherer.problems.append(Problem(pair.xml, reason, input=pair.key))
             return True
         gatherer.problems += [
-            Problem(f"{pair.xml}, line {line}", reason, is_input=False) for line, reason in annotation.problems
+            Problem(f"{pair.xml}, line {line}", reason, input=pair.key) for line, reason in annotation.problems
         ]
         if annotation.problems:
             return annotation.is_voc
@@ -175,6 +178,10 @@ class _Pair(NamedTuple):
     annotation: VocAnnotation | None = None
 
 
+class _NoImageError(SourceError):
+    """An annotation whose image is not there."""
+
+
 class _Files:
     """Annotations and images of a folder, and which belong together."""
 
@@ -202,7 +209,8 @@ class _Files:
                 try:
                     found.append(_join(folder, files.find(identifier, f"{what} in {folder or 'the folder'}").key))
                 except SourceError as error:
-                    self.problems.append(Problem(where, error.what))
+                    kind = f"ids of the lists have no {what}, or several"
+                    self.problems.append(Problem(where, error.what, input=identifier, kind=kind))
             if len(found) == 2:
                 pairs.append(_Pair(identifier, found[0], found[1], split))
         return pairs
@@ -221,8 +229,12 @@ class _Files:
             try:
                 annotation = parse_voc_xml(read_file(self._root, xml), xml)
                 image = self._choose(file.key, annotation.filename, by_name, by_stem)
+            except _NoImageError as error:
+                kind = "annotations name an image that is not there"
+                self.problems.append(Problem(xml, error.what, kind=kind))
+                continue
             except SourceError as error:
-                self.problems.append(Problem(error.shard or xml, error.what))
+                self.problems.append(Problem(error.shard or xml, error.what, input=xml, hint=error.hint or ""))
                 continue
             except OSError as error:
                 self.problems.append(Problem(xml, f"cannot open, {(error.strerror or str(error)).lower()}"))
@@ -242,7 +254,7 @@ class _Files:
             raise SourceError(f"annotation names {name!r}, but {alike[0]!r} is called like it; which one is meant")
         found = found or alike
         if not found:
-            raise SourceError(f"no image {name!r}, which the annotation names, and none called {stem!r}")
+            raise _NoImageError(f"no image {name!r}, which the annotation names, and none called {stem!r}")
         folder = os.path.dirname(xml)
         near = [key for key in found if os.path.dirname(key) == folder]
         near = near or [key for key in found if os.path.basename(os.path.dirname(key)) == os.path.basename(folder)]
@@ -257,12 +269,17 @@ class _Files:
         bad = {os.path.splitext(os.path.basename(problem.key.partition(", line ")[0]))[0] for problem in self.problems}
         for pair in pairs:
             if uses[pair.image] > 1:
-                self.problems.append(Problem(pair.xml, f"image {pair.image!r} expected one annotation, got several"))
+                reason = f"image {pair.image!r} expected one annotation, got several"
+                self.problems.append(
+                    Problem(pair.xml, reason, input=pair.image, kind="images have several annotations")
+                )
         for file in self._images:
             image = _join(self._image_folder, file.key)
             # An annotation that cannot be read is a problem already, and its image is not another one.
             if image not in uses and os.path.splitext(os.path.basename(image))[0] not in bad:
-                self.problems.append(Problem(image, "image has no annotation (.xml)"))
+                self.problems.append(
+                    Problem(image, "image has no annotation (.xml)", kind="images have no annotation (.xml)")
+                )
         return [pair for pair in pairs if uses[pair.image] == 1]
 
 

@@ -60,11 +60,14 @@ def read_sets(root: str, folder: str, sets: Sequence[str]) -> ListedIds | None:
             if identifier not in listed.ids:
                 listed.ids[identifier] = (split, where)
             elif listed.ids[identifier][0] == split:
-                listed.problems.append(Problem(where, f"id {identifier!r} expected once, got it twice in set {name!r}"))
+                listed.problems.append(
+                    Problem(where, f"id {identifier!r} expected once, got it twice in set {name!r}", input=None)
+                )
             else:
                 other = listed.split_names[listed.ids[identifier][0]]
                 reason = f"id {identifier!r} expected in one set, got it in {other!r} and {name!r}"
-                listed.problems.append(Problem(where, reason, blocking=True))
+                kind = f"ids are in sets {other!r} and {name!r}, expected in one"
+                listed.problems.append(Problem(where, reason, blocking=True, input=None, kind=kind))
     return listed
 
 

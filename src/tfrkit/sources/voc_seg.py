@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -116,9 +116,15 @@ class MaskStore:
             known = f"0 to {options.num_classes - 1}" + ("" if options.ignore is None else f" and {options.ignore}")
             values = ", ".join(map(str, strange[:5])) + (" and more" if len(strange) > 5 else "")
             raise SourceError(
-                f"mask expected class numbers {known}, got {values} ({show_histogram(counts)}); "
-                f"map {strange[0]} to a class if it means one (option map)"
+                f"mask expected class numbers {known}, got {values} ({show_histogram(counts)})",
+                hint=_advise(strange[0], counts, options),
             )
+
+
+def _advise(number: int, counts: Mapping[int, int], options: MaskOptions) -> str:
+    """What to do about a number that is no class; a number that is passed over already stays so."""
+    ignore = f"map={{{number}: {options.ignore}}}" if options.ignore in counts else f"ignore={number}"
+    return f"if {number} is a class: map={{{number}: {min(1, options.num_classes - 1)}}}    if it is none: {ignore}"
 
 
 class VocSegReader:
@@ -156,10 +162,10 @@ class VocSegReader:
         return {_IMAGE: self._images.take_facts()}
 
 
-def _say(error: SourceError | OSError) -> str:
+def _to_problem(file: str, error: SourceError | OSError) -> Problem:
     if isinstance(error, SourceError):
-        return error.what
-    return describe_unreadable(error, "open")
+        return Problem(file, error.what, hint=error.hint or "")
+    return Problem(file, describe_unreadable(error, "open"))
 
 
 def _read_file(root: str, name: bytes) -> bytes:
@@ -270,9 +276,10 @@ class VocSeg:
                 try:
                     found.append(files.find(identifier, what))
                 except SourceError as error:
-                    faults.append(Problem(where, error.what))
+                    faults.append(Problem(where, error.what, kind=f"ids have no {what}, or several"))
             if not faults:
-                faults = self._compare_headers(f"{image_folder}/{found[0].key}", f"{mask_folder}/{found[1].key}")
+                files_of = f"{image_folder}/{found[0].key}", f"{mask_folder}/{found[1].key}"
+                faults = [replace(fault, input=where) for fault in self._compare_headers(*files_of)]
             problems += faults
             if not faults:
                 image, mask = found
@@ -288,7 +295,7 @@ class VocSeg:
         try:
             size = measure_image(os.path.join(self.root, image), self.images.exif)
         except (SourceError, OSError) as error:
-            faults.append(Problem(image, _say(error)))
+            faults.append(_to_problem(image, error))
         try:
             with open(os.path.join(self.root, mask), "rb") as file:
                 info = inspect_mask(file.read(_HEAD_NBYTES))
@@ -297,7 +304,7 @@ class VocSeg:
             if self.colormap is None:
                 require_numbers(info)
         except (SourceError, OSError) as error:
-            faults.append(Problem(mask, _say(error)))
+            faults.append(_to_problem(mask, error))
         return faults
 
     def _compare_sizes(self, image: str, size: Size, mask: str, mask_size: Size) -> None:

@@ -214,7 +214,7 @@ class _Survey:
                 reason, numbers = error.args
                 shown = ", ".join(map(str, numbers))
                 problems.append(
-                    Problem(f"feature {name!r}", f"{reason} in samples number {shown}", blocking=True, is_input=False)
+                    Problem(f"feature {name!r}", f"{reason} in samples number {shown}", blocking=True, input=None)
                 )
                 continue
             if kind is not None:

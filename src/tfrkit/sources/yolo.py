@@ -132,19 +132,19 @@ class Yolo:
             found, problems = parse_yolo_labels(read_text(path), has_keypoints=layout.has_keypoints)
         except SourceError as error:
             if os.path.lexists(path) or self.missing_labels == "fail":
-                gatherer.problems.append(Problem(image.labels, error.what))
+                gatherer.problems.append(Problem(image.labels, error.what, input=image.file))
                 return
             tally.num_missing += 1
             found, problems = [], []
         tally.add(found)
         gatherer.problems += [
-            Problem(f"{image.labels}, line {line}", reason, is_input=False) for line, reason in problems
+            Problem(f"{image.labels}, line {line}", reason, input=image.file) for line, reason in problems
         ]
         strange = [one for one in found if names and one.label not in names]
         for one in strange:
             reason = f"class {one.label} is not one of the {len(names)} classes, 0 to {max(names)}"
             where = f"{image.labels}, line {one.line}"
-            gatherer.problems.append(Problem(where, reason, blocking=True, is_input=False))
+            gatherer.problems.append(Problem(where, reason, blocking=True, input=image.file))
         if problems or strange:
             return
         objects = [
@@ -293,7 +293,8 @@ class _Layout:
                 orphans |= {_join(folder, file.key) for file in found} - expected
         for labels in sorted(orphans):
             if os.path.basename(labels) not in _OTHER_TEXTS and _looks_like_labels(self.root, labels):
-                self.problems.append(Problem(labels, "label file belongs to no image", is_input=False))
+                kind = "label files belong to no image"
+                self.problems.append(Problem(labels, "label file belongs to no image", input=None, kind=kind))
 
 
 def _find_root(path: str) -> tuple[str, str | None]:

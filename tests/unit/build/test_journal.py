@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from tfrkit.build.journal import (
+    BadItem,
     Journal,
     ShardResult,
     add_facts,
@@ -116,7 +117,7 @@ def test_sweep_removes_what_killed_runs_left(tmp_path):
 
 def test_marker_is_read_back_with_facts_and_bad(tmp_path):
     path = str(tmp_path / "s")
-    result = ShardResult("s", 3, 4, 5, "abc", [("x\udcff", "broken")], {"image": Counter({"png": 2})})
+    result = ShardResult("s", 3, 4, 5, "abc", [BadItem("x\udcff", "broken", "mend it")], {"image": Counter({"png": 2})})
     write_done(path, result)
     assert read_marker(path) == result
 

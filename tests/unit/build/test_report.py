@@ -19,10 +19,33 @@ def test_error_names_bad_inputs_and_what_to_do():
     )
 
 
-def test_error_shows_some_of_many_and_holds_all():
-    error = refuse([Problem(f"{n}", "bad") for n in range(100)], found=100)
+def test_equal_reasons_are_one_line_with_a_count_and_all_are_held():
+    error = refuse([Problem(f"{n}", "bad") for n in range(1000)], found=1000)
+    assert str(error).splitlines()[1] == "  1,000 times: bad - at 0; 1; 2 and 997 more"
+    assert len(str(error).splitlines()) == 3
+    assert len(error.problems) == 1000
+
+
+def test_error_shows_some_of_many_kinds_and_holds_all():
+    error = refuse([Problem(f"{n}", f"bad {'x' * n}") for n in range(100)], found=100)
     assert "... and 80 more" in str(error)
     assert len(error.problems) == 100
+
+
+def test_problem_of_no_single_input_is_not_counted_as_one():
+    column = Problem("x.csv, column 'a'", "is text", blocking=True, input=None)
+    assert refuse([column], found=3000).what == "1 problem in 3,000 inputs, nothing was written"
+    assert refuse([column], found=0).what == "1 problem found, nothing was written"
+    both = refuse([column, Problem("a", "x"), column], found=7)
+    assert both.what == "1 of 7 inputs is bad and there are 2 problems more, nothing was written"
+
+
+def test_problems_of_one_input_count_once():
+    boxes = [Problem(f"a.xml, line {line}", "box", input="a") for line in range(2)]
+    assert refuse(boxes, found=7).what == "1 of 7 inputs is bad, nothing was written"
+    report = Report("out", "x", skipped=[Skipped.of(box) for box in boxes])
+    assert (report.num_skipped, report.to_json()["skipped"]) == (1, 1)
+    assert write_skipped_lines(report.skipped).count("\n") == 2
 
 
 def test_input_with_two_problems_counts_once():

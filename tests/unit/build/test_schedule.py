@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tfrkit.build.journal import ShardResult, write_done
+from tfrkit.build.journal import BadItem, ShardResult, write_done
 from tfrkit.build.plan import PlannedShard
 from tfrkit.build.schedule import Schedule, cut_shards, make_read_tasks
 from tfrkit.build.task import CheckTask, JoinTask, ShardTask
@@ -85,9 +85,9 @@ def test_parts_with_a_bad_input_are_not_joined_and_all_bad_are_named(tmp_path):
     schedule = make_schedule(tmp_path)
     parts = [task for task in schedule.begin() if task.path.endswith("/a")]
     for number, task in enumerate(parts):
-        bad = [(f"x{number}", "broken")] if number in (0, 2) else []
+        bad = [BadItem(f"x{number}", "broken")] if number in (0, 2) else []
         assert schedule.follow(task, ShardResult("a", bad=bad)) == []
-    assert schedule.bad == [("x0", "broken", "train"), ("x2", "broken", "train")]
+    assert schedule.bad == [(BadItem("x0", "broken"), "train"), (BadItem("x2", "broken"), "train")]
 
 
 def test_shard_that_is_there_is_checked_and_kept(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 import tfrkit as tfr
 from tfrkit.build import task
-from tfrkit.build.journal import read_done
+from tfrkit.build.journal import BadItem, read_done
 from tfrkit.build.task import CheckTask, JoinTask, ReadTask, ShardTask, hash_file, rename_row
 from tfrkit.errors import SourceError
 from tfrkit.sources.base import Items, ItemsBuilder
@@ -70,13 +70,13 @@ def test_bad_inputs_are_skipped_where_that_is_asked_for(tmp_path):
     path = str(tmp_path / "s.tfrecord")
     result = run(ShardTask(path, make_items(5), Squares(bad=2), on_bad="skip"))
     assert values(path) == [1, 3]
-    assert result.bad == [("00000", "number is bad"), ("00002", "number is bad"), ("00004", "number is bad")]
+    assert result.bad == [BadItem(key, "number is bad") for key in ("00000", "00002", "00004")]
 
 
 def test_bad_inputs_leave_no_shard_and_are_all_named(tmp_path):
     path = str(tmp_path / "s.tfrecord")
     result = run(ShardTask(path, make_items(5), Squares(bad=2)))
-    assert [key for key, _ in result.bad] == ["00000", "00002", "00004"]
+    assert [item.key for item in result.bad] == ["00000", "00002", "00004"]
     assert os.listdir(tmp_path) == []
 
 
@@ -151,7 +151,7 @@ def test_columns_give_the_bytes_of_rows(tmp_path):
 def test_read_task_names_the_bad_and_writes_nothing(tmp_path):
     ticks = []
     result = run(ReadTask("items", make_items(5), Squares(bad=3)), ticks)
-    assert result.bad == [("00000", "number is bad"), ("00003", "number is bad")]
+    assert result.bad == [BadItem("00000", "number is bad"), BadItem("00003", "number is bad")]
     assert result.num_records == 3
     assert [bad for _, _, bad in ticks] == [1, 0, 0, 1, 0]
 
@@ -193,12 +193,12 @@ def test_renaming_reaches_into_sequences():
 
 
 @pytest.mark.parametrize(
-    ("error", "reason"),
+    ("error", "reason", "hint"),
     [
-        (SourceError("what", shard="x", hint="y"), "what"),
-        (PermissionError(13, "Permission denied", "x"), "cannot read, permission denied"),
-        (OSError("odd"), "odd"),
+        (SourceError("what", shard="x", hint="y"), "what", "y"),
+        (PermissionError(13, "Permission denied", "x"), "cannot read, permission denied", ""),
+        (OSError("odd"), "odd", ""),
     ],
 )
-def test_reasons_leave_out_the_place(error, reason):
-    assert task.describe_bad(error) == reason
+def test_reasons_leave_out_the_place_and_keep_the_hint(error, reason, hint):
+    assert task.describe_bad("x", error) == ("x", reason, hint)

@@ -36,7 +36,12 @@ def test_clip_box_keeps_the_part_inside() -> None:
 def test_fitter_fail_names_the_box_and_keeps_none() -> None:
     corners, problem = BoxFitter("fail").fit((0, 0, 400, 10), "a.xml, line 3", width=320, height=240)
     assert corners is None
-    assert problem == "box (0, 0, 400, 10) lies outside its image, 320x240"
+    assert problem is not None
+    assert problem.reason == "box (0, 0, 400, 10) lies outside its image, 320x240"
+    assert problem.hint == 'cut them to the image: boxes="clip"    leave them out: boxes="drop"'
+    _, problem = BoxFitter("fail").fit((9, 9, 9, 10), "a.xml, line 3", width=320, height=240)
+    assert problem is not None
+    assert problem.hint == 'leave them out: boxes="drop"'
 
 
 def test_fitter_clip_cuts_and_says_so() -> None:

@@ -154,12 +154,16 @@ def test_parse_coco_ids_that_come_twice_are_problems() -> None:
     ]
 
 
-def test_parse_coco_masks_need_an_outline() -> None:
-    content = make_coco(annotations=[annotation(segmentation=[])])
-    assert reasons_of(content) == []
-    assert reasons_of(content, masks=True) == [
-        ("c.json, annotation 7", "masks expected a segmentation in every annotation, got none")
-    ]
+def test_coco_masks_need_an_outline_of_every_object_that_is_stored(tmp_path: Path) -> None:
+    outside = annotation(id=8, segmentation=None, bbox=[500, 500, 5, 5])
+    path = save(tmp_path, make_coco(annotations=[annotation(segmentation=[[0, 0, 9, 0, 9, 9]]), outside]))
+    assert Coco(path, masks=True, boxes="drop").scan("").problems == []
+    path = save(tmp_path, make_coco(annotations=[annotation(segmentation=[])]))
+    assert Coco(path).scan("").problems == []
+    [problem] = Coco(path, masks=True).scan("").problems
+    assert problem.key.endswith(", annotation 7")
+    assert problem.reason == "masks expected a segmentation of every object, got none"
+    assert problem.hint == 'store boxes only: leave out masks=True    leave such images out: on_bad="skip"'
 
 
 @pytest.mark.parametrize(

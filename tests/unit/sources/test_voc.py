@@ -567,7 +567,8 @@ def test_voc_seg_value_outside_the_classes_fails_with_a_histogram(tmp_path: Path
     add_mask(tmp_path, "a", palette_png(mask))
     with pytest.raises(
         SourceError,
-        match=r"0 to 20 and 255, got 200 \(15: 38 %, 0: 35 %, 200: 25 %, 255: 2.5 %\); map 200 to a class",
+        match=r"0 to 20 and 255, got 200 \(15: 38 %, 0: 35 %, 200: 25 %, 255: 2.5 %\)\n"
+        r"  if 200 is a class: map=\{200: 1\}    if it is none: map=\{200: 255\}$",
     ):
         rows_of(VocSeg(str(tmp_path)).scan(""))
     [row] = rows_of(VocSeg(str(tmp_path), map={200: 1}).scan("")).values()

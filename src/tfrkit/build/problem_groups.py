@@ -1,0 +1,69 @@
+"""Bad inputs for people to read: equal reasons are one line with a count, and what helps is said once.
+
+Reasons are equal when they differ in their numbers only, as those of boxes and of bytes do; a source names the kind
+itself where they differ by more. This is for showing alone: every problem stays in `SourceError.problems`, in
+skipped.jsonl and in the JSON of a dry run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tfrkit.sources.base import Problem
+
+# Up to this many problems of a group are shown in full; of more, this many places.
+_SHOWN = 3
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+
+
+@dataclass(frozen=True)
+class ProblemGroup:
+    """Problems of one kind, in the order in which they were found."""
+
+    problems: tuple[Problem, ...]
+
+    @property
+    def hint(self) -> str:
+        """What helps against all of them; empty where nothing is known."""
+        return self.problems[0].hint
+
+    def describe(self) -> list[str]:
+        """One line for each of a few problems, one for all of many."""
+        if len(self.problems) <= _SHOWN:
+            return [describe_problem(problem) for problem in self.problems]
+        first = self.problems[0]
+        is_same = all(problem.reason == first.reason for problem in self.problems)
+        places = "; ".join(problem.key for problem in self.problems[:_SHOWN])
+        where = f"at {places} and {len(self.problems) - _SHOWN:,} more"
+        return [f"{len(self.problems):,} {self._name(first.reason, is_same)} - {where}"]
+
+    def describe_reason(self) -> str:
+        """The reason without places."""
+        first = self.problems[0]
+        if len(self.problems) <= 1:
+            return first.reason
+        return self._name(first.reason, all(problem.reason == first.reason for problem in self.problems), "")
+
+    def _name(self, reason: str, is_same: bool, noun: str = "times") -> str:
+        kind = self.problems[0].kind
+        if kind:
+            return kind if is_same else f"{kind}, the first: {reason}"
+        if is_same:
+            return f"{noun}: {reason}" if noun else reason
+        return f"{noun}, the first: {reason}" if noun else f"{reason}, and others like it"
+
+
+def group_problems(problems: Iterable[Problem]) -> list[ProblemGroup]:
+    """Problems by kind, or by their reasons apart from numbers; in the order of the first of each."""
+    groups: dict[tuple[str, str], list[Problem]] = {}
+    for problem in problems:
+        alike = problem.kind or _NUMBER.sub("#", problem.reason)
+        groups.setdefault((alike, problem.hint if not problem.kind else ""), []).append(problem)
+    return [ProblemGroup(tuple(members)) for members in groups.values()]
+
+
+def describe_problem(problem: Problem) -> str:
+    """A problem in one line: where, then what."""
+    return f"{problem.key}: {problem.reason}" if problem.reason else problem.key
