@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from tfrkit.codec.tensor_proto import decode_tensor, encode_tensor
+from tfrkit.compat.arguments import also_called
 from tfrkit.compat.dtypes import as_dtype, string
-from tfrkit.compat.graph import deferrable
+from tfrkit.compat.graph import Node, deferrable, is_deferred
 from tfrkit.compat.op_errors import InvalidArgumentError, UnimplementedError
 from tfrkit.compat.tensor import SparseTensor, Tensor, to_byte_strings, to_bytes, to_tensor, wrap
 from tfrkit.errors import CodecError
@@ -17,7 +18,7 @@ _Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @deferrable
-def constant(value: Any, dtype: Any = None, shape: Any = None, name: Any = None) -> Tensor:
+def constant(value: Any, dtype: Any = None, shape: Any = None, name: Any = None, verify_shape: bool = False) -> Tensor:
     """A tensor of a value."""
     tensor = to_tensor(value, dtype)
     if shape is None:
@@ -59,9 +60,16 @@ def to_int64(x: Any, name: Any = None) -> Any:
     return cast(x, "int64")
 
 
-@deferrable
-def reshape(tensor: Any, shape: Any, name: Any = None) -> Tensor:
+def reshape(tensor: Any, shape: Any, name: Any = None) -> Any:
     """The same values in another shape; one size may be -1."""
+    changed = _reshape(tensor, shape)
+    if isinstance(changed, Node) and not is_deferred(shape):
+        changed.set_shape(_sizes(shape))
+    return changed
+
+
+@deferrable
+def _reshape(tensor: Any, shape: Any) -> Tensor:
     values, sizes = to_tensor(tensor), _sizes(shape)
     try:
         return wrap(values.reshape(sizes))
@@ -94,12 +102,14 @@ def _alike(values: Any) -> list[_Array]:
     return [np.asarray(to_tensor(value, None if hasattr(value, "dtype") else typed)) for value in values]
 
 
+@also_called(squeeze_dims="axis")
 @deferrable
 def squeeze(input: Any, axis: Any = None, name: Any = None) -> Tensor:
     """Without dimensions of size 1."""
     return wrap(np.squeeze(to_tensor(input), None if axis is None else tuple(np.atleast_1d(axis))))
 
 
+@also_called(dim="axis")
 @deferrable
 def expand_dims(input: Any, axis: int = -1, name: Any = None) -> Tensor:
     """With a new dimension of size 1."""
@@ -107,16 +117,29 @@ def expand_dims(input: Any, axis: int = -1, name: Any = None) -> Tensor:
 
 
 @deferrable
-def shape(input: Any, name: Any = None) -> Tensor:
-    """The shape as a vector of int32."""
-    return wrap(np.array(to_tensor(input).shape, np.int32))
+def shape(input: Any, name: Any = None, out_type: Any = "int32") -> Tensor:
+    """The shape as a vector, of int32 unless given."""
+    return wrap(np.array(to_tensor(input).shape, as_dtype(out_type).dtype))
 
 
 @deferrable
-def one_hot(indices: Any, depth: int, on_value: Any = 1, off_value: Any = 0, dtype: Any = None) -> Tensor:
-    """Rows that are `on_value` at one place."""
+def one_hot(
+    indices: Any,
+    depth: int,
+    on_value: Any = None,
+    off_value: Any = None,
+    axis: Any = None,
+    dtype: Any = None,
+    name: Any = None,
+) -> Tensor:
+    """Rows that are `on_value`, or 1, at one place, and `off_value`, or 0, at the others."""
+    on, off = 1 if on_value is None else on_value, 0 if off_value is None else off_value
+    if dtype is None:
+        given = [value for value in (on_value, off_value) if value is not None]
+        dtype = to_tensor(given[0]).dtype if given else "float32"
     places = np.asarray(to_tensor(indices))[..., None] == np.arange(int(depth))
-    return wrap(np.where(places, on_value, off_value).astype(as_dtype(dtype or "float32").dtype))
+    rows = np.where(places, on, off).astype(as_dtype(dtype).dtype)
+    return wrap(rows if axis is None else np.moveaxis(rows, -1, int(axis)))
 
 
 @deferrable
@@ -125,6 +148,7 @@ def identity(input: Any, name: Any = None) -> Any:
     return input if isinstance(input, SparseTensor) else to_tensor(input)
 
 
+@also_called(bytes="input_bytes")
 @deferrable
 def decode_raw(
     input_bytes: Any, out_type: Any, little_endian: bool = True, fixed_length: int | None = None, name: Any = None

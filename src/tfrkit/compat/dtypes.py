@@ -73,20 +73,20 @@ DTYPES |= {name: DTYPES[real] for name, real in _NAMES.items()} | {"string": str
 _BY_NUMPY = {dtype.dtype: dtype for dtype in DTYPES.values()}
 
 
-def as_dtype(value: object) -> DType:
+def as_dtype(type_value: object) -> DType:
     """The type a name, a NumPy dtype or a Python type stands for."""
-    if isinstance(value, DType):
-        return value
-    if isinstance(value, str) and value in DTYPES:
-        return DTYPES[value]
-    if value in (str, bytes):
+    if isinstance(type_value, DType):
+        return type_value
+    if isinstance(type_value, str) and type_value in DTYPES:
+        return DTYPES[type_value]
+    if type_value in (str, bytes):
         return string
     try:
-        found = np.dtype(value)  # type: ignore[call-overload]
+        found = np.dtype(type_value)  # type: ignore[call-overload]
     except TypeError:
-        raise TypeError(f"expected a type of values such as tf.int64, got {value!r}") from None
+        raise TypeError(f"expected a type of values such as tf.int64, got {type_value!r}") from None
     if found.kind in "SU":
         return string
     if found not in _BY_NUMPY:
-        raise TypeError(f"expected a type of values such as tf.int64, got {value!r}")
+        raise TypeError(f"expected a type of values such as tf.int64, got {type_value!r}")
     return _BY_NUMPY[found]

@@ -9,12 +9,13 @@ import shutil
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from tfrkit.compat.arguments import also_called
 from tfrkit.compat.graph import deferrable
 from tfrkit.compat.namespace import Namespace
 from tfrkit.compat.op_errors import AlreadyExistsError, UnimplementedError, explain_storage_error
 from tfrkit.compat.opened_file import OpenedFile
 from tfrkit.compat.record_io import to_path
-from tfrkit.compat.tensor import Tensor, to_bytes, wrap
+from tfrkit.compat.tensor import Tensor, to_bytes, to_tensor, wrap
 
 
 def _explaining(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,14 +124,21 @@ def stat(path: Any) -> FileStatistics:
     return FileStatistics(found.st_size, found.st_mtime_ns, os.path.isdir(_local(path)))
 
 
-def walk(top: Any) -> Iterator[tuple[str, list[str], list[str]]]:
+def walk(top: Any, topdown: bool = True, onerror: Any = None) -> Iterator[tuple[str, list[str], list[str]]]:
     """Folders below a folder, as `os.walk`."""
-    return os.walk(_local(top))
+    return os.walk(_local(top), topdown, onerror)
 
 
 def join(path: Any, *paths: Any) -> str:
     """Parts of a path as one."""
     return os.path.join(to_path(path), *[to_path(part) for part in paths])
+
+
+@deferrable
+def matching_files(pattern: Any, name: Any = None) -> Tensor:
+    """Paths that match a pattern or one of several, sorted, as strings."""
+    patterns = to_tensor(pattern).reshape(-1).tolist()
+    return to_tensor([path.encode() for path in glob(patterns)], "string")
 
 
 @deferrable
@@ -148,23 +156,26 @@ def write_file(filename: Any, contents: Any, name: Any = None) -> None:
         file.write(to_bytes(contents, "contents"))
 
 
+_OF_FILE = also_called(filename="path")
+_OF_FOLDER = also_called(dirname="path")
+
 GFILE_1 = Namespace(
     "tf.gfile",
-    Copy=copy,
-    DeleteRecursively=rmtree,
-    Exists=exists,
+    Copy=also_called(oldpath="src", newpath="dst")(copy),
+    DeleteRecursively=_OF_FOLDER(rmtree),
+    Exists=_OF_FILE(exists),
     FastGFile=open_file,
     GFile=open_file,
-    Glob=glob,
-    IsDirectory=isdir,
-    ListDirectory=listdir,
-    MakeDirs=makedirs,
-    MkDir=mkdir,
+    Glob=also_called(filename="pattern")(glob),
+    IsDirectory=_OF_FOLDER(isdir),
+    ListDirectory=_OF_FOLDER(listdir),
+    MakeDirs=_OF_FOLDER(makedirs),
+    MkDir=_OF_FOLDER(mkdir),
     Open=open_file,
-    Remove=remove,
-    Rename=rename,
-    Stat=stat,
-    Walk=walk,
+    Remove=_OF_FILE(remove),
+    Rename=also_called(oldname="src", newname="dst")(rename),
+    Stat=_OF_FILE(stat),
+    Walk=also_called(in_order="topdown")(walk),
 )
 GFILE_2 = Namespace(
     "tf.io.gfile",

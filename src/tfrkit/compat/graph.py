@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from tfrkit.compat.op_errors import InvalidArgumentError
+from tfrkit.compat.shapes import TensorShape
 from tfrkit.compat.structure import leaves, map_parts
 from tfrkit.compat.tensor import Tensor, to_numpy, to_tensor
 
@@ -20,18 +21,33 @@ from tfrkit.compat.tensor import Tensor, to_numpy, to_tensor
 class Node:
     """A value that is computed when a Session runs."""
 
-    __slots__ = ("_compute", "_inputs")
+    __slots__ = ("_compute", "_inputs", "_shape")
 
     def __init__(self, compute: Callable[..., Any], *inputs: Any) -> None:
         self._compute = compute
         self._inputs = inputs
+        self._shape = TensorShape(None)
 
     def eval(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> Any:
         """The value, in plain NumPy."""
         return Session().run(self, feed_dict)
 
+    def run(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> None:
+        """Compute the value, for what that does."""
+        self.eval(feed_dict, session)
+
+    @property
+    def shape(self) -> TensorShape:
+        """What the script itself has said about the shape: `set_shape`, `reshape`, `placeholder(shape=)`."""
+        return self._shape
+
+    def get_shape(self) -> TensorShape:
+        """The same as `shape`."""
+        return self._shape
+
     def set_shape(self, shape: Any) -> None:
-        """Nothing to do: shapes are known when values are."""
+        """Say what shape the value will have."""
+        self._shape = self._shape.merge_with(shape)
 
     @property
     def values(self) -> Node:
@@ -120,7 +136,9 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Node:
     def complain() -> None:
         raise InvalidArgumentError(None, None, f"placeholder {name or ''} expected a value in feed_dict, got none")
 
-    return Node(complain)
+    node = Node(complain)
+    node.set_shape(shape)
+    return node
 
 
 class Session:
@@ -131,7 +149,9 @@ class Session:
     def __init__(self, target: str = "", graph: Any = None, config: Any = None) -> None:
         self._is_open = True
 
-    def run(self, fetches: Any, feed_dict: dict[Any, Any] | None = None, options: Any = None) -> Any:
+    def run(
+        self, fetches: Any, feed_dict: dict[Any, Any] | None = None, options: Any = None, run_metadata: Any = None
+    ) -> Any:
         """Compute nodes, also nested in lists and dicts, and give their values in plain NumPy."""
         if not self._is_open:
             raise RuntimeError("attempted to use a closed Session")

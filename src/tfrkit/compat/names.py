@@ -21,12 +21,13 @@ from tfrkit.compat import (
     record_io,
     train_messages,
 )
+from tfrkit.compat.data_experimental import EXPERIMENTAL
 from tfrkit.compat.dtypes import DTYPES, DType, as_dtype
 from tfrkit.compat.graph import Session, do_nothing, placeholder
 from tfrkit.compat.iterators import disable_eager_execution, enable_eager_execution
 from tfrkit.compat.namespace import Namespace
 from tfrkit.compat.randomness import set_random_seed
-from tfrkit.compat.shapes import TensorShape
+from tfrkit.compat.shapes import Dimension, TensorShape, TensorSpec
 from tfrkit.compat.tensor import RaggedTensor, SparseTensor, SparseTensorValue, Tensor
 
 _PARSING = {
@@ -41,6 +42,8 @@ _PARSING = {
     "decode_raw": array_ops.decode_raw,
     "parse_tensor": array_ops.parse_tensor,
     "serialize_tensor": array_ops.serialize_tensor,
+    "match_filenames_once": queue_readers.match_filenames_once,
+    "matching_files": gfile.matching_files,
     "read_file": gfile.read_file,
     "write_file": gfile.write_file,
 }
@@ -90,8 +93,10 @@ _TRAIN = Namespace(
     SequenceExample=train_messages.SequenceExample,
     Coordinator=queue_readers.Coordinator,
     batch=queue_readers.batch,
+    batch_join=queue_readers.batch_join,
     match_filenames_once=queue_readers.match_filenames_once,
     shuffle_batch=queue_readers.shuffle_batch,
+    shuffle_batch_join=queue_readers.shuffle_batch_join,
     slice_input_producer=queue_readers.slice_input_producer,
     start_queue_runners=queue_readers.start_queue_runners,
     string_input_producer=queue_readers.string_input_producer,
@@ -102,18 +107,13 @@ _DATA = Namespace(
     Dataset=dataset.Dataset,
     Options=accepted.Options,
     TFRecordDataset=dataset.TFRecordDataset,
-    experimental=Namespace("tf.data.experimental", AUTOTUNE=dataset.AUTOTUNE),
+    INFINITE_CARDINALITY=dataset.INFINITE,
+    UNKNOWN_CARDINALITY=dataset.UNKNOWN,
+    experimental=Namespace("tf.data.experimental", **EXPERIMENTAL),
     make_initializable_iterator=dataset.make_initializable_iterator,
     make_one_shot_iterator=dataset.make_one_shot_iterator,
 )
-_ERRORS = Namespace(
-    "tf.errors",
-    **{
-        name: kind
-        for name, kind in vars(op_errors).items()
-        if isinstance(kind, type) and issubclass(kind, op_errors.OpError)
-    },
-)
+_ERRORS = Namespace("tf.errors", **op_errors.ERRORS)
 
 # Scripts compare it as text, with "1.4.0" and with "2", or take its numbers: it is that of a TensorFlow whose values
 # the tests compare ours with, and nothing else. GIT_VERSION names compat.
@@ -133,6 +133,8 @@ NAMES: dict[str, Any] = {
     "SparseTensorValue": SparseTensorValue,
     "Tensor": Tensor,
     "TensorShape": TensorShape,
+    "TensorSpec": TensorSpec,
+    "Dimension": Dimension,
     "TFRecordReader": queue_readers.TFRecordReader,
     "app": flags.APP_SPACE,
     "as_dtype": as_dtype,

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 
 from tfrkit.compat import gfile
-from tfrkit.compat.collate import batch_elements
-from tfrkit.compat.elements import to_element
-from tfrkit.compat.graph import Node, Run
-from tfrkit.compat.op_errors import OutOfRangeError, UnimplementedError
+from tfrkit.compat.collate import batch_elements, pad_elements
+from tfrkit.compat.elements import count_rows, row, to_element
+from tfrkit.compat.graph import Node, Run, is_deferred
+from tfrkit.compat.op_errors import InvalidArgumentError, OutOfRangeError
 from tfrkit.compat.randomness import next_stream, random_of
 from tfrkit.compat.record_io import find_compression, read_file_records, to_path
 from tfrkit.compat.tensor import to_tensor, wrap
 
 _FRAME_OVERHEAD = 8 + 4 + 4  # length, its checksum, the checksum of the record
+_MAX_EMPTY_FILES = 10_000
 
 
 class Queue:
     """Values one after the other, for one or more epochs or for ever, in a new order each epoch if asked."""
 
-    def __init__(self, values: list[Any], num_epochs: int | None, random: Random | None) -> None:
-        self._values = self._cycle(values, num_epochs, random)
+    def __init__(self, find_values: Callable[[], Sequence[Any]], num_epochs: int | None, random: Random | None) -> None:
+        self._values = self._cycle(find_values, num_epochs, random)
 
     @staticmethod
-    def _cycle(values: list[Any], num_epochs: int | None, random: Random | None) -> Iterator[Any]:
+    def _cycle(
+        find_values: Callable[[], Sequence[Any]], num_epochs: int | None, random: Random | None
+    ) -> Iterator[Any]:
+        values = find_values()
         for _ in itertools.count() if num_epochs is None else range(int(num_epochs)):
             order = list(values)
             if random is not None:
@@ -39,15 +44,25 @@ class Queue:
             return value
         raise OutOfRangeError(None, None, "queue is closed and has no values left")
 
+    def dequeue(self, name: Any = None) -> Node:
+        """The next value, a new one each run."""
+        return Node(lambda: to_tensor(self.dequeue_value()))
+
 
 def string_input_producer(
     string_tensor: Any, num_epochs: int | None = None, shuffle: bool = True, seed: Any = None, **unused: Any
 ) -> Queue:
     """A queue of file names."""
-    paths = [to_path(path) for path in string_tensor]
-    if not paths:
+
+    def find_paths() -> list[str]:
+        paths = [to_path(path) for path in Run().compute(string_tensor)]
+        if not paths:
+            raise InvalidArgumentError(None, None, "string_input_producer expected at least one file name, got none")
+        return paths
+
+    if not is_deferred(string_tensor) and len(string_tensor) == 0:
         raise ValueError("string_input_producer expected at least one file name, got none")
-    return Queue(paths, num_epochs, random_of(next_stream(seed), 0) if shuffle else None)
+    return Queue(find_paths, num_epochs, random_of(next_stream(seed), 0) if shuffle else None)
 
 
 def slice_input_producer(
@@ -55,14 +70,21 @@ def slice_input_producer(
 ) -> list[Node]:
     """The rows of tensors, one each run."""
     tensors = [to_tensor(tensor) for tensor in tensor_list]
-    queue = Queue(list(range(len(tensors[0]))), num_epochs, random_of(next_stream(seed), 0) if shuffle else None)
-    number = Node(queue.dequeue_value)
+    random = random_of(next_stream(seed), 0) if shuffle else None
+    number = Node(Queue(lambda: range(len(tensors[0])), num_epochs, random).dequeue_value)
     return [Node(lambda row, tensor=tensor: tensor[row], number) for tensor in tensors]
 
 
-def match_filenames_once(pattern: Any, name: Any = None) -> list[str]:
-    """Paths that match a pattern, sorted."""
-    return gfile.glob(pattern)
+def match_filenames_once(pattern: Any, name: Any = None) -> Node:
+    """Paths that match a pattern, sorted, when they are first asked for."""
+    found: list[Any] = []
+
+    def find() -> Any:
+        if not found:
+            found.append(gfile.matching_files(pattern))
+        return found[0]
+
+    return Node(find)
 
 
 class TFRecordReader:
@@ -79,84 +101,154 @@ class TFRecordReader:
         pair = Node(lambda: self._next(queue))
         return pair[0], pair[1]
 
+    def read_up_to(self, queue: Queue, num_records: Any, name: Any = None) -> tuple[Node, Node]:
+        """(keys, records) of at most `num_records` records of one file, new ones each run."""
+
+        def read() -> tuple[Any, Any]:
+            pairs = [self._next(queue)]
+            pairs += itertools.islice(iter(self._next_here, None), int(num_records) - 1)
+            return batch_elements([key for key, _ in pairs]), batch_elements([record for _, record in pairs])
+
+        node = Node(read)
+        return node[0], node[1]
+
     def _next(self, queue: Queue) -> tuple[Any, Any]:
-        num_empty = 0
-        while True:
-            for record in self._records:
-                key = f"{self._path}:{self._offset}"
-                self._offset += _FRAME_OVERHEAD + len(record)
-                return wrap(key), wrap(record)
-            if num_empty > 10_000:
-                raise OutOfRangeError(None, None, "files expected records, got none in 10000 files one after the other")
-            num_empty += 1
+        for _ in range(_MAX_EMPTY_FILES + 1):
+            pair = self._next_here()
+            if pair is not None:
+                return pair
             self._path, self._offset = queue.dequeue_value(), 0
             self._records = read_file_records(self._path)
+        raise OutOfRangeError(
+            None, None, f"files expected records, got none in {_MAX_EMPTY_FILES} files one after the other"
+        )
+
+    def _next_here(self) -> tuple[Any, Any] | None:
+        """The next record of the file that is open, if it has one."""
+        for record in self._records:
+            key = f"{self._path}:{self._offset}"
+            self._offset += _FRAME_OVERHEAD + len(record)
+            return wrap(key), wrap(record)
+        return None
 
 
 def batch(
     tensors: Any,
-    batch_size: int,
-    num_threads: int = 1,
-    capacity: int = 32,
+    batch_size: Any,
+    num_threads: Any = 1,
+    capacity: Any = 32,
     enqueue_many: bool = False,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
     allow_smaller_final_batch: bool = False,
-    **unused: Any,
+    shared_name: Any = None,
+    name: Any = None,
 ) -> Any:
-    """Values of several runs as one batch, in order."""
-    return _batches(tensors, batch_size, 1, None, enqueue_many, allow_smaller_final_batch)
+    """Values of several runs as one batch, in order; with `dynamic_pad`, filled up to one shape."""
+    drawn = _draw([tensors], 1, None, enqueue_many)
+    return _batches([tensors], batch_size, drawn, allow_smaller_final_batch, dynamic_pad)
+
+
+def batch_join(
+    tensors_list: Any,
+    batch_size: Any,
+    capacity: Any = 32,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    shared_name: Any = None,
+    name: Any = None,
+) -> Any:
+    """As `batch`, of several readers that are asked in turn."""
+    drawn = _draw(tensors_list, 1, None, enqueue_many)
+    return _batches(tensors_list, batch_size, drawn, allow_smaller_final_batch, dynamic_pad)
 
 
 def shuffle_batch(
     tensors: Any,
-    batch_size: int,
-    capacity: int,
-    min_after_dequeue: int,
-    num_threads: int = 1,
+    batch_size: Any,
+    capacity: Any,
+    min_after_dequeue: Any,
+    num_threads: Any = 1,
     seed: Any = None,
     enqueue_many: bool = False,
+    shapes: Any = None,
     allow_smaller_final_batch: bool = False,
-    **unused: Any,
+    shared_name: Any = None,
+    name: Any = None,
 ) -> Any:
     """Values of several runs as one batch, each drawn from `capacity` that wait. Orders are not TensorFlow's."""
+    return shuffle_batch_join(
+        [tensors], batch_size, capacity, min_after_dequeue, seed, enqueue_many, shapes, allow_smaller_final_batch
+    )
+
+
+def shuffle_batch_join(
+    tensors_list: Any,
+    batch_size: Any,
+    capacity: Any,
+    min_after_dequeue: Any,
+    seed: Any = None,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    allow_smaller_final_batch: bool = False,
+    shared_name: Any = None,
+    name: Any = None,
+) -> Any:
+    """As `shuffle_batch`, of several readers that are asked in turn."""
     if int(min_after_dequeue) >= int(capacity):
         raise ValueError(f"min_after_dequeue expected less than capacity {capacity}, got {min_after_dequeue}")
-    random = random_of(next_stream(seed), 0)
-    return _batches(tensors, batch_size, int(capacity), random, enqueue_many, allow_smaller_final_batch)
+    drawn = _draw(tensors_list, int(capacity), random_of(next_stream(seed), 0), enqueue_many)
+    return _batches(tensors_list, batch_size, drawn, allow_smaller_final_batch, False)
 
 
-def _batches(
-    tensors: Any, size: int, capacity: int, random: Random | None, enqueue_many: bool, keeps_rest: bool
-) -> Any:
-    if enqueue_many:
-        raise UnimplementedError(None, None, "batch offers enqueue_many=False only, got True")
-    drawn = _draw(tensors, capacity, random)
+def _batches(tensors_list: Any, batch_size: Any, drawn: Iterator[Any], keeps_rest: bool, pads: bool) -> Any:
+    size = int(batch_size)
 
     def take() -> Any:
-        elements = list(itertools.islice(drawn, int(size)))
-        if not elements or (len(elements) < int(size) and not keeps_rest):
-            raise OutOfRangeError(None, None, f"queue has {len(elements)} elements left, expected {int(size)}")
-        return batch_elements(elements)
+        elements = list(itertools.islice(drawn, size))
+        if not elements or (len(elements) < size and not keeps_rest):
+            raise OutOfRangeError(None, None, f"queue has {len(elements)} elements left, expected {size}")
+        return pad_elements(elements, None, None) if pads else batch_elements(elements)
 
-    batches = Node(take)
+    batches, tensors = Node(take), tensors_list[0]
     if isinstance(tensors, dict):
         return {name: batches[name] for name in tensors}
-    return [batches[number] for number in range(len(tensors))] if isinstance(tensors, (list, tuple)) else batches
+    if not isinstance(tensors, (list, tuple)):
+        return batches
+    if not tensors:
+        raise ValueError("expected at least one tensor to batch, got none")
+    parts = [batches[number] for number in range(len(tensors))]
+    return parts if len(parts) > 1 else parts[0]  # of one tensor, it alone: as in TensorFlow
 
 
-def _draw(tensors: Any, capacity: int, random: Random | None) -> Iterator[Any]:
+def _draw(tensors_list: Any, capacity: int, random: Random | None, enqueue_many: bool) -> Iterator[Any]:
     """Elements as a queue of this capacity hands them out, until the values they are made of end."""
     waiting: list[Any] = []
-    is_open = True
-    while is_open or waiting:
-        while is_open and len(waiting) < capacity:
+    filling = _enqueue(list(tensors_list), enqueue_many)
+    while True:
+        waiting += itertools.islice(filling, max(0, capacity - len(waiting)))
+        if not waiting:
+            return
+        place = 0 if random is None else random.randrange(len(waiting))
+        waiting[place], waiting[-1] = waiting[-1], waiting[place]
+        yield waiting.pop()
+
+
+def _enqueue(sources: list[Any], enqueue_many: bool) -> Iterator[Any]:
+    """One element of each source in turn; with `enqueue_many`, the rows of one."""
+    while sources:
+        for tensors in list(sources):
             try:
-                waiting.append(to_element(Run().compute(tensors)))
+                element = to_element(Run().compute(tensors))
             except OutOfRangeError:
-                is_open = False
-        if waiting:
-            place = 0 if random is None else random.randrange(len(waiting))
-            waiting[place], waiting[-1] = waiting[-1], waiting[place]
-            yield waiting.pop()
+                sources.remove(tensors)
+                continue
+            if enqueue_many:
+                yield from (row(element, number) for number in range(count_rows(element, "enqueue_many")))
+            else:
+                yield element
 
 
 class Coordinator:
@@ -173,6 +265,17 @@ class Coordinator:
 
     def join(self, threads: Any = None, **options: Any) -> None:
         """Nothing to wait for."""
+
+    @contextlib.contextmanager
+    def stop_on_exception(self) -> Iterator[None]:
+        """Ask for a stop when a block fails; the end of a queue is no failure."""
+        try:
+            yield
+        except OutOfRangeError:
+            self.request_stop()
+        except BaseException:
+            self.request_stop()
+            raise
 
 
 def start_queue_runners(sess: Any = None, coord: Any = None, **options: Any) -> list[Any]:

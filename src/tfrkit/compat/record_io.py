@@ -8,7 +8,7 @@ import sys
 import weakref
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 from tfrkit.compat.op_errors import FailedPreconditionError, explain_damage, explain_storage_error
 from tfrkit.compat.tensor import to_bytes
@@ -41,6 +41,12 @@ _NAMES = {"none": "", "zlib": "ZLIB", "gzip": "GZIP"}
 
 class TFRecordOptions:
     """How a file is compressed. Of the fine tuning only `compression_level` (0 to 9) means something here."""
+
+    compression_type_map: ClassVar[dict[int, str]] = {
+        TFRecordCompressionType.ZLIB: "ZLIB",
+        TFRecordCompressionType.GZIP: "GZIP",
+        TFRecordCompressionType.NONE: "",
+    }
 
     def __init__(
         self,

@@ -14,6 +14,9 @@ class Dimension(int):
 
     __slots__ = ()
 
+    def __new__(cls, value: Any) -> Dimension:
+        return super().__new__(cls, value)
+
     @property
     def value(self) -> int:
         return int(self)
@@ -25,9 +28,10 @@ class TensorShape(tuple[Any, ...]):
     _is_known: bool
 
     def __new__(cls, dims: Any = None) -> TensorShape:
-        sizes = dims if isinstance(dims, Iterable) else () if dims is None else (dims,)
+        is_known = dims is not None and getattr(dims, "_is_known", True)
+        sizes: Iterable[Any] = () if not is_known else dims if isinstance(dims, Iterable) else (dims,)
         made = super().__new__(cls, [None if size in (None, -1) else Dimension(size) for size in sizes])
-        made._is_known = dims is not None and getattr(dims, "_is_known", True)
+        made._is_known = is_known
         return made
 
     def as_list(self) -> list[Any]:

@@ -102,7 +102,7 @@ class RaggedTensor:
     def dtype(self) -> DType:
         return as_dtype(self.flat_values.dtype)
 
-    def row_lengths(self) -> Tensor:
+    def row_lengths(self, axis: int = 1, name: Any = None) -> Tensor:
         return wrap(np.diff(self.row_splits))
 
     def to_list(self) -> list[Any]:
@@ -157,6 +157,8 @@ def to_tensor(value: Any, dtype: Any = None) -> Tensor:
         return array.view(Tensor)
     if wanted is None:
         return array.view(Tensor)
+    if array.size == 0 and not hasattr(value, "dtype"):
+        return array.astype(wanted.dtype).view(Tensor)  # an empty list is of any type
     if wanted is string or (wanted.is_integer and array.dtype.kind == "f"):
         raise TypeError(f"expected values of {wanted!r}, got {array.dtype}")
     return array.astype(wanted.dtype, copy=False).view(Tensor)

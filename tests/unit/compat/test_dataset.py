@@ -184,6 +184,84 @@ def test_step_that_is_not_offered_names_the_tfrkit_way() -> None:
         tf.data.Dataset.range(3).rejection_resample(lambda x: x)
 
 
+def test_datasets_are_put_together() -> None:
+    numbers, letters = tf.data.Dataset.range(3), tf.data.Dataset.from_tensor_slices(["a", "b"])
+    assert plain(tf.data.Dataset.zip((numbers, {"x": letters}))) == [(0, {"x": b"a"}), (1, {"x": b"b"})]
+    assert plain(numbers.concatenate(tf.data.Dataset.range(5, 7))) == [0, 1, 2, 5, 6]
+    assert plain(numbers.flat_map(lambda n: tf.data.Dataset.range(n))) == [0, 0, 1]
+    cycle = numbers.interleave(lambda n: tf.data.Dataset.from_tensors(n).repeat(2), cycle_length=2, block_length=1)
+    assert plain(cycle) == [0, 1, 0, 1, 2, 2]
+    assert plain(numbers.batch(2).unbatch()) == [0, 1, 2]
+    assert plain(numbers.window(2, shift=1).flat_map(lambda part: part.batch(2))) == [[0, 1], [1, 2], [2]]
+    assert plain(numbers.take_while(lambda n: n < 2)) == [0, 1]
+    assert numbers.reduce(np.int64(0), lambda state, n: state + n).numpy() == 3
+    with pytest.raises(TypeError, match="zip expected a tuple or dict of datasets, got int"):
+        tf.data.Dataset.zip((numbers, 3))
+    with pytest.raises(TypeError, match="map_func expected to return a dataset, got Tensor"):
+        plain(numbers.flat_map(lambda n: n))
+
+
+def test_files_are_read_in_turn_if_asked(tmp_path: Path) -> None:
+    for name in "ab":
+        with tf.io.TFRecordWriter(tmp_path / name) as writer:
+            for number in range(2):
+                writer.write(f"{name}{number}".encode())
+    files = [str(tmp_path / name) for name in "ab"]
+    assert plain(tf.data.TFRecordDataset(files, num_parallel_reads=2)) == [b"a0", b"b0", b"a1", b"b1"]
+
+
+def test_generator_is_called_for_each_iteration_and_checked() -> None:
+    data = tf.data.Dataset.from_generator(lambda n: ((i, [i] * i) for i in range(n)), (tf.int64, tf.int32), args=[3])
+    for _ in range(2):
+        assert [(int(a), b.tolist()) for a, b in data] == [(0, []), (1, [1]), (2, [2, 2])]
+    assert next(iter(data))[0].dtype == tf.int64
+    signature = tf.TensorSpec([1], tf.int32)
+    with pytest.raises(TypeError, match=r"generator expected shape \(1,\), got \(2,\)"):
+        plain(tf.data.Dataset.from_generator(lambda: iter([[1, 2]]), output_signature=signature))
+    with pytest.raises(TypeError, match="generator expected values of tf.int32, got 'a'"):
+        plain(tf.data.Dataset.from_generator(lambda: iter(["a"]), output_signature=signature))
+    with pytest.raises(TypeError, match="expected output_signature, or output_types"):
+        tf.data.Dataset.from_generator(lambda: iter([]))
+
+
+def test_size_is_known_where_nothing_must_be_read() -> None:
+    numbers = tf.data.Dataset.range(5)
+    assert len(numbers.batch(2)) == numbers.batch(2).cardinality().numpy() == 3
+    assert numbers.repeat().cardinality().numpy() == tf.data.INFINITE_CARDINALITY
+    assert numbers.filter(bool).cardinality().numpy() == tf.data.UNKNOWN_CARDINALITY
+    with pytest.raises(TypeError, match="the dataset length is unknown"):
+        len(numbers.filter(bool))
+    assert bool(tf.data.Dataset.range(0))
+
+
+def test_kept_elements_are_not_made_again() -> None:
+    calls: list[int] = []
+    data = tf.data.Dataset.range(3).map(lambda n: calls.append(int(n)) or n).cache()
+    next(iter(data))  # a part is not kept
+    assert plain(data) == plain(data) == [0, 1, 2]
+    assert calls == [0, 0, 1, 2]
+
+
+def test_dataset_is_written_and_read_by_pattern(tmp_path: Path) -> None:
+    records = [tf.train.Example(features={"feature": {"n": {"int64_list": {"value": [n]}}}}) for n in range(5)]
+    data = tf.data.Dataset.from_tensor_slices([record.SerializeToString() for record in records])
+    tf.data.experimental.TFRecordWriter(str(tmp_path / "x.tfrecord"), "GZIP").write(data)
+    spec = {"n": tf.FixedLenFeature([], tf.int64), "m": tf.FixedLenFeature([], tf.int64, 7)}
+    found = tf.data.experimental.make_batched_features_dataset(
+        str(tmp_path / "*.tfrecord"), 2, spec, label_key="n", num_epochs=1, shuffle=False
+    )
+    assert [(part["m"].tolist(), label.tolist()) for part, label in found] == [
+        ([7, 7], [0, 1]),
+        ([7, 7], [2, 3]),
+        ([7], [4]),
+    ]
+    with pytest.raises(ValueError, match=r"label_key expected one of the features \['m', 'n'\], got 'z'"):
+        tf.data.experimental.make_batched_features_dataset(str(tmp_path / "*"), 2, spec, label_key="z")
+    with pytest.raises(TypeError, match="write expected a dataset of single strings"):
+        tf.data.experimental.TFRecordWriter(str(tmp_path / "y")).write(tf.data.Dataset.range(2))
+    assert not (tmp_path / "y").exists()
+
+
 # --- iterators
 
 

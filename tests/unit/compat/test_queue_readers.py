@@ -102,7 +102,76 @@ def test_files_are_mixed_by_default_and_reproducibly(tmp_path: Path, digits: str
         _, record = tf.TFRecordReader().read(tf.train.string_input_producer(names, num_epochs=1, seed=5))
         orders.append(run_to_end(record))
     assert orders[0] == orders[1] != sorted(orders[0])
-    assert tf.train.match_filenames_once(str(tmp_path / "?.tfrecords")) == names
+
+
+def test_files_of_a_pattern_are_found_when_they_are_asked_for(tmp_path: Path, digits: str) -> None:
+    found = tf.train.match_filenames_once(str(tmp_path / "*.tfrecords"))
+    queue = tf.train.string_input_producer(found, num_epochs=1)
+    _, record = tf.TFRecordReader().read(queue)
+    with tf.Session() as session:
+        tf.local_variables_initializer().run()
+        tf.global_variables_initializer().run(session=session)
+        assert session.run(found).tolist() == [digits.encode()]
+    assert len(run_to_end(record)) == 10
+    nothing = tf.train.string_input_producer(tf.train.match_filenames_once("nope*"))
+    with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match="at least one file name"):
+        session.run(tf.TFRecordReader().read(nothing))
+
+
+def test_several_records_are_read_at_once(digits: str) -> None:
+    queue = tf.train.string_input_producer([digits, digits], num_epochs=1, shuffle=False)
+    keys, records = tf.TFRecordReader().read_up_to(queue, 4)
+    numbers = tf.parse_example(records, {"data": tf.FixedLenFeature([], tf.int64)})["data"]
+    seen = run_to_end([keys, numbers])
+    assert [numbers.tolist() for _, numbers in seen] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]] * 2
+    assert [len(keys) for keys, _ in seen] == [4, 4, 2] * 2
+
+
+def test_rows_are_batched_one_by_one(digits: str) -> None:
+    queue = tf.train.string_input_producer([digits], num_epochs=1)
+    _, records = tf.TFRecordReader().read_up_to(queue, 3)
+    numbers = tf.parse_example(records, {"data": tf.FixedLenFeature([], tf.int64)})["data"]
+    seen = run_to_end(tf.train.batch([numbers, records], 4, enqueue_many=True, allow_smaller_final_batch=True))
+    assert [numbers.tolist() for numbers, _ in seen] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    # Of one tensor, it alone.
+    _, records = tf.TFRecordReader().read_up_to(tf.train.string_input_producer([digits], num_epochs=1), 3)
+    assert [len(batch) for batch in run_to_end(tf.train.batch([records], 5, enqueue_many=True))] == [5, 5]
+
+
+def test_batch_is_filled_up_to_one_shape() -> None:
+    (number,) = tf.train.slice_input_producer([[1, 2, 3]], num_epochs=1, shuffle=False)
+    row = tf.one_hot(0, number)
+    rows, _ = run_to_end(tf.train.batch([row, number], 3, dynamic_pad=True))[0]
+    assert rows.tolist() == [[1, 0, 0], [1, 0, 0], [1, 0, 0]]
+
+
+@pytest.mark.parametrize("is_shuffled", [True, False])
+def test_several_readers_are_joined(digits: str, is_shuffled: bool) -> None:
+    queue = tf.train.string_input_producer([digits] * 3, num_epochs=1)
+    sources = [read_number(queue) for _ in range(2)]
+    if is_shuffled:
+        batches = tf.train.shuffle_batch_join(sources, 5, capacity=10, min_after_dequeue=5)
+    else:
+        batches = tf.train.batch_join(sources, 5)
+    seen = np.concatenate([numbers for _, numbers in run_to_end(batches)])
+    assert sorted(seen.tolist()) == sorted([*range(10)] * 3)
+
+
+def read_number(queue: Any) -> list[Any]:
+    _, record = tf.TFRecordReader().read(queue)
+    return [record, tf.parse_single_example(record, {"data": tf.FixedLenFeature([], tf.int64)})["data"]]
+
+
+def test_coordinator_stops_when_a_block_fails() -> None:
+    coordinator = tf.train.Coordinator()
+    with coordinator.stop_on_exception():
+        pass
+    assert not coordinator.should_stop()
+    with coordinator.stop_on_exception():
+        raise tf.errors.OutOfRangeError(None, None, "end")
+    assert coordinator.should_stop()
+    with pytest.raises(KeyError), coordinator.stop_on_exception():
+        raise KeyError
 
 
 @pytest.mark.parametrize(
@@ -110,7 +179,7 @@ def test_files_are_mixed_by_default_and_reproducibly(tmp_path: Path, digits: str
     [
         (lambda: tf.train.string_input_producer([]), ValueError, "at least one file name"),
         (lambda: tf.train.shuffle_batch([], 1, 5, 5), ValueError, "less than capacity 5, got 5"),
-        (lambda: tf.train.batch([], 1, enqueue_many=True), tf.errors.UnimplementedError, "enqueue_many=False only"),
+        (lambda: tf.train.batch([], 1), ValueError, "at least one tensor"),
     ],
 )
 def test_queues_that_mean_nothing_are_refused(make: Any, error: type[Exception], match: str) -> None:

@@ -47,6 +47,49 @@ def test_shape_is_told_and_checked() -> None:
         tensor.set_shape([2, 3])
 
 
+def test_shape_answers_as_in_both_versions() -> None:
+    shape = tf.constant([[1, 2, 3]]).shape
+    assert shape == [1, 3] == shape.as_list()
+    assert shape == (1, 3)
+    assert shape[1] == shape[-1].value == shape.dims[1] == 3
+    assert (shape.ndims, shape.rank, len(shape), shape.num_elements()) == (2, 2, 2, 3)
+    assert shape[1:].as_list() == [3]
+    assert shape.concatenate([4]).as_list() == [1, 3, 4]
+    assert (str(shape), repr(shape)) == ("(1, 3)", "TensorShape([1, 3])")
+    assert tf.TensorShape([None, 3]).is_compatible_with(shape)
+    assert tf.TensorShape([None, 3]).merge_with([2, None]).as_list() == [2, 3]
+    unknown = tf.TensorShape(None)
+    assert (unknown.rank, unknown.dims, str(unknown)) == (None, None, "<unknown>")
+    assert unknown != tf.TensorShape([])
+    with pytest.raises(ValueError, match="not known"):
+        unknown.as_list()
+    with pytest.raises(ValueError, match=r"shape expected \(1, 3\), got \(2,\)"):
+        shape.assert_is_compatible_with([2])
+
+
+def test_shape_of_a_graph_is_what_the_script_says() -> None:
+    image = tf.placeholder(tf.float32, [None, 3])
+    assert image.get_shape().as_list() == [None, 3]
+    assert image.shape[1].value == 3
+    assert tf.reshape(image, [2, 2, 3]).shape.as_list() == [2, 2, 3]
+    image.set_shape([2, None])
+    assert image.shape.as_list() == [2, 3]
+    assert tf.cast(image, tf.int32).shape.rank is None
+
+
+def test_empty_list_is_of_any_type() -> None:
+    assert tf.constant([], tf.string).dtype == object
+    assert tf.constant([], tf.int64).dtype == tf.int64
+    assert tf.constant([]).dtype == tf.float32
+
+
+def test_errors_have_tensorflows_parts() -> None:
+    error = tf.errors.DataLossError(None, None, "damaged")
+    assert (error.message, error.op, error.node_def, error.error_code) == ("damaged", None, None, tf.errors.DATA_LOSS)
+    assert tf.errors.OpError(None, None, "x", 5).error_code == tf.errors.NOT_FOUND == 5
+    assert tf.errors.OutOfRangeError.error_code == tf.errors.OUT_OF_RANGE == 11
+
+
 def test_tensor_prints_as_tensorflows() -> None:
     assert str(tf.constant(5, tf.int64)) == "tf.Tensor(5, shape=(), dtype=int64)"
     assert repr(tf.constant(["a"])) == "<tf.Tensor: shape=(1,), dtype=string, numpy=array([b'a'], dtype=object)>"

@@ -55,7 +55,7 @@ def test_name_is_offered(path: str) -> None:
         ("gfile.exists", "\n  use tf.gfile.Exists$"),
         ("compat.v1.io.FixedLenFeatur", "closest is tf.io.FixedLenFeature; otherwise read and write records"),
         ("data.FixedLengthRecordDataset", "tfr.open"),
-        ("data.experimental.parse_example_dataset", "tfr.open"),
+        ("data.experimental.bucket_by_sequence_length", "tfr.open"),
         ("compat.v1.layers", "train with PyTorch"),
         ("gfile.HasAtomicMove", "os, glob and shutil"),
         ("io.gfile.get_registered_schemes", "os, glob and shutil"),
