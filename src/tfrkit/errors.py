@@ -2,6 +2,7 @@
 
 TfrkitError
 ├── StorageError          address, permission, a file that shrank
+│   └── RemoteAddressError
 ├── ContainerError        damage or a foreign format
 │   ├── CorruptRecordError
 │   ├── TruncatedShardError
@@ -82,6 +83,10 @@ def _rebuild(
 
 class StorageError(TfrkitError):
     """An address that cannot be read or written."""
+
+
+class RemoteAddressError(StorageError):
+    """An address of another machine, such as s3://bucket/x, where a path is needed."""
 
 
 class ContainerError(TfrkitError):

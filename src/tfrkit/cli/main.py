@@ -23,7 +23,7 @@ from tfrkit.cli.endings import Terminated, raise_when_asked_to_end
 from tfrkit.cli.hints import Flag, explain, read_flags
 from tfrkit.cli.options import Json, Quiet
 from tfrkit.cli.output import get_verdict, print_error, say
-from tfrkit.errors import TfrkitError, TfrkitWarning
+from tfrkit.errors import RemoteAddressError, TfrkitError, TfrkitWarning
 
 HELP = """Build, check, reshape and query TFRecord files, without TensorFlow.
 
@@ -158,7 +158,7 @@ def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
         show_trace_if_asked()
         print_error(f"tfr: {describe_error(error, flags)}")
         # A wrong argument; text and JSON that cannot be read are what a file holds.
-        is_usage = type(error) is ValueError
+        is_usage = type(error) is ValueError or isinstance(error, RemoteAddressError)
         return USAGE if is_usage else FAILED
     except Exception:  # noqa: BLE001  (a bug: its trace is what we need, but exit code 1 means "found something")
         import traceback

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable
 
 from tfrkit.errors import StorageError
+from tfrkit.storage.addresses import require_local
 from tfrkit.storage.base import ByteReader, ByteWriter
 from tfrkit.storage.local import LocalReader, LocalWriter, StdinReader
 
@@ -21,11 +22,14 @@ _NEAR = 0.78
 def expand_home(path: Address) -> str:
     """A path as the system takes it: `~` and `~name` at its start are home folders, unless a file is called so.
 
+    An address of another machine raises `RemoteAddressError`.
+
     Example:
         >>> expand_home(b"digits.tfrecord")
         'digits.tfrecord'
     """
     text = os.fsdecode(path)
+    require_local(text)
     return os.path.expanduser(text) if text.startswith("~") and not os.path.lexists(text) else text
 
 
@@ -60,8 +64,6 @@ def expand_address(address: Address | Iterable[Address]) -> list[str]:
     path = expand_home(address)
     if not path:
         raise StorageError("expected a path, got an empty one")
-    if "://" in path:
-        raise StorageError(f"cannot open, no storage for {path.split('://')[0]}:// addresses", shard=path)
     if path == "-" or os.path.lexists(path):
         return [path]
     if not glob.has_magic(path):

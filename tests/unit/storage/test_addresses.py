@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tfrkit
+from tfrkit.errors import RemoteAddressError, StorageError
+from tfrkit.storage.addresses import require_local
+
+ADDRESSES = {
+    "s3://bucket/x.tfrecord": "aws s3 cp s3://bucket/x.tfrecord .",
+    "s3:/bucket/x": "aws s3 cp s3://bucket/x .",
+    "gs://bucket/train-*": "gcloud storage cp 'gs://bucket/train-*' .",
+    "https://example.org/x.tfrecord": "curl -LO https://example.org/x.tfrecord",
+    "hf://datasets/owner/name/x.tfrecord": "hf download owner/name --repo-type dataset --local-dir .",
+    "az://container/x": "azcopy copy az://container/x .",
+    "weird+store://x": "copy it here with the store's own tool",
+}
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_address_is_refused_with_the_tool_that_fetches_it(address: str) -> None:
+    with pytest.raises(RemoteAddressError, match="expected a path of this machine, got an address") as caught:
+        require_local(address)
+    assert ADDRESSES[address] in str(caught.value)
+    assert isinstance(caught.value, StorageError)
+
+
+def test_file_address_is_answered_with_its_path() -> None:
+    with pytest.raises(RemoteAddressError, match="give the path alone: /data/x"):
+        require_local("file:///data/x")
+
+
+@pytest.mark.parametrize("path", ["x.tfrecord", "/a/b", "C:/data", "a:b", "./s3:x", "data/s3://x", "-", "~/x", ""])
+def test_path_is_none(path: str) -> None:
+    require_local(path)
+
+
+def test_file_that_is_called_so_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s3:").mkdir()
+    (tmp_path / "s3:" / "x").write_bytes(b"")
+    require_local("s3://x")
+
+
+def test_open_writer_and_build_refuse_addresses_and_make_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for act in (
+        lambda: tfrkit.open("s3://bucket/x"),
+        lambda: tfrkit.open([Path("gs://bucket/x")]),
+        lambda: tfrkit.Writer("s3://bucket/x.tfrecord"),
+        lambda: tfrkit.build([{"a": 1}], "s3://bucket/out"),
+        lambda: tfrkit.build(tfrkit.sources.class_folders("s3://bucket/photos"), "out"),
+    ):
+        with pytest.raises(RemoteAddressError, match="expected a path of this machine"):
+            act()
+    assert list(tmp_path.iterdir()) == []
