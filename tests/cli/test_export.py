@@ -21,7 +21,7 @@ def files_of(root: Path) -> set[str]:
 def test_export_images_says_what_it_wrote(tfr, sample: Path) -> None:
     done = tfr("export", "images", "sample.tfrecord", "-o", "out")
     nbytes = sum(path.stat().st_size for path in (sample.parent / "out").iterdir())
-    assert done.lines == [f"out: 10 records, 11 files, {nbytes:,} bytes"]
+    assert done.lines == [f"out: 10 records, 10 images, labels.csv, {nbytes:,} bytes"]
     assert done.err == ""
     assert files_of(sample.parent / "out") == {*(f"{number:06d}.png" for number in range(10)), "labels.csv"}
 
@@ -47,7 +47,7 @@ def test_export_lists_what_was_renamed_and_skipped_and_exits_1(tfr, tmp_path: Pa
     done = tfr("export", "images", "a.tfrecord", "-o", "out", "--image", "image", "--on-bad", "skip", code=1)
     assert done.lines[0].startswith("skipped: a.tfrecord, record 1, byte ")
     assert done.lines[1] == "renamed: ../\\x1b[31mx -> \\x1b[31mx"
-    assert done.lines[-1].startswith("out: 3 records, 3 files, ")
+    assert done.lines[-1].startswith("out: 3 records, 3 images, ")
     assert "\x1b" not in done.out
 
 

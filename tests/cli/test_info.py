@@ -12,7 +12,7 @@ from tfrkit.testing.reference import write_frames
 
 def test_info_json_has_the_documented_keys(tfr, shards: Path) -> None:
     result = tfr("info", "data", "--format", "json").json
-    assert list(result) == ["records", "kind", "compression", "splits", "files", "features", "notes"]
+    assert list(result) == [*("records", "record_bytes", "kind", "compression", "splits", "files", "features", "notes")]
     assert [list(file) for file in result["files"]] == [["path", "bytes", "compression", "records", "kind"]] * 3
     keys = {"name", "type", "present", "min_length", "max_length", "meaning"}
     assert all(keys <= set(feature) for feature in result["features"])
@@ -38,7 +38,8 @@ def test_info_json_describes_the_sample(tfr, sample: Path) -> None:
 
 def test_info_text_names_everything(tfr, sample: Path) -> None:
     ran = tfr("info", "sample.tfrecord")
-    first, blank, header, *features = ran.lines
+    first, sizes, blank, header, *features = ran.lines
+    assert sizes.startswith("record size: ")
     assert first.startswith("sample.tfrecord: 10 records, tf.train.Example, not compressed, ")
     assert blank == ""
     assert header.split() == ["feature", "type", "present", "length", "meaning"]

@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from tfrkit import _native
+from tfrkit._types import UInt64Array
 from tfrkit.container.records import SAMPLED_SEARCH_NBYTES, FrameStream, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import SchemaError
@@ -26,6 +29,7 @@ _MAX_SHARDS = 64
 _SAMPLED_SHARDS = 4
 _SAMPLED_RECORDS = 64
 _PLACE_NBYTES = 4 << 20
+FRAME_OVERHEAD = 8 + 4 + 4  # length, its checksum, the checksum of the record
 
 
 def kind_of_shapes(shapes: Mapping[str, int]) -> RecordKind:
@@ -38,18 +42,48 @@ def kind_of_shapes(shapes: Mapping[str, int]) -> RecordKind:
 
 
 @dataclass
+class RecordSizes:
+    """Sizes of records in bytes, without what frames add to them: how many, the sum, the smallest and the largest."""
+
+    num_records: int = 0
+    nbytes: int = 0
+    smallest: int = 0
+    largest: int = 0
+
+    def add(self, offsets: UInt64Array, stop: int) -> None:
+        """Frames that lie one after the other, from these places in a span up to `stop`."""
+        sizes = np.diff(offsets.astype(np.int64), append=stop) - FRAME_OVERHEAD
+        low, high = int(sizes.min()), int(sizes.max())
+        self.smallest = min(self.smallest, low) if self.num_records else low
+        self.largest = max(self.largest, high)
+        self.num_records += len(sizes)
+        self.nbytes += int(sizes.sum())
+
+    def to_json(self) -> dict[str, Any] | None:
+        """min, mean and max; None where there are no records."""
+        if not self.num_records:
+            return None
+        return {"min": self.smallest, "mean": round(self.nbytes / self.num_records, 1), "max": self.largest}
+
+
+@dataclass
 class Surveyed:
     """Counts over records: how they look, and what their features are."""
 
     survey: _native.Survey = field(default_factory=lambda: _native.Survey("sequence_example"))
 
-    def add_shard(self, shard: Shard, policy: Policy, *, max_records: int | None = None) -> int:
-        """Count the records of a shard, or the first `max_records`; how many there were."""
+    def add_shard(
+        self, shard: Shard, policy: Policy, *, max_records: int | None = None, sizes: RecordSizes | None = None
+    ) -> int:
+        """Count the records of a shard, or the first `max_records`, and their sizes; how many there were."""
         stream = FrameStream(shard, policy)
 
         def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
             left = 1 << 62 if max_records is None else max_records - stream.record
-            return self.survey.add_frames(data, start, stop, left, policy.verify)
+            found = self.survey.add_frames(data, start, stop, left, policy.verify)
+            if sizes is not None and found[0]:
+                sizes.add(_native.index_frames(data, start, found[1], found[0], "none")[0], found[1])
+            return found
 
         while stream.record != max_records and stream.step(consume):
             pass

@@ -17,7 +17,7 @@ from tfrkit.cli.export_report import (
     OutputFolder,
     print_export,
 )
-from tfrkit.cli.options import Force, FormatOption, Incomplete, Paths
+from tfrkit.cli.options import Force, FormatOption, Incomplete, Paths, Shape
 from tfrkit.cli.progress import watch_on_terminal
 
 IMAGES_HELP = """Write images as files, with the bytes they were stored with.
@@ -25,12 +25,17 @@ IMAGES_HELP = """Write images as files, with the bytes they were stored with.
 \b
   tfr export images data/ -o pictures/
   tfr export images x.tfrecord -o pictures/ --image photo --name id --layout flat
+  tfr export images raw.tfrecord -o pictures/ --shape 224x224x3
+  tfr export images data/ -o some/ -n 20 --where "label = 3 and \"image/width\" > 500"
 
 Files are called as the records say, or by number. Classes that have names are folders, and so are splits where there
 are several. Raw pixels become PNG; masks go to masks/ as PNG with a palette, images to images/ then; frames of a clip
 have a folder of their own. Labels that are no classes are in labels.csv. Names that lead out of the folder, fall
 together or differ in case only are changed, and the changes printed. What `tfr build class-folders` made comes out as
-the folder it was.
+the folder it was. --where is a condition in the SQL of `tfr sql`, and needs what that needs.
+
+JSON: kind, output, records, files, nbytes, skipped, renamed (stored, written), num_renamed, notes, available (records
+there are, where some were chosen), images, masks, tables (names of the other files).
 """
 VOC_HELP = """Write images with boxes or masks in the form of Pascal VOC.
 
@@ -58,6 +63,14 @@ Makes annotations/instances_SPLIT.json and SPLIT/ with its images; without split
 of objects become run lengths, captions go to captions_SPLIT.json. Categories keep the ids of the labels.
 """
 
+SomeImages = Annotated[
+    int | None,
+    typer.Option("-n", "--count", min=1, metavar="N", help="Only images of N records, spread evenly; all by default."),
+]
+Where = Annotated[
+    str | None,
+    typer.Option("--where", metavar="SQL", help='Only images of records that this is true for: "label = 3".'),
+]
 LayoutOption = Annotated[
     Literal["auto", "flat"],
     typer.Option("--layout", metavar="auto|flat", help="Folders of classes and splits, or none; labels.csv then."),
@@ -71,6 +84,9 @@ def run_images(
     label: LabelFeature = None,
     name: NameFeature = None,
     layout: LayoutOption = "auto",
+    shape: Shape = None,
+    count: SomeImages = None,
+    where: Where = None,
     on_bad: OnBad = "fail",
     force: Force = False,
     incomplete: Incomplete = False,
@@ -86,6 +102,9 @@ def run_images(
         label=label,
         name=name,
         layout=layout,
+        shape=shape,
+        count=count,
+        where=where,
         on_bad=on_bad,
         force=force,
         incomplete=incomplete,

@@ -64,7 +64,17 @@ def _print_text(result: dict[str, Any], show: Callable[[str], None]) -> None:
         show(f"renamed: {result['num_renamed'] - _MAX_SHOWN:,} more; the first 10,000 are in --format json")
     for note in result["notes"]:
         say(note)
-    counts = f"{count_noun(result['records'], 'record')}, {count_noun(result['files'], 'file')}"
+    counts = _count_files(result)
     left_out = f", {len(result['skipped']):,} skipped" if result["skipped"] else ""
     output = "standard output" if result["output"] == "-" else result["output"]
     show(f"{output}: {counts}, {count_noun(result['nbytes'], 'byte')}{left_out}")
+
+
+def _count_files(result: dict[str, Any]) -> str:
+    records = count_noun(result["records"], "record")
+    if "images" not in result:
+        return f"{records}, {count_noun(result['files'], 'file')}"
+    if result["available"] is not None:
+        records = f"{result['records']:,} of {count_noun(result['available'], 'record')}"
+    masks = [count_noun(result["masks"], "mask")] if result["masks"] else []
+    return ", ".join([records, count_noun(result["images"], "image"), *masks, *result["tables"]])

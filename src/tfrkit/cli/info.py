@@ -15,9 +15,13 @@ HELP = """Say what a dataset holds: records, kind, compression, features.
 
 Reads every record, checks it, and keeps counts; an index makes no difference.
 
-JSON: records, kind (example, sequence_example, raw or mixed), compression, splits (records by name), files
-(path, bytes, compression, records, kind), features (name, type, present, min_length, max_length, meaning), notes. JSON
-lines and CSV: features.
+Raw bytes of one length are shown with the size they may have as pixels (224x224 gray?); --shape of sheet and export
+images takes it. Of a SequenceExample, frames are those of each feature list; other features are of its context.
+
+JSON: records, record_bytes (min, mean, max), kind (example, sequence_example, raw or mixed), compression, splits
+(records by name), files (path, bytes, compression, records, kind), features (name, type, list, present, min_length,
+max_length, min_frames, max_frames, pixel_shapes (height, width, channels), meaning and more), notes. JSON lines and
+CSV: features.
 """
 
 COLUMNS = ("name", "type", "present", "min_length", "max_length", "meaning")
@@ -46,6 +50,8 @@ def print_text(result: dict[str, Any]) -> None:
     print_line(summarize(result))
     if result["splits"]:
         print_line("splits: " + ", ".join(f"{name} {count:,}" for name, count in result["splits"].items()))
+    if result["record_bytes"] is not None:
+        print_line(f"record size: {show_sizes(result['record_bytes'])}")
     for note in result["notes"]:
         print_line(f"note: {note}")
     if len(files) > 1:
@@ -55,11 +61,13 @@ def print_text(result: dict[str, Any]) -> None:
             print_line(f"… and {count_noun(len(files) - MAX_FILES, 'more file')}")
     if features:
         print_line("")
-        print_table(
-            ("feature", "type", "present", "length", "meaning"),
-            [to_feature_cells(feature, result["records"]) for feature in features],
-            right=("present",),
-        )
+        cells = [to_feature_cells(feature, result["records"]) for feature in features]
+        columns: tuple[str, ...] = ("feature", "type", "present", "length", "meaning")
+        if result["kind"] == "sequence_example":
+            frames = map(to_frames_cell, features)
+            cells = [(*row[:3], cell, *row[3:]) for row, cell in zip(cells, frames, strict=True)]
+            columns = (*columns[:3], "frames", *columns[3:])
+        print_table(columns, cells, right=("present",))
 
 
 def summarize(result: dict[str, Any]) -> str:
@@ -86,6 +94,21 @@ def to_file_cells(file: dict[str, Any]) -> tuple[object, ...]:
     """One file of several."""
     size = "" if file["bytes"] is None else f"{file['bytes']:,}"
     return file["path"], size, file["compression"], f"{file['records']:,}", file["kind"]
+
+
+def show_sizes(sizes: dict[str, Any]) -> str:
+    """Bytes of records: one number where all are alike."""
+    if sizes["min"] == sizes["max"]:
+        return f"{count_noun(sizes['min'], 'byte')} each"
+    return f"{sizes['min']:,} to {sizes['max']:,} bytes, {round(sizes['mean']):,} on average"
+
+
+def to_frames_cell(feature: dict[str, Any]) -> str:
+    """How many frames a record has of a feature list; "context" for what is none."""
+    if not feature["list"]:
+        return "context"
+    fewest, most = feature["min_frames"], feature["max_frames"]
+    return f"{fewest:,}" if fewest == most else f"{fewest:,}..{most:,}"
 
 
 def to_feature_cells(feature: dict[str, Any], records: int) -> tuple[object, ...]:

@@ -30,6 +30,11 @@ Output = Annotated[
 
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
+Shape = Annotated[
+    str | None,
+    typer.Option("--shape", metavar="HxW[xC]", help="Of raw pixels, height first: 224x224, 480x640x3."),
+]
+
 Incomplete = Annotated[
     bool, typer.Option("--incomplete", help="Go on where shards of a set (-00000-of-00012) are not there.")
 ]

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tfrkit.cli.options import Force, FormatOption, Paths
+from tfrkit.cli.options import Force, FormatOption, Paths, Shape
 from tfrkit.cli.output import count_noun, print_line, print_result, say, set_verdict
 
 HELP = """Draw a contact sheet: images with labels, boxes and masks.
@@ -14,9 +14,10 @@ HELP = """Draw a contact sheet: images with labels, boxes and masks.
 \b
   tfr sheet data/ -o sheet.png
   tfr sheet 'train-*' -o sheet.png -n 100 --columns 10 --seed 1
+  tfr sheet raw.tfrecord -o sheet.png --shape 224x224
 
-Shows encoded images, and raw pixels where the schema or features such as height, width and channels tell their
-size; of a SequenceExample the first frame. Below stands the label (class names where classes.txt or the schema
+Shows encoded images, and raw pixels where the schema, features such as height, width and channels, or --shape tell
+their size; of a SequenceExample the first frame. Below stands the label (class names where classes.txt or the schema
 has them) and the number of the record, from 0. Boxes are those of image/object/bbox, masks are shown in the
 colours of Pascal VOC. What cannot be shown is a crossed tile with the cause; the exit code is then 1. Reads the
 records shown and, without an index, the headers of all.
@@ -52,6 +53,7 @@ def run(
     seed: Seed = None,
     image: ImageFeature = None,
     label: LabelFeature = None,
+    shape: Shape = None,
     force: Force = False,
     format: FormatOption = "text",
 ) -> int:
@@ -59,7 +61,16 @@ def run(
     from tfrkit.ops.sheet import sheet
 
     made = sheet(
-        paths, output, count=count, columns=columns, size=size, seed=seed, image=image, label=label, force=force
+        paths,
+        output,
+        count=count,
+        columns=columns,
+        size=size,
+        seed=seed,
+        image=image,
+        label=label,
+        shape=shape,
+        force=force,
     )
     result = made.to_json()
     code = set_verdict(0 if made.ok else 1)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tfrkit.cli.options import Force, FormatOption, Jobs, Paths
+from tfrkit.cli.options import Force, FormatOption, Jobs, Paths, Shape
 from tfrkit.cli.output import count_noun, print_line, print_result, say, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
 
@@ -16,6 +16,7 @@ HELP = """Check every checksum, parse every record, miss no shard.
   tfr verify data/
   tfr verify data/ --deep --report report.json
   tfr verify 'train-*' --format json
+  tfr verify raw.tfrecord --deep --shape 224x224
 
 Reads everything; an index makes no difference. Prints one line per fault (shard, record, byte, cause) and
 goes on behind it, at the next frame whose two checksums hold. Records count from 0, bytes from the start of
@@ -24,11 +25,11 @@ the file, after inflating where it is compressed. Exit code 1 where something wa
 A folder, a glob or several files are a set: shards of -of-N that are not there, sizes and counts that are not
 those of tfrkit.json or of TFDS's dataset_info.json, and an index that no longer fits are found too.
 
---deep decodes every image, holds height, width and channels against it, labels against class names, boxes
-against 0 to 1 (or the image, where they are in pixels), masks against the classes and the image, compares
-sha256, and lists duplicates, near duplicates (by a perceptual hash) and records that are in two splits. It
-remembers hashes only, at most 300 bytes a record. Kinds to --ignore: file, checksum, truncated, compression, parse,
-set, index, schema, image, size, label, box, mask, duplicate, near_duplicate, leak.
+--deep decodes every image, holds height, width and channels against it, the length of raw pixels against --shape,
+labels against class names, boxes against 0 to 1 (or the image, where they are in pixels), masks against the classes
+and the image, compares sha256, and lists duplicates, near duplicates (by a perceptual hash) and records that are in
+two splits. It remembers hashes only, at most 300 bytes a record. Kinds to --ignore: file, checksum, truncated,
+compression, parse, set, index, schema, image, size, label, box, mask, duplicate, near_duplicate, leak.
 
 JSON: ok, records, findings (shard, record, offset, cause, kind, other), counts (by kind), shards (shard,
 records, nbytes, findings), notes. record and offset are null where a finding is about a whole file; other is
@@ -49,6 +50,7 @@ Report = Annotated[str | None, typer.Option("--report", metavar="FILE", help="Al
 def run(
     paths: Paths,
     deep: Deep = False,
+    shape: Shape = None,
     sha256: Sha256 = False,
     ignore: Ignore = None,
     report: Report = None,
@@ -63,7 +65,9 @@ def run(
     if report is not None:
         # Before an hour of reading, not after it.
         require_output(report, force=force)
-    made = verify(paths, deep=deep, sha256=sha256, ignore=ignore or (), jobs=jobs, progress=watch_on_terminal())
+    made = verify(
+        paths, deep=deep, shape=shape, sha256=sha256, ignore=ignore or (), jobs=jobs, progress=watch_on_terminal()
+    )
     if report is not None:
         write_report(made, report, force=force)
     result: dict[str, Any] = made.to_json()

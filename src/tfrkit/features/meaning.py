@@ -95,6 +95,18 @@ def guess_meaning(view: FeatureView) -> tuple[str, Logical]:
     return _guess_float(view)
 
 
+def find_media(heads: Sequence[bytes]) -> str | None:
+    """What values that begin so are, beside images and text: ``WAV audio``; None where nothing is known of them all.
+
+    Example:
+        >>> find_media([b"fLaC\\0\\0", b"fLaC\\0\\1"]), find_media([b"fLaC", b"x"])
+        ('FLAC audio', None)
+    """
+    if not heads:
+        return None
+    return next((what for pattern, what in _MAGIC if all(pattern.match(head) for head in heads)), None)
+
+
 def describe_images(images: Sequence[ImageLike]) -> str:
     """Format and size of some images: ``JPEG 640x480``, or ``JPEG 320x213 .. 800x600``.
 
@@ -142,9 +154,9 @@ def _guess_bytes(view: FeatureView) -> tuple[str, Logical]:
         return _prefix_count(view, "empty bytes"), "bytes"
     if view.is_text:
         return _prefix_count(view, "UTF-8 text"), "text"
-    for pattern, what in _MAGIC:
-        if view.heads and all(pattern.match(head) for head in view.heads):
-            return _prefix_count(view, what), "bytes"
+    media = find_media(view.heads)
+    if media is not None:
+        return _prefix_count(view, media), "bytes"
     size = str(view.min_bytes) if view.min_bytes == view.max_bytes else f"{view.min_bytes}..{view.max_bytes}"
     return _prefix_count(view, f"raw bytes, {size} each"), "bytes"
 

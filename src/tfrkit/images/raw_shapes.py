@@ -88,6 +88,8 @@ def suggest_shapes(nbytes: int, near: Sequence[int] = ()) -> list[RawShape]:
     """Shapes that fit this number of bytes: those with the height or width of `near`, then the likely ones."""
     found: list[RawShape] = []
     if near:
+        same = fill_shape(near[:2], nbytes)
+        found += [] if same is None else [same]
         for channels in (near[2],) if len(near) == 3 else RAW_CHANNELS:
             num_pixels, rest = divmod(nbytes, channels)
             if rest == 0 and num_pixels:
@@ -96,7 +98,9 @@ def suggest_shapes(nbytes: int, near: Sequence[int] = ()) -> list[RawShape]:
     # A strip that is all length is no picture.
     likely = [shape for shape in found if max(shape[:2]) <= 8 * min(shape[:2])]
     likely.sort(key=lambda shape: abs(math.log(shape[0] / shape[1])))
-    return list(dict.fromkeys([*likely, *guess_shapes(nbytes)]))[:_MAX_NEAR]
+    fitting = list(dict.fromkeys([*likely, *guess_shapes(nbytes)]))
+    plain = [shape for shape in fitting if shape[2] != 4 or near[2:] == (4,)]
+    return (plain or fitting)[:_MAX_NEAR]
 
 
 def describe_guesses(nbytes: int) -> str:

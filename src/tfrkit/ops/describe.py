@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tfrkit.batches.survey import Surveyed, kind_of_shapes
+from tfrkit.batches.survey import RecordSizes, Surveyed, kind_of_shapes
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard, find_shards, note_missing_shards
 from tfrkit.features.infer import InferredSchema
+from tfrkit.features.meaning import find_media
+from tfrkit.features.schema import Schema, decode_name
+from tfrkit.features.size_features import find_sizes
+from tfrkit.images.raw_shapes import describe_guesses, fill_shape, guess_shapes, show_shape
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.resolve import Address
 
@@ -34,6 +38,7 @@ class Description:
     features: list[dict[str, Any]]
     splits: dict[str, int]
     problems: list[str]
+    record_bytes: dict[str, Any] | None = None
 
     @property
     def records(self) -> int:
@@ -51,9 +56,10 @@ class Description:
         return found.pop() if len(found) == 1 else "mixed"
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: records, kind, compression, splits, files, features, notes."""
+        """The public form: records, record_bytes, kind, compression, splits, files, features, notes."""
         return {
             "records": self.records,
+            "record_bytes": self.record_bytes,
             "kind": self.kind,
             "compression": self.compression,
             "splits": self.splits,
@@ -66,29 +72,61 @@ class Description:
 def describe(address: Address | Iterable[Address]) -> Description:
     """Read every record once and say what is there. Damage raises."""
     whole = Surveyed()
+    sizes = RecordSizes()
     files = []
     for path in find_shards(address):
         shard = Shard.open(path)
         try:
             before = dict(whole.survey.shapes)
-            num_records = whole.add_shard(shard, Policy())
+            num_records = whole.add_shard(shard, Policy(), sizes=sizes)
             added = {shape: count - before[shape] for shape, count in whole.survey.shapes.items()}
             files.append(FileDescription(path, shard.nbytes, shard.compression, num_records, kind_of_shapes(added)))
         finally:
             shard.close()
     sidecars = Sidecars([file.path for file in files])
     splits = {name: sum(files[number].records for number in numbers) for name, numbers in sidecars.splits.items()}
-    features = _refine_report(whole.infer(), sidecars)
-    return Description(files, kind_of_shapes(whole.survey.shapes), features, splits, sidecars.notes)
+    known = {decode_name(one["name"]) for one in whole.survey.features() if find_media([*map(bytes, one["heads"])])}
+    features = _refine_report(whole.infer(), sidecars, known)
+    kind = kind_of_shapes(whole.survey.shapes)
+    return Description(files, kind, features, splits, sidecars.notes, sizes.to_json())
 
 
-def _refine_report(inferred: InferredSchema, sidecars: Sidecars) -> list[dict[str, Any]]:
-    """Figures of each feature, with what sidecars know of it."""
+def _refine_report(inferred: InferredSchema, sidecars: Sidecars, media: Collection[str]) -> list[dict[str, Any]]:
+    """Figures of each feature, with what sidecars know of it; `media` are features that hold sound and the like."""
     has_bytes = {(row["name"], row["list"]): bool(row["max_bytes"]) for row in inferred.report}
     schema = sidecars.refine(inferred.schema, has_values=lambda name, is_list: has_bytes[name, is_list])
     report = []
     for row in inferred.report:
         spec = (schema.feature_lists if row["list"] else schema.features).get(row["name"])
         known = {} if spec is None else {"shape": list(spec.shape), "dtype": spec.dtype, "meaning": spec.meaning}
-        report.append({**row, **known})
+        report.append({**row, **known, "pixel_shapes": []})
+    _guess_pixels([row for row in report if row["name"] not in media], schema, _find_constants(report))
     return report
+
+
+def _find_constants(report: list[dict[str, Any]]) -> dict[str, int]:
+    """Integers that are the same in all records."""
+    rows = [row for row in report if row["type"] == "int64" and row["min_value"] == row["max_value"]]
+    return {row["name"]: row["min_value"] for row in rows if row["min_value"] is not None}
+
+
+def _guess_pixels(report: list[dict[str, Any]], schema: Schema, constants: Mapping[str, int]) -> None:
+    """Add the shapes that raw bytes of one length may have, as pixels; a guess has a question mark in its meaning."""
+    for row in report:
+        spec = (schema.feature_lists if row["list"] else schema.features).get(row["name"])
+        is_raw = spec is not None and spec.kind == "bytes" and spec.encoding == "list" and spec.logical == "bytes"
+        nbytes = row["max_bytes"]
+        if not is_raw or not nbytes or row["min_bytes"] != nbytes:
+            continue
+        meaning = row["meaning"] or "raw bytes"
+        sizes = find_sizes({name: one for name, one in schema.features.items() if one.seen is None}, row["name"])
+        if sizes.is_told:
+            told = [constants.get(name or "", 0) for name in (sizes.height, sizes.width)]
+            filled = fill_shape(told, nbytes) if min(told) > 0 else None
+            if filled is not None:
+                row["pixel_shapes"] = [list(filled)]
+                row["meaning"] = f"{meaning}: {show_shape(filled)}"
+            continue
+        row["pixel_shapes"] = [list(shape) for shape in guess_shapes(nbytes)]
+        if row["pixel_shapes"]:
+            row["meaning"] = f"{meaning}: {describe_guesses(nbytes)}?"

@@ -8,9 +8,10 @@ from itertools import accumulate
 from typing import Literal
 
 from tfrkit.build.progress import Progress
-from tfrkit.errors import CodecError
+from tfrkit.errors import CodecError, QueryError
 from tfrkit.features.schema import show_name
 from tfrkit.images.encode import inspect_image
+from tfrkit.ops.choose_records import choose_records, find_records
 from tfrkit.ops.export_input import ExportInput, Place
 from tfrkit.ops.export_names import SafeNames, safe_part
 from tfrkit.ops.export_pictures import PictureRow, PictureSource
@@ -18,6 +19,7 @@ from tfrkit.ops.export_report import Export, OnBad, require_on_bad
 from tfrkit.ops.export_rows import to_csv_line
 from tfrkit.ops.export_staging import StagedFolder
 from tfrkit.ops.preview import value_to_json
+from tfrkit.ops.raw_pictures import ShapeWord, read_shape
 from tfrkit.storage.resolve import Address, expand_home
 
 Layout = Literal["auto", "flat"]
@@ -33,12 +35,15 @@ def export_images(
     label: str | None = None,
     name: str | None = None,
     layout: Layout = "auto",
+    shape: ShapeWord | None = None,
+    count: int | None = None,
+    where: str | None = None,
     on_bad: OnBad = "fail",
     force: bool = False,
     incomplete: bool = False,
     progress: Progress | None = None,
 ) -> Export:
-    """Write every image of a dataset into a folder, with the bytes it was stored with.
+    """Write the images of a dataset into a folder, with the bytes they were stored with.
 
     Files are called as the records say (image/filename and the like) or by their number. Where records have a class
     with a name, it is a folder; where the files of the dataset name several splits, so are those, unless the stored
@@ -53,6 +58,10 @@ def export_images(
         label: The feature with the class, or with what goes to labels.csv.
         name: The feature with the names of files.
         layout: "auto", or "flat" for no folders but those in the names; labels are then all in labels.csv.
+        shape: Of raw pixels, "224x224" or "224x224x3", height first, where no feature tells it.
+        count: Write only so many images, spread evenly over the records.
+        where: Write only images of records that this condition is true for, in DuckDB's SQL: "label = 3". Needs
+            ``pip install 'tfrkit[sql]'``.
         on_bad: A record without an image stops the export ("fail"), or is left out and listed ("skip").
         force: Replace the folder.
         incomplete: Go on where shards of a set are not there.
@@ -63,12 +72,15 @@ def export_images(
     require_on_bad(on_bad)
     target = expand_home(output)
     with ExportInput(address, progress, incomplete=incomplete) as source:
-        pictures = PictureSource(source, image=image, label=label, name=name)
+        pictures = PictureSource(source, image=image, label=label, name=name, shape=read_shape(shape))
         report = Export("images", target)
+        chosen = _choose(source, count, where)
+        if chosen is not None:
+            report.available = source.num_records
         with StagedFolder(target, sources=source.paths, force=force, nbytes=source.nbytes) as folder:
             writer = _ImageWriter(source, pictures, folder, report, is_flat=layout == "flat")
             source.begin()
-            for place, row in source.rows(pictures.feature_names):
+            for place, row in source.rows(pictures.feature_names, chosen=chosen):
                 try:
                     writer.write(place, pictures.read(row))
                 except CodecError as error:
@@ -85,6 +97,20 @@ def export_images(
             shown = ", ".join(show_name(one) for one in others[:8]) + (" and more" if len(others) > 8 else "")
             report.notes.append(f"images of other features are not written, another can be chosen: {shown}")
         return report
+
+
+def _choose(source: ExportInput, count: int | None, where: str | None) -> list[int] | None:
+    """Numbers of the records to write; None for all."""
+    if count is not None and count < 1:
+        raise ValueError(f"count expected at least 1, got {count}")
+    found = None if where is None else find_records(source.paths, where)
+    if found is not None and not found:
+        raise QueryError(f"no record is chosen, the condition is true for none of {source.num_records:,}")
+    if count is None:
+        return found
+    total = source.num_records if found is None else len(found)
+    places = choose_records(total, count, None)
+    return places if found is None else [found[place] for place in places]
 
 
 class _ImageWriter:
@@ -135,9 +161,11 @@ class _ImageWriter:
             wanted, otherwise = self._pictures.name_file(picture.name, file, otherwise)
             path = self._take(self._place(place, wanted, picture.class_name), otherwise)
             self._folder.write(self._below("images", path), file.data)
+            self._report.images += 1
         if mask is not None:
             stem = os.path.splitext(path)[0]
             self._folder.write(f"masks/{self._mask_names.take(f'{stem}.png', otherwise=otherwise)}", mask)
+            self._report.masks += 1
         if self._labels:
             cells = [value_to_json(picture.values.get(name)) for name in self._labels]
             self._table.write(to_csv_line([self._below("images", path), *cells]))
@@ -147,9 +175,11 @@ class _ImageWriter:
         if self._labels:
             self._table.close()
             self._folder.count(_LABELS_FILE)
+            self._report.tables.append(_LABELS_FILE)
         if self._num_clip_masks:
             self._report.notes.append(f"masks of clips are not written: {self._num_clip_masks} records have some")
-        if self._has_classes and self._source.source_kind == "class-folders":
+        is_whole = self._report.available is None
+        if self._has_classes and is_whole and self._source.source_kind == "class-folders":
             # A class without an image is a folder too: with it gone, the ids of the others would shift.
             label = "image/class/label"
             schema = self._source.schema
@@ -180,6 +210,7 @@ class _ImageWriter:
             self._folder.write(
                 self._below("images", f"{path}/{inside.take(name or plain, otherwise=plain)}"), file.data
             )
+            self._report.images += 1
         return path
 
     def _place(self, place: Place, name: str, class_name: str | None) -> str:

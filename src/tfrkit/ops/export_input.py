@@ -9,7 +9,8 @@ from __future__ import annotations
 import io
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from tfrkit import _native
@@ -153,16 +154,27 @@ class ExportInput:
                         self._progress.advance(num_rows, nbytes, 0)
 
     def rows(
-        self, features: Sequence[str] | None = None, *, shards: Sequence[int] | None = None, watched: bool = True
+        self,
+        features: Sequence[str] | None = None,
+        *,
+        shards: Sequence[int] | None = None,
+        chosen: Collection[int] | None = None,
+        watched: bool = True,
     ) -> Iterator[tuple[Place, Row]]:
-        """Every row with its place, in file order."""
+        """Every row with its place, in file order; with `chosen`, those of these numbers over all files."""
+        starts = [0, *accumulate(self.counts)]
+        wanted = None if chosen is None else frozenset(chosen)
         decoder = self.new_decoder(features)
         mean = max(1, self.nbytes // max(1, self.num_records))
         most = max(1, min(_MAX_ROWS, _ROWS_NBYTES // mean))
         for batch in self.batches(features, shards=shards, max_rows=most, watched=watched):
             number, record = batch.first
+            start = starts[number] + record
+            if wanted is not None and wanted.isdisjoint(range(start, start + batch.num_rows)):
+                continue
             for index, row in enumerate(decoder.rows(batch.columns, batch.num_rows)):
-                yield Place(number, record + index), row
+                if wanted is None or start + index in wanted:
+                    yield Place(number, record + index), row
 
     def records(self, *, shards: Sequence[int] | None = None) -> Iterator[bytes]:
         """The payload of every record, in file order."""

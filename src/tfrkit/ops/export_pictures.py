@@ -16,6 +16,7 @@ from tfrkit.features.schema import Schema, show_name
 from tfrkit.ops.export_input import ExportInput, flatten_row
 from tfrkit.ops.export_pixels import ImageFile, to_image_files, to_mask_file
 from tfrkit.ops.picture_features import PictureFeatures, find_picture_features
+from tfrkit.ops.raw_pictures import require_raw_shape
 from tfrkit.sidecars.class_names import ClassNames
 from tfrkit.sources.walk import IMAGE_SUFFIXES
 
@@ -48,6 +49,7 @@ class PictureSource:
         image: str | None = None,
         label: str | None = None,
         name: str | None = None,
+        shape: tuple[int, ...] | None = None,
         extra: Sequence[str] = (),
     ) -> None:
         source.require_examples()
@@ -55,10 +57,11 @@ class PictureSource:
         try:
             if name is not None:
                 schema.require_one_kind(name)
-            self.features: PictureFeatures = find_picture_features(schema, image=image, label=label)
+            self.features: PictureFeatures = find_picture_features(schema, image=image, label=label, shape=shape)
         except SchemaError as error:
             hint = f"see what is there: tfr info {first}    name it: image=..., label=... or name=..."
             raise type(error)(error.what, shard=first, hint=hint) from None
+        self._require_shape(source)
         beside = source.sidecars.class_file
         self.notes: list[str] = source.sidecars.notes
         self.class_names = ClassNames.of_schema(schema, beside)
@@ -73,6 +76,15 @@ class PictureSource:
         wanted = [*self.features.names, self.name_feature, self.class_feature, *frames, *extra]
         self.feature_names = list(dict.fromkeys(one for one in wanted if one is not None and one in schema))
         self._num_inexact = 0
+
+    def _require_shape(self, source: ExportInput) -> None:
+        """Raise once where all images are raw bytes of one length without a shape, or with one that does not fit."""
+        name = self.features.image
+        spec = source.schema[name]
+        report = source.report.get((name, name in source.schema.feature_lists))
+        is_raw = spec.kind == "bytes" and spec.encoding == "list" and spec.logical == "bytes"
+        if report is not None and is_raw and report["min_bytes"] == report["max_bytes"] and report["min_bytes"]:
+            require_raw_shape(name, self.features.sizes, report["max_bytes"], shard=source.paths[0])
 
     @property
     def mask_feature(self) -> str | None:

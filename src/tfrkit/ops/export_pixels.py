@@ -14,8 +14,10 @@ from tfrkit.features.schema import show_name
 from tfrkit.features.size_features import SizeFeatures
 from tfrkit.images.mask import decode_mask
 from tfrkit.images.options import DEFAULT_MAX_PIXELS
+from tfrkit.images.raw_shapes import fill_shape
 from tfrkit.images.sniff import sniff_image
 from tfrkit.ops.picture import to_levels, voc_palette
+from tfrkit.ops.raw_pictures import describe_misfit
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -102,10 +104,11 @@ def encode_palette(numbers: Array) -> bytes:
 def _to_file(name: str, data: bytes, values: Mapping[str, Any], sizes: SizeFeatures) -> ImageFile:
     if not data:
         raise CodecError(f"feature {show_name(name)} expected an image, it is empty")
-    info = sniff_image(data[:_HEAD_NBYTES])
+    is_pixels = sizes.fixed is not None and fill_shape(sizes.fixed, len(data)) is not None
+    info = None if is_pixels else sniff_image(data[:_HEAD_NBYTES])
     if info is not None:
         return ImageFile(data, _SUFFIXES.get(info.format, f".{info.format.lower()}"))
-    if data[:2] in (b"P1", b"P2", b"P3", b"P4", b"P5", b"P6") and data[2:3].isspace():
+    if not is_pixels and data[:2] in (b"P1", b"P2", b"P3", b"P4", b"P5", b"P6") and data[2:3].isspace():
         return ImageFile(data, ".ppm")
     if sizes.is_told:
         [file] = _to_pngs(_fold(name, np.frombuffer(data, np.uint8), values, sizes))
@@ -115,6 +118,11 @@ def _to_file(name: str, data: bytes, values: Mapping[str, Any], sizes: SizeFeatu
 
 def _fold(name: str, flat: Array, values: Mapping[str, Any], sizes: SizeFeatures) -> Array:
     """Pixels one after the other as rows and columns, by the features that tell of their size."""
+    if sizes.fixed is not None:
+        filled = fill_shape(sizes.fixed, flat.size)
+        if filled is None:
+            raise CodecError(f"feature {show_name(name)}: {describe_misfit(sizes.fixed, flat.size)}")
+        return flat.reshape(filled)
     shape = _find_shape(values, flat.size, sizes)
     if shape is None:
         raise CodecError(f"feature {show_name(name)} expected a height and a width beside it, there are none")

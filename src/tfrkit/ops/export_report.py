@@ -25,7 +25,11 @@ class Renamed(NamedTuple):
 
 @dataclass
 class Export:
-    """What was written where. `skipped` are the records that were left out."""
+    """What was written where. `skipped` are the records that were left out for what is wrong with them.
+
+    `available` is how many records there are, where only some were asked for. Of an export of images, `images` and
+    `masks` count those files, and `tables` names the others.
+    """
 
     kind: str
     output: str
@@ -36,6 +40,10 @@ class Export:
     renamed: list[Renamed] = field(default_factory=list)
     num_renamed: int = 0
     notes: list[str] = field(default_factory=list)
+    available: int | None = None
+    images: int = 0
+    masks: int = 0
+    tables: list[str] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -62,7 +70,11 @@ class Export:
         self.skipped.append(finding)
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: kind, output, records, files, nbytes, skipped, renamed (stored, written), notes."""
+        """The public form: kind, output, records, files, nbytes, skipped, renamed (stored, written), notes.
+
+        Of images also available, images, masks, tables.
+        """
+        parts = {"available": self.available, "images": self.images, "masks": self.masks, "tables": self.tables}
         return {
             "kind": self.kind,
             "output": self.output,
@@ -73,6 +85,7 @@ class Export:
             "renamed": [name._asdict() for name in self.renamed],
             "num_renamed": self.num_renamed,
             "notes": self.notes,
+            **(parts if self.kind == "images" else {}),
         }
 
 

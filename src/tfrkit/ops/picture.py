@@ -18,8 +18,10 @@ from tfrkit.features.schema import Schema, show_name
 from tfrkit.images.decode import decode_image, measure_image
 from tfrkit.images.mask import decode_mask
 from tfrkit.images.options import DEFAULT_MAX_PIXELS, DecodeOptions
+from tfrkit.images.raw_shapes import fill_shape
 from tfrkit.images.sniff import sniff_image
 from tfrkit.ops.picture_features import BoxFeatures, PictureFeatures
+from tfrkit.ops.raw_pictures import describe_misfit
 from tfrkit.sidecars.class_names import ClassNames
 from tfrkit.sources.masks import voc_colors
 
@@ -80,6 +82,8 @@ class PictureReader:
         self._is_framed = features.image in schema.feature_lists
         mask = features.mask
         self._is_mask_framed = mask is not None and mask in schema.feature_lists
+        # Where the others are image files, one that is none is a damaged file, whatever its size.
+        self._is_encoded = schema[features.image].logical == "image"
 
     def read(self, row: Row) -> Picture:
         """The picture of a row; what is wrong with it is in its `cause`."""
@@ -126,8 +130,8 @@ class PictureReader:
             shape = self._find_shape(values, len(value))
             if shape is None or math.prod(shape) != len(value):
                 # Bytes of a size that fits no image are told as what they are: pixels, or a damaged file.
-                if shape is not None and sniff_image(value[:64]) is None and value:
-                    raise CodecError(f"raw pixels expected {_show_shape(shape)}, got {len(value)} bytes")
+                if shape is not None and not self._is_encoded and sniff_image(value[:64]) is None and value:
+                    raise CodecError(self._describe_misfit(shape, len(value)))
                 return self._decode(value)
             value = np.frombuffer(value, np.uint8).reshape(shape)
         array = np.asarray(value)
@@ -150,8 +154,15 @@ class PictureReader:
         size = (pixels.shape[0], pixels.shape[1])
         return resize_pixels(pixels, fit_size(*size, self._side)), size
 
+    def _describe_misfit(self, shape: tuple[int, ...], nbytes: int) -> str:
+        if self._features.sizes.fixed is not None:
+            return describe_misfit(shape, nbytes)
+        return f"raw pixels expected {_show_shape(shape)}, got {nbytes} bytes"
+
     def _find_shape(self, values: Mapping[str, Any], num_values: int) -> tuple[int, ...] | None:
         sizes = self._features.sizes
+        if sizes.fixed is not None:
+            return fill_shape(sizes.fixed, num_values) or sizes.fixed
         if sizes.shape is not None:
             return _check_size(tuple(int(size) for size in _to_list(values.get(sizes.shape))))
         told = [_to_list(values.get(name)) for name in (sizes.height, sizes.width) if name is not None]

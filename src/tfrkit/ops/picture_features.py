@@ -67,7 +67,9 @@ def find_picture_features(
 ) -> PictureFeatures:
     """The parts of a picture, from names, kinds and meanings; `image` and `label` name a feature instead.
 
-    With `shape`, raw pixels have it whatever features say. Raises `SchemaError` where nothing looks like an image.
+    With `shape`, raw pixels have it whatever features say, and ValueError is raised where there are none.
+
+    Raises `SchemaError` where nothing looks like an image.
     """
     for name in (image, label):
         if name is not None:
@@ -79,6 +81,9 @@ def find_picture_features(
     if image is None:
         known = ", ".join(show_name(name) for name in schema.names[:8]) + (" and more" if len(schema) > 8 else "")
         raise SchemaError(f"no feature looks like an image, there is {known or 'nothing'}")
+    if shape is not None and (specs[image].logical in ("image", "text") or _is_array(specs[image])):
+        held = {"image": "encoded images", "text": "text"}.get(specs[image].logical, "arrays that have one")
+        raise ValueError(f"shape is that of raw pixels, and feature {show_name(image)} holds {held}")
     context = {name: spec for name, spec in specs.items() if not spec.is_list and name not in (image, mask)}
     boxes = _find_boxes(context)
     # What is in a box is written at the box.
@@ -119,6 +124,8 @@ def _find_image(specs: Mapping[str, Spec], mask: str | None, shape: tuple[int, .
 
 def _rank_image(name: str, spec: Spec, sizes: SizeFeatures) -> int | None:
     """How surely a feature is an image, 0 the surest; None for no."""
+    if sizes.fixed is not None and (spec.kind != "bytes" or spec.encoding != "list"):
+        return None
     words = split_words(name)
     is_fact = bool(words) and words[-1] in _FACT_WORDS
     is_named = bool(_IMAGE_WORDS & set(words)) and not is_fact

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tfrkit._types import Row, UInt64Array
+from tfrkit._types import Row
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.codec.decode import Decoder
 from tfrkit.container.records import Finding, Policy
@@ -24,11 +24,14 @@ from tfrkit.errors import (
     StorageError,
     TruncatedShardError,
 )
+from tfrkit.images.sniff import sniff_image
+from tfrkit.ops.choose_records import choose_records
+from tfrkit.ops.export_input import flatten_row
 from tfrkit.ops.outputs import MadeFolders
 from tfrkit.ops.picture import Picture, PictureReader, Span
 from tfrkit.ops.picture_features import PictureFeatures, find_picture_features
+from tfrkit.ops.raw_pictures import ShapeWord, read_shape, require_raw_shape
 from tfrkit.ops.tiles import Layout, Sheet
-from tfrkit.orders.order import Shuffled, Whole
 from tfrkit.sidecars.class_names import ClassNames
 from tfrkit.storage.resolve import Address, expand_home, open_writer
 
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 MIN_SIDE, MAX_SIDE = 32, 1024
+# Records that are looked at for whether all are raw bytes of one length.
+_PROBED = 8
 # 200 MB while it is drawn.
 MAX_SHEET_PIXELS = 64 << 20
 
@@ -90,6 +95,7 @@ def sheet(
     seed: int | None = None,
     image: str | None = None,
     label: str | None = None,
+    shape: ShapeWord | None = None,
     force: bool = False,
 ) -> SheetReport:
     """Write a PNG of some pictures of a dataset with their labels, boxes and masks.
@@ -106,6 +112,7 @@ def sheet(
         seed: Choose at random by this seed instead; the order stays that of the files.
         image: The feature to show, where the one found is not the one wanted.
         label: The feature to write below.
+        shape: Of raw pixels, "224x224" or "224x224x3", height first, where no feature tells it.
         force: Replace the output.
     """
     paths = find_shards(address, incomplete="warn")
@@ -114,8 +121,9 @@ def sheet(
     _check_target(target, paths, force)
     shard_set, scanned = _open_counted(paths)
     try:
-        pictures = _Pictures(shard_set, image=image, label=label, side=size)
+        pictures = _Pictures(shard_set, image=image, label=label, shape=read_shape(shape), side=size)
         numbers = choose_records(len(shard_set.records), count, seed)
+        pictures.require_shape(numbers)
         drawn = _draw(pictures, numbers, scanned, columns=columns, side=size)
         report = SheetReport(target, *drawn.image.size, len(shard_set.records), seed, notes=pictures.notes)
         report.tiles, report.findings = drawn.tiles, drawn.findings
@@ -126,25 +134,18 @@ def sheet(
         shard_set.close()
 
 
-def choose_records(num_records: int, count: int, seed: int | None) -> list[int]:
-    """Numbers of the records to show, ascending: the first, the last and evenly between them, or at random by seed.
-
-    Example:
-        >>> choose_records(100, 4, None), choose_records(3, 36, None)
-        ([0, 33, 66, 99], [0, 1, 2])
-    """
-    if count >= num_records:
-        return list(range(num_records))
-    if seed is not None:
-        chosen: UInt64Array = Shuffled(Whole(num_records), seed).at(np.arange(count, dtype=np.uint64))
-        return sorted(chosen.tolist())
-    return [place * (num_records - 1) // max(1, count - 1) for place in range(count)]
-
-
 class _Pictures:
     """Pictures of a dataset by the numbers of their records."""
 
-    def __init__(self, shard_set: ShardSet, *, image: str | None, label: str | None, side: int) -> None:
+    def __init__(
+        self,
+        shard_set: ShardSet,
+        *,
+        image: str | None,
+        label: str | None,
+        shape: tuple[int, ...] | None,
+        side: int,
+    ) -> None:
         self._records = shard_set.records
         self.notes: list[str] = []
         schema = shard_set.schema
@@ -152,7 +153,7 @@ class _Pictures:
         if schema.kind not in ("example", "sequence_example"):
             raise SchemaError("expected Examples with images, got records that are none", shard=first)
         try:
-            self.features: PictureFeatures = find_picture_features(schema, image=image, label=label)
+            self.features: PictureFeatures = find_picture_features(schema, image=image, label=label, shape=shape)
         except SchemaError as error:
             hint = f"see what is there: tfr info {first}    name it: image=..."
             raise type(error)(error.what, shard=first, hint=hint) from None
@@ -160,6 +161,8 @@ class _Pictures:
         self.notes += shard_set.sidecars.notes
         self._decoder: Decoder = shard_set.new_decoder(self.features.names)
         self._reader = PictureReader(schema, self.features, names, side=side)
+        self._spec = schema[self.features.image]
+        self._first = first
 
     def read(self, number: int) -> Picture:
         """The picture of a record; damage is its `cause`."""
@@ -167,6 +170,24 @@ class _Pictures:
             return self._reader.read(self._read_row(number))
         except (ContainerError, CodecError, SchemaError) as error:
             return Picture(cause=error.what)
+
+    def require_shape(self, numbers: list[int]) -> None:
+        """Raise once where all of these are raw bytes of one length without a shape, or with one that does not fit."""
+        spec, name = self._spec, self.features.image
+        if spec.kind != "bytes" or spec.encoding != "list" or spec.logical != "bytes" or spec.shape != ():
+            return
+        lengths: set[int] = set()
+        for number in numbers[:_PROBED]:
+            try:
+                value = flatten_row(self._read_row(number)).get(name)
+            except (ContainerError, CodecError, SchemaError):
+                continue  # its tile says so
+            values = value if isinstance(value, list) else [value]
+            if any(isinstance(one, bytes) and (not one or sniff_image(one[:64]) is not None) for one in values):
+                return
+            lengths.update(len(one) for one in values if isinstance(one, bytes))
+        if len(lengths) == 1:
+            require_raw_shape(name, self.features.sizes, lengths.pop(), shard=self._first)
 
     def locate(self, number: int, cause: str) -> Finding:
         """What is wrong with a record, and where it lies."""

@@ -16,6 +16,7 @@ from tfrkit.container.records import Finding, Policy
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import ContainerError, NotATFRecordError, StorageError, TfrkitError
 from tfrkit.ops.outputs import require_output
+from tfrkit.ops.raw_pictures import ShapeWord, read_shape
 from tfrkit.ops.verify_result import ShardTally, Verification, VerifyFinding, kind_of_error, read_kinds
 from tfrkit.ops.verify_set import Asked, check_sets
 from tfrkit.storage.resolve import Address, expand_address, expand_home
@@ -27,6 +28,7 @@ def verify(
     *,
     parse: bool = True,
     deep: bool = False,
+    shape: ShapeWord | None = None,
     sha256: bool = False,
     ignore: Collection[str] = (),
     jobs: int | None = None,
@@ -43,6 +45,8 @@ def verify(
         parse: Also look whether every record is an Example where most are.
         deep: Also decode every image, hold labels, sizes, boxes and masks against what the dataset says of them, look
             for duplicates and for records that are in two splits, and compare sha256. Costs a decoding of all images.
+        shape: With `deep`, that of raw pixels, "224x224" or "224x224x3", height first; bytes of another length are
+            findings.
         sha256: Compare the files with the sha256 of their manifest; their sizes and counts always are.
         ignore: Kinds of findings to leave out, such as "duplicate" or "near_duplicate".
         jobs: How many threads; one for each core by default.
@@ -54,6 +58,9 @@ def verify(
     """
     if jobs is not None and jobs < 1:
         raise ValueError(f"jobs expected at least 1, got {jobs}")
+    fixed = read_shape(shape)
+    if fixed is not None and not deep:
+        raise ValueError("shape is for a deep check, which holds raw pixels against it\n  look deep: deep=True")
     result = Verification(ignored=read_kinds(ignore))
     watch = progress or Quiet()
     threads = choose_threads(jobs)
@@ -65,7 +72,7 @@ def verify(
     if deep:
         from tfrkit.ops.verify_deep import check_deep
 
-        check_deep(result, threads=threads, watch=watch)
+        check_deep(result, shape=fixed, threads=threads, watch=watch)
     result.close()
     return result
 

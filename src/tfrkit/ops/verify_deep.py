@@ -40,8 +40,8 @@ _OF_THE_BATCH = re.compile(r",? (in row|value) \d+ of the batch")
 _FIRST_SPLITS = ("train", "training")
 
 
-def check_deep(result: Verification, *, threads: int, watch: Progress) -> None:
-    """Add what is wrong with the content of records."""
+def check_deep(result: Verification, *, shape: tuple[int, ...] | None = None, threads: int, watch: Progress) -> None:
+    """Add what is wrong with the content of records; raw pixels are held against `shape`, where it is given."""
     tallies = [tally for tally in result.shards if tally.is_readable]
     for tally in tallies:
         if tally.nbytes is None:
@@ -49,7 +49,7 @@ def check_deep(result: Verification, *, threads: int, watch: Progress) -> None:
     with_rows = [Shard.open(tally.path) for tally in tallies if tally.holds_examples and tally.num_frames]
     rules = None
     try:
-        rules = find_rules(with_rows) if with_rows else None
+        rules = find_rules(with_rows, shape) if with_rows else None
     except LimitError as error:
         result.notes.append(f"what records hold is not checked: {error.what}")
     for shard in with_rows:

@@ -19,10 +19,12 @@ from tfrkit.images.mask import decode_mask
 from tfrkit.images.options import DEFAULT_MAX_PIXELS
 from tfrkit.images.orientation import find_orientation
 from tfrkit.images.perceptual import SIDE
+from tfrkit.images.raw_shapes import fill_shape
 from tfrkit.images.resize import UPRIGHT, resize_into, swaps_sides
 from tfrkit.images.sniff import ImageInfo, sniff_image
 from tfrkit.ops.duplicates import DIGEST_NBYTES
 from tfrkit.ops.picture import to_pixels
+from tfrkit.ops.raw_pictures import describe_misfit
 from tfrkit.ops.verify_result import Kind
 from tfrkit.ops.verify_rules import ClassRange, Rules
 
@@ -144,7 +146,14 @@ class RecordCheck:
             judged.problems.append(("image", f"feature {show_name(name)} expected an image, got nothing"))
             return None
         judged.digest = digest(array.tobytes())
-        if array.ndim == 1:
+        fixed = None if self._rules.parts is None else self._rules.parts.sizes.fixed
+        if array.ndim == 1 and fixed is not None:
+            shape = fill_shape(fixed, array.size)
+            if shape is None:
+                judged.problems.append(("size", f"feature {show_name(name)}: {describe_misfit(fixed, array.size)}"))
+                return None
+            array = array.reshape(shape)
+        elif array.ndim == 1:
             if told is None:
                 return None
             height, width, channels = told

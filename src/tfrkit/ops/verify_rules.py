@@ -90,15 +90,18 @@ class Rules:
     problems: tuple[Problem, ...] = ()
 
 
-def find_rules(shards: Sequence[Shard]) -> Rules:
-    """Look at some records, and at what lies beside them, and decide what all of them are held against."""
+def find_rules(shards: Sequence[Shard], shape: tuple[int, ...] | None = None) -> Rules:
+    """Look at some records, and at what lies beside them, and decide what all of them are held against.
+
+    Raw pixels have `shape`, where it is given; `SchemaError` is raised where there are none.
+    """
     sidecars = Sidecars([shard.name for shard in shards])
     found = find_schema(shards, Policy("all", "skip"), sidecars=sidecars)
     specs = {**found.features, **found.feature_lists}
     # A feature of several kinds cannot be decoded; a size that differs is for the checks below to judge.
     usable = {name: spec for name, spec in specs.items() if spec.seen is None}
     images = [name for name in _find_encoded(shards) if name in usable]
-    parts, image = _find_picture(found, images)
+    parts, image = _find_picture(found, images, shape)
     ranges = _find_ranges(usable, sidecars)
     mask = None if parts is None or parts.mask is None else ranges.get(parts.mask)
     boxes = parts.boxes if parts is not None else _find_boxes(found)
@@ -166,7 +169,14 @@ def _find_encoded(shards: Sequence[Shard]) -> list[str]:
     return encoded
 
 
-def _find_picture(schema: Schema, images: Sequence[str]) -> tuple[PictureFeatures | None, str | None]:
+def _find_picture(
+    schema: Schema, images: Sequence[str], shape: tuple[int, ...] | None
+) -> tuple[PictureFeatures | None, str | None]:
+    if shape is not None:
+        raw = find_picture_features(schema, shape=shape)
+        if raw.image in images:
+            raise ValueError(f"shape is that of raw pixels, and feature {show_name(raw.image)} holds encoded images")
+        return raw, raw.image
     try:
         parts = find_picture_features(schema)
     except SchemaError:

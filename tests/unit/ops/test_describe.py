@@ -22,7 +22,9 @@ def test_every_file_is_described(tmp_path: Path) -> None:
     (tmp_path / "c.tfrecord").write_bytes(write_frames([b"hello"]))
     (tmp_path / "d.tfrecord").write_bytes(b"")
     described = describe(tmp_path).to_json()
-    assert set(described) == {"records", "kind", "compression", "splits", "files", "features", "notes"}
+    assert set(described) == {
+        *("records", "record_bytes", "kind", "compression", "splits", "files", "features", "notes")
+    }
     assert (described["records"], described["kind"], described["compression"]) == (5, "mixed", "mixed")
     assert [(file["compression"], file["records"], file["kind"]) for file in described["files"]] == [
         ("none", 3, "example"),

@@ -1,0 +1,40 @@
+"""Some records of a dataset, by number: spread evenly, at random, or those a condition is true for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tfrkit._types import UInt64Array
+from tfrkit.errors import StorageError
+from tfrkit.ops.query_text import RECORD_COLUMN
+from tfrkit.orders.order import Shuffled, Whole
+
+_TABLE = "tfrkit_records"
+
+
+def choose_records(num_records: int, count: int, seed: int | None) -> list[int]:
+    """Numbers of the records to show, ascending: the first, the last and evenly between them, or at random by seed.
+
+    Example:
+        >>> choose_records(100, 4, None), choose_records(3, 36, None)
+        ([0, 33, 66, 99], [0, 1, 2])
+    """
+    if count >= num_records:
+        return list(range(num_records))
+    if seed is not None:
+        chosen: UInt64Array = Shuffled(Whole(num_records), seed).at(np.arange(count, dtype=np.uint64))
+        return sorted(chosen.tolist())
+    return [place * (num_records - 1) // max(1, count - 1) for place in range(count)]
+
+
+def find_records(paths: Sequence[str], where: str) -> list[int]:
+    """Numbers of the records that a condition in SQL is true for, over all of these files, ascending."""
+    from tfrkit.ops.query import sql
+
+    if "-" in paths:
+        raise StorageError("expected files, got a pipe, whose records cannot be chosen", hint="write it first")
+    # The bracket on a line of its own, so that a comment ends before it.
+    with sql(f"select {RECORD_COLUMN} from {_TABLE} where ({where}\n)", tables={_TABLE: list(paths)}) as answer:
+        return sorted(int(row[0]) for row in answer.tuples())
