@@ -9,15 +9,20 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Literal
+from unicodedata import combining, east_asian_width
 
 Format = Literal["text", "json", "jsonl", "csv"]
 Cells = Sequence[object]
 
 # C0 and C1 controls, line separators, marks that turn the direction of text, and halves of characters.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# Columns of a table are not folded narrower than this.
+_MIN_FOLDED = 8
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 # One command, one process: set while its options are read, and before its result is printed.
@@ -79,18 +84,15 @@ def print_table(columns: Sequence[str], rows: Iterable[Cells], *, right: Sequenc
     # Names come from files too: those of features, and whatever a query calls its columns.
     is_right = [name in right for name in columns]
     columns = [escape_controls(name) for name in columns]
-    if sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
-        _print_rich_table(columns, cells, is_right)
-        return
-    widths = [
-        max(len(name), *(len(row[at]) for row in cells)) if cells else len(name) for at, name in enumerate(columns)
-    ]
-    for row in [list(columns), *cells]:
-        pieces = [
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(row, widths, is_right, strict=True)
-        ]
-        print("  ".join(pieces).rstrip())
+    is_terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    widths = [max(map(_measure, column)) for column in zip(columns, *cells, strict=True)]
+    if is_terminal:
+        widths = _fit_widths(widths, shutil.get_terminal_size().columns)
+    for number, row in enumerate([columns, *cells]):
+        folded = [_fold(cell, width) for cell, width in zip(row, widths, strict=True)]
+        for pieces in zip_longest(*folded, fillvalue=""):
+            line = "  ".join(map(_align, pieces, widths, is_right)).rstrip()
+            print(f"\x1b[1m{line}\x1b[0m" if is_terminal and number == 0 and "NO_COLOR" not in os.environ else line)
 
 
 def print_line(text: str) -> None:
@@ -191,16 +193,33 @@ def _csv_cell(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _print_rich_table(columns: Sequence[str], cells: list[list[str]], is_right: Sequence[bool]) -> None:
-    # Rich honours NO_COLOR and the width of the terminal by itself.
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def _measure(text: str) -> int:
+    """How many columns of a terminal the text takes: Chinese characters take two, accents of their own none."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
 
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for name, to_right in zip(columns, is_right, strict=True):
-        # Text, not str: a name or a cell such as "[red]" is data, not markup.
-        table.add_column(Text(name), justify="right" if to_right else "left", overflow="fold")
-    for row in cells:
-        table.add_row(*map(Text, row))
-    Console(file=sys.stdout, markup=False, highlight=False).print(table)
+
+def _fit_widths(widths: list[int], limit: int) -> list[int]:
+    """Widths that fit into `limit` columns with two between, the widest cut first."""
+    widths = list(widths)
+    while sum(widths) + 2 * (len(widths) - 1) > limit and max(widths) > _MIN_FOLDED:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def _fold(text: str, width: int) -> list[str]:
+    """The text in lines of at most `width` columns."""
+    if _measure(text) <= width:
+        return [text]
+    lines = [""]
+    for one in text:
+        if _measure(lines[-1] + one) > width:
+            lines.append("")
+        lines[-1] += one
+    return lines
+
+
+def _align(text: str, width: int, to_right: bool) -> str:
+    space = " " * (width - _measure(text))
+    return space + text if to_right else text + space

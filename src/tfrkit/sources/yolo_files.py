@@ -1,21 +1,17 @@
-"""The three kinds of text files of a YOLO dataset: labels, class names, and data.yaml.
-
-Of YAML only what such files use is read: `key: value` lines, lists in brackets or with dashes, and maps of numbers
-to names. Anything else in the keys that matter is refused by line, never guessed.
-"""
+"""The three kinds of text files of a YOLO dataset: labels, class names, and data.yaml."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tfrkit.errors import SourceError
 from tfrkit.sources.boxes import Corners
 
 _KEYS = ("path", "train", "val", "valid", "test", "names", "nc", "kpt_shape")
-_PAIR = re.compile(r"""(?P<key>"[^"]*"|'[^']*'|[^\s:#][^:#]*?)\s*:(?:\s+(?P<value>.*))?$""")
+_Value = str | list[str] | dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -107,19 +103,20 @@ def parse_data_yaml(text: str, path: str) -> DataYaml:
         >>> parse_data_yaml("train: images/train\\nnames: [cat, dog]", "data.yaml").names
         {0: 'cat', 1: 'dog'}
     """
-    found: dict[str, object] = {}
+    found: dict[str, _Value] = {}
     lines: dict[str, int] = {}
     others: dict[str, tuple[str, ...]] = {}
-    for number, key, value, inner in _blocks(text):
+    for key, node in _compose(text, path):
+        line = node.start_mark.line + 1
         try:
-            read = _read_value(value, inner)
+            value = _read_value(node)
         except ValueError as error:
             if key not in _KEYS:
                 continue
-            raise SourceError(f"key {key!r} {error}", shard=f"{path}, line {number}") from None
+            raise SourceError(f"key {key!r} {error}", shard=f"{path}, line {line}") from None
         if key in _KEYS:
-            found[key], lines[key] = read, number
-        elif places := _to_places(read):
+            found[key], lines[key] = value, line
+        elif places := _to_places(value):
             others[key] = places
     names = _read_names(found.get("names"), f"{path}, line {lines.get('names', 1)}")
     declared = found.get("nc")
@@ -136,100 +133,46 @@ def parse_data_yaml(text: str, path: str) -> DataYaml:
     return DataYaml(names, root if isinstance(root, str) else "", splits, others, "kpt_shape" in found)
 
 
-def _to_places(value: object) -> tuple[str, ...]:
+def _compose(text: str, path: str) -> list[tuple[str, Any]]:
+    """Keys of the document with their nodes: no object is made of a tag, no alias is copied."""
+    import yaml
+
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = path if mark is None else f"{path}, line {mark.line + 1}"
+        raise SourceError(f"expected YAML, {getattr(error, 'problem', None) or error}", shard=where) from None
+    except RecursionError:
+        raise SourceError("expected YAML, got lists inside lists without end", shard=path) from None
+    pairs = root.value if isinstance(root, yaml.MappingNode) else []
+    return [(key.value, node) for key, node in pairs if isinstance(key, yaml.ScalarNode)]
+
+
+def _read_value(node: Any) -> _Value:
+    """Words as they are written, so that a class may be called `no` or `1.50`; ValueError for what is nested deeper."""
+    if node.id == "scalar":
+        return _read_word(node)
+    if node.id == "sequence":
+        return [_read_word(item) for item in node.value]
+    return {_read_word(key): _read_word(value) for key, value in node.value}
+
+
+def _read_word(node: Any) -> str:
+    if node.id != "scalar":
+        raise ValueError(
+            f"expected a word, a flat list or a flat map, got a {node.id} at line {node.start_mark.line + 1}"
+        )
+    return str(node.value)
+
+
+def _to_places(value: _Value | None) -> tuple[str, ...]:
     """The words of a value that is one or a list of them."""
     words = [value] if isinstance(value, str) else value
     return tuple(words) if isinstance(words, list) and all(words) else ()
 
 
-def _blocks(text: str) -> Iterator[tuple[int, str, str, list[str]]]:
-    """(line, key, value behind it, lines that belong to it) of every key at the left margin."""
-    key, value, start = "", "", 0
-    inner: list[str] = []
-    for number, raw in enumerate(text.lstrip("\ufeff").splitlines(), 1):
-        line = _drop_comment(raw)
-        if not line.strip() or line.startswith(("---", "...", "%")):
-            continue
-        pair = None if line[0] in " \t-" else _PAIR.match(line)
-        if pair is None:
-            inner.append(line)
-            continue
-        if key:
-            yield start, key, value, inner
-        key, value, start, inner = _unquote(pair["key"]), (pair["value"] or "").strip(), number, []
-    if key:
-        yield start, key, value, inner
-
-
-def _drop_comment(line: str) -> str:
-    """The line up to a # that stands outside of quotes and behind a blank."""
-    quote = ""
-    for index, character in enumerate(line):
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in "\"'":
-            quote = character
-        elif character == "#" and (index == 0 or line[index - 1] in " \t"):
-            return line[:index].rstrip()
-    return line.rstrip()
-
-
-def _read_value(value: str, inner: list[str]) -> object:
-    """A word, a list of words, or a map of words to words; ValueError for anything else."""
-    joined = " ".join([value, *(line.strip() for line in inner)]).strip()
-    if joined.startswith("["):
-        return [_unquote(word) for word in _split_flow(joined, "]")]
-    if joined.startswith("{"):
-        return dict(_read_pair(word) for word in _split_flow(joined, "}"))
-    if value[:1] in "&*!|>" and value:
-        raise ValueError(f"expected a word, a list or a map, got {value!r:.64}")
-    if value or not inner:
-        if inner:
-            raise ValueError(f"expected one value, got {value!r:.64} and indented lines below it")
-        return _unquote(value)
-    stripped = [line.strip() for line in inner]
-    if all(line == "-" or line.startswith("- ") for line in stripped):
-        return [_unquote(line[1:].strip()) for line in stripped]
-    return dict(_read_pair(line) for line in stripped)
-
-
-def _read_pair(text: str) -> tuple[str, str]:
-    pair = _PAIR.match(text.strip())
-    if pair is None:
-        raise ValueError(f"expected `number: name`, got {text!r:.64}")
-    return _unquote(pair["key"]), _unquote((pair["value"] or "").strip())
-
-
-def _split_flow(text: str, closing: str) -> list[str]:
-    """What stands between brackets, cut at commas outside of quotes."""
-    if not text.endswith(closing):
-        raise ValueError(f"expected {closing!r} at its end, got {text[-16:]!r}")
-    words, word, quote = [], "", ""
-    for character in text[1:-1]:
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in "\"'" and not word.strip():
-            quote = character
-        elif character in "[]{}":
-            raise ValueError(f"expected a flat list, got {character!r} inside")
-        if character == "," and not quote:
-            words.append(word)
-            word = ""
-        else:
-            word += character
-    return [*words, word] if word.strip() else words
-
-
-def _unquote(word: str) -> str:
-    word = word.strip()
-    if len(word) >= 2 and word[0] == word[-1] == "'":
-        return word[1:-1].replace("''", "'")
-    if len(word) >= 2 and word[0] == word[-1] == '"':
-        return re.sub(r"\\(.)", r"\1", word[1:-1])
-    return word
-
-
-def _read_names(value: object, where: str) -> dict[int, str]:
+def _read_names(value: _Value | None, where: str) -> dict[int, str]:
     if value is None or value == "":
         return {}
     if isinstance(value, list):

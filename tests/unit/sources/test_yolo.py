@@ -96,6 +96,11 @@ def test_parse_data_yaml_reads_names_in_each_form(kind: str, names: dict[int, st
     assert parse_data_yaml(YAMLS[kind], "data.yaml").names == names
 
 
+def test_parse_data_yaml_names_are_as_written() -> None:
+    names = parse_data_yaml("names: [no, 1.50, 007, ~, &a x, *a, !!python/object:os.system y]", "d").names
+    assert list(names.values()) == ["no", "1.50", "007", "~", "x", "x", "y"]
+
+
 def test_parse_data_yaml_reads_places() -> None:
     assert parse_data_yaml(YAMLS["block map"], "d").path == "../coco"
     assert parse_data_yaml(YAMLS["block map"], "d").splits == {"train": ("images/train",), "val": ("images/val",)}
@@ -106,9 +111,11 @@ def test_parse_data_yaml_reads_places() -> None:
     ("text", "match"),
     [
         ("nc: 3\nnames: [a, b]\n", "nc expected the number of names, 2, got 3 - at d.yaml, line 1"),
-        ("\nnames: &x [a]\n", "key 'names' expected a word, a list or a map, got '&x .*line 2"),
-        ("names: [a, [b]]\n", "key 'names' expected a flat list"),
-        ("names: [a\n", "key 'names' expected ']' at its end"),
+        ("\nnames: [a, [b]]\n", "key 'names' expected a word, a flat list or a flat map, got a sequence .*line 2"),
+        ("names: {0: {a: b}}\n", "key 'names' expected a word, a flat list or a flat map, got a mapping"),
+        ("names: [a\n", "expected YAML, expected ',' or ']', .* - at d.yaml, line 2"),
+        ("names: *x\n", "expected YAML, found undefined alias 'x' - at d.yaml, line 1"),
+        ("names: " + "[" * 100_000, "expected YAML, got lists inside lists without end - at d.yaml"),
         ("names:\n  cat: 0\n", "names expected a list, or numbers with names"),
     ],
 )
