@@ -39,7 +39,8 @@ STDIN = ["head", "count", "verify", "repair", "info"]
 
 
 ALL = find_commands()
-VERBS = {name: command for name, command in ALL.items() if not name.startswith("build")}
+# `run` takes a script, and its habits are the script's.
+VERBS = {name: command for name, command in ALL.items() if not name.startswith("build") and name != "run"}
 
 
 def option_names(command: Any) -> set[str]:

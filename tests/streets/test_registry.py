@@ -15,6 +15,7 @@ from tfrkit.testing.commands import find_commands
 # Why something is in no street of its own.
 ELSEWHERE = {
     "bench": "measures time; what it reads is what `open` reads",
+    "run": "runs a script; what scripts read and write: tests/cli/test_run.py, tests/docs/test_tutorials.py",
     "to_torch": "tests/interop/test_streets_frameworks.py",
     "to_tf": "tests/interop/test_streets_frameworks.py",
     "to_jax": "tests/interop/test_streets_frameworks.py",

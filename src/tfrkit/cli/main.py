@@ -43,7 +43,7 @@ TERMINATED = 143
 # In the order of the help.
 _NAMES = (
     *("info", "stats", "head", "tail", "cat", "sample", "count", "schema", "verify", "repair", "sheet"),
-    *("split", "shuffle", "merge", "reshard", "convert", "sql", "diff", "index", "bench"),
+    *("split", "shuffle", "merge", "reshard", "convert", "sql", "diff", "index", "bench", "run"),
 )
 
 
@@ -99,7 +99,7 @@ def make_app(only: str | None = None) -> typer.Typer:
         app.add_typer(make_build_app(guard), name="build")
     for name in COMMANDS if only is None else COMMANDS.keys() & {only}:
         command = COMMANDS[name]
-        app.command(name, help=command.HELP)(guard(command.run))
+        app.command(name, help=command.HELP, context_settings=getattr(command, "CONTEXT", None))(guard(command.run))
     if only in (None, "export"):
         from tfrkit.cli.export import make_export_app
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
@@ -251,31 +250,45 @@ def _enqueue(sources: list[Any], enqueue_many: bool) -> Iterator[Any]:
                 yield element
 
 
+class _StopOnException:
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        if isinstance(error, Exception):
+            self._coordinator.request_stop(error)
+        return isinstance(error, Exception)
+
+
 class Coordinator:
-    """Tells threads to stop; there are none."""
+    """Ends threads of a script together. Queues have none here: they are filled when they are read."""
 
     def __init__(self, *values: Any, **options: Any) -> None:
         self._is_stopped = False
+        self._error: BaseException | None = None
 
     def should_stop(self) -> bool:
         return self._is_stopped
 
     def request_stop(self, ex: Any = None) -> None:
+        """Ask threads to end. An error, unless it is the end of a queue, is raised again by `join`."""
         self._is_stopped = True
+        if isinstance(ex, BaseException) and not isinstance(ex, OutOfRangeError) and self._error is None:
+            self._error = ex
+
+    def stop_on_exception(self) -> _StopOnException:
+        """A `with` block whose error ends all threads, and is raised again by `join`."""
+        return _StopOnException(self)
 
     def join(self, threads: Any = None, **options: Any) -> None:
-        """Nothing to wait for."""
-
-    @contextlib.contextmanager
-    def stop_on_exception(self) -> Iterator[None]:
-        """Ask for a stop when a block fails; the end of a queue is no failure."""
-        try:
-            yield
-        except OutOfRangeError:
-            self.request_stop()
-        except BaseException:
-            self.request_stop()
-            raise
+        """Wait for threads to end, and raise what one of them has reported."""
+        for thread in threads or ():
+            thread.join()
+        if self._error is not None:
+            raise self._error
 
 
 def start_queue_runners(sess: Any = None, coord: Any = None, **options: Any) -> list[Any]:

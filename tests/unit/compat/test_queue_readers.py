@@ -170,8 +170,11 @@ def test_coordinator_stops_when_a_block_fails() -> None:
     with coordinator.stop_on_exception():
         raise tf.errors.OutOfRangeError(None, None, "end")
     assert coordinator.should_stop()
-    with pytest.raises(KeyError), coordinator.stop_on_exception():
-        raise KeyError
+    coordinator.join([])
+    with coordinator.stop_on_exception():
+        raise KeyError("from a block")
+    with pytest.raises(KeyError, match="from a block"):
+        coordinator.join([])
 
 
 @pytest.mark.parametrize(
@@ -192,3 +195,31 @@ def test_reader_of_empty_files_does_not_run_for_ever(tmp_path: Path) -> None:
     _, record = tf.TFRecordReader().read(tf.train.string_input_producer([str(tmp_path / "x")]))
     with tf.Session() as session, pytest.raises(tf.errors.OutOfRangeError, match="got none in 10000 files"):
         session.run(record)
+
+
+def test_coordinator_waits_for_threads_and_raises_their_error() -> None:
+    import threading
+    import time
+
+    done = []
+
+    def work(coordinator: Any, error: Exception | None) -> None:
+        with coordinator.stop_on_exception():
+            while not coordinator.should_stop() and not done:
+                time.sleep(0.001)
+                done.append(1)
+            if error:
+                raise error
+
+    for error, expected in ((None, None), (tf.errors.OutOfRangeError(), None), (ValueError("bad"), "bad")):
+        coordinator = tf.train.Coordinator()
+        threads = [threading.Thread(target=work, args=(coordinator, error), daemon=True)]
+        threads[0].start()
+        if expected:
+            with pytest.raises(ValueError, match=expected):
+                coordinator.join(threads)
+        else:
+            coordinator.join(threads)
+        assert not threads[0].is_alive()
+        assert done == [1]
+        assert coordinator.should_stop() == (error is not None)

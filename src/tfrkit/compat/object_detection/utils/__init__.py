@@ -1,0 +1,1 @@
+"""`dataset_util` and `label_map_util`, as in `object_detection.utils`."""

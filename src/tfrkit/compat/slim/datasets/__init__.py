@@ -1,0 +1,1 @@
+"""`dataset_utils`, as in slim's `datasets`."""
