@@ -29,10 +29,7 @@ def _numbers(made: Made) -> dict[str, Feature]:
     return {
         name: feature
         for name, feature in made.truth.features.items()
-        if feature.dtype not in ("bytes", "bfloat16")
-        and None not in feature.shape
-        and not feature.optional
-        and not name.endswith("[]")
+        if feature.dtype != "bytes" and None not in feature.shape and not feature.optional and not name.endswith("[]")
     }
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from tfrkit.codec.tensor_proto import encode_tensor
 from tfrkit.errors import FeatureKindError, ShapeError
 from tfrkit.features.schema import show_name
+from tfrkit.features.tensor_dtypes import NARROW_FLOATS
 
 Floats = Literal["ask", "float32", "float64"]
 Coerced = tuple[str, Any]
@@ -124,7 +125,9 @@ class Coercer:
         except (ValueError, TypeError) as error:
             raise TypeError(f"feature {show_name(name)} {error} - at row {self.row}") from None
         is_object = array.dtype.kind == "O" and array.ndim == 0 and not isinstance(array.item(), _TEXT)
-        if array.dtype.kind not in "iubfcSUO" or is_object:
+        # ml_dtypes has arrays of the floats that NumPy lacks.
+        is_known = array.dtype.kind in "iubfcSUO" or array.dtype.name in NARROW_FLOATS
+        if not is_known or is_object:
             raise self._wrong_type(name, value)
         return array
 

@@ -144,6 +144,8 @@ class SchemaCoercer:
 
     def _to_narrow(self, name: str, array: _Array, spec: Spec, row_number: int) -> _Array:
         """Numbers that a float NumPy lacks holds, as float32."""
+        if array.dtype.name in NARROW_FLOATS:  # of ml_dtypes
+            array = array.astype(np.float32)
         if array.dtype.kind not in "iubf":
             raise self._wrong_dtype(name, spec, array, row_number)
         try:

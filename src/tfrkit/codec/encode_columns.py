@@ -16,7 +16,7 @@ from tfrkit.codec.columns import ABSENT, PRESENT, UNSET, BytesColumn, Ragged
 from tfrkit.codec.tensor_proto import encode_tensor_head, encode_varint
 from tfrkit.errors import ShapeError
 from tfrkit.features.schema import show_name
-from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS
+from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS, NARROW_FLOATS
 
 NativeColumn = tuple[bytes, "str | None", Any, Any, int, Any, Any]
 """(name, kind, values, byte_offsets, values a row, splits, presence), as the core takes it."""
@@ -132,7 +132,7 @@ def _encode_dense(
 ) -> _Source | None:
     """A plain array; None for what must be looked at value by value."""
     kind = column.dtype.kind
-    if kind not in "iubfc":
+    if kind not in "iubfc" or column.dtype.name in NARROW_FLOATS:
         return None
     if column.ndim == 1 and kind in "iub":
         return "int64", coercer.to_int64(name, column), None, 1, None, None

@@ -86,6 +86,8 @@ def encode_tensor(array: Any, *, dtype: str | None = None) -> bytes:
         raise TypeError(f"expected an array of numbers, booleans or strings, got dtype {value.dtype}")
     if dtype in NARROW_FLOATS:
         value = narrow_floats(value, dtype)
+    elif value.dtype.name in NARROW_FLOATS:
+        value = np.ascontiguousarray(value).view(bits_dtype(value.dtype.name)).reshape(value.shape)
     content = np.ascontiguousarray(value, value.dtype.newbyteorder("<")).tobytes()
     head = encode_tensor_head(number, value.shape)
     return head + (b"\x22" + encode_varint(len(content)) + content if content else b"")
