@@ -268,6 +268,34 @@ def make_voc_det_exif(folder: Path, storage: Storage) -> Made:
     return _make_voc_det(folder, storage, "JPEG", ROTATED, (16, 12))
 
 
+def make_csv_boxes(folder: Path, storage: Storage) -> Made:
+    features = {
+        **_BOXES,
+        "image/object/difficult": Feature("int64", (None,)),
+        "image/object/truncated": Feature("int64", (None,)),
+        "image/object/view": Feature("bytes", (None,)),
+    }
+    root, rows = folder / "in", []
+    lines = ["filename,width,height,class,xmin,ymin,xmax,ymax,difficult,pose"]
+    for i in range(NUM_ROWS):
+        name = f"{i:02d}.png"
+        data = save(root / name, encode(draw(i), "PNG"))
+        boxes = [",".join(map(str, (CLASSES[one[0]], *one[1:], 1, "Left"))) for one in _objects(i)]
+        lines += [f"{name},{_WIDTH},{_HEIGHT},{box}" for box in boxes or [",,,,,,"]]
+        count = len(boxes)
+        rows.append({**_boxes(i, data, "png", name, first=1, size=(_WIDTH, _HEIGHT)),
+                     "image/object/difficult": [1] * count, "image/object/truncated": [0] * count,
+                     "image/object/view": [b"Left"] * count})  # fmt: skip
+    save(root / "boxes.csv", "\n".join(lines).encode())
+    classes = save_names(root / "names.txt")
+    return build_from(folder, storage, _truth(features, rows), "csv-boxes", root / "boxes.csv", "--classes", classes)
+
+
+def save_names(path: Path) -> str:
+    save(path, "".join(f"{name}\n" for name in CLASSES).encode())
+    return str(path)
+
+
 def make_coco(folder: Path, storage: Storage) -> Made:
     features = {
         **_BOXES,

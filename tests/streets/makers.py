@@ -56,6 +56,7 @@ MAKERS: dict[str, Maker] = {
     "voc_det_exif": Maker(make_pictures.make_voc_det_exif, ("build voc-det",)),
     "coco": Maker(make_pictures.make_coco, ("build coco", "sources.coco")),
     "yolo": Maker(make_pictures.make_yolo, ("build yolo", "sources.yolo")),
+    "csv_boxes": Maker(make_pictures.make_csv_boxes, ("build csv-boxes", "sources.csv_boxes")),
     "frames": Maker(make_pictures.make_frames, ("build frames", "sources.frames")),
     "frames_table": Maker(make_pictures.make_frames_table, ("build frames", "sources.frames_table")),
     "build_tfrecord": Maker(make_reshaped.make_build_tfrecord, ("build tfrecord", "sources.tfrecord")),

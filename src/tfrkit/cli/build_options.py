@@ -185,6 +185,17 @@ FloatsOption = Annotated[
 ]
 
 
+ImageRootOption = Annotated[
+    str | None, typer.Option("--image-root", metavar="FOLDER", help="Where paths of images start.")
+]
+SeparatorOption = Annotated[
+    str | None, typer.Option("--separator", metavar="CHAR", help="Between cells of CSV; found by default.")
+]
+EncodingOption = Annotated[str, typer.Option("--encoding", metavar="NAME", help="Of CSV and JSON lines.")]
+# Separators by the words that a shell can pass on.
+SEPARATORS = {"tab": "\t", "\\t": "\t"}
+
+
 def make_images(resize: str | None, gray: bool, encode: str, quality: int, check: str, exif: str) -> Any:
     """Image options from those of the command."""
     from tfrkit.sources import ImageOptions

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tfrkit.cli import build_options as opt
+from tfrkit.cli.build_annotated import ANNOTATED
 from tfrkit.cli.build_datasets import DATASETS
 
 CLASS_FOLDERS = """Images in one folder a class.
@@ -117,6 +118,7 @@ def make_arrays(path: opt.FileArgument, label: LabelArrayOption = None, floats: 
 SOURCES: dict[str, opt.SourceCommand] = {
     "class-folders": opt.SourceCommand(CLASS_FOLDERS, make_class_folders),
     "file-names": opt.SourceCommand(FILE_NAMES, make_file_names),
+    **ANNOTATED,
     **DATASETS,
     "arrays": opt.SourceCommand(ARRAYS, make_arrays),
 }

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tfrkit.sources.arrays import Arrays as arrays
     from tfrkit.sources.class_folders import ClassFolders as class_folders
     from tfrkit.sources.coco import Coco as coco
+    from tfrkit.sources.csv_boxes import CsvBoxes as csv_boxes
     from tfrkit.sources.file_names import FileNames as file_names
     from tfrkit.sources.frames import Frames as frames
     from tfrkit.sources.frames_table import FramesTable as frames_table
@@ -33,6 +34,7 @@ _PLACES = {
     "arrays": ("tfrkit.sources.arrays", "Arrays"),
     "class_folders": ("tfrkit.sources.class_folders", "ClassFolders"),
     "coco": ("tfrkit.sources.coco", "Coco"),
+    "csv_boxes": ("tfrkit.sources.csv_boxes", "CsvBoxes"),
     "file_names": ("tfrkit.sources.file_names", "FileNames"),
     "frames": ("tfrkit.sources.frames", "Frames"),
     "frames_table": ("tfrkit.sources.frames_table", "FramesTable"),
@@ -50,6 +52,7 @@ __all__ = [
     "arrays",
     "class_folders",
     "coco",
+    "csv_boxes",
     "file_names",
     "frames",
     "frames_table",

@@ -6,7 +6,9 @@ row with too few or too many cells is never guessed at; all of them are named wi
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import math
 import mmap
 import os
 import re
@@ -26,6 +28,8 @@ _BLOCK_NBYTES = 8 << 20
 _MAX_CELL = 1 << 30
 # So many ragged rows are named.
 _MAX_NAMED = 100
+# Rows that the header is compared with.
+_SAMPLE_ROWS = 20
 
 Block = list[list[str | None]]
 """Columns of some rows; None is a missing cell."""
@@ -163,8 +167,12 @@ def open_csv(
     encoding: str = "utf-8",
     columns: Sequence[str] | None = None,
     missing: Iterable[str] = (),
+    headerless: str = "if it has no header, name its columns: columns=...",
 ) -> CsvFile:
-    """Find out the form of a CSV file from its first row. `columns` are its names where it has no header."""
+    """Find out the form of a CSV file from its first row. `columns` are its names where it has no header.
+
+    `headerless` is what to do about a file that seems to have none.
+    """
     notes: list[str] = []
     first = _first_line(path, encoding)
     if separator is None:
@@ -172,6 +180,9 @@ def open_csv(
     elif len(separator) != 1:
         raise ValueError(f"separator expected one character, got {separator!r}")
     names = tuple(columns) if columns is not None else _read_header(path, encoding, separator)
+    is_suspect = columns is None and _looks_like_data(names, _read_rows(path, encoding, separator))
+    if is_suspect:
+        notes.append(f"the first line, taken as names of columns, looks like the rows below it; {headerless}")
     unnamed = [index for index, name in enumerate(names) if not name.strip()]
     if unnamed:
         numbers = ", ".join(str(index + 1) for index in unnamed)
@@ -182,7 +193,7 @@ def open_csv(
         raise SourceError(
             f"columns expected different names, got twice {', '.join(map(repr, twice[:5]))}",
             shard=path,
-            hint="give them different names in its first line",
+            hint=headerless if is_suspect else "give them different names in its first line",
         )
     has_header = columns is None
     return CsvFile(path, named, separator, encoding, has_header, frozenset({"", *missing}), notes)
@@ -224,6 +235,38 @@ def _first_line(path: str, encoding: str) -> str:
 def _read_header(path: str, encoding: str, separator: str) -> tuple[str, ...]:
     reading = CsvFile(path, (), separator, encoding, has_header=False)
     return tuple(next(reading.rows())[1])
+
+
+def _read_rows(path: str, encoding: str, separator: str) -> list[list[str]]:
+    """The first rows of data; fewer where one cannot be read, which is reported when it is its turn."""
+    rows: list[list[str]] = []
+    with contextlib.suppress(SourceError):
+        for _, cells in CsvFile(path, (), separator, encoding).rows():
+            rows.append(cells)
+            if len(rows) == _SAMPLE_ROWS:
+                break
+    return rows
+
+
+def _looks_like_data(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Has the first line numbers in just the columns in which the rows below have them?
+
+    Example:
+        >>> _looks_like_data(["a.jpg", "640"], [["b.jpg", "480"]]), _looks_like_data(["file", "width"], [["b", "480"]])
+        (True, False)
+    """
+    rows = [row for row in rows if len(row) == len(header)]
+    numbers = {index for index, cell in enumerate(header) if _is_number(cell)}
+    if not numbers or not rows:
+        return False
+    return numbers == {index for index in range(len(header)) if all(_is_number(row[index]) for row in rows)}
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return math.isfinite(float(cell))
+    except ValueError:
+        return False
 
 
 def _with_mark(encoding: str) -> str:

@@ -170,6 +170,12 @@ class DetectionGatherer:
         return notes
 
 
+def describe_classes(labels: LabelMap) -> list[str]:
+    """Which names, from where, and the labels they have."""
+    numbers = f", labels {labels.offset} to {labels.offset + len(labels) - 1}" if len(labels) else ""
+    return [f"classes: {len(labels)}, {labels.origin}{numbers}", *note_zero(labels)]
+
+
 def note_zero(labels: LabelMap) -> list[str]:
     """A note where a class has label 0, which readers of boxes keep for the background."""
     if labels.offset or not labels.names or labels.names[0].lower() in BACKGROUND:

@@ -15,7 +15,7 @@ from tfrkit.sidecars.label_files import make_detection_labels
 from tfrkit.sources.base import Problem, Scan, count_bad_inputs
 from tfrkit.sources.boxes import BoxFitter, BoxPolicy
 from tfrkit.sources.class_files import find_class_file, load_classes
-from tfrkit.sources.detection import DetectionGatherer, DetectionReader, FoundObject, detection_schema, note_zero
+from tfrkit.sources.detection import DetectionGatherer, DetectionReader, FoundObject, describe_classes, detection_schema
 from tfrkit.sources.voc_layout import FilesById, find_folder, read_sets
 from tfrkit.sources.voc_seg import VOC_CLASSES
 from tfrkit.sources.voc_xml import VocAnnotation, parse_voc_xml
@@ -160,12 +160,11 @@ class VocDet:
 
 
 def _describe_classes(labels: LabelMap) -> list[str]:
-    """Which names, from where, and the labels they have."""
-    numbers = f", labels {labels.offset} to {labels.offset + len(labels) - 1}" if len(labels) else ""
-    sentence = f"classes: {len(labels)}, {labels.origin}{numbers}"
+    """The same as of other sources, and how names that VOC has too get VOC's numbers."""
+    sentence, *more = describe_classes(labels)
     if labels.origin == SORTED and labels.names and set(labels.names) <= set(VOC_CLASSES):
         sentence += f'; with the numbers of Pascal VOC: classes="{_VOC}"'
-    return [sentence, *note_zero(labels)]
+    return [sentence, *more]
 
 
 class _Pair(NamedTuple):

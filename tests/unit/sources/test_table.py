@@ -882,3 +882,22 @@ def test_column_spool_columns_are_written_as_their_rows_are(tmp_path: Path) -> N
 def test_open_csv_separator_of_two_characters_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="separator expected one character, got '::'"):
         open_csv(save(tmp_path / "t.csv", "a::b\n"), separator="::")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_noted"),
+    [
+        ("1,2.5\n3,4\n5,6\n", True),
+        ("a.jpg,3\nb.jpg,4\n", True),
+        ("name,count\na,4\n", False),
+        ("name,2019\na,x\n", False),
+        ("1,2\n", False),
+        ("a,b\nc,d\n", False),
+    ],
+)
+def test_table_csv_whose_first_line_looks_like_data_is_noted_once(tmp_path: Path, text: str, is_noted: bool) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    notes = Table(str(tmp_path / "t.csv"), floats="float32").scan(str(tmp_path)).notes
+    found = [note for note in notes if note.startswith("the first line, taken as names of columns, looks like")]
+    assert len(found) == is_noted
+    assert all(note.endswith("if it has no header, name its columns: columns=...") for note in found)

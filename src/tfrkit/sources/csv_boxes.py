@@ -1,0 +1,304 @@
+"""Boxes in one CSV file, a line each: what `xml_to_csv.py` of many tutorials makes of annotations.
+
+filename,width,height,class,xmin,ymin,xmax,ymax
+a.jpg,640,480,cat,12,30,200,310
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Literal
+
+from tfrkit.errors import SourceError
+from tfrkit.features.labels import LabelMap, make_class_map
+from tfrkit.features.schema import Schema
+from tfrkit.images.encode import ImageOptions
+from tfrkit.sidecars.label_files import make_detection_labels
+from tfrkit.sources.base import Facts, Problem, Scan
+from tfrkit.sources.boxes import BoxFitter, BoxPolicy, Corners
+from tfrkit.sources.class_files import load_classes
+from tfrkit.sources.csv_file import CsvFile, open_csv
+from tfrkit.sources.detection import (
+    DetectionGatherer,
+    DetectionReader,
+    FoundObject,
+    describe_classes,
+    detection_schema,
+)
+from tfrkit.sources.voc_det import FIELDS
+from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files, require_folder
+
+Units = Literal["pixels", "parts"]
+Unlisted = Literal["skip", "keep"]
+
+_SIDES = ("xmin", "ymin", "xmax", "ymax")
+_NEEDED = ("filename", "class", *_SIDES)
+# Used where they are there: the size that the image should have, and what VOC says of an object beside its box.
+_OPTIONAL = ("width", "height", "difficult", "truncated", "pose")
+
+
+_HEADERLESS = "give it a first line, such as filename,width,height,class,xmin,ymin,xmax,ymax"
+
+
+@dataclass
+class _Listed:
+    """What the rows say of one image."""
+
+    line: int
+    size: tuple[int | None, int | None] | None = None
+    objects: list[FoundObject] = field(default_factory=list)
+    is_bad: bool = False
+
+
+@dataclass(frozen=True)
+class CsvBoxes:
+    """Images with boxes in a CSV file with a header, one line for each box.
+
+    A row whose class and box are empty is an image without objects.
+
+    Attributes:
+        path: The CSV file. Columns: filename, class, xmin, ymin, xmax, ymax; where they are there also width and
+            height, which are held against the image, and difficult, truncated, pose.
+        image_root: The folder where file names start; that of the CSV file by default.
+        columns: Columns under other names: {"class": "label"}.
+        classes: Names, a file of them, or a label map .pbtxt; a class outside stops the build. Without: the names that
+            occur, sorted.
+        label_offset: The id of the first class: 1, unless a file says otherwise.
+        units: Corners are "pixels", or "parts" of width and height, from 0 to 1.
+        unlisted: Images below `image_root` that no row names: "skip" leaves them out, "keep" takes them without
+            objects.
+        boxes: What becomes of boxes that do not lie in their image: "fail", "clip" or "drop".
+        separator: Between cells; found by default.
+        encoding: Of the file.
+        images: What becomes of the images.
+    """
+
+    path: str
+    _: KW_ONLY
+    image_root: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    classes: str | Sequence[str] | None = None
+    label_offset: int | None = None
+    units: Units = "pixels"
+    unlisted: Unlisted = "skip"
+    boxes: BoxPolicy = "fail"
+    separator: str | None = None
+    encoding: str = "utf-8"
+    images: ImageOptions = field(default_factory=ImageOptions)
+
+    kind = "csv-boxes"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", os.fsdecode(self.path))
+        BoxFitter(self.boxes)
+        if self.units not in ("pixels", "parts"):
+            raise ValueError(f"units expected 'pixels' or 'parts', got {self.units!r:.64}")
+        if self.unlisted not in ("skip", "keep"):
+            raise ValueError(f"unlisted expected 'skip' or 'keep', got {self.unlisted!r:.64}")
+        known = (*_NEEDED, *_OPTIONAL)
+        for name in self.columns:
+            if name not in known:
+                raise ValueError(f"columns expected some of {', '.join(known)}, got {name!r:.64}")
+
+    @property
+    def title(self) -> str:
+        """The file."""
+        return self.path
+
+    def options(self) -> dict[str, Any]:
+        """Everything that decides about the output."""
+        return {
+            "path": self.path,
+            "image_root": self.image_root,
+            "columns": dict(sorted(self.columns.items())),
+            "classes": self.classes if isinstance(self.classes, str | None) else list(self.classes),
+            "label_offset": self.label_offset,
+            "units": self.units,
+            "unlisted": self.unlisted,
+            "boxes": self.boxes,
+            "separator": self.separator,
+            "encoding": self.encoding,
+            "images": self.images.to_json(),
+        }
+
+    def scan(self, scratch: str) -> Scan:
+        """Read every row, and the header of every image."""
+        root = self.image_root or os.path.dirname(self.path) or "."
+        file = open_csv(self.path, separator=self.separator, encoding=self.encoding, headerless=_HEADERLESS)
+        require_folder(root, "images")
+        rows = _Rows(file, self._find_columns(file))
+        self._check_units(rows)
+        gatherer = DetectionGatherer(root, BoxFitter(self.boxes), exif=self.images.exif)
+        gatherer.problems += rows.problems
+        for name, listed in rows.images.items():
+            self._gather(gatherer, root, name, listed)
+        notes = [*file.notes, *rows.notes, *self._take_unlisted(gatherer, root, rows.images)]
+        labels = self._decide_classes(gatherer.counts)
+        ids = gatherer.ids(labels)
+
+        def make_schema(facts: Facts) -> Schema:
+            return detection_schema(self.images, facts, classes=labels.spec_names(), fields=FIELDS)
+
+        return Scan(
+            looked_for=f"rows of boxes in {self.path}",
+            items=gatherer.builder.build(),
+            reader=DetectionReader(root, self.images, ids=ids, fields=FIELDS),
+            schema=make_schema({}),
+            problems=gatherer.problems,
+            notes=[*notes, *gatherer.notes(), *describe_classes(labels), *self.images.describe()],
+            counts={"objects": dict(gatherer.counts.most_common())},
+            label_files=make_detection_labels(labels),
+            refine=make_schema,
+            explain=self.images.describe_turns,
+        )
+
+    def _find_columns(self, file: CsvFile) -> dict[str, int]:
+        """Where each column is; raises `SourceError` where one is needed that the header does not have."""
+        found = {}
+        missing = []
+        for name in (*_NEEDED, *_OPTIONAL):
+            column = self.columns.get(name, name)
+            if column in file.columns:
+                found[name] = file.columns.index(column)
+            elif name in _NEEDED or name in self.columns:
+                missing.append(column)
+        if missing:
+            raise SourceError(
+                f"header expected the columns {', '.join(map(repr, missing))}, got {', '.join(file.columns)[:200]}",
+                shard=f"{self.path}, line 1",
+                hint="say which column is which: columns=...",
+            )
+        return found
+
+    def _check_units(self, rows: _Rows) -> None:
+        """Raise where no corner is beyond 1: those are parts of an image, and as pixels they would be nothing."""
+        if self.units == "pixels" and rows.num_boxes and rows.furthest <= 1:
+            raise SourceError(
+                "boxes expected in pixels, got no corner beyond 1",
+                shard=self.path,
+                hint='if they are parts of width and height: units="parts"',
+            )
+
+    def _gather(self, gatherer: DetectionGatherer, root: str, name: str, listed: _Listed) -> None:
+        where = f"{self.path}, line {listed.line}"
+        file = os.path.normpath(name.replace("\\", "/"))
+        if os.path.isabs(file) or file.split("/")[0] == "..":
+            reason = f"filename expected a path below the images, got {name!r:.64}"
+            gatherer.problems.append(Problem(where, reason, input=name, kind="file names lead out of the images"))
+        elif not os.path.exists(os.path.join(root, file)):
+            reason = f"no image {file!r:.200} in {root}"
+            hint = "name the folder where file names start: image_root=..."
+            gatherer.problems.append(Problem(where, reason, input=name, kind="images are not there", hint=hint))
+        elif not listed.is_bad:
+            gatherer.add(
+                file,
+                file,
+                listed.objects,
+                source_id=os.path.basename(file),
+                declared=listed.size or (None, None),
+                declared_at=where,
+                are_parts=self.units == "parts",
+            )
+
+    def _take_unlisted(self, gatherer: DetectionGatherer, root: str, listed: Mapping[str, _Listed]) -> list[str]:
+        """Images that no row names: taken without objects, or noted."""
+        known = {os.path.normpath(name.replace("\\", "/")) for name in listed}
+        others = [file.key for file in find_files(root, IMAGE_SUFFIXES).files if file.key not in known]
+        if self.unlisted == "skip":
+            if not others:
+                return []
+            return [f'images that no row names, left out: {len(others):,}; without objects: unlisted="keep"']
+        for file in others:
+            gatherer.add(file, file, [], source_id=os.path.basename(file))
+        return []
+
+    def _decide_classes(self, counts: Mapping[str, int]) -> LabelMap:
+        if self.classes is not None:
+            return load_classes(self.classes, label_offset=self.label_offset)
+        return make_class_map(counts, offset=1 if self.label_offset is None else self.label_offset)
+
+
+class _Rows:
+    """The rows of a file by image, in the order of their first rows, and what is wrong with which."""
+
+    def __init__(self, file: CsvFile, places: Mapping[str, int]) -> None:
+        self.images: dict[str, _Listed] = {}
+        self.problems: list[Problem] = []
+        self.num_boxes = 0
+        self.furthest = 0.0
+        self._path = file.path
+        self._places = places
+        unused = [name for index, name in enumerate(file.columns) if index not in places.values()]
+        self.notes = [f"columns that are not used: {', '.join(unused)}"] if unused else []
+        for line, cells in file.rows():
+            if len(cells) != len(file.columns):
+                reason = f"row expected {len(file.columns)} cells, got {len(cells)}"
+                self.problems.append(Problem(f"{file.path}, line {line}", reason, input=None))
+                # Where its first cells are right, the image lacks a box.
+                name = cells[places["filename"]].strip() if places["filename"] < len(cells) else ""
+                if name:
+                    self._image_of(name, line).is_bad = True
+                continue
+            self._add(line, {name: cells[index].strip() for name, index in places.items()})
+
+    def _image_of(self, name: str, line: int) -> _Listed:
+        return self.images.setdefault(name, _Listed(line))
+
+    def _add(self, line: int, row: Mapping[str, str]) -> None:
+        where = f"{self._path}, line {line}"
+        name = row["filename"]
+        if not name:
+            self.problems.append(Problem(where, "filename expected, got an empty cell", input=None))
+            return
+        image = self._image_of(name, line)
+        try:
+            size = _read_size(row)
+            if image.size not in (None, size):
+                raise ValueError(f"image {name!r:.200} expected one width and height, got another in line {image.line}")
+            image.size = size
+            if any(row[part] for part in ("class", *_SIDES)):
+                image.objects.append(self._read_object(row, where))
+        except ValueError as error:
+            self.problems.append(Problem(where, str(error), input=name))
+            image.is_bad = True
+
+    def _read_object(self, row: Mapping[str, str], where: str) -> FoundObject:
+        if not row["class"]:
+            raise ValueError("class expected, got an empty cell")
+        xmin, ymin, xmax, ymax = (_read_number(row, side) for side in _SIDES)
+        corners: Corners = (xmin, ymin, xmax, ymax)
+        self.num_boxes += 1
+        self.furthest = max(self.furthest, *map(abs, corners))
+        flags: dict[str, int | float | str] = {flag: _read_flag(row, flag) for flag in ("difficult", "truncated")}
+        return FoundObject(row["class"], corners, where, {**flags, "view": row.get("pose", "")})
+
+
+def _read_number(row: Mapping[str, str], name: str) -> float:
+    try:
+        value = float(row[name])
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"{name} expected a number, got {row[name] or 'an empty cell'!r:.64}")
+    return value
+
+
+def _read_flag(row: Mapping[str, str], name: str) -> int:
+    text = row.get(name, "")
+    if text not in ("", "0", "1"):
+        raise ValueError(f"{name} expected 0 or 1, got {text!r:.64}")
+    return int(text or "0")
+
+
+def _read_size(row: Mapping[str, str]) -> tuple[int | None, int | None]:
+    """Width and height that the image should have; None for a cell that is empty or 0."""
+    sizes = []
+    for name in ("width", "height"):
+        value = _read_number(row, name) if row.get(name) else 0.0
+        if value < 0 or value != int(value):
+            raise ValueError(f"{name} expected a number of pixels, got {row[name]!r:.64}")
+        sizes.append(int(value) or None)
+    return sizes[0], sizes[1]
