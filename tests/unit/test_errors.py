@@ -16,6 +16,7 @@ def test_tree_is_the_documented_one() -> None:
     parents = {item.__name__: item.__base__.__name__ for item in ALL if item is not TfrkitError}
     assert parents == {
         "StorageError": "TfrkitError",
+        "RemoteAddressError": "StorageError",
         "ContainerError": "TfrkitError",
         "CorruptRecordError": "ContainerError",
         "TruncatedShardError": "ContainerError",

@@ -20,7 +20,7 @@ from tfrkit.batches.decode_specs import (
     describe_output,
     read_request,
 )
-from tfrkit.batches.raw_images import RawShapes, find_size_features, read_shapes
+from tfrkit.batches.raw_images import RawShapes, find_size_features, read_shapes, stack_raw
 from tfrkit.codec.columns import BytesColumn, Column, Ragged
 from tfrkit.codec.decode import Batch
 from tfrkit.errors import CodecError, FeatureKindError, MissingFeatureError
@@ -178,6 +178,9 @@ def _decode_pictures(
     shapes: RawShapes,
     stop_early: bool,
 ) -> tuple[Any, Failures]:
+    stacked = stack_raw(values, shapes, spec) if isinstance(spec, DecodeOptions) else None
+    if stacked is not None:
+        return stacked, {}
     data, offsets = values.data.data, values.offsets.tolist()
     failures: Failures = {}
     target: Any = None

@@ -7,14 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from tfrkit._types import UInt8Array
+from tfrkit.codec.columns import BytesColumn
 from tfrkit.errors import CodecError
 from tfrkit.features.schema import Schema
 from tfrkit.features.size_features import SizeFeatures, find_sizes
-from tfrkit.images.options import DEFAULT_MAX_PIXELS
+from tfrkit.images.decode import NUM_CHANNELS
+from tfrkit.images.options import DEFAULT_MAX_PIXELS, DecodeOptions
 from tfrkit.images.raw_shapes import RAW_CHANNELS, RawShape, describe_guesses, fill_shape, guess_shapes
 from tfrkit.images.sniff import sniff_image
 
 _HEAD_NBYTES = 64
+_OPAQUE = 255
 
 
 class RawShapes:
@@ -38,6 +42,19 @@ class RawShapes:
                 return shape
         return None if self._size is None else fill_shape(self._size, len(data))
 
+    def find_common(self, values: BytesColumn) -> RawShape | None:
+        """The one shape of all values, where all are raw pixels of it: then they need not be looked at one by one."""
+        lengths = values.lengths
+        if not len(lengths) or (lengths != lengths[0]).any():
+            return None
+        if any((column[: len(lengths)] != column[0]).any() for column in self._columns):
+            return None
+        data, starts = values.data.data, values.offsets[:-1].tolist()
+        shape = self.find(0, data[starts[0] : starts[0] + int(lengths[0])])
+        if shape is None or any(sniff_image(bytes(data[at : at + _HEAD_NBYTES])) is not None for at in starts):
+            return None
+        return shape
+
     def explain(self, error: CodecError, data: memoryview) -> CodecError:
         """The error of a value that does not decode, with what to do where it may be raw pixels."""
         if error.hint is not None or not len(data) or sniff_image(bytes(data[:_HEAD_NBYTES])) is not None:
@@ -50,6 +67,26 @@ class RawShapes:
             gray, rgb, rgba = (height * width * channels for channels in RAW_CHANNELS)
             hint += f"; those of {width}x{height} are {gray}, {rgb} or {rgba} bytes"
         return CodecError(error.what, hint=hint)
+
+
+def stack_raw(values: BytesColumn, shapes: RawShapes, options: DecodeOptions) -> UInt8Array | None:
+    """All values of a column as one array, where that takes no more than putting channels beside each other.
+
+    Many times as fast as value by value for small pictures. None where some have to be resized or made gray.
+    """
+    shape = shapes.find_common(values)
+    if shape is None or options.size not in (None, shape[:2]) or shape[0] * shape[1] > options.max_pixels:
+        return None
+    start, stop = int(values.offsets[0]), int(values.offsets[-1])
+    pixels = values.data[start:stop].reshape(len(values), *shape)
+    wanted = shape[2] if options.channels == "keep" else NUM_CHANNELS[options.channels]
+    if wanted == shape[2]:
+        return pixels.copy()
+    if wanted == 1:
+        return None
+    made = np.full((*pixels.shape[:3], wanted), _OPAQUE, np.uint8)
+    made[..., :3] = pixels[..., :3]
+    return made
 
 
 def find_size_features(name: str, schema: Schema) -> SizeFeatures:

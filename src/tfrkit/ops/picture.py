@@ -85,9 +85,16 @@ class PictureReader:
         # Where the others are image files, one that is none is a damaged file, whatever its size.
         self._is_encoded = schema[features.image].logical == "image"
 
+    def find_image(self, row: Row) -> Any:
+        """The value of a row that is shown, as it is stored; None where it is not there."""
+        return self._flatten(row).get(self._features.image)
+
+    def _flatten(self, row: Row) -> Mapping[str, Any]:
+        return {**row["context"], **row["feature_lists"]} if self._is_sequence else row
+
     def read(self, row: Row) -> Picture:
         """The picture of a row; what is wrong with it is in its `cause`."""
-        values = {**row["context"], **row["feature_lists"]} if self._is_sequence else row
+        values = self._flatten(row)
         picture = Picture(caption=self._read_texts(values, self._features.labels))
         try:
             pixels, size = self._read_pixels(values)

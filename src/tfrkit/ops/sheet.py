@@ -26,7 +26,6 @@ from tfrkit.errors import (
 )
 from tfrkit.images.sniff import sniff_image
 from tfrkit.ops.choose_records import choose_records
-from tfrkit.ops.export_input import flatten_row
 from tfrkit.ops.outputs import MadeFolders
 from tfrkit.ops.picture import Picture, PictureReader, Span
 from tfrkit.ops.picture_features import PictureFeatures, find_picture_features
@@ -179,7 +178,7 @@ class _Pictures:
         lengths: set[int] = set()
         for number in numbers[:_PROBED]:
             try:
-                value = flatten_row(self._read_row(number)).get(name)
+                value = self._reader.find_image(self._read_row(number))
             except (ContainerError, CodecError, SchemaError):
                 continue  # its tile says so
             values = value if isinstance(value, list) else [value]

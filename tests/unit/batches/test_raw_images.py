@@ -45,6 +45,19 @@ def test_channels_are_those_of_an_encoded_image(tmp_path: Path) -> None:
         np.testing.assert_array_equal(raw["image"], encoded["image"])
 
 
+@pytest.mark.parametrize("pixels", [GRAY, RGB, RGBA], ids=["gray", "rgb", "rgba"])
+@pytest.mark.parametrize("channels", ["rgb", "gray", "rgba", "keep"])
+def test_many_at_once_are_what_they_are_one_by_one(tmp_path: Path, pixels: np.ndarray[Any, Any], channels: str) -> None:
+    # A damaged row among them makes that every value is looked at by itself.
+    ds = write(tmp_path, [{"image": np.roll(pixels, n).tobytes(), "id": n} for n in range(3)])
+    once = next(iter(ds.decode(image={"size": (20, 30), "channels": channels}).batch(3)))["image"]
+    write(tmp_path, [{"image": np.roll(pixels, n).tobytes() if n < 3 else b"x", "id": n} for n in range(4)])
+    mixed = tfrkit.open(tmp_path / "x.tfrecord", on_error="skip")
+    single = next(iter(mixed.decode(image={"size": (20, 30), "channels": channels}).batch(4)))["image"]
+    np.testing.assert_array_equal(once, single)
+    assert once.flags.writeable
+
+
 @pytest.mark.parametrize(
     "sizes",
     [
@@ -114,3 +127,12 @@ def test_skipped_rows_are_those_that_do_not_fit(tmp_path: Path) -> None:
     ds = tfrkit.open(tmp_path / "x.tfrecord", on_error="skip").decode(image=(20, 30))
     assert [row["id"] for row in ds] == [0, 2]
     assert len(ds.errors) == 1
+
+
+def test_frames_of_the_size_asked_for_are_pixels(tmp_path: Path) -> None:
+    frames = [[bytes([n]) * 16 for n in range(count)] for count in (2, 3)]
+    rows = [{"context": {"id": n}, "feature_lists": {"frames": one}} for n, one in enumerate(frames)]
+    ds = write(tmp_path, rows).decode(frames={"size": (4, 4), "channels": "gray"})
+    for number, row in enumerate(ds):
+        shown = np.asarray(row["feature_lists"]["frames"])
+        assert shown.reshape(-1, 16).tolist() == [list(frame) for frame in frames[number]]
