@@ -227,6 +227,7 @@ def test_require_one_kind_mixed_feature_raises() -> None:
         ),
         (Spec("bytes"), Spec("bytes", (2,), encoding="tensor_proto", dtype="uint8"), []),
         (Spec("bytes", (2, 2), encoding="raw", dtype="uint8"), Spec("bytes"), []),
+        (Spec("bytes", (2,), encoding="tensor_proto", dtype="float8_e5m2"), Spec("bytes"), []),
         (
             Spec("bytes", (2,), encoding="tensor_proto", dtype="uint8"),
             Spec("bytes"),
