@@ -1,4 +1,4 @@
-"""The five jobs: every script of examples/tutorials runs, and the old way and tfrkit's give equal rows."""
+"""The five jobs: every script of examples/tutorials runs, changed and unchanged, and tfrkit's way gives equal rows."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ TUTORIALS = Path(__file__).parents[2] / "examples" / "tutorials"
 ALNUM = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def run_tutorial(name: str, *arguments: object) -> str:
-    """Run a script and give what it printed; `tfr` is the command of this environment."""
-    program = [sys.executable] if name.endswith(".py") else ["bash"]
+def run_program(*words: object) -> str:
+    """Run a program and give what it printed; `tfr` is the command of this environment."""
     folders = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        [*program, str(TUTORIALS / name), *map(str, arguments)],
+        list(map(str, words)),
         env={**os.environ, "PATH": folders},
         capture_output=True,
         text=True,
@@ -32,6 +31,29 @@ def run_tutorial(name: str, *arguments: object) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def run_tutorial(name: str, *arguments: object) -> str:
+    """Run a script of the tutorials."""
+    return run_program(sys.executable if name.endswith(".py") else "bash", TUTORIALS / name, *arguments)
+
+
+def run_unchanged(name: str, folder: Path, *arguments: object) -> str:
+    """Run a script as it was before its one line was changed, by `tfr run`."""
+    text = (TUTORIALS / name).read_text(encoding="utf-8")
+    changed = "from tfrkit.compat import tensorflow as tf  # was: import tensorflow as tf\n"
+    assert text.count(changed) == text.count("import tensorflow") // 2 == 1
+    (folder / "unchanged.py").write_text(text.replace(changed, "import tensorflow as tf\n"), encoding="utf-8")
+    command = [sys.executable, "-c", "from tfrkit_start import main; main()"]
+    return run_program(*command, "run", folder / "unchanged.py", *arguments)
+
+
+def assert_same_files(folder: Path, other: Path) -> None:
+    names = sorted(path.name for path in folder.iterdir())
+    assert names
+    assert names == sorted(path.name for path in other.iterdir())
+    for name in names:
+        assert (folder / name).read_bytes() == (other / name).read_bytes()
 
 
 def read_rows(path: Path | str) -> list[Any]:
@@ -81,6 +103,8 @@ def test_captchas_give_equal_rows_both_ways(captchas: Path, tmp_path: Path) -> N
     texts = sorted("".join(ALNUM[row[f"label{place}"]] for place in range(5)) for rows in old.values() for row in rows)
     assert texts == sorted(path.name[:5] for path in captchas.iterdir())
     assert len(raw_pixels(old["test"][0])) == 224 * 224
+    assert run_unchanged("job1_captchas.py", tmp_path, captchas, tmp_path / "run", 4) == printed
+    assert_same_files(tmp_path / "run", tmp_path / "old")
     run_tutorial("job1_captchas.sh", captchas, tmp_path / "new", 4)
     new = {split: read_rows(tmp_path / "new" / f"*-{split}.*") for split in ("train", "test")}
     assert {split: len(rows) for split, rows in new.items()} == {"train": 10, "test": 4}
@@ -110,6 +134,8 @@ def test_fruit_gives_equal_rows_both_ways(tmp_path: Path) -> None:
     assert printed.count("(4, 32, 32, 3)") == 3
     old = read_rows(tmp_path / "old.tfrecords")
     assert sorted(row["label"] for row in old) == [0] * 7 + [1] * 5
+    assert run_unchanged("job2_fruit.py", tmp_path, folder, tmp_path / "run.tfrecords").count("(4, 32, 32, 3)") == 3
+    assert (tmp_path / "run.tfrecords").read_bytes() == (tmp_path / "old.tfrecords").read_bytes()
     run_tutorial("job2_fruit.sh", folder, tmp_path / "new.tfrecord")
     new = read_rows(tmp_path / "new.tfrecord")
     assert sorted((raw_pixels(row), row["label"]) for row in new) == sorted(
@@ -127,6 +153,8 @@ def test_arrays_and_photo_give_equal_rows_both_ways(tmp_path: Path) -> None:
     pixels = np.random.default_rng(3).integers(0, 256, (20, 30, 3), dtype=np.uint8)
     Image.fromarray(pixels).save(photo)
     old = run_tutorial("job3_arrays.py", photo, tmp_path / "old")
+    assert run_unchanged("job3_arrays.py", tmp_path, photo, tmp_path / "run") == old
+    assert_same_files(tmp_path / "run", tmp_path / "old")
     new = run_tutorial("job3_arrays_tfrkit.py", photo, tmp_path / "new")
     assert "end of the file after 10 records" in old
     assert old.splitlines()[1:] == new.splitlines()
@@ -163,7 +191,10 @@ def voc(tmp_path: Path) -> Path:
 
 
 def test_voc_masks_keep_their_classes_in_all_three_feeds(voc: Path, tmp_path: Path) -> None:
-    lines = run_tutorial("job4_voc_segmentation.py", voc, tmp_path / "old").splitlines()
+    printed = run_tutorial("job4_voc_segmentation.py", voc, tmp_path / "old")
+    assert run_unchanged("job4_voc_segmentation.py", tmp_path, voc, tmp_path / "run") == printed
+    assert_same_files(tmp_path / "run", tmp_path / "old")
+    lines = printed.splitlines()
     counts = {line.split(" {")[0]: line.split(" {")[1] for line in lines}
     assert list(counts) == ["from Python", "preloaded", "from file"]
     assert len(set(counts.values())) == 1
@@ -202,6 +233,8 @@ def test_options_and_messages_give_equal_rows_both_ways(tmp_path: Path) -> None:
         smooth = np.add.outer(np.arange(40), np.arange(50))[:, :, None] + np.array([0, 40, 90]) + number
         Image.fromarray(smooth.astype(np.uint8)).save(folder / f"p{number}.png")
     old = run_tutorial("job5_options.py", folder, tmp_path / "old")
+    assert run_unchanged("job5_options.py", tmp_path, folder, tmp_path / "run") == old
+    assert_same_files(tmp_path / "run", tmp_path / "old")
     new = run_tutorial("job5_options_tfrkit.py", folder, tmp_path / "new")
     assert old.splitlines()[-1] == new.splitlines()[-1] == "frames 3 [b'p0.png', b'p1.png', b'p2.png']"
     sizes = {line.split(": ")[0]: int(line.split()[1]) for line in new.splitlines()[:-1]}
