@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from tfrkit.compat.op_errors import DataLossError, InvalidArgumentError
+from tfrkit.compat.ragged import RaggedTensor, stack_ragged
 from tfrkit.compat.shapes import TensorShape
 from tfrkit.compat.structure import map_parts, spread
-from tfrkit.compat.tensor import RaggedTensor, SparseTensor, Tensor, to_tensor, wrap
+from tfrkit.compat.tensor import SparseTensor, Tensor, to_tensor, wrap
 
 
 def batch_elements(elements: Sequence[Any]) -> Any:
@@ -32,7 +33,7 @@ def _stack(parts: Sequence[Any]) -> Any:
     if isinstance(parts[0], SparseTensor):
         return _stack_sparse(parts)
     if isinstance(parts[0], RaggedTensor):
-        raise InvalidArgumentError(None, None, "batch of ragged tensors is not offered, parse after batching instead")
+        return stack_ragged(parts)
     for part in parts:
         if part.shape != parts[0].shape:
             raise InvalidArgumentError(

@@ -9,9 +9,10 @@ import numpy as np
 
 from tfrkit.compat.graph import Node
 from tfrkit.compat.op_errors import InvalidArgumentError
+from tfrkit.compat.ragged import RaggedTensor
 from tfrkit.compat.shapes import TensorSpec
 from tfrkit.compat.structure import leaves, map_parts
-from tfrkit.compat.tensor import RaggedTensor, SparseTensor, SparseTensorValue, Tensor, to_tensor
+from tfrkit.compat.tensor import SparseTensor, SparseTensorValue, Tensor, to_tensor
 
 
 def to_element(value: Any) -> Any:

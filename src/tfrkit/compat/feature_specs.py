@@ -6,7 +6,6 @@ import math
 from typing import Any, NamedTuple
 
 from tfrkit.compat.dtypes import DTYPES, DType, as_dtype, string
-from tfrkit.compat.namespace import explain_missing
 from tfrkit.compat.op_errors import InvalidArgumentError
 
 # TensorFlow parses into these three types only.
@@ -36,6 +35,20 @@ class FixedLenSequenceFeature(NamedTuple):
     default_value: Any = None
 
 
+class SparseFeature(NamedTuple):
+    """Values of one feature at places that others hold, as a SparseTensor of a given size."""
+
+    index_key: Any
+    value_key: str
+    dtype: Any
+    size: Any
+    already_sorted: bool = False
+
+
+class _Partition(NamedTuple):
+    key: str
+
+
 class _RaggedFeature(NamedTuple):
     dtype: Any
     value_key: str | None = None
@@ -45,9 +58,32 @@ class _RaggedFeature(NamedTuple):
 
 
 class RaggedFeature(_RaggedFeature):
-    """Any number of values: a vector for one record, a RaggedTensor for a batch."""
+    """Any number of values: a vector for one record, a RaggedTensor for a batch.
+
+    `partitions` cut the values into rows, from the outside in; all but UniformRowLength name an int64 feature.
+    """
 
     __slots__ = ()
+
+    class RowSplits(_Partition):
+        """Rows by where each starts and the last ends."""
+
+    class RowLengths(_Partition):
+        """Rows by their lengths."""
+
+    class RowStarts(_Partition):
+        """Rows by where each starts."""
+
+    class RowLimits(_Partition):
+        """Rows by where each ends."""
+
+    class ValueRowIds(_Partition):
+        """Rows by the number of the row that each value is in."""
+
+    class UniformRowLength(NamedTuple):
+        """Rows of one length."""
+
+        length: Any
 
     def __new__(
         cls,
@@ -57,12 +93,23 @@ class RaggedFeature(_RaggedFeature):
         row_splits_dtype: Any = "int32",
         validate: bool = False,
     ) -> RaggedFeature:
-        if partitions:
-            raise explain_missing("tf.io.RaggedFeature(partitions=...)")
+        if not isinstance(partitions, (list, tuple)):
+            raise TypeError(f"partitions expected a list, got {partitions!r}")
+        for partition in partitions:
+            if type(partition) not in PARTITIONS:
+                raise TypeError(f"partitions expected RaggedFeature.RowLengths and its kin, got {partition!r}")
         return super().__new__(cls, dtype, value_key, partitions, row_splits_dtype, validate)
 
 
-Spec = FixedLenFeature | VarLenFeature | FixedLenSequenceFeature | RaggedFeature
+PARTITIONS = (
+    RaggedFeature.RowSplits,
+    RaggedFeature.RowLengths,
+    RaggedFeature.RowStarts,
+    RaggedFeature.RowLimits,
+    RaggedFeature.ValueRowIds,
+    RaggedFeature.UniformRowLength,
+)
+Spec = FixedLenFeature | VarLenFeature | FixedLenSequenceFeature | RaggedFeature | SparseFeature
 
 
 def kind_of(spec: Spec) -> str:
@@ -111,6 +158,6 @@ def check_features(features: Any, what: str = "features") -> dict[str, Any]:
 def refuse_spec(name: str, spec: Any) -> ValueError:
     """The error for something that is no spec here."""
     return ValueError(
-        f"feature {name!r} expected FixedLenFeature, VarLenFeature, FixedLenSequenceFeature or RaggedFeature as far "
-        f"as the function takes them, got {spec!r}"
+        f"feature {name!r} expected FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, SparseFeature or "
+        f"RaggedFeature as far as the function takes them, got {spec!r}"
     )

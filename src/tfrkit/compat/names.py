@@ -25,20 +25,24 @@ from tfrkit.compat.data_experimental import EXPERIMENTAL
 from tfrkit.compat.dtypes import DTYPES, DType, as_dtype
 from tfrkit.compat.graph import Session, do_nothing, placeholder
 from tfrkit.compat.iterators import disable_eager_execution, enable_eager_execution
+from tfrkit.compat.message_json import decode_json_example
 from tfrkit.compat.namespace import Namespace
+from tfrkit.compat.ragged import RaggedTensor
 from tfrkit.compat.randomness import set_random_seed
 from tfrkit.compat.shapes import Dimension, TensorShape, TensorSpec
-from tfrkit.compat.tensor import RaggedTensor, SparseTensor, SparseTensorValue, Tensor
+from tfrkit.compat.tensor import SparseTensor, SparseTensorValue, Tensor
 
 _PARSING = {
     "FixedLenFeature": feature_specs.FixedLenFeature,
     "FixedLenSequenceFeature": feature_specs.FixedLenSequenceFeature,
     "VarLenFeature": feature_specs.VarLenFeature,
     "RaggedFeature": feature_specs.RaggedFeature,
+    "SparseFeature": feature_specs.SparseFeature,
     "parse_example": parse_example.parse_example,
     "parse_single_example": parse_example.parse_single_example,
     "parse_sequence_example": parse_sequence.parse_sequence_example,
     "parse_single_sequence_example": parse_sequence.parse_single_sequence_example,
+    "decode_json_example": decode_json_example,
     "decode_raw": array_ops.decode_raw,
     "parse_tensor": array_ops.parse_tensor,
     "serialize_tensor": array_ops.serialize_tensor,
@@ -48,6 +52,8 @@ _PARSING = {
     "write_file": gfile.write_file,
 }
 _PICTURES = {
+    "decode_bmp": pictures.decode_bmp,
+    "decode_gif": pictures.decode_gif,
     "decode_image": pictures.decode_image,
     "decode_jpeg": pictures.decode_jpeg,
     "decode_png": pictures.decode_png,

@@ -10,6 +10,7 @@ from tfrkit.compat.feature_specs import (
     FixedLenFeature,
     FixedLenSequenceFeature,
     RaggedFeature,
+    SparseFeature,
     VarLenFeature,
     check_features,
     count_of,
@@ -20,7 +21,9 @@ from tfrkit.compat.feature_specs import (
 from tfrkit.compat.graph import Node, is_deferred
 from tfrkit.compat.op_errors import InvalidArgumentError
 from tfrkit.compat.parse_columns import Key, ParsedColumn, read_columns, zero_of
-from tfrkit.compat.tensor import RaggedTensor, SparseTensor, to_byte_strings, to_bytes, to_tensor, wrap
+from tfrkit.compat.parse_composite import gather_ragged, gather_sparse_feature, index_keys
+from tfrkit.compat.ragged import RaggedTensor
+from tfrkit.compat.tensor import SparseTensor, to_byte_strings, to_bytes, to_tensor, wrap
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -44,37 +47,51 @@ def parse_example(serialized: Any, features: Any, example_names: Any = None, nam
         return parse_single_example(serialized, features)
     records = to_byte_strings(serialized, "serialized")
     columns = read_columns(records, "example", wanted_columns(features))
-    return {key: gather(key, spec, columns[source_of(key, spec), False]) for key, spec in features.items()}
+    return {key: gather(key, spec, columns) for key, spec in features.items()}
 
 
 def parse_one(record: bytes, features: dict[str, Any]) -> dict[str, Any]:
     """Features of one Example: a batch of one, without the dimension of the batch."""
     columns = read_columns([record], "example", wanted_columns(features))
-    return {key: unbatch(gather(key, spec, columns[source_of(key, spec), False])) for key, spec in features.items()}
+    return {key: unbatch(gather(key, spec, columns)) for key, spec in features.items()}
 
 
 def source_of(key: str, spec: Any) -> str:
-    """The name in the record that a result is read from."""
-    return spec.value_key or key if isinstance(spec, RaggedFeature) else key
+    """The name in the record that the values of a result are read from."""
+    return spec.value_key or key if isinstance(spec, (RaggedFeature, SparseFeature)) else key
 
 
 def wanted_columns(features: dict[str, Any], *, is_list: bool = False) -> dict[Key, str]:
     """The columns to read for some specs, with their kinds."""
+    wanted: dict[Key, str] = {}
     for key, spec in features.items():
-        if not isinstance(spec, (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, RaggedFeature)):
+        if not isinstance(
+            spec, (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, RaggedFeature, SparseFeature)
+        ):
             raise refuse_spec(key, spec)
-    return {(source_of(key, spec), is_list): kind_of(spec) for key, spec in features.items()}
+        asked = {source_of(key, spec): kind_of(spec)}
+        if isinstance(spec, SparseFeature):
+            asked |= dict.fromkeys(index_keys(spec), "int64")
+        if isinstance(spec, RaggedFeature):
+            asked |= {part.key: "int64" for part in spec.partitions if hasattr(part, "key")}
+        for name, kind in asked.items():
+            if wanted.setdefault((name, is_list), kind) != kind:
+                raise ValueError(f"feature {name!r} is asked for as {wanted[name, is_list]} and as {kind}")
+    return wanted
 
 
-def gather(key: str, spec: Any, column: ParsedColumn) -> Any:
+def gather(key: str, spec: Any, columns: dict[Key, ParsedColumn]) -> Any:
     """The tensor of a batch that a spec asks for."""
+    if isinstance(spec, SparseFeature):
+        return gather_sparse_feature(key, spec, columns)
+    if isinstance(spec, RaggedFeature):
+        return gather_ragged(key, spec, columns)
+    column = columns[key, False]
     if isinstance(spec, FixedLenFeature):
         return _gather_fixed(key, spec, column)
     if isinstance(spec, VarLenFeature):
         return gather_sparse(column.values, column.splits)
-    if isinstance(spec, FixedLenSequenceFeature):
-        return _gather_sequence(key, spec, column)
-    return RaggedTensor(column.values, column.splits.astype(np.dtype(spec.row_splits_dtype)))
+    return _gather_sequence(key, spec, column)
 
 
 def unbatch(value: Any) -> Any:

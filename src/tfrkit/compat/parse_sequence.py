@@ -17,10 +17,11 @@ from tfrkit.compat.feature_specs import (
     shape_of,
 )
 from tfrkit.compat.graph import Node, is_deferred
-from tfrkit.compat.op_errors import InvalidArgumentError
+from tfrkit.compat.op_errors import InvalidArgumentError, UnimplementedError
 from tfrkit.compat.parse_columns import ParsedColumn, read_columns, zero_of
 from tfrkit.compat.parse_example import at_row, gather, pad_rows, source_of, unbatch, wanted_columns
-from tfrkit.compat.tensor import RaggedTensor, SparseTensor, to_byte_strings, to_bytes, wrap
+from tfrkit.compat.ragged import RaggedTensor
+from tfrkit.compat.tensor import SparseTensor, to_byte_strings, to_bytes, wrap
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -78,6 +79,8 @@ def _check_specs(context: Any, lists: Any) -> tuple[dict[str, Any], dict[str, An
     for key, spec in lists.items():
         if not isinstance(spec, (FixedLenSequenceFeature, VarLenFeature, RaggedFeature)):
             raise refuse_spec(key, spec)
+        if isinstance(spec, RaggedFeature) and spec.partitions:
+            raise UnimplementedError(None, None, f"feature list {key!r} is read without partitions only")
         if isinstance(spec, FixedLenSequenceFeature) and spec.default_value is not None:
             raise ValueError(f"feature list {key!r} takes no default_value, got {spec.default_value!r}")
     return context, lists
@@ -88,7 +91,7 @@ def _parse(
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     wanted = wanted_columns(context) | wanted_columns(lists, is_list=True)
     columns = read_columns(records, "sequence_example", wanted)
-    contexts = {key: gather(key, spec, columns[source_of(key, spec), False]) for key, spec in context.items()}
+    contexts = {key: gather(key, spec, columns) for key, spec in context.items()}
     frames = {key: _gather_frames(key, spec, columns[source_of(key, spec), True]) for key, spec in lists.items()}
     lengths = {
         key: wrap(np.diff(_list_splits(columns[key, True])))

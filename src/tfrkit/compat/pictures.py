@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,21 +16,23 @@ from tfrkit.images.sniff import sniff_image
 
 _CHANNELS: dict[int, Channels] = {0: "keep", 1: "gray", 3: "rgb", 4: "rgba"}
 _OFFERED = {"PNG": (0, 1, 3, 4), "JPEG": (0, 1, 3), "BMP": (0, 3, 4), "GIF": (0, 3), "WEBP": (0, 3, 4)}
+_NOT_BMP = ("PNG", "JPEG", "GIF", "WEBP")  # TensorFlow's decoders of one format take these
 _HEAD_NBYTES = 64
+_Frames = Literal["one", "first", "all"]
 
 
 @deferrable
 def decode_image(
     contents: Any, channels: int | None = None, dtype: Any = "uint8", name: Any = None, expand_animations: bool = True
 ) -> Tensor:
-    """A PNG, JPEG or BMP as (height, width, channels); a GIF or WebP as (1, height, width, channels)."""
-    return _decode(contents, channels or 0, dtype, has_frames=expand_animations)
+    """A PNG, JPEG or BMP as (height, width, channels); a GIF or WebP as (frames, height, width, channels)."""
+    return _decode(contents, channels or 0, dtype, frames="all" if expand_animations else "first")
 
 
 @deferrable
 def decode_png(contents: Any, channels: int = 0, dtype: Any = "uint8", name: Any = None) -> Tensor:
     """A picture as (height, width, channels). Palette indices become colours: for masks read the file with Pillow."""
-    return _decode(contents, channels, dtype)
+    return _decode(contents, channels, dtype, only=_NOT_BMP)
 
 
 @deferrable
@@ -38,10 +40,24 @@ def decode_jpeg(contents: Any, channels: int = 0, **options: Any) -> Tensor:
     """A picture as (height, width, channels). Options about how to decode mean nothing here."""
     if options.get("ratio", 1) != 1:
         raise UnimplementedError(None, None, f"decode_jpeg offers ratio=1 only, got {options['ratio']}")
-    return _decode(contents, channels, "uint8")
+    return _decode(contents, channels, "uint8", only=_NOT_BMP)
 
 
-def _decode(contents: Any, channels: int, dtype: Any, *, has_frames: bool = False) -> Tensor:
+@deferrable
+def decode_bmp(contents: Any, channels: int = 0, name: Any = None) -> Tensor:
+    """A BMP as (height, width, channels)."""
+    return _decode(contents, channels, "uint8", only=("BMP",))
+
+
+@deferrable
+def decode_gif(contents: Any, name: Any = None) -> Tensor:
+    """A GIF as (frames, height, width, 3)."""
+    return _decode(contents, 3, "uint8", frames="all", only=_NOT_BMP)
+
+
+def _decode(
+    contents: Any, channels: int, dtype: Any, *, frames: _Frames = "one", only: tuple[str, ...] | None = None
+) -> Tensor:
     # Here, because importing this module must not load a library for pictures.
     from tfrkit.images.decode import decode_image as decode
 
@@ -51,32 +67,43 @@ def _decode(contents: Any, channels: int, dtype: Any, *, has_frames: bool = Fals
         raise InvalidArgumentError(
             None, None, f"expected a PNG, JPEG, GIF, BMP or WebP, got {info or 'something else'}"
         )
+    if only is not None and info.format not in only:
+        raise InvalidArgumentError(
+            None, None, f"expected a {' or '.join(only)}, got a {info.format}\n  use tf.io.decode_image"
+        )
     if channels not in _OFFERED[info.format]:
         raise InvalidArgumentError(
             None, None, f"channels of a {info.format} expected one of {_OFFERED[info.format]}, got {channels}"
         )
-    is_animation = info.format in ("GIF", "WEBP")
-    if is_animation:
-        _require_one_frame(data)
     try:
         pixels = decode(data, channels="rgb" if info.format == "GIF" else _CHANNELS[channels])
     except CodecError as error:
         raise InvalidArgumentError(None, None, error.what) from None
-    return _scale(pixels[None] if is_animation and has_frames else pixels, dtype)
+    rest = _later_frames(data, info.format, frames) if info.format in ("GIF", "WEBP") else []
+    has_frames = frames == "all" and (only is not None or info.format in ("GIF", "WEBP"))
+    return _scale(np.stack([pixels, *rest]) if has_frames else pixels, dtype)
 
 
-def _require_one_frame(data: bytes) -> None:
+def _later_frames(data: bytes, form: str, frames: _Frames) -> list[np.ndarray[Any, Any]]:
+    """What comes after the first frame, where that is asked for; where it must not be, it is refused."""
     import io
 
-    from PIL import Image
+    from PIL import Image, ImageSequence
 
     try:
         with Image.open(io.BytesIO(data), formats=("GIF", "WEBP")) as picture:
             num_frames = getattr(picture, "n_frames", 1)
-    except (OSError, ValueError, SyntaxError, EOFError) as error:  # what Pillow raises for damaged files
+            if num_frames > 1 and form == "WEBP":
+                raise UnimplementedError(None, None, f"WebP pictures of one frame are decoded, got {num_frames}")
+            if num_frames > 1 and frames == "one":
+                raise InvalidArgumentError(
+                    None, None, f"expected a picture of one frame, got {num_frames}\n  use tf.io.decode_gif"
+                )
+            if num_frames == 1 or frames == "first":
+                return []
+            return [np.asarray(frame.convert("RGB")) for frame in ImageSequence.Iterator(picture)][1:]
+    except (OSError, ValueError, SyntaxError, EOFError, IndexError) as error:
         raise InvalidArgumentError(None, None, f"picture does not decode, {str(error)[:64]}") from None
-    if num_frames != 1:
-        raise UnimplementedError(None, None, f"pictures of one frame are decoded, got {num_frames}")
 
 
 def _scale(pixels: np.ndarray[Any, Any], dtype: Any) -> Tensor:

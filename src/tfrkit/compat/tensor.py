@@ -87,50 +87,6 @@ class SparseTensorValue(NamedTuple):
     dense_shape: Any
 
 
-class RaggedTensor:
-    """Rows of different lengths: row `i` is `values[row_splits[i]:row_splits[i + 1]]`."""
-
-    def __init__(self, values: Any, row_splits: Any) -> None:
-        self.values = values if isinstance(values, RaggedTensor) else to_tensor(values)
-        self.row_splits = to_tensor(row_splits)
-
-    @property
-    def flat_values(self) -> Tensor:
-        return self.values.flat_values if isinstance(self.values, RaggedTensor) else self.values
-
-    @property
-    def dtype(self) -> DType:
-        return as_dtype(self.flat_values.dtype)
-
-    def row_lengths(self, axis: int = 1, name: Any = None) -> Tensor:
-        return wrap(np.diff(self.row_splits))
-
-    def to_list(self) -> list[Any]:
-        return [row.to_list() if isinstance(row, RaggedTensor) else row.tolist() for row in self]
-
-    def __len__(self) -> int:
-        return len(self.row_splits) - 1
-
-    def __getitem__(self, index: int) -> Any:
-        if not isinstance(index, (int, np.integer)):
-            raise TypeError(f"a ragged tensor is indexed by one number, got {index!r}")
-        number = int(index) + (len(self) if index < 0 else 0)
-        if not 0 <= number < len(self):
-            raise IndexError(f"row {index} of {len(self)}")
-        return self._rows(int(self.row_splits[number]), int(self.row_splits[number + 1]))
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[number] for number in range(len(self)))
-
-    def _rows(self, start: int, stop: int) -> Any:
-        if not isinstance(self.values, RaggedTensor):
-            return self.values[start:stop]
-        return RaggedTensor(self.values.values, self.values.row_splits[start : stop + 1])
-
-    def __repr__(self) -> str:
-        return f"<tf.RaggedTensor {self.to_list()}>"
-
-
 def wrap(value: Any) -> Tensor:
     """An array or a NumPy scalar as a tensor, nothing converted; bytes become a string of rank 0."""
     if isinstance(value, np.ndarray):

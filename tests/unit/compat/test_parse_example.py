@@ -158,6 +158,47 @@ def test_list_of_records_for_one_is_refused() -> None:
         tf.parse_single_example([FIRST], {"a": tf.FixedLenFeature([], tf.int64)})
 
 
-def test_partitions_of_ragged_features_are_not_offered() -> None:
-    with pytest.raises(AttributeError, match="RaggedFeature.* is not offered"):
-        tf.io.RaggedFeature(tf.int64, partitions=[3])
+PARTS = {
+    "v": {"int64_list": {"value": [1, 2, 3, 4]}},
+    "at": {"int64_list": {"value": [5, 0, 2, 1]}},
+    "lengths": {"int64_list": {"value": [3, 0, 1]}},
+    "short": {"int64_list": {"value": [3]}},
+}
+
+
+def parse_parts(spec: Any) -> Any:
+    record = tf.train.Example(features={"feature": PARTS}).SerializeToString()
+    return tf.io.parse_example([record, b""], {"x": spec})["x"]
+
+
+def test_sparse_feature_puts_values_at_their_places() -> None:
+    sparse = parse_parts(tf.io.SparseFeature("at", "v", tf.int64, 6))
+    assert tf.sparse.to_dense(sparse).tolist() == [[2, 4, 3, 0, 0, 1], [0] * 6]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="expected an index in 'short' for each of its values"):
+        parse_parts(tf.io.SparseFeature("short", "v", tf.int64, 6))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="expected indices below 5 in 'at'"):
+        parse_parts(tf.io.SparseFeature("at", "v", tf.int64, 5))
+
+
+def test_partitions_cut_values_into_rows() -> None:
+    make = tf.io.RaggedFeature
+    rows = parse_parts(make(tf.int64, "v", [make.RowLengths("lengths")]))
+    assert rows.to_list() == [[[1, 2, 3], [], [4]], []]
+    assert rows.to_tensor(default_value=9)[0].tolist() == [[1, 2, 3], [9, 9, 9], [4, 9, 9]]
+    assert parse_parts(make(tf.int64, "v", [make.UniformRowLength(2)])).to_list() == [[[1, 2], [3, 4]], []]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="partition .*short.* does not cut 4 values"):
+        parse_parts(make(tf.int64, "v", [make.RowLengths("short")]))
+    with pytest.raises(TypeError, match="partitions expected RaggedFeature.RowLengths and its kin, got 3"):
+        make(tf.int64, partitions=[3])
+    with pytest.raises(ValueError, match="'v' is asked for as float and as int64"):
+        tf.io.parse_example([b""], {"a": make(tf.float32, "v"), "b": make(tf.int64, "v")})
+
+
+def test_example_is_read_from_json() -> None:
+    text = '{"features": {"feature": {"n": {"int64List": {"value": ["3"]}}, "s": {"bytes_list": {"value": ["-_8="]}}}}}'
+    record = tf.train.Example.FromString(tf.io.decode_json_example(text).numpy())
+    assert record.features.feature["n"].int64_list.value == [3]
+    assert record.features.feature["s"].bytes_list.value == [b"\xfb\xff"]
+    for wrong in ("", "[]", '{"x": 1}', '{"features": {"feature": {"n": {"x": {}}}}}'):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="expected an Example as JSON"):
+            tf.io.decode_json_example(wrong)

@@ -64,8 +64,15 @@ def test_gif_has_a_dimension_of_frames_where_tensorflow_has_one() -> None:
     assert tf.io.decode_image(data).shape == (1, 6, 4, 3)
     assert tf.io.decode_image(data, expand_animations=False).shape == (6, 4, 3)
     two = encode(COLOUR.convert("P"), "GIF", save_all=True, append_images=[COLOUR.convert("P").rotate(180)])
-    with pytest.raises(tf.errors.UnimplementedError, match="one frame are decoded, got 2"):
-        tf.io.decode_image(two)
+    assert tf.io.decode_image(two).shape == tf.io.decode_gif(two).shape == (2, 6, 4, 3)
+    assert tf.io.decode_image(two, expand_animations=False).shape == (6, 4, 3)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="expected a picture of one frame, got 2"):
+        tf.io.decode_png(two)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="expected a BMP, got a GIF"):
+        tf.io.decode_bmp(two)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="does not decode"):
+        tf.io.decode_gif(two[:-30])
+    assert tf.io.decode_bmp(encode(COLOUR, "BMP")).shape == (6, 4, 3)
 
 
 def test_deep_gray_is_cut_or_kept_by_dtype() -> None:

@@ -1,0 +1,65 @@
+"""`tf.io.decode_json_example`: an Example written as JSON, in protobuf's mapping."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import Any
+
+import numpy as np
+
+from tfrkit.compat.graph import deferrable
+from tfrkit.compat.op_errors import InvalidArgumentError
+from tfrkit.compat.tensor import Tensor, to_tensor, wrap
+from tfrkit.compat.train_messages import Example
+
+_LISTS = {"bytesList": "bytes_list", "floatList": "float_list", "int64List": "int64_list"}
+
+
+@deferrable
+def decode_json_example(json_examples: Any, name: Any = None) -> Tensor:
+    """Examples written as JSON, serialized; as many as there are strings."""
+    texts = to_tensor(json_examples, "string")
+    records = np.empty(texts.size, object)
+    records[:] = [_encode(text) for text in texts.reshape(-1).tolist()]
+    return wrap(records.reshape(tuple(texts.shape)))
+
+
+def _encode(text: bytes) -> bytes:
+    try:
+        given = json.loads(text)
+        features = _take(_take(given, "features"), "feature")
+        made = {key: _read_feature(value) for key, value in features.items()}
+        return (Example(features={"feature": made}) if given else Example()).SerializeToString()
+    except (ValueError, TypeError, AttributeError, binascii.Error) as error:
+        raise InvalidArgumentError(None, None, f"expected an Example as JSON, got {text[:64]!r}: {error}") from None
+
+
+def _take(message: dict[str, Any], field: str) -> dict[str, Any]:
+    """The one field that a message of the way down has; none is empty."""
+    unknown = sorted(set(message) - {field})
+    if unknown:
+        raise ValueError(f"expected {field!r}, got {unknown[0]!r}")
+    return message.get(field) or {}
+
+
+def _read_feature(feature: dict[str, Any]) -> dict[str, Any]:
+    if len(feature) > 1:
+        raise ValueError(f"a feature expected one list, got {sorted(feature)}")
+    found = {}
+    for field, inner in feature.items():
+        kind = _LISTS.get(field, field)
+        if kind not in _LISTS.values():
+            raise ValueError(f"a feature expected one of {sorted(_LISTS)}, got {field!r}")
+        found[kind] = {"value": [_READERS[kind](value) for value in _take(inner, "value") or ()]}
+    return found
+
+
+def _read_bytes(value: str) -> bytes:
+    text = value.replace("-", "+").replace("_", "/").rstrip("=")
+    return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+
+
+# Numbers may be written as text, as protobuf writes those of 64 bits.
+_READERS: dict[str, Any] = {"bytes_list": _read_bytes, "float_list": float, "int64_list": int}
