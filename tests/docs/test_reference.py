@@ -59,6 +59,16 @@ def test_every_public_name_is_documented(name: str) -> None:
     assert f"## tfr.{name}\n" in page or name == "__version__"
 
 
+def test_every_name_of_compat_is_described() -> None:
+    page = (ROOT / "docs" / "compat.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in page.split("\n") if line.startswith("| `")]
+    assert [row[0] for row in rows if not row[1].strip(" |")] == []
+    for path, names in GENERATOR.walk_namespaces("tf", GENERATOR.NAMES):
+        section = page.split(f"\n## {path}\n")[1].split("\n## ")[0]
+        assert [name for name in names if f"| `{name}` |" not in section] == []
+    assert "| `Dataset.prefetch` | accepted, and does nothing |" in page
+
+
 def test_every_error_is_documented() -> None:
     page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
     for name, kind in vars(errors).items():

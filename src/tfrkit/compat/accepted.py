@@ -75,7 +75,13 @@ def _no_devices(*values: Any, **options: Any) -> list[Any]:
 
 
 def _no(*values: Any, **options: Any) -> bool:
+    """No: there are no devices."""
     return False
+
+
+def _no_name() -> str:
+    """The empty string: there is no device."""
+    return ""
 
 
 _DEVICES = {
@@ -91,5 +97,5 @@ CONFIG = Namespace(
     run_functions_eagerly=ignore,
 )
 TEST = Namespace(
-    "tf.test", gpu_device_name=lambda: "", is_built_with_cuda=_no, is_built_with_gpu_support=_no, is_gpu_available=_no
+    "tf.test", gpu_device_name=_no_name, is_built_with_cuda=_no, is_built_with_gpu_support=_no, is_gpu_available=_no
 )

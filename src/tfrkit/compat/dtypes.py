@@ -85,6 +85,8 @@ def as_dtype(type_value: object) -> DType:
         found = np.dtype(type_value)  # type: ignore[call-overload]
     except TypeError:
         raise TypeError(f"expected a type of values such as tf.int64, got {type_value!r}") from None
+    if found.kind == "O" and isinstance(type_value, type) and type_value not in (object, np.object_):
+        raise TypeError(f"expected a type of values such as tf.int64, got {type_value!r}")
     if found.kind in "SU":
         return string
     if found not in _BY_NUMPY:

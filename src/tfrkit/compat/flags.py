@@ -116,6 +116,7 @@ def _definer(make: Callable[..., Callable[[Any], Any]], **kind: Any) -> Callable
         short_name: str | None = None,
         **options: Any,
     ) -> FlagHolder:
+        """Define a flag of the command line: name, default, help."""
         # The last one is the help: choices of an enum stand before it.
         arguments = [*more, options.pop("help")] if "help" in options else list(more) or [""]
         convert = make(*arguments[:-1], **options)

@@ -192,3 +192,17 @@ _COMPAT = Namespace(
 NAMES["compat"] = _COMPAT
 # Scripts call either of them tf, and then ask for its tf.compat.
 vars(_COMPAT).update({name: Namespace(f"tf.compat.{name}", **NAMES) for name in ("v1", "v2")})
+
+# Offered so that the lines around them run; the reference says so.
+WITHOUT_EFFECT: list[Any] = [
+    accepted.ConfigProto,
+    accepted.GPUOptions,
+    accepted.Graph,
+    accepted.Options,
+    accepted.ignore,
+    accepted.scope,
+    dataset.Dataset.prefetch,
+    dataset.Dataset.with_options,
+    do_nothing,
+    queue_readers.start_queue_runners,
+]

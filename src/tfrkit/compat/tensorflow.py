@@ -12,7 +12,10 @@ What differs from TensorFlow, on purpose:
 - Records are written with sorted keys, so equal messages are equal bytes.
 - Compression is found from the file's bytes; a `compression_type` that does not fit is no error.
 - Shuffles with a seed are reproducible, but their order is not TensorFlow's.
-- Both checksums of every record are verified.
+- Both checksums of every record are verified, those of skipped records too.
+- A file that is missing is reported once, and the next file comes; TensorFlow reports it for ever.
+- `interleave` without a `cycle_length` takes 16; TensorFlow the number of processors.
+- `cache` keeps elements in memory, also where a file name is given.
 - `make_one_shot_iterator().get_next()` gives a value for `Session.run`, as in TensorFlow 1, unless
   `enable_eager_execution()` was called; iterating over a dataset gives values, as in TensorFlow 2.
 - Fields of a message that tf.train does not define are dropped when it is parsed.

@@ -139,6 +139,7 @@ def test_types_equal_their_names_and_numpys(name: str) -> None:
 
 def test_types_that_are_none_are_refused() -> None:
     assert tf.int64 != "int32"
+    assert tf.string not in [Exception]
     assert tf.as_dtype(str) is tf.string
     with pytest.raises(TypeError, match="expected a type of values such as tf.int64, got 'nothing'"):
         tf.as_dtype("nothing")
