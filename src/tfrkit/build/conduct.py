@@ -29,6 +29,11 @@ from tfrkit.sources.base import Facts, Problem, Source
 from tfrkit.storage.local import require_space
 from tfrkit.storage.temporaries import make_scratch
 
+# Records that are this many times as large as their inputs are worth a note.
+_NOTED_GROWTH = 4
+# How images are stored: in words, and what takes less room.
+_SMALLER = {"raw": ("raw pixels", 'encode="png" or encode="jpeg"'), "png": ("PNG", 'encode="jpeg"')}
+
 
 def preview(source: Source, target: Target, options: BuildOptions, progress: Progress) -> Report:
     """What a build would find and write; nothing is written."""
@@ -42,6 +47,7 @@ def preview(source: Source, target: Target, options: BuildOptions, progress: Pro
         report.notes += prepared.scan.notes_after(facts)
         for shard in prepared.plan.shards:
             report.add_shard(shard.split, len(shard.numbers), int(prepared.expected_nbytes(shard)))
+        report.notes += _note_growth(prepared, report)
     report.seconds = time.monotonic() - started
     return report
 
@@ -268,6 +274,7 @@ def _conclude(prepared: Prepared, journal: Journal, schedule: Schedule) -> Repor
         report.written += result.num_records
         add_facts(facts, result.facts)
     report.notes += prepared.scan.notes_after(facts)
+    report.notes += _note_growth(prepared, report)
     if not report.written:
         first = bad[0][0]
         raise SourceError(
@@ -276,6 +283,19 @@ def _conclude(prepared: Prepared, journal: Journal, schedule: Schedule) -> Repor
             hint=first.hint or None,
         )
     return report
+
+
+def _note_growth(prepared: Prepared, report: Report) -> list[str]:
+    """A note where images made anew take several times the room of their files."""
+    images: Any = getattr(prepared.source, "images", None)
+    stored_as = "keep" if images is None else images.stored_as
+    if stored_as not in _SMALLER or not report.nbytes_in:
+        return []
+    factor = report.nbytes_out / report.nbytes_in
+    if factor < _NOTED_GROWTH:
+        return []
+    form, smaller = _SMALLER[stored_as]
+    return [f"records are {factor:.0f} times as large as the inputs, with images as {form}; smaller: {smaller}"]
 
 
 def _to_problem(item: BadItem) -> Problem:

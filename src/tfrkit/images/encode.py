@@ -17,6 +17,7 @@ image that is not upright is turned and encoded again; width and height are thos
 from __future__ import annotations
 
 import io
+import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -33,7 +34,7 @@ from tfrkit.images.orientation import find_orientation
 from tfrkit.images.pillow import check_pixels, find_format, load_image, to_pixels
 from tfrkit.images.png import decode_png, read_png
 from tfrkit.images.resize import UPRIGHT, Pixels, turn_upright
-from tfrkit.images.sniff import ImageInfo, sniff_image
+from tfrkit.images.sniff import SUFFIX_FORMATS, ImageInfo, sniff_image
 from tfrkit.images.turn import ExifPolicy, require_upright, turn_image
 
 Encode = Literal["auto", "keep", "raw", "png", "jpeg"]
@@ -46,6 +47,9 @@ _CHANNELS = {"L": 1, "LA": 2, "P": 3, "RGB": 3, "RGBA": 4, "CMYK": 3}
 _GRAY_MODES = frozenset({"1", "L", "LA", "I", "I;16", "I;16B", "I;16L"})
 # Sizes are counted one by one up to this many, then together: facts stay small whatever the folder holds.
 _MAX_SIZES = 16
+# Enough of a file to say which format it has.
+_HEAD_NBYTES = 64
+_AS_NAMED = "as-named"
 
 
 @dataclass(frozen=True)
@@ -114,14 +118,32 @@ class ImageOptions:
         colours = "gray" if self.gray else "RGB"
         return [f"images: {form}, {colours}{size}; palettes, CMYK and 16 bits become 8-bit, alpha is dropped, {turned}"]
 
-    def describe_turns(self, facts: Mapping[str, Mapping[str, int]]) -> list[str]:
-        """A sentence on images with an EXIF orientation, by the facts of an `ImageStore` for each feature."""
+    def describe_seen(self, facts: Mapping[str, Mapping[str, int]]) -> list[str]:
+        """A sentence for each unusual kind of images, by the facts of an `ImageStore` for each feature.
+
+        These are images with an EXIF orientation, CMYK that is kept, and files named otherwise than they are.
+        """
         seen: Counter[str] = Counter()
+        misnamed: Counter[str] = Counter()
+        total = 0
         for counts in facts.values():
             for fact, count in counts.items():
-                seen[fact.split(" ")[4]] += count
-        total = sum(seen.values())
+                # A shard of an earlier run may know less.
+                turn, colours, suffix = (*fact.split(" "), "plain", _AS_NAMED)[4:7]
+                total += count
+                seen[turn] += count
+                seen[colours] += count
+                misnamed[suffix] += count
+        del misnamed[_AS_NAMED]
         notes = []
+        if seen["cmyk"] and self.stored_as == "keep":
+            notes.append(
+                f"images in CMYK, kept as they are, which not every reader decodes: {seen['cmyk']:,} of {total:,}; "
+                'for RGB, made anew, use encode="jpeg" or encode="png"'
+            )
+        if misnamed:
+            kinds = ", ".join(f"{kind.replace(':', ' called ')} {count:,}" for kind, count in misnamed.most_common())
+            notes.append(f"files named otherwise than they are, taken for what they are: {kinds}")
         if seen["turned"]:
             notes.append(f"images turned by their EXIF orientation: {seen['turned']} of {total}")
         if seen["rotated"]:
@@ -154,8 +176,11 @@ class ImageStore:
         self._sizes: set[tuple[int, int]] = set()
         self._scratch = Scratch()
 
-    def store(self, data: bytes) -> StoredImage:
-        """The image to write; raises `SourceError` for what is no image, is damaged, or is a bomb."""
+    def store(self, data: bytes, name: str = "") -> StoredImage:
+        """The image to write; raises `SourceError` for what is no image, is damaged, or is a bomb.
+
+        `name` is that of its file, which is held against what it is.
+        """
         options = self.options
         orientation = find_orientation(memoryview(data))
         if options.exif == "fail":
@@ -164,6 +189,7 @@ class ImageStore:
         try:
             if not self._keeps:
                 image, bits = _make(data, options, self._scratch, orientation if is_turned else UPRIGHT), 8
+                info = sniff_image(data[:_HEAD_NBYTES]) or ImageInfo("?")
             else:
                 info = inspect_image(data)
                 if options.check == "decode":
@@ -172,7 +198,8 @@ class ImageStore:
                 bits = info.bits
         except CodecError as error:
             raise SourceError(error.what) from None
-        self._count(image, bits, "upright" if orientation == UPRIGHT else "turned" if is_turned else "rotated")
+        turn = "upright" if orientation == UPRIGHT else "turned" if is_turned else "rotated"
+        self._count(image, bits, turn, "cmyk" if info.mode == "CMYK" else "plain", _find_misnomer(info.format, name))
         return image
 
     def take_facts(self) -> Counter[str]:
@@ -180,16 +207,22 @@ class ImageStore:
         facts, self._facts, self._sizes = self._facts, Counter(), set()
         return facts
 
-    def _count(self, image: StoredImage, bits: int, turn: str) -> None:
+    def _count(self, image: StoredImage, bits: int, *words: str) -> None:
         size = (image.height, image.width)
         if size not in self._sizes and len(self._sizes) < _MAX_SIZES:
             self._sizes.add(size)
         shown = f"{size[0]}x{size[1]}" if size in self._sizes else "other"
-        self._facts[f"{image.format} {image.channels} {bits} {shown} {turn}"] += 1
+        self._facts[f"{image.format} {image.channels} {bits} {shown} {' '.join(words)}"] += 1
 
     def __getstate__(self) -> dict[str, Any]:
         fresh = {"_facts": Counter(), "_sizes": set(), "_scratch": Scratch()}
         return {"options": self.options, "_keeps": self._keeps, **fresh}
+
+
+def _find_misnomer(format: str, name: str) -> str:
+    """A word for a file that is something else than its name says: "png:.jpg"."""
+    suffix = os.path.splitext(name)[1].lower()
+    return _AS_NAMED if SUFFIX_FORMATS.get(suffix, format) == format else f"{format.lower()}:{suffix}"
 
 
 def inspect_image(data: bytes) -> ImageInfo:

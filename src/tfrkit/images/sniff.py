@@ -7,8 +7,20 @@ at worst gives an image of unknown size, or None.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+# Formats by how files of them are called.
+SUFFIX_FORMATS: Mapping[str, str] = {
+    **dict.fromkeys((".jpg", ".jpeg", ".jpe", ".jfif"), "JPEG"),
+    **dict.fromkeys((".bmp", ".dib"), "BMP"),
+    **dict.fromkeys((".tif", ".tiff"), "TIFF"),
+    **dict.fromkeys((".heic", ".heif"), "HEIF"),
+    ".png": "PNG",
+    ".gif": "GIF",
+    ".webp": "WEBP",
+    ".avif": "AVIF",
+}
 _PNG_MODES = {0: "L", 2: "RGB", 3: "P", 4: "LA", 6: "RGBA"}  # by colour type
 _JPEG_MODES = {1: "L", 3: "RGB", 4: "CMYK"}  # by number of components
 # Start-of-frame markers: C0..CF without DHT (C4), JPG (C8) and DAC (CC).

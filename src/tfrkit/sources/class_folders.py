@@ -115,7 +115,7 @@ class ClassFolders:
             counts={"class": dict(counts)},
             label_files={"classes.txt": labels.to_text()},
             refine=lambda facts: _make_schema(self.images, labels, facts),
-            explain=self.images.describe_turns,
+            explain=self.images.describe_seen,
         )
 
     def _advise(self, has_classes: bool) -> str:
@@ -163,7 +163,7 @@ class ClassFolderReader:
 
     def read(self, item: Item) -> Row:
         name = item.key.split("/")[self._depth]
-        image = self._store.store(read_file(self._root, item.key))
+        image = self._store.store(read_file(self._root, item.key), item.key)
         return {
             "image/channels": image.channels,
             "image/class/label": self._labels.id_of(name),

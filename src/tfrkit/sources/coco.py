@@ -137,7 +137,7 @@ class Coco:
             counts={"objects": dict(gatherer.counts.most_common())},
             label_files=make_detection_labels(labels),
             refine=make_schema,
-            explain=self.images.describe_turns,
+            explain=self.images.describe_seen,
             found=num_images,
         )
 

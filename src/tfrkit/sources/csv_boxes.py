@@ -152,7 +152,7 @@ class CsvBoxes:
             counts={"objects": dict(gatherer.counts.most_common())},
             label_files=make_detection_labels(labels),
             refine=make_schema,
-            explain=self.images.describe_turns,
+            explain=self.images.describe_seen,
         )
 
     def _find_columns(self, file: CsvFile) -> dict[str, int]:

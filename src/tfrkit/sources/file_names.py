@@ -133,7 +133,7 @@ class FileNames:
             counts={"class": {name: seen[name] for name in labels.names}},
             label_files={"classes.txt": labels.to_text()},
             refine=lambda facts: _make_class_schema(self.images, labels, facts),
-            explain=self.images.describe_turns,
+            explain=self.images.describe_seen,
         )
 
     def _scan_text(self, labelled: _Labelled, seen: Counter[str]) -> Scan:
@@ -169,7 +169,7 @@ class FileNames:
             counts={"character": dict(sorted(counts.items())), "length": {str(k): lengths[k] for k in sorted(lengths)}},
             label_files={"charset.txt": labels.to_text()},
             refine=lambda facts: _make_text_schema(self.images, labels, num_heads, facts),
-            explain=self.images.describe_turns,
+            explain=self.images.describe_seen,
         )
 
 
@@ -233,7 +233,7 @@ class _NameReader:
         self._store = ImageStore(images)
 
     def read_image(self, item: Item) -> Row:
-        image = self._store.store(read_file(self._root, item.key))
+        image = self._store.store(read_file(self._root, item.key), item.key)
         return {
             "channels": image.channels,
             "filename": os.fsencode(item.key),

@@ -124,7 +124,7 @@ class Frames:
             counts={} if labels is None else {"class": dict(counts)},
             label_files={} if labels is None else {"classes.txt": labels.to_text()},
             refine=lambda facts: self._make_schema(labels, facts),
-            explain=self.images.describe_turns,
+            explain=self.images.describe_seen,
         )
 
     def _decide_classes(self, clips: Iterable[str]) -> LabelMap | None:
@@ -205,7 +205,7 @@ class FramesReader:
         first = None
         for name in names:
             try:
-                stored = self._store.store(read_file(self._root, f"{item.key}/{name}"))
+                stored = self._store.store(read_file(self._root, f"{item.key}/{name}"), name)
             except SourceError as error:
                 raise SourceError(f"frame {name!r:.64} {error.what}") from None
             form = (stored.format, stored.width, stored.height, stored.channels)

@@ -118,7 +118,7 @@ class FramesTable:
         in_context = (self.group, *self.context)
         scan.reader = FramesTableReader(table.spool, in_context, self.image_column, root, self.images)
         scan.refine = lambda facts: self._make_schema(table, facts)
-        scan.explain = self.images.describe_turns
+        scan.explain = self.images.describe_seen
         scan.schema = self._make_schema(table, {})
         scan.notes.append(f"clips: {len(groups)} of {table.num_rows} rows, by column {self.group!r}")
         return scan
@@ -233,7 +233,7 @@ class FramesTableReader:
                 raise SourceError(f"image column {self._image_column!r} is empty in one of its rows")
             try:
                 with open(os.path.join(self._root, path), "rb") as file:
-                    stored = self._store.store(file.read())
+                    stored = self._store.store(file.read(), path)
             except SourceError as error:
                 raise SourceError(f"frame {path!r:.200} {error.what}") from None
             except OSError as error:

@@ -231,7 +231,7 @@ class Table:
         scan.items = builder.build(sort=False)
         scan.reader = TableImageReader(table.spool, column.name, root, self.images)
         scan.schema, scan.refine = make_schema({}), make_schema
-        scan.explain = self.images.describe_turns
+        scan.explain = self.images.describe_seen
         scan.notes += self.images.describe()
         return scan
 
@@ -257,7 +257,7 @@ class TableImageReader:
         if not path:
             return row
         with open(os.path.join(self._root, path), "rb") as file:
-            stored = self._store.store(file.read())
+            stored = self._store.store(file.read(), path)
         return {
             _IMAGE: stored.data,
             "image/format": stored.format,

@@ -106,7 +106,7 @@ class VocDet:
             counts={"objects": dict(gatherer.counts.most_common())},
             label_files=make_detection_labels(labels),
             refine=lambda facts: detection_schema(self.images, facts, classes=labels.spec_names(), fields=FIELDS),
-            explain=self.images.describe_turns,
+            explain=self.images.describe_seen,
             found=len(pairs) + count_bad_inputs((*problems, *files.problems)),
         )
 

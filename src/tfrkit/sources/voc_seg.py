@@ -139,7 +139,7 @@ class VocSegReader:
     def read(self, item: Item) -> Row:
         """The row of one image."""
         image_file, mask_file = item.data.split(b"\0")
-        stored = self._images.store(_read_file(self._root, image_file))
+        stored = self._images.store(_read_file(self._root, image_file), os.fsdecode(image_file))
         mask = self._masks.store(
             _read_file(self._root, mask_file),
             source_size=(stored.source_width, stored.source_height),
@@ -256,7 +256,7 @@ class VocSeg:
             notes=[*notes, f"classes: {len(labels)} from {labels.origin}", *self.images.describe(), *images.notes],
             label_files={"classes.txt": labels.to_text()},
             refine=lambda facts: self._schema(labels, facts),
-            explain=self.images.describe_turns,
+            explain=self.images.describe_seen,
         )
 
     def _pair(

@@ -13,18 +13,14 @@ import numpy as np
 
 from tfrkit._types import Int64Array
 from tfrkit.errors import SourceError
+from tfrkit.images.sniff import SUFFIX_FORMATS
 from tfrkit.sources.base import Items, ItemsBuilder
 from tfrkit.storage.folders import FolderList, list_folder
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer
 from tfrkit.storage.resolve import suggest_path
 
 # Names that look like a picture's. What a file really is, its first bytes tell when it is read.
-# fmt: off
-IMAGE_SUFFIXES = frozenset({
-    ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".bmp", ".dib", ".webp", ".tif", ".tiff", ".avif",
-    ".heic", ".heif",
-})
-# fmt: on
+IMAGE_SUFFIXES = frozenset(SUFFIX_FORMATS)
 # Left behind by file managers; nobody means them.
 _LITTER = frozenset({b"thumbs.db", b"desktop.ini", b"ehthumbs.db", b"__macosx", b"@eadir", b"picasa.ini"})
 _OWN_FOLDERS = ("_build", "_index")

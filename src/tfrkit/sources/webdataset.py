@@ -121,7 +121,7 @@ class WebDataset:
             counts={"member": dict(suffixes.most_common())},
             order="source",
             refine=make_schema,
-            explain=self.images.describe_turns,
+            explain=self.images.describe_seen,
             floats=self.floats,
         )
 
@@ -288,7 +288,7 @@ class WebDatasetReader:
         prefix, kind = split_suffix(suffix)
         if kind in _IMAGES:
             name = prefix or "image"
-            stored = self._stores.setdefault(name, ImageStore(self._images)).store(data)
+            stored = self._stores.setdefault(name, ImageStore(self._images)).store(data, f".{kind}")
             return {
                 f"{name}/encoded": stored.data,
                 f"{name}/format": stored.format,

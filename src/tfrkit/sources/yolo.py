@@ -120,7 +120,7 @@ class Yolo:
             counts={"objects": dict(gatherer.counts.most_common())},
             label_files=make_detection_labels(labels),
             refine=lambda facts: detection_schema(self.images, facts, classes=labels.spec_names(), fields={}),
-            explain=self.images.describe_turns,
+            explain=self.images.describe_seen,
             found=len(layout.images),
         )
 

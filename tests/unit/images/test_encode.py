@@ -201,8 +201,8 @@ def test_images_with_an_orientation_are_counted():
         made = ImageStore(ImageOptions(exif=exif))
         for data in (upright, turned_jpeg(), turned_jpeg()):
             made.store(data)
-        assert ImageOptions(exif=exif).describe_turns({"image": made.take_facts()}) == expected
-    assert ImageOptions().describe_turns({}) == []
+        assert ImageOptions(exif=exif).describe_seen({"image": made.take_facts()}) == expected
+    assert ImageOptions().describe_seen({}) == []
 
 
 # --- options
