@@ -90,6 +90,10 @@ class Dataset(Feeding):
     """Shards of records, with a schema, an order and steps to take. Immutable; safe to share between threads.
 
     Every method that changes something gives a new Dataset; nothing is read until rows or batches are asked for.
+
+    Text is `bytes` in rows and batches, because that is what a TFRecord holds: it does not say which bytes are text. In
+    tables (`to_pandas`, `to_polars`, `to_arrow`, SQL) a feature that the schema calls text is `str`; where no schema
+    lies beside the files, that is one whose values are all UTF-8. For `str` in rows too: ``ds.decode(name="text")``.
     """
 
     def __init__(

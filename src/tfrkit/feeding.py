@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tfrkit.batched import Batches
 from tfrkit.batches.collate import describe_batch
@@ -33,6 +33,8 @@ class Feeding(ABC):
     """What `Dataset` offers other libraries, on top of its batches."""
 
     _set: ShardSet
+    gives_rows: ClassVar[bool] = True
+    """It is an iterable of rows in the first place, though it can hand itself over as a table."""
 
     @property
     @abstractmethod

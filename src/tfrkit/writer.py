@@ -7,7 +7,7 @@ import sys
 import warnings
 import weakref
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -133,26 +133,20 @@ class Writer:
         if pending >= _FLUSH_NBYTES:
             self._flush_if_settled(pending)
 
-    def write_columns(self, columns: Mapping[str, Any]) -> None:
+    def write_columns(self, columns: Mapping[str, Any] | Any) -> None:
         """Write many rows as Examples: each column is an array, `Ragged`, `BytesColumn` or list, of one length.
+
+        Or a whole table, or a dict of columns, of pandas, polars or pyarrow (anything with Arrow's stream): a missing
+        value is absent from its row, and an index of pandas is a column where it has a name, else left out.
 
         The bytes are those of writing the rows one by one. Columns that cannot be written raise; where some of
         their rows are on disk by then, the writer gives up, since they cannot be taken back.
         """
         self._require_open()
-        num_rows = check_columns(columns)
         before, pending, flushes = self._encoder.num_records, self._encoder.num_pending, self._num_flushes
-        is_untyped = any(
-            is_untyped_column(column) and self._encoder.kind_of(name) is None for name, column in columns.items()
-        )
         try:
-            if self._conformer is not None or is_untyped:
-                for row in rows_of_columns(columns):
-                    self.write(row)
-            else:
-                for start in range(0, num_rows, _RUN_ROWS):
-                    stop = min(num_rows, start + _RUN_ROWS)
-                    self._write_run({name: column[start:stop] for name, column in columns.items()})
+            for part in self._split_columns(columns):
+                self._write_part(part)
         except BaseException as error:
             if self._num_flushes != flushes:
                 self._give_up(error)
@@ -160,6 +154,27 @@ class Writer:
                 self._encoder.rollback(before, pending)
                 self._untyped.forget(before)
             raise
+
+    def _split_columns(self, columns: Any) -> Iterable[Mapping[str, Any]]:
+        """Columns as they are; a table of another library batch after batch."""
+        from tfrkit.codec.arrow_streams import has_stream, holds_series, read_columns, to_arrow_table
+
+        if holds_series(columns):
+            columns = to_arrow_table(columns)
+        return read_columns(columns, self._coercer, self._floats) if has_stream(columns) else [columns]
+
+    def _write_part(self, columns: Mapping[str, Any]) -> None:
+        num_rows = check_columns(columns)
+        is_untyped = any(
+            is_untyped_column(column) and self._encoder.kind_of(name) is None for name, column in columns.items()
+        )
+        if self._conformer is not None or is_untyped:
+            for row in rows_of_columns(columns):
+                self.write(row)
+            return
+        for start in range(0, num_rows, _RUN_ROWS):
+            stop = min(num_rows, start + _RUN_ROWS)
+            self._write_run({name: column[start:stop] for name, column in columns.items()})
 
     def write_record(self, record: bytes | bytearray | memoryview) -> None:
         """Write a payload as it is, whatever it means."""

@@ -93,7 +93,6 @@ def make_table_jsonl(folder: Path, storage: Storage) -> Made:
 
 
 def make_table_parquet(folder: Path, storage: Storage) -> Made:
-    import pyarrow
     import pyarrow.parquet
 
     columns: dict[str, Column] = {
@@ -101,12 +100,38 @@ def make_table_parquet(folder: Path, storage: Storage) -> Made:
         **_LISTS,
         "blob": (Feature("bytes"), lambda i: b"\xff\x00" + bytes([i, 0])),
     }
+    pyarrow.parquet.write_table(_to_arrow(columns), folder / "in.parquet")
+    return build_from(folder, storage, truth_of(columns), "table", folder / "in.parquet")
+
+
+class _Stream:
+    """What DataFrames of any library have in common; in several batches."""
+
+    def __init__(self, columns: Mapping[str, Column]) -> None:
+        self._table = _to_arrow(columns)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        import pyarrow
+
+        batches = self._table.to_batches(max_chunksize=5)
+        return pyarrow.RecordBatchReader.from_batches(self._table.schema, batches).__arrow_c_stream__()
+
+
+def make_table_stream(folder: Path, storage: Storage) -> Made:
+    """A DataFrame: anything with Arrow's stream."""
+    columns = {**_CELLS, **_LISTS}
+    out = folder / ("data.tfrecord" if storage.layout == "file" else "data")
+    build_rows(_Stream(columns), out, storage)
+    return place(out, truth_of(columns), storage)
+
+
+def _to_arrow(columns: Mapping[str, Column]) -> Any:
+    import pyarrow
+
     rows = rows_of(columns)
     table = pyarrow.table({name: [row.get(name) for row in rows] for name in columns})
     index = table.schema.get_field_index("score")
-    table = table.set_column(index, "score", table["score"].cast(pyarrow.float32()))
-    pyarrow.parquet.write_table(table, folder / "in.parquet")
-    return build_from(folder, storage, truth_of(columns), "table", folder / "in.parquet")
+    return table.set_column(index, "score", table["score"].cast(pyarrow.float32()))
 
 
 def make_webdataset(folder: Path, storage: Storage) -> Made:

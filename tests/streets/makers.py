@@ -45,6 +45,7 @@ MAKERS: dict[str, Maker] = {
     "table_float64": Maker(make_tables.make_table_float64, ("build table", "sources.table")),
     "table_jsonl": Maker(make_tables.make_table_jsonl, ("build table", "sources.table")),
     "table_parquet": Maker(make_tables.make_table_parquet, ("build table", "sources.table")),
+    "table_stream": Maker(make_tables.make_table_stream, ("sources.table",)),
     "webdataset": Maker(make_tables.make_webdataset, ("build webdataset", "sources.webdataset")),
     "class_folders": Maker(make_pictures.make_class_folders, ("build class-folders", "sources.class_folders")),
     "class_folders_exif": Maker(make_pictures.make_class_folders_exif, ("build class-folders",)),

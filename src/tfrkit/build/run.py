@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from tfrkit.build.progress import Progress
@@ -17,9 +17,14 @@ if TYPE_CHECKING:
     from tfrkit.features.schema import Schema
     from tfrkit.sources.base import Order, Source
 
+    class SupportsArrowStream(Protocol):
+        """A table of pandas, polars, pyarrow, DuckDB or any other library that has Arrow's stream."""
+
+        def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
 
 def build(
-    source: Source | Iterable[Any],
+    source: Source | Iterable[Any] | SupportsArrowStream,
     out: str | os.PathLike[str],
     *,
     splits: Mapping[str, SplitSize] | None = None,
@@ -40,14 +45,18 @@ def build(
     floats: Floats = "ask",
     progress: Progress | None = None,
 ) -> Report:
-    """Build a dataset folder, or one file, from a source or from any iterable of rows.
+    """Build a dataset folder, or one file, from a source, from any iterable of rows, or from a table in memory.
 
     The same inputs and options give the same bytes, whatever the number of jobs. A build that was stopped, in
     whatever way, goes on where it was when it is called again. Nothing appears half done: shards come into place
     when all of them are written.
 
     Args:
-        source: One of `tfr.sources`, or an iterable of rows as `Writer.write` takes them.
+        source: One of `tfr.sources`; an iterable of rows as `Writer.write` takes them; or a table: a DataFrame of
+            pandas or polars, a table of pyarrow, anything with Arrow's stream, or a dict of columns. Of a table, a
+            missing value (None, and NaN where pandas has it) is absent from its record, dates and decimals ask for
+            ``tfr.sources.table(df, types={"when": "text"})``, and an index is a column where it has a name,
+            else left out.
         out: A folder; or a name that ends in .tfrecord, for one file.
         splits: Names with a ratio (0.1), a count (500), the path of a list of names, or None for the rest. What
             nothing asks for goes to "train".
@@ -65,8 +74,8 @@ def build(
         jobs: Worker processes; all processors by default.
         overwrite: Replace what is there. Until the new dataset is whole the old one stays.
         dry_run: Look at everything and write nothing; problems are in the report.
-        schema: Of an iterable's rows: checks each one. Other sources have their own.
-        floats: Of an iterable: what to do with floats that float32 does not hold, as in `Writer`.
+        schema: Of rows or a table: checks each row. Other sources have their own.
+        floats: Of rows or a table: what to do with floats that float32 does not hold, as in `Writer`.
         progress: Told how it goes on.
 
     Example:
@@ -80,8 +89,10 @@ def build(
     from tfrkit.build.prepare import BuildOptions
     from tfrkit.build.progress import Quiet
     from tfrkit.build.target import Target
+    from tfrkit.codec.arrow_streams import is_table
     from tfrkit.container.codecs import read_compression
     from tfrkit.sources.iterable import Rows
+    from tfrkit.sources.table import Table
     from tfrkit.storage.resolve import expand_home
 
     options = BuildOptions(
@@ -101,7 +112,10 @@ def build(
     )
     chosen: Any = source
     if not hasattr(chosen, "scan"):
-        chosen = Rows(chosen, schema=schema, floats=floats)
+        if is_table(chosen) and schema is None:
+            chosen = Table(chosen, floats=floats)
+        else:
+            chosen = Rows(chosen, schema=schema, floats=floats)
     elif schema is not None:
         raise ValueError(f"schema expected with an iterable of rows, got a source {chosen.kind!r} that has its own")
     target = Target(expand_home(out))

@@ -32,6 +32,17 @@ _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _STORED = {"int64": "<i8", "float": "<f4"}
 _TEXT = (str, bytes, bytearray, memoryview, np.bytes_, np.str_)
 _INTEGER = (int, np.integer, np.bool_)
+# What pandas has for a value that is not there, and values that stand in tables and not in records, by their types.
+_NO_VALUE = "where it means no value: pass None, leave the key out, or give the table itself, build(df, path)"
+_TIME = "pass text or a number: value.isoformat(), value.timestamp()"
+_REMEDIES = {
+    "NAType": _NO_VALUE,
+    "NaTType": _NO_VALUE,
+    "Timestamp": _TIME,
+    "datetime": _TIME,
+    "date": "pass text or a number: value.isoformat(), value.toordinal()",
+    "Decimal": "pass text or a number: str(value), float(value)",
+}
 
 
 class Coercer:
@@ -55,9 +66,7 @@ class Coercer:
             return kind, values
         if expected == "float" and kind == "int64":
             return "float", self.ints_to_float32(name, values)
-        raise FeatureKindError(
-            f"feature {show_name(name)} expected {expected} as in rows before, got {kind} - at row {self.row}"
-        )
+        raise self._wrong_kind(name, value, expected, kind)
 
     def coerce_free(self, name: str, value: object, expected: str | None) -> Coerced:
         """The same without comparing the kind; `expected` types an empty list."""
@@ -253,11 +262,24 @@ class Coercer:
             )
         return float(value)
 
+    def _wrong_kind(self, name: str, value: object, expected: str, kind: str) -> FeatureKindError:
+        got, hint = kind, ""
+        if isinstance(value, float) and value != value:
+            got = "NaN"
+            hint = f"\n  {_NO_VALUE}"
+        elif expected == "float" and kind == "bytes":
+            hint = f"\n  NaN is a float; {_NO_VALUE}"
+        return FeatureKindError(
+            f"feature {show_name(name)} expected {expected} as in rows before, got {got} - at row {self.row}{hint}"
+        )
+
     def _wrong_type(self, name: str, value: object) -> TypeError:
         dtype = f" of {value.dtype}" if isinstance(value, np.ndarray) else ""
+        kind = type(value).__name__
+        hint = f"\n  {_REMEDIES[kind]}" if kind in _REMEDIES else ""
         return TypeError(
-            f"feature {show_name(name)} expected numbers, bytes, str or arrays, got {type(value).__name__}{dtype} "
-            f"- at row {self.row}"
+            f"feature {show_name(name)} expected numbers, bytes, str or arrays, got {kind}{dtype} "
+            f"- at row {self.row}{hint}"
         )
 
     def _untyped_list(self, name: str, value: object) -> ValueError:

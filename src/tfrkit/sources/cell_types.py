@@ -297,7 +297,7 @@ def _read_floats(cells: Any, tally: Tally, first_row: int, arrow: Any) -> Any:
 
 def _first_bytes(cells: Any, arrow: Any) -> tuple[Any, Any, Any, Any]:
     """Length of every cell, -1 where it is missing, and its first three bytes, 0 where there are fewer."""
-    from tfrkit.sources.arrow_columns import bytes_of_strings
+    from tfrkit.codec.arrow_columns import bytes_of_strings
 
     column = bytes_of_strings(cells, arrow)
     starts, lengths = column.offsets[:-1], np.diff(column.offsets)
@@ -322,7 +322,7 @@ def convert_strings(cells: Any, kind: CellKind, read: Any, arrow: Any) -> tuple[
 
     `read` is what `tally_strings` answered for it.
     """
-    from tfrkit.sources.arrow_columns import bytes_of_strings
+    from tfrkit.codec.arrow_columns import bytes_of_strings
 
     missing = None
     if cells.null_count:

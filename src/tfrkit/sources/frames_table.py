@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tfrkit._types import Int64Array, Row
+from tfrkit.codec.arrow_streams import IN_MEMORY
 from tfrkit.codec.coerce import Floats
 from tfrkit.codec.columns import PRESENT
 from tfrkit.errors import SourceError
@@ -67,7 +68,7 @@ class FramesTable:
     @property
     def title(self) -> str:
         """The file."""
-        return self.data if isinstance(self.data, str) else "a table in memory"
+        return self.data if isinstance(self.data, str) else IN_MEMORY
 
     def options(self) -> dict[str, Any]:
         """Everything that decides about the output."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tfrkit._types import Int64Array
+from tfrkit.codec.arrow_streams import is_table
 from tfrkit.codec.coerce import Floats
 from tfrkit.container.index import ShardIndex, load_index
 from tfrkit.errors import SourceError
@@ -24,6 +25,8 @@ _READ_AT_ONCE = 1 << 20
 class Rows:
     """Rows of an iterable, a generator or a function that gives one: dicts as `Writer.write` takes them, or records.
 
+    Also a table or a dict of columns, as `Writer.write_columns` takes it.
+
     Args:
         rows: The rows. A function is called to get them, so that a build can be started again.
         schema: Checks each row; read off the rows where there is none.
@@ -34,9 +37,10 @@ class Rows:
     title = "rows"
 
     def __init__(self, rows: Any, *, schema: Schema | Mapping[str, Any] | None = None, floats: Floats = "ask") -> None:
-        if not callable(rows) and not isinstance(rows, Iterable):
-            raise TypeError(f"source expected a source or an iterable of rows, got {type(rows).__name__}")
-        if isinstance(rows, (str, bytes, Mapping)):
+        if not callable(rows) and not isinstance(rows, Iterable) and not is_table(rows):
+            hint = "\n  rows that are not computed yet: collect() them first" if hasattr(rows, "collect") else ""
+            raise TypeError(f"source expected a source or an iterable of rows, got {type(rows).__name__}{hint}")
+        if isinstance(rows, (str, bytes)):
             raise TypeError(
                 f"source expected an iterable of rows, got {type(rows).__name__}\n"
                 "  a path needs to say what is there: tfr.sources.class_folders(path); arrays: tfr.sources.arrays(...)"
@@ -52,6 +56,9 @@ class Rows:
         path = os.path.join(scratch, "rows.tfrecord")
         rows: Iterable[Any] = self._rows() if callable(self._rows) else self._rows
         with _SpoolWriter(path, schema=self._schema, floats=self._floats, index=True) as writer:
+            if is_table(rows):
+                writer.write_columns(rows)
+                rows = ()
             for row in rows:
                 if isinstance(row, (bytes, bytearray, memoryview)):
                     writer.write_record(row)

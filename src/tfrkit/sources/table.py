@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tfrkit._types import Int64Array, Row
+from tfrkit.codec.arrow_streams import IN_MEMORY
 from tfrkit.codec.coerce import Floats
 from tfrkit.codec.columns import PRESENT, Ragged
 from tfrkit.errors import SourceError
@@ -91,7 +92,7 @@ class Table:
     @property
     def title(self) -> str:
         """The file."""
-        return self.data if isinstance(self.data, str) else "a table in memory"
+        return self.data if isinstance(self.data, str) else IN_MEMORY
 
     def options(self) -> dict[str, Any]:
         """Everything that decides about the output."""

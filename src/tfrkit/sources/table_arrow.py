@@ -12,19 +12,26 @@ import numpy as np
 
 from tfrkit._ahead import count_cores
 from tfrkit._optional import import_or_explain
-from tfrkit.codec.columns import BytesColumn
-from tfrkit.errors import SourceError
-from tfrkit.sources.arrow_columns import (
+from tfrkit.codec.arrow_columns import (
     ArrowType,
     NoKindError,
     cast_column,
     convert_array,
     flatten_fields,
-    is_parquet,
     judge_type,
     pick_column,
-    read_batches,
 )
+from tfrkit.codec.arrow_streams import (
+    IN_MEMORY,
+    has_stream,
+    holds_series,
+    open_stream,
+    require_different,
+    to_arrow_table,
+)
+from tfrkit.codec.columns import BytesColumn
+from tfrkit.errors import SourceError
+from tfrkit.sources.arrow_files import is_parquet, read_batches
 from tfrkit.sources.base import Problem
 from tfrkit.sources.table_options import TableOptions
 from tfrkit.sources.table_spool import LoadedTable, SpoolColumn, TableSpooler
@@ -134,13 +141,7 @@ def _load_arrow(
 ) -> LoadedTable:
     fields = flatten_fields(schema, arrow)
     options.check_names([name for name, _, _ in fields], title)
-    twice = sorted({name for name, _, _ in fields if [other for other, _, _ in fields].count(name) > 1})
-    if twice:
-        raise SourceError(
-            f"columns expected different names, got twice {', '.join(map(repr, twice[:5]))}",
-            shard=title,
-            hint="give them different names",
-        )
+    require_different([name for name, _, _ in fields], title)
     problems: list[Problem] = []
     columns: list[ArrowColumn] = []
     empty = []
@@ -149,7 +150,7 @@ def _load_arrow(
         try:
             judged = _wanted_type(wanted) if wanted else judge_type(kind, arrow)
         except NoKindError as error:
-            reason = f"is of type {error}, which no record holds; {_advise(name, kind, arrow)}"
+            reason = f"is of type {error}, which no record holds; {_advise(name, kind, arrow, title == IN_MEMORY)}"
             problems.append(Problem(f"{title}, column {name!r}", reason, blocking=True, input=None))
             continue
         if judged is None:
@@ -210,40 +211,49 @@ def _find_misfit(array: Any, wanted: str, arrow: Any) -> int:
     return start
 
 
-def _advise(name: str, kind: Any, arrow: Any) -> str:
+def _advise(name: str, kind: Any, arrow: Any, is_in_memory: bool) -> str:
     """What to do about a column whose type no record holds."""
+    possible: tuple[str, str] | None = None
     if arrow.types.is_temporal(kind):
-        return f"--type {name}=text or {name}=int64 makes it one"
-    if arrow.types.is_decimal(kind):
-        return f"--type {name}=float or {name}=text makes it one"
-    return "make it numbers, text, or lists of these, or leave it out of the file"
+        possible = ("text", "int64")
+    elif arrow.types.is_decimal(kind):
+        possible = ("float", "text")
+    if possible is None:
+        return "make it numbers, text, or lists of these, or leave it out"
+    if is_in_memory:
+        first, second = (f"types={{{name!r}: {word!r}}}" for word in possible)
+        return f"tfrkit.sources.table(data, {first}) or {second} makes it one"
+    first, second = (f"{name}={word}" for word in possible)
+    return f"--type {first} or {second} makes it one"
 
 
 def load_memory(data: Any, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
     """A table of pandas, polars, pyarrow or DuckDB through Arrow, or a dict of columns."""
-    title = "a table in memory"
     if isinstance(data, Mapping):
-        return _load_columns(data, options, spooler, title)
-    if not hasattr(data, "__arrow_c_stream__"):
+        if not holds_series(data):
+            return _load_columns(data, options, spooler, IN_MEMORY)
+        data = to_arrow_table(data)
+    if not has_stream(data):
         got = type(data).__name__
         raise TypeError(f"table expected a file, a table of pandas, polars or pyarrow, or a dict of columns, got {got}")
     arrow = require_arrow()
-    reader = arrow.RecordBatchReader.from_stream(data)
-    # How pandas calls an index that has no name.
-    kept = [index for index, name in enumerate(reader.schema.names) if name != "__index_level_0__"]
-    schema = arrow.schema([reader.schema.field(index) for index in kept])
+    schema, stream, num_dropped = open_stream(data)
     nbytes = 0
 
     def batches() -> Iterator[Any]:
         nonlocal nbytes
-        for batch in reader:
+        for batch in stream:
             nbytes += batch.nbytes
-            yield batch.select(kept)
+            yield batch
 
     spool = partial(_spool_together, batches(), arrow)
-    loaded = _load_arrow(schema, spool, options, spooler, arrow, title, 0)
+    try:
+        loaded = _load_arrow(schema, spool, options, spooler, arrow, IN_MEMORY, 0)
+    except BaseException:
+        spooler.clear()
+        raise
     loaded.nbytes = nbytes
-    if len(kept) < len(reader.schema.names):
+    if num_dropped:
         loaded.notes.append("the table's index has no name and was left out")
     return loaded
 
@@ -251,6 +261,13 @@ def load_memory(data: Any, options: TableOptions, spooler: TableSpooler) -> Load
 def _load_columns(data: Mapping[str, Any], options: TableOptions, spooler: TableSpooler, title: str) -> LoadedTable:
     """A dict of columns: arrays of numbers, and lists of values as JSON has them."""
     options.check_names(data, title)
+    for name, values in data.items():
+        if not hasattr(values, "__len__") or isinstance(values, (str, bytes)):
+            raise SourceError(
+                f"column {name!r} expected values of many rows, got {type(values).__name__}",
+                shard=title,
+                hint="rows go into a list: [{...}, {...}]",
+            )
     lengths = {name: len(values) for name, values in data.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
@@ -258,9 +275,13 @@ def _load_columns(data: Mapping[str, Any], options: TableOptions, spooler: Table
     num_rows = next(iter(lengths.values()), 0)
     nbytes = 0
     for name, values in data.items():
-        array = values if isinstance(values, np.ndarray) else np.asarray(values, object)
+        array = np.asarray(values) if hasattr(values, "__array__") else np.asarray(values, object)
         if array.ndim != 1:
-            raise SourceError(f"column {name!r} expected one value a row, got an array of {array.shape}", shard=title)
+            raise SourceError(
+                f"column {name!r} expected one value a row, got an array of {array.shape}",
+                shard=title,
+                hint="arrays of more dimensions: tfrkit.sources.arrays(...)",
+            )
         if array.dtype.kind in "iub":
             if array.dtype == np.uint64 and len(array) and int(array.max()) >= 1 << 63:
                 raise SourceError(f"column {name!r} expected integers of 64 bits with sign", shard=title)
@@ -275,6 +296,13 @@ def _load_columns(data: Mapping[str, Any], options: TableOptions, spooler: Table
 
 def _append_objects(spooler: TableSpooler, name: str, values: list[Any], title: str) -> None:
     kinds = {_object_kind(value) for value in values} - {None}
+    if len(kinds) == 2 and "float" in kinds and all(value != value for value in values if isinstance(value, float)):
+        row = next(row for row, value in enumerate(values) if isinstance(value, float))
+        raise SourceError(
+            f"column {name!r} expected values of one type, got NaN beside {' '.join(map(str, kinds - {'float'}))}",
+            shard=f"{title}, row {row}",
+            hint='where NaN means no value: None, or df.fillna("")',
+        )
     if kinds == {"int64", "float"}:
         kinds = {"float"}
     if len(kinds) != 1 or "other" in kinds:

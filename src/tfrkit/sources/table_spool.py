@@ -144,8 +144,8 @@ class TableSpooler:
 def _explain(rounded: _Rounded) -> str:
     more = f", as would {rounded.count - 1:,} more" if rounded.count > 1 else ""
     if rounded.is_too_large:
-        return f"float32 does not hold {rounded.value!r}{more}; --floats float64 keeps them as tensors"
+        return f'float32 does not hold {rounded.value!r}{more}; floats="float64" keeps them as tensors'
     return (
         f"float32 would round {rounded.value!r} to {float(np.float32(rounded.value))!r}{more}; "
-        "choose: --floats float32 rounds, --floats float64 keeps them as tensors"
+        'choose: floats="float32" rounds, floats="float64" keeps them as tensors'
     )

@@ -176,8 +176,8 @@ def test_table_floats_that_would_be_rounded_ask_for_a_choice(tmp_path: Path, way
     assert problem.blocking
     assert problem.key.endswith("t.csv, line 3, column 'x'")
     assert problem.reason == (
-        "float32 would round 0.1 to 0.10000000149011612, as would 1 more; choose: --floats float32 rounds, "
-        "--floats float64 keeps them as tensors"
+        "float32 would round 0.1 to 0.10000000149011612, as would 1 more; choose: "
+        'floats="float32" rounds, floats="float64" keeps them as tensors'
     )
 
 
@@ -201,7 +201,7 @@ def test_table_floats_float64_keeps_every_digit_as_a_tensor(tmp_path: Path, way:
 
 def test_table_float_too_large_for_float32_is_never_infinite(tmp_path: Path, way: str) -> None:
     [problem] = scan_text(tmp_path, "x\n1e300\n1.5\n", floats="float32").problems
-    assert problem.reason == "float32 does not hold 1e+300; --floats float64 keeps them as tensors"
+    assert problem.reason == 'float32 does not hold 1e+300; floats="float64" keeps them as tensors'
 
 
 # --- the form of CSV
@@ -634,7 +634,7 @@ def test_table_arrow_types_no_record_holds_are_named_until_said(tmp_path: Path) 
     assert [problem.key for problem in scan.problems] == [
         f"a table in memory, column {name!r}" for name in ("when", "price", "day", "deep")
     ]
-    assert scan.problems[0].reason.startswith("is of type timestamp[us], which no record holds; --type when=text")
+    assert scan.problems[0].reason.startswith("is of type timestamp[us], which no record holds; tfrkit.sources.table(")
     wanted = {"when": "text", "price": "float", "day": "int64"}
     scan = Table(table.drop_columns(["deep"]), types=wanted).scan(str(tmp_path))
     assert rows_of(scan) == [{"when": b"2024-01-02 03:04:05.000000", "price": 1.5, "day": 2}]
@@ -694,9 +694,15 @@ def test_table_parquet_values_that_do_not_fit_are_named_for_each_column(tmp_path
 @pytest.mark.parametrize(
     ("column", "advice"),
     [
-        (pyarrow and pyarrow.array([[[1]]]), "make it numbers, text, or lists of these, or leave it out of the file"),
-        (pyarrow and pyarrow.array([Decimal("1.5")]), "--type a=float or a=text makes it one"),
-        (pyarrow and pyarrow.array([1], pyarrow.date32()), "--type a=text or a=int64 makes it one"),
+        (pyarrow and pyarrow.array([[[1]]]), "make it numbers, text, or lists of these, or leave it out"),
+        (
+            pyarrow and pyarrow.array([Decimal("1.5")]),
+            "tfrkit.sources.table(data, types={'a': 'float'}) or types={'a': 'text'} makes it one",
+        ),
+        (
+            pyarrow and pyarrow.array([1], pyarrow.date32()),
+            "tfrkit.sources.table(data, types={'a': 'text'}) or types={'a': 'int64'} makes it one",
+        ),
     ],
     ids=["lists of lists", "decimals", "dates"],
 )

@@ -1,4 +1,4 @@
-"""Columns of Arrow data as the spool takes them: numbers, bytes, and lists of these.
+"""Columns of Arrow data as arrays: numbers, bytes, and lists of these.
 
 Parquet and Arrow files, and tables of pandas and polars, come this way. What an Example cannot hold, such as times
 and decimals, is refused with the name of the column until the user says what it is to become.
@@ -6,7 +6,6 @@ and decimals, is refused with the name of the column until the user says what it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,7 +14,6 @@ import numpy as np
 from tfrkit._optional import import_or_explain
 from tfrkit._types import Int64Array
 from tfrkit.codec.columns import BytesColumn
-from tfrkit.storage.local import open_to_read
 
 ArrowKind = Literal["int64", "float32", "float64", "text", "bytes"]
 
@@ -100,7 +98,7 @@ def _compute() -> Any:
 def cast_column(array: Any, wanted: str, arrow: Any) -> Any:
     """An array as the user wants it: times as numbers or text, decimals as floats. `ArrowInvalid` where it cannot."""
     if arrow.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = _decode_dictionary(array, arrow)
     target = {"int64": arrow.int64(), "float": arrow.float64(), "text": arrow.large_string()}[wanted]
     if wanted == "int64" and arrow.types.is_temporal(array.type) and array.type.bit_width == 32:
         array = array.cast(arrow.int32())
@@ -113,7 +111,7 @@ def convert_array(array: Any, expected: ArrowType, arrow: Any) -> tuple[Any, Int
     Raises ValueError, with the row in this block as its second argument, for a value that does not fit.
     """
     if arrow.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = _decode_dictionary(array, arrow)
     missing = _find_nulls(array)
     if not expected.is_list:
         return _convert_values(array, expected.kind, missing, arrow), None, missing
@@ -121,13 +119,22 @@ def convert_array(array: Any, expected: ArrowType, arrow: Any) -> tuple[Any, Int
     lengths = compute.fill_null(compute.list_value_length(array), 0)
     inner = compute.list_flatten(array)
     if arrow.types.is_dictionary(inner.type):
-        inner = inner.dictionary_decode()
+        inner = _decode_dictionary(inner, arrow)
     if inner.null_count:
         position = int(np.flatnonzero(_find_nulls(inner))[0])
         counts = np.cumsum(lengths.to_numpy(zero_copy_only=False))
         raise ValueError("list expected values, got a null inside", int(np.searchsorted(counts, position, "right")))
     values = _convert_values(inner, expected.kind, None, arrow)
     return values, lengths.to_numpy(zero_copy_only=False).astype(np.int64), missing
+
+
+def _decode_dictionary(array: Any, arrow: Any) -> Any:
+    """The values that a dictionary's numbers stand for. pyarrow cannot look up those kept as views, as polars does."""
+    values = array.dictionary
+    if _is(arrow.types, "is_string_view", values.type) or _is(arrow.types, "is_binary_view", values.type):
+        large = arrow.large_string() if _is(arrow.types, "is_string_view", values.type) else arrow.large_binary()
+        array = arrow.DictionaryArray.from_arrays(array.indices, values.cast(large))
+    return array.dictionary_decode()
 
 
 def _find_nulls(array: Any) -> Any:
@@ -173,23 +180,3 @@ def bytes_of_strings(array: Any, arrow: Any) -> BytesColumn:
         np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8),
         positions[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False),
     )
-
-
-def is_parquet(path: str) -> bool:
-    """Whether a file starts as Parquet files do."""
-    with open_to_read(path) as file:
-        return file.read(4) == b"PAR1"
-
-
-def read_batches(path: str, arrow: Any, *, rows: int) -> tuple[Any, Iterator[Any]]:
-    """Schema and record batches of a Parquet or an Arrow IPC file (also called Feather), told by their first bytes."""
-    with open_to_read(path) as file:
-        magic = file.read(8)
-    if magic[:4] == b"PAR1":
-        parquet = arrow.parquet.ParquetFile(path, page_checksum_verification=True)
-        return parquet.schema_arrow, parquet.iter_batches(batch_size=rows)
-    if magic[:6] == b"ARROW1":
-        reader = arrow.ipc.open_file(arrow.memory_map(path))
-        return reader.schema, (reader.get_batch(i) for i in range(reader.num_record_batches))
-    stream = arrow.ipc.open_stream(path)
-    return stream.schema, iter(stream)

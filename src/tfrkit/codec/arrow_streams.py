@@ -1,0 +1,192 @@
+"""Tables of other libraries by Arrow's stream (the PyCapsule protocol): pandas, polars, pyarrow, DuckDB and others.
+
+None of them is imported here. A null is a feature that is absent; pandas gives its NaN, NaT and None as nulls.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrkit._optional import import_or_explain
+from tfrkit.codec.arrow_columns import (
+    ArrowType,
+    NoKindError,
+    convert_array,
+    flatten_fields,
+    judge_type,
+    pick_column,
+)
+from tfrkit.codec.coerce import Coercer, Floats
+from tfrkit.codec.columns import ABSENT, PRESENT, BytesColumn, Column, Ragged
+from tfrkit.codec.encode_columns import encode_columns
+from tfrkit.errors import SourceError
+
+IN_MEMORY = "a table in memory"
+"""Where a table is that no file holds, for messages."""
+
+# How pandas calls the columns of an index that has no name.
+_NAMELESS_INDEX = re.compile(r"__index_level_\d+__")
+
+
+def has_stream(data: object) -> bool:
+    """Is this a table, or a column, that hands itself over by Arrow's stream?"""
+    return hasattr(data, "__arrow_c_stream__")
+
+
+def is_table(data: object) -> bool:
+    """Is this a table, or a dict of columns, and not an iterable of rows that can be a table too, as a Dataset can?"""
+    return isinstance(data, Mapping) or (has_stream(data) and not getattr(data, "gives_rows", False))
+
+
+def holds_series(columns: object) -> bool:
+    """Is this a dict of columns of which some are another library's?"""
+    return isinstance(columns, Mapping) and any(has_stream(column) for column in columns.values())
+
+
+def to_arrow_table(columns: Mapping[str, Any]) -> Any:
+    """A dict of columns of any library as one table of Arrow's."""
+    arrow = import_or_explain("pyarrow", "arrow")
+    arrays = {}
+    for name, column in columns.items():
+        try:
+            arrays[name] = arrow.chunked_array(column) if has_stream(column) else arrow.array(column)
+        except (arrow.ArrowException, ValueError) as error:
+            raise SourceError(
+                f"column {name!r} cannot become one of Arrow, {_explain(error)}", shard=IN_MEMORY
+            ) from None
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise SourceError(f"columns expected one length, got {listed}", shard=IN_MEMORY)
+    return arrow.table(arrays)
+
+
+def open_stream(data: Any) -> tuple[Any, Iterator[Any], int]:
+    """(schema, record batches, columns of a nameless index, which are left out) of a table."""
+    arrow = import_or_explain("pyarrow", "arrow")
+    try:
+        reader = arrow.RecordBatchReader.from_stream(data)
+    except (arrow.ArrowException, ValueError) as error:
+        if _is_one_column(data, arrow):
+            raise SourceError(
+                f"expected a table, got one column ({type(data).__name__})",
+                shard=IN_MEMORY,
+                hint='give it a name: {"x": column}',
+            ) from None
+        raise SourceError(
+            f"the table cannot become columns of Arrow, {_explain(error)}",
+            shard=IN_MEMORY,
+            hint='give each column one type and a name of its own, or leave it out: df.drop(columns=["x"])',
+        ) from None
+    kept = [index for index, name in enumerate(reader.schema.names) if not _NAMELESS_INDEX.fullmatch(name)]
+    ranges = _find_named_ranges(reader.schema)
+    fields = [arrow.field(name, arrow.int64()) for name in ranges]
+    schema = arrow.schema([*(reader.schema.field(index) for index in kept), *fields])
+
+    def batches() -> Iterator[Any]:
+        start = 0
+        for batch in reader:
+            stop = start + batch.num_rows
+            parts = [index[start:stop] for index in ranges.values()]
+            numbers = [arrow.array(np.arange(part.start, part.stop, part.step)) for part in parts]
+            yield arrow.record_batch([*(batch.column(index) for index in kept), *numbers], schema=schema)
+            start = stop
+
+    return schema, batches(), len(reader.schema.names) - len(kept)
+
+
+def _find_named_ranges(schema: Any) -> dict[str, range]:
+    """Indexes of pandas that have a name and are not among the columns, because their numbers follow one another."""
+    described = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+    return {
+        str(index["name"]): range(index["start"], index["stop"], index["step"])
+        for index in described.get("index_columns", ())
+        if isinstance(index, dict) and index.get("kind") == "range" and index.get("name") is not None
+    }
+
+
+def _is_one_column(data: Any, arrow: Any) -> bool:
+    try:
+        arrow.chunked_array(data)
+    except (arrow.ArrowException, ValueError, TypeError):
+        return False
+    return True
+
+
+def require_different(names: Sequence[str], where: str) -> None:
+    """Raise for two columns of one name."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SourceError(
+            f"columns expected different names, got twice {', '.join(map(repr, twice[:5]))}",
+            shard=where,
+            hint="give them different names",
+        )
+
+
+def read_columns(data: Any, coercer: Coercer, floats: Floats) -> Iterator[dict[str, Column]]:
+    """Columns of a table as `Writer.write_columns` takes them, batch after batch; those without any value are left out.
+
+    The records are those that a build of the same table has.
+    """
+    arrow = import_or_explain("pyarrow", "arrow")
+    schema, batches, _ = open_stream(data)
+    fields = flatten_fields(schema, arrow)
+    require_different([name for name, _, _ in fields], IN_MEMORY)
+    judged = [(name, path, _judge(name, kind, arrow)) for name, path, kind in fields]
+    for batch in batches:
+        columns: dict[str, Column] = {}
+        for name, path, kind in judged:
+            if kind is None:
+                continue
+            try:
+                converted = convert_array(pick_column(batch, path, arrow), kind, arrow)
+            except ValueError as error:  # ArrowInvalid is one
+                at = f", row {error.args[1]} of its batch" if len(error.args) == 2 else ""
+                raise SourceError(f"column {name!r} {_explain(error)}", shard=f"{IN_MEMORY}{at}") from None
+            columns[name] = _make_column(name, *converted, coercer, floats)
+        yield columns
+
+
+def _judge(name: str, kind: Any, arrow: Any) -> ArrowType | None:
+    try:
+        return judge_type(kind, arrow)
+    except NoKindError as error:
+        raise SourceError(
+            f"column {name!r} is of type {error}, which no record holds",
+            shard=IN_MEMORY,
+            hint="make it numbers, text, or lists of these, or leave it out",
+        ) from None
+
+
+def _make_column(name: str, values: Any, lengths: Any, missing: Any, coercer: Coercer, floats: Floats) -> Column:
+    presence = None if missing is None else np.where(missing, ABSENT, PRESENT).astype(np.uint8)
+    if not isinstance(values, BytesColumn) and values.dtype == np.float64 and (floats != "float64"):
+        values = coercer.to_float32(name, values, must_be_exact=floats == "ask")
+    if lengths is not None:
+        return Ragged(values, _accumulate(lengths), presence)
+    if isinstance(values, BytesColumn):
+        return BytesColumn(values.data, values.offsets, presence)
+    if presence is None:
+        return np.asarray(values)
+    if values.dtype == np.float64:
+        [(_, _, data, offsets, _, _, _)], _ = encode_columns({name: values}, coercer=coercer, floats=floats)
+        return BytesColumn(data, offsets, presence)
+    return Ragged(values[presence == PRESENT], _accumulate(presence == PRESENT), presence)
+
+
+def _accumulate(lengths: Any) -> Any:
+    splits = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=splits[1:])
+    return splits
+
+
+def _explain(error: BaseException) -> str:
+    """What another library says, in one line and without its capital; pyarrow adds the column as a second argument."""
+    text = "; ".join(str(part).splitlines()[0].rstrip(".") for part in error.args if isinstance(part, str) and part)
+    return (text[:1].lower() + text[1:])[:200] or type(error).__name__

@@ -1,0 +1,28 @@
+"""Parquet and Arrow files as record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tfrkit.storage.local import open_to_read
+
+
+def is_parquet(path: str) -> bool:
+    """Whether a file starts as Parquet files do."""
+    with open_to_read(path) as file:
+        return file.read(4) == b"PAR1"
+
+
+def read_batches(path: str, arrow: Any, *, rows: int) -> tuple[Any, Iterator[Any]]:
+    """Schema and record batches of a Parquet or an Arrow IPC file (also called Feather), told by their first bytes."""
+    with open_to_read(path) as file:
+        magic = file.read(8)
+    if magic[:4] == b"PAR1":
+        parquet = arrow.parquet.ParquetFile(path, page_checksum_verification=True)
+        return parquet.schema_arrow, parquet.iter_batches(batch_size=rows)
+    if magic[:6] == b"ARROW1":
+        reader = arrow.ipc.open_file(arrow.memory_map(path))
+        return reader.schema, (reader.get_batch(i) for i in range(reader.num_record_batches))
+    stream = arrow.ipc.open_stream(path)
+    return stream.schema, iter(stream)
