@@ -89,7 +89,8 @@ def check_deep(result: Verification, *, shape: tuple[int, ...] | None = None, th
     position = {tally.path: number for number, tally in enumerate(result.shards)}
     result.add(sorted(found, key=lambda finding: (position[finding.shard], finding.offset or 0)))
     if wanted:
-        result.add(_describe_match(match, places, splits) for match in prints.find_matches())
+        what = "the same image" if deep.by_picture else "the same"
+        result.add(_describe_match(match, places, splits, what) for match in prints.find_matches())
 
 
 class _Splits:
@@ -136,11 +137,12 @@ class _Places:
         return Place(path, int(records[number]), int(offsets[number]))
 
 
-def _describe_match(match: Match, places: _Places, splits: _Splits) -> VerifyFinding:
+def _describe_match(match: Match, places: _Places, splits: _Splits, what: str) -> VerifyFinding:
+    """A pair as a finding. Of records with a picture only that is compared, so only that is said to be the same."""
     earlier, later = places.at(match.earlier), places.at(match.later)
     one, two = splits.of(earlier.shard), splits.of(later.shard)
     is_equal = match.distance is None
-    alike = "the same as" if is_equal else "nearly the same as"
+    alike = f"{what} as" if is_equal else f"nearly {what} as"
     where = f"record {earlier.record} of {earlier.shard}"
     if one != two:
         kind: Kind = "leak"
@@ -193,8 +195,8 @@ class _DeepCheck:
         self._wants_copies = wants_copies
         is_picture = self._rules is not None and self._rules.image is not None
         # Of a clip no single frame stands for the whole.
-        self._by_picture = is_picture and self._rules is not None and self._rules.schema.kind == "example"
-        self._wants_near = wants_near and self._by_picture
+        self.by_picture = is_picture and self._rules is not None and self._rules.schema.kind == "example"
+        self._wants_near = wants_near and self.by_picture
         self._threads = threading.local()
 
     def cut(self, tally: ShardTally, stop: threading.Event) -> Iterator[Callable[[], _Batch]]:
@@ -204,7 +206,7 @@ class _DeepCheck:
         kinds = self._kinds if tally.holds_examples else None
         policy = _SchemaPolicy()
         parts = Salvage(shard, policy, columns=decoder.column_names if decoder is not None else ())
-        by_record = self._wants_copies and not (decoder is not None and self._by_picture)
+        by_record = self._wants_copies and not (decoder is not None and self.by_picture)
         read = _Read()
 
         def consume(data: ByteSource, start: int, next_stop: int) -> tuple[int, int, _native.Fault | None]:

@@ -358,8 +358,8 @@ def test_duplicates_are_found_with_the_first_of_them(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tfrecord", rows)
     result = verify(path, deep=True)
     assert found(result) == [
-        ("duplicate", 2, f"the same as record 0 of {path}"),
-        ("duplicate", 4, f"the same as record 0 of {path}"),
+        ("duplicate", 2, f"the same image as record 0 of {path}"),
+        ("duplicate", 4, f"the same image as record 0 of {path}"),
     ]
     assert result.findings[0].to_json()["other"] == {"shard": str(path), "record": 0, "offset": 0}
     assert result.findings[0].offset == frame_offsets(path.read_bytes())[2]
@@ -415,7 +415,9 @@ def test_leaks_are_told_by_pair_at_the_record_that_is_not_for_training(tmp_path:
         ("leak", str(val), 1, str(train), 0),
         ("leak", str(val), 1, str(test), 1),
     }
-    assert any(text == f"in test, the same as record 0 of {train} in train" for _, _, text in found(result, "leak"))
+    assert any(
+        text == f"in test, the same image as record 0 of {train} in train" for _, _, text in found(result, "leak")
+    )
 
 
 def test_equal_records_without_pictures_are_duplicates(tmp_path: Path) -> None:
