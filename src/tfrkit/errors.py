@@ -2,7 +2,8 @@
 
 TfrkitError
 ├── StorageError          address, permission, a file that shrank
-│   └── RemoteAddressError
+│   ├── RemoteAddressError
+│   └── UnfinishedChangeError
 ├── ContainerError        damage or a foreign format
 │   ├── CorruptRecordError
 │   ├── TruncatedShardError
@@ -87,6 +88,10 @@ class StorageError(TfrkitError):
 
 class RemoteAddressError(StorageError):
     """An address of another machine, such as s3://bucket/x, where a path is needed."""
+
+
+class UnfinishedChangeError(StorageError):
+    """A folder whose files are being replaced, or were when a process was killed: some are old, some new."""
 
 
 class ContainerError(TfrkitError):

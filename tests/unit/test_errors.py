@@ -17,6 +17,7 @@ def test_tree_is_the_documented_one() -> None:
     assert parents == {
         "StorageError": "TfrkitError",
         "RemoteAddressError": "StorageError",
+        "UnfinishedChangeError": "StorageError",
         "ContainerError": "TfrkitError",
         "CorruptRecordError": "ContainerError",
         "TruncatedShardError": "ContainerError",

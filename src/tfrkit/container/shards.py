@@ -27,6 +27,7 @@ from tfrkit.errors import CompressionError, IncompleteSetWarning, NotATFRecordEr
 from tfrkit.storage.base import ByteReader
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer, describe_pointer_file
 from tfrkit.storage.local import open_to_read
+from tfrkit.storage.replace import require_no_change
 from tfrkit.storage.resolve import Address, expand_address, expand_home, open_reader, walk_folder
 
 _HEAD_NBYTES = 4096
@@ -240,19 +241,31 @@ def find_shards(address: Address | Iterable[Address], *, incomplete: Incomplete 
     if isinstance(address, Iterator) and not hasattr(address, "read"):
         address = list(address)  # it is gone through twice
     shards = []
-    for path in expand_address(address):
+    for path in _expand(address):
         if not os.path.isdir(path):
             shards.append(path)
             continue
+        require_no_change(path)
         inside = [file for file in walk_folder(path) if looks_like_shard(file)]
         if not inside:
             raise _refuse_folder(path)
         shards += inside
+    for folder in dict.fromkeys(os.path.dirname(path) for path in shards if path != "-"):
+        require_no_change(folder)
     if incomplete != "ignore":
         for found in find_incomplete_sets(shards):
             if len(found.paths) > 1 or found.paths[0] not in _list_named(address):
                 _report(found, incomplete)
     return shards
+
+
+def _expand(address: Address | Iterable[Address]) -> list[str]:
+    try:
+        return expand_address(address)
+    except StorageError as error:
+        # What is not there may be on its way to another name.
+        require_no_change(os.path.dirname(error.shard or ""))
+        raise
 
 
 def _refuse_folder(folder: str) -> StorageError:

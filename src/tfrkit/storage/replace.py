@@ -1,0 +1,243 @@
+"""Files of a folder replaced together: the old ones are kept until the last new one is in place.
+
+    .tfrkit-change/            there while files are moved, and after a process was killed in the middle of it
+        journal.json           every path that is touched, and whether something was there before
+        old/0, old/1, ...      what was there
+        new/...                what comes
+
+New files are written into a hidden temporary folder first. It becomes `.tfrkit-change` by one rename, then files change
+places, then the folder goes, by one rename again. Killed before the first rename, the old files are in place; after the
+last one, the new. In between `restore` puts the old ones back; it may be killed too, and run again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import shlex
+import shutil
+from collections.abc import Iterator
+from types import TracebackType
+
+from tfrkit.errors import StorageError, UnfinishedChangeError
+from tfrkit.storage.local import explain_os_error
+from tfrkit.storage.sync import sync_folder, sync_tree
+from tfrkit.storage.temporaries import TemporaryFolder, move_file
+from tfrkit.storage.text_files import read_json, write_json
+
+PENDING = ".tfrkit-change"
+_JOURNAL, _OLD, _NEW = "journal.json", "old", "new"
+# A file system without hard links, or a file that has too many.
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EACCES, errno.EXDEV}
+_NO_LOCKS = {errno.EBADF, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL, errno.ENOSYS}
+
+
+def require_no_change(folder: str) -> None:
+    """Raise `UnfinishedChangeError` where files of a folder are being replaced, or a process died while it did."""
+    folder = folder or "."
+    if not os.path.isdir(os.path.join(folder, PENDING)):
+        return
+    try:
+        with _lock(folder):
+            is_left = os.path.isdir(os.path.join(folder, PENDING))
+    except StorageError:
+        raise UnfinishedChangeError(
+            "the folder is being changed", shard=folder, hint="wait until that is done"
+        ) from None
+    if is_left:
+        raise UnfinishedChangeError(
+            "a change of this folder was stopped half-way, some files are old and some are new",
+            shard=folder,
+            hint=f"put the old files back: tfr edit {shlex.quote(folder)} --restore",
+        )
+
+
+def restore(folder: str) -> bool:
+    """Put back what an interrupted change left; False where there was none.
+
+    Raises `StorageError` while another process changes the folder.
+    """
+    folder = folder or "."
+    if not os.path.isdir(os.path.join(folder, PENDING)):
+        return False
+    with _lock(folder):
+        try:
+            return _restore(folder)
+        except OSError as error:
+            raise explain_os_error(error, folder, verb="put the old files back") from None
+
+
+class Replacement:
+    """New files for a folder, made beside the old ones; a context that leaves nothing unless it was committed.
+
+    What an interrupted change left is put back first (`was_restored`). Raises `StorageError` where the folder cannot be
+    written, or another process is changing it.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder or "."
+        self._stack = contextlib.ExitStack()
+        self._puts: dict[str, bool] = {}
+        self._removed: list[str] = []
+        self._stack.enter_context(_lock(self.folder))
+        try:
+            self.was_restored = _restore(self.folder)
+            self._temporary = TemporaryFolder(os.path.join(self.folder, "change"))
+            self._stack.callback(self._temporary.remove)
+            os.mkdir(os.path.join(self._temporary.path, _OLD))
+            os.mkdir(os.path.join(self._temporary.path, _NEW))
+        except OSError as error:
+            self._stack.close()
+            raise explain_os_error(error, self.folder, verb="change the folder") from None
+
+    def __enter__(self) -> Replacement:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def new(self) -> str:
+        """The folder for new files, laid out as the one they go to."""
+        return os.path.join(self._temporary.path, _NEW)
+
+    def path(self, name: str) -> str:
+        """Where a new file is written; `name` is its path in the folder."""
+        path = os.path.join(self.new, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return path
+
+    def put(self, name: str, *, at_once: bool = False) -> None:
+        """The new file `name` goes to its place, after those that were put before.
+
+        `at_once`: in one step, so that a file of this name is there at every moment. Others are taken away before the
+        first new file comes: with them the folder looks whole.
+        """
+        self._puts[name] = at_once
+
+    def link(self, source: str, name: str) -> None:
+        """A file that stays as it is, under a new name; `source` is its path in the folder."""
+        path = os.path.join(self.folder, source)
+        try:
+            os.link(path, self.path(name))
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise explain_os_error(error, path, verb="link") from None
+            shutil.copy2(path, self.path(name))
+
+    def remove(self, name: str) -> None:
+        """Take a file away; one that is not there is no error."""
+        self._removed.append(name)
+
+    def commit(self) -> None:
+        """Everything to its place. Where a step fails, what was there is there again, and `StorageError` is raised."""
+        names = [*self._removed, *(name for name in reversed(self._puts) if name not in self._removed)]
+        steps = [{"path": name, "was_there": os.path.lexists(os.path.join(self.folder, name))} for name in names]
+        pending = os.path.join(self.folder, PENDING)
+        try:
+            for name in self._puts:
+                with contextlib.suppress(FileNotFoundError):
+                    shutil.copymode(os.path.join(self.folder, name), os.path.join(self.new, name))
+            write_json(os.path.join(self._temporary.path, _JOURNAL), {"steps": steps})
+            sync_tree(self._temporary.path, self.folder)
+            self._temporary.place(pending)
+            sync_folder(self.folder)
+        except OSError as error:
+            raise explain_os_error(error, self.folder, verb="change the folder") from None
+        try:
+            self._move(names, pending)
+            sync_folder(self.folder)
+            _remove_pending(self.folder)
+        except BaseException as error:
+            if os.path.isdir(pending):
+                _restore(self.folder)
+            if isinstance(error, OSError):
+                raise explain_os_error(error, self.folder, verb="put the new files in place") from None
+            raise
+
+    def _move(self, names: list[str], pending: str) -> None:
+        kept = {name: os.path.join(pending, _OLD, str(number)) for number, name in enumerate(names)}
+        for name in names:
+            path = os.path.join(self.folder, name)
+            if os.path.lexists(path) and not self._puts.get(name):
+                move_file(path, kept[name])
+        folders = {self.folder}
+        for name, at_once in self._puts.items():
+            path = os.path.join(self.folder, name)
+            folders.add(os.path.dirname(path))
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            if at_once and os.path.lexists(path):
+                _keep(path, kept[name])
+            move_file(os.path.join(pending, _NEW, name), path)
+        for folder in folders:
+            sync_folder(folder)
+
+
+def _keep(path: str, kept: str) -> None:
+    try:
+        os.link(path, kept, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        move_file(path, kept)
+
+
+def _restore(folder: str) -> bool:
+    """Put everything back as the journal says; the same whether it is done once or was begun before."""
+    pending = os.path.join(folder, PENDING)
+    if not os.path.isdir(pending):
+        return False
+    journal = read_json(os.path.join(pending, _JOURNAL))
+    if not isinstance(journal, dict):
+        raise StorageError(
+            f"expected {_JOURNAL} of an interrupted change, got none",
+            shard=pending,
+            hint=f"what was there before is in {os.path.join(pending, _OLD)}: look at it, then remove {pending}",
+        )
+    for number, step in enumerate(journal["steps"]):
+        path, kept = os.path.join(folder, step["path"]), os.path.join(pending, _OLD, str(number))
+        if os.path.lexists(kept):
+            move_file(kept, path)
+        elif not step["was_there"]:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        if os.path.isdir(os.path.dirname(path)):
+            sync_folder(os.path.dirname(path))
+    _remove_pending(folder)
+    return True
+
+
+def _remove_pending(folder: str) -> None:
+    """One rename ends the change; what is left then is a temporary like any other."""
+    trash = TemporaryFolder(os.path.join(folder, "change"))
+    try:
+        os.rename(os.path.join(folder, PENDING), os.path.join(trash.path, "done"))
+        sync_folder(folder)
+    finally:
+        trash.remove()
+
+
+@contextlib.contextmanager
+def _lock(folder: str) -> Iterator[None]:
+    """Keep other processes from changing a folder. The system lets go of the lock when this process ends."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise explain_os_error(error, folder) from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StorageError(
+                "another process is changing this folder", shard=folder, hint="wait until it is done"
+            ) from None
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise explain_os_error(error, folder, verb="lock") from None
+        yield
+    finally:
+        os.close(descriptor)
