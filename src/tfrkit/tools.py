@@ -1,8 +1,11 @@
 """The verbs of the command line as functions: `tfrkit.tools.repair("bad.tfrecord", "good.tfrecord")`."""
 
+from tfrkit.ops.append import append
 from tfrkit.ops.convert import convert
 from tfrkit.ops.count import count_records as count
+from tfrkit.ops.dedupe import dedupe
 from tfrkit.ops.diff import diff
+from tfrkit.ops.edit import edit
 from tfrkit.ops.export_coco import export_coco
 from tfrkit.ops.export_images import export_images
 from tfrkit.ops.export_npz import export_npz
@@ -23,9 +26,12 @@ from tfrkit.ops.stats import stats
 from tfrkit.ops.verify import verify
 
 __all__ = [
+    "append",
     "convert",
     "count",
+    "dedupe",
     "diff",
+    "edit",
     "export_coco",
     "export_csv",
     "export_images",

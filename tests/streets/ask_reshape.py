@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -74,6 +75,39 @@ def ask_sql_save(made: Made, folder: Path) -> Facts:
     out = folder / "out.tfrecord"
     run_tfr("sql", f"select * from '{made.path}'", "-o", out, "--quiet")
     return facts_of_records(tfr.open(out).records(), made.records, made.truth)
+
+
+def ask_append_edit(made: Made, folder: Path) -> Facts:
+    """One record more at the end of a split, and dropped again by its number: all is as it was."""
+    larger, number = _append_first(made, folder)
+    run_tfr("edit", larger, "--drop", "--where", f"_record = {number}", "--in-place", "--quiet")
+    return _facts_of(larger, made, has_splits=larger.is_dir())
+
+
+def ask_append_dedupe(made: Made, folder: Path) -> Facts:
+    """One record more at the end of a split, and dropped again because it is there already."""
+    larger, _ = _append_first(made, folder)
+    run_tfr("dedupe", larger, "--in-place", "--quiet")
+    return _facts_of(larger, made, has_splits=larger.is_dir())
+
+
+def _append_first(made: Made, folder: Path) -> tuple[Path, int]:
+    """A copy of the dataset with the first record at the end of its split once more; the number of that one."""
+    path, split = Path(made.path), made.shards[0].split
+    is_one = len(made.shards) == 1 and path.is_file()
+    if is_one:
+        # Also a shard that is one of a set, which is not one to append to.
+        path = folder / "one.tfrecord"
+        run_tfr("convert", made.path, "-o", path, "--quiet")
+    more = folder / f"{split or 'more'}.tfrecord"
+    with tfr.Writer(more) as writer:
+        writer.write_record(made.records[0])
+    chosen = () if split is None or is_one else ("--split", split)
+    larger = folder / ("larger.tfrecord" if is_one else "larger")
+    done = run_tfr("append", path, more, *chosen, "-o", larger, "--format", "json", "--quiet")
+    files = json.loads(done.stdout)["files"]
+    (at,) = [at for at, file in enumerate(files) if file["added"]]
+    return larger, sum(file["records"] for file in files[: at + 1]) - 1
 
 
 def _facts_of(out: Path, made: Made, *, is_ordered: bool = True, has_splits: bool = True) -> Facts:

@@ -122,6 +122,8 @@ def _compare_finished(prepared: Prepared, old: Manifest) -> Report | None:
     changes = []
     if old.content.get("plan") != prepared.plan.hash:
         changes = describe_changes(old.content.get("recipe") or {}, prepared.plan.description)
+    if old.changed_by:
+        changes.append(f"its records were changed since: tfr {', tfr '.join(dict.fromkeys(old.changed_by))}")
     if prepared.scan.stamp > since:
         changes.append(f"{prepared.source.title} was changed after the dataset was built")
     if changes or (items.stamps is not None and int(items.stamps.max()) > since):

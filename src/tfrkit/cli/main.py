@@ -43,7 +43,8 @@ TERMINATED = 143
 # In the order of the help.
 _NAMES = (
     *("info", "stats", "head", "tail", "cat", "sample", "count", "schema", "verify", "repair", "sheet"),
-    *("split", "shuffle", "merge", "reshard", "convert", "sql", "diff", "index", "bench", "run"),
+    *("split", "shuffle", "merge", "reshard", "convert", "edit", "append", "dedupe"),
+    *("sql", "diff", "index", "bench", "run"),
 )
 
 

@@ -22,13 +22,13 @@ from tfrkit.features.schema import decode_name, encode_name, show_name
 CastKind = Literal["bytes", "float", "int64"]
 CAST_KINDS: tuple[CastKind, ...] = ("bytes", "float", "int64")
 
-_DELIMITED, _GROUP_START, _GROUP_END = 2, 3, 4
+DELIMITED, _GROUP_START, _GROUP_END = 2, 3, 4
 _MAX_LENGTH_NBYTES = 5  # tags and lengths are 32 bits to protobuf
 _MAX_GROUPS = 100  # inside one another; protobuf's own limit
 _FIXED_NBYTES = {1: 8, 5: 4}
 _KIND_FIELDS = {"bytes": 1, "float": 2, "int64": 3}
-_ENTRY_TAG = _KEY_TAG = 1 << 3 | _DELIMITED
-_VALUE_TAG = 2 << 3 | _DELIMITED
+_ENTRY_TAG = _KEY_TAG = 1 << 3 | DELIMITED
+_VALUE_TAG = 2 << 3 | DELIMITED
 
 _Action = Literal["copy", "drop", "cast"]
 
@@ -63,12 +63,12 @@ class RecordEditor:
             raise CodecError("expected an Example, got a record that is none, whose features cannot be edited")
         is_sequence = shape in ("sequence_example", "loose_sequence")
         out = []
-        for number, wire_type, start, value_start, stop in _fields(record):
+        for number, wire_type, start, value_start, stop in split_fields(record):
             whole = record[start:stop]
-            if wire_type == _DELIMITED and number == 1:
-                out.append(_delimited(1, self._edit_map(record[value_start:stop], is_list=False)))
-            elif wire_type == _DELIMITED and number == 2 and is_sequence:
-                out.append(_delimited(2, self._edit_map(record[value_start:stop], is_list=True)))
+            if wire_type == DELIMITED and number == 1:
+                out.append(delimit(1, self._edit_map(record[value_start:stop], is_list=False)))
+            elif wire_type == DELIMITED and number == 2 and is_sequence:
+                out.append(delimit(2, self._edit_map(record[value_start:stop], is_list=True)))
             else:
                 out.append(whole)
         return b"".join(out)
@@ -80,12 +80,12 @@ class RecordEditor:
             return quick
         out: list[bytes] = []
         names: dict[str, str] = {}
-        for number, wire_type, start, value_start, stop in _fields(message):
-            if wire_type != _DELIMITED or number != 1:
+        for number, wire_type, start, value_start, stop in split_fields(message):
+            if wire_type != DELIMITED or number != 1:
                 out.append(message[start:stop])
                 continue
             entry = message[value_start:stop]
-            name = _name_of(entry)
+            name = read_entry_name(entry)
             self.seen.add(name)
             if name in self.drop or (self.keep is not None and name not in self.keep):
                 continue
@@ -97,7 +97,7 @@ class RecordEditor:
             if new == name and name not in self.cast:
                 out.append(message[start:stop])
             else:
-                out.append(_delimited(1, self._edit_entry(entry, name, new, is_list=is_list)))
+                out.append(delimit(1, self._edit_entry(entry, name, new, is_list=is_list)))
         return b"".join(out)
 
     def _edit_plain_map(self, message: bytes, *, is_list: bool) -> bytes | None:
@@ -135,7 +135,7 @@ class RecordEditor:
                 if action == "cast":
                     name = decode_name(key)
                     cast = (_cast_list if is_list else _cast_feature)(message[value_start:stop], self.cast[name], name)
-                    out.append(_delimited(1, _delimited(1, key) + _delimited(2, cast)))
+                    out.append(delimit(1, delimit(1, key) + delimit(2, cast)))
         except IndexError:
             return None
         out.append(message[copied:])
@@ -151,29 +151,29 @@ class RecordEditor:
         return action
 
     def _edit_entry(self, entry: bytes, name: str, new: str, *, is_list: bool) -> bytes:
-        out = [_delimited(1, encode_name(new))]
+        out = [delimit(1, encode_name(new))]
         kind = self.cast.get(name)
         values = []
-        for number, wire_type, start, value_start, stop in _fields(entry):
-            if number == 1 and wire_type == _DELIMITED:
+        for number, wire_type, start, value_start, stop in split_fields(entry):
+            if number == 1 and wire_type == DELIMITED:
                 continue
-            if number == 2 and wire_type == _DELIMITED and kind is not None:
+            if number == 2 and wire_type == DELIMITED and kind is not None:
                 values.append(entry[value_start:stop])
             else:
                 out.append(entry[start:stop])
         if kind is not None and values:
             # A message that comes in several pieces is what they are one behind the other.
             value = b"".join(values)
-            out.append(_delimited(2, _cast_list(value, kind, name) if is_list else _cast_feature(value, kind, name)))
+            out.append(delimit(2, _cast_list(value, kind, name) if is_list else _cast_feature(value, kind, name)))
         return b"".join(out)
 
 
 def _cast_list(message: bytes, kind: CastKind, name: str) -> bytes:
     """A FeatureList with every frame cast."""
     out = []
-    for number, wire_type, start, value_start, stop in _fields(message):
-        if number == 1 and wire_type == _DELIMITED:
-            out.append(_delimited(1, _cast_feature(message[value_start:stop], kind, name)))
+    for number, wire_type, start, value_start, stop in split_fields(message):
+        if number == 1 and wire_type == DELIMITED:
+            out.append(delimit(1, _cast_feature(message[value_start:stop], kind, name)))
         else:
             out.append(message[start:stop])
     return b"".join(out)
@@ -182,7 +182,7 @@ def _cast_list(message: bytes, kind: CastKind, name: str) -> bytes:
 def _cast_feature(message: bytes, kind: CastKind, name: str) -> bytes:
     """A Feature of another kind; one that has no kind set stays without."""
     # The core reads features of records, so this one becomes a record of its own.
-    record = _delimited(1, _delimited(1, _delimited(1, b"x") + _delimited(2, message)))
+    record = delimit(1, delimit(1, delimit(1, b"x") + delimit(2, message)))
     read = _native.read_message("example", record)
     if isinstance(read, _native.Fault):
         raise WireError(f"feature {show_name(name)} is not a well-formed message")
@@ -192,21 +192,22 @@ def _cast_feature(message: bytes, kind: CastKind, name: str) -> bytes:
         return message
     convert = _CONVERSIONS[old, kind]
     try:
-        return _encode_feature(kind, [convert(value) for value in values])
+        return encode_feature(kind, [convert(value) for value in values])
     except (ValueError, OverflowError) as error:
         raise FeatureKindError(f"feature {show_name(name)} cannot be cast from {old} to {kind}, {error}") from None
 
 
-def _encode_feature(kind: CastKind, values: list[Any]) -> bytes:
+def encode_feature(kind: CastKind, values: list[Any]) -> bytes:
+    """A Feature message of these values, which are of its kind."""
     if kind == "bytes":
-        content = b"".join(_delimited(1, value) for value in values)
+        content = b"".join(delimit(1, value) for value in values)
     elif not values:
         content = b""
     elif kind == "float":
-        content = _delimited(1, np.array(values, "<f4").tobytes())
+        content = delimit(1, np.array(values, "<f4").tobytes())
     else:
-        content = _delimited(1, b"".join(_varint(value & (1 << 64) - 1) for value in values))
-    return _delimited(_KIND_FIELDS[kind], content)
+        content = delimit(1, b"".join(_varint(value & (1 << 64) - 1) for value in values))
+    return delimit(_KIND_FIELDS[kind], content)
 
 
 def _int_to_float(value: int) -> float:
@@ -257,16 +258,16 @@ _CONVERSIONS: Mapping[tuple[str, str], Callable[[Any], Any]] = {
 }
 
 
-def _name_of(entry: bytes) -> str:
+def read_entry_name(entry: bytes) -> str:
     """The key of a map entry: the last one that is there, "" where there is none."""
     name = b""
-    for number, wire_type, _, value_start, stop in _fields(entry):
-        if number == 1 and wire_type == _DELIMITED:
+    for number, wire_type, _, value_start, stop in split_fields(entry):
+        if number == 1 and wire_type == DELIMITED:
             name = entry[value_start:stop]
     return decode_name(name)
 
 
-def _fields(message: bytes) -> list[tuple[int, int, int, int, int]]:
+def split_fields(message: bytes) -> list[tuple[int, int, int, int, int]]:
     """(number, wire type, start, start of the value, stop) of each field; a group with all that is in it is one."""
     fields = []
     at, end = 0, len(message)
@@ -281,7 +282,7 @@ def _fields(message: bytes) -> list[tuple[int, int, int, int, int]]:
             value_start = at
         if wire_type == 0:
             _, at = _read_varint(message, at)
-        elif wire_type == _DELIMITED:
+        elif wire_type == DELIMITED:
             length, at = _read_varint(message, at, _MAX_LENGTH_NBYTES)
             value_start = value_start if open_groups else at
             at += length
@@ -322,7 +323,8 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _delimited(number: int, content: bytes) -> bytes:
+def delimit(number: int, content: bytes) -> bytes:
+    """A field of a message: its tag, its length, its content."""
     if len(content) <= 0x7F and number <= 0xF:
-        return bytes((number << 3 | _DELIMITED, len(content))) + content
-    return _varint(number << 3 | _DELIMITED) + _varint(len(content)) + content
+        return bytes((number << 3 | DELIMITED, len(content))) + content
+    return _varint(number << 3 | DELIMITED) + _varint(len(content)) + content

@@ -6,7 +6,7 @@ import contextlib
 import io
 import os
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +17,7 @@ from tfrkit.container.codecs import CompressionWord
 from tfrkit.errors import QueryError, SchemaError, TfrkitError
 from tfrkit.features.schema import describe_missing
 from tfrkit.ops.query_engine import get_engine
-from tfrkit.ops.query_errors import quote_name, read_facts, to_query_error
+from tfrkit.ops.query_errors import Part, quote_name, read_facts, to_query_error
 from tfrkit.ops.query_limits import Watch, parse_memory, parse_timeout
 from tfrkit.ops.query_scan import Table, TableScan
 from tfrkit.ops.query_text import RECORD_COLUMN, ParsedQuery, fold, hide_numbers, parse_query
@@ -189,7 +189,9 @@ class Session:
         threads: int,
         timeout: float | None,
         memory: int | None,
+        parts: Sequence[Part] = (),
     ) -> None:
+        self._parts = parts
         self.duckdb = import_or_explain("duckdb", "sql")
         self._threads = threads
         self._watch = Watch(timeout)
@@ -403,7 +405,7 @@ class Session:
             hint = "bytes that are text: decode(column)"
         elif "file system operations are disabled" in message:
             hint = "tables are TFRecord files: from 'train-*.tfrecord'"
-        return to_query_error(facts, text, columns=columns, hint=hint)
+        return to_query_error(facts, text, columns=columns, hint=hint, parts=self._parts)
 
 
 def _mind_text(error: Exception) -> Exception:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfrkit.errors import QueryError
 from tfrkit.features.schema import find_nearest
@@ -26,11 +26,19 @@ def quote_name(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else '"' + name.replace('"', '""') + '"'
 
 
-def point_at(text: str, place: int | None) -> str:
+class Part(NamedTuple):
+    """A part of a query that the user wrote: where it starts in the query, in bytes, and what it is called."""
+
+    start: int
+    text: str
+    name: str
+
+
+def point_at(text: str, place: int | None, name: str = "the query") -> str:
     """The clause that says where: `` - at character 8 of the query``. Places are bytes of the text, from 0."""
     if place is None or not 0 <= place <= len(text.encode()):
         return ""
-    return f" - at character {_to_character(text, place) + 1} of the query"
+    return f" - at character {_to_character(text, place) + 1} of {name}"
 
 
 def read_facts(error: Exception) -> dict[str, Any]:
@@ -50,11 +58,22 @@ def read_facts(error: Exception) -> dict[str, Any]:
 
 
 def to_query_error(
-    facts: Mapping[str, Any], text: str, *, columns: Sequence[tuple[str, str]] = (), hint: str | None = None
+    facts: Mapping[str, Any],
+    text: str,
+    *,
+    columns: Sequence[tuple[str, str]] = (),
+    hint: str | None = None,
+    parts: Sequence[Part] = (),
 ) -> QueryError:
-    """The error as the user sees it. `columns` are those of the tables: names, and how a query writes them."""
+    """The error as the user sees it. `columns` are those of the tables: names, and how a query writes them.
+
+    With `parts` the user wrote these and not the rest of the query: places are those in the part.
+    """
     place = int(facts["position"]) if str(facts.get("position", "")).isdigit() else None
-    where = point_at(text, place)
+    name = "the query"
+    if parts:
+        place, text, name = _find_part(parts, place)
+    where = point_at(text, place, name)
     if facts.get("error_subtype") == "COLUMN_NOT_FOUND" and facts.get("name"):
         error = _miss_column(str(facts["name"]), _read_path(text, place), where, columns)
     else:
@@ -62,6 +81,15 @@ def to_query_error(
         error = QueryError(_first_clause(what) + where, hint=hint or _draw(text, place))
     error.position = None if place is None else _to_character(text, place)
     return error
+
+
+def _find_part(parts: Sequence[Part], place: int | None) -> tuple[int | None, str, str]:
+    """The place in the part it lies in, that part, and what it is called. The bracket after a part is its end."""
+    for part in parts:
+        nbytes = len(part.text.encode())
+        if place is not None and 0 <= place - part.start <= nbytes + 1:
+            return min(place - part.start, nbytes), part.text, part.name
+    return None, "", "the query"
 
 
 def _miss_column(name: str, path: str, where: str, columns: Sequence[tuple[str, str]]) -> QueryError:

@@ -10,12 +10,15 @@
   "splits": {"train": {"records": 4500, "shards": 5, "nbytes": 226000000}},
   "shards": [{"name": "captcha-train.tfrecord-00000-of-00005", "split": "train", "records": 900, "nbytes": 45200000,
               "sha256": "..."}],
-  "files": ["charset.txt", "dataset_info.json", "features.json"]
+  "files": ["charset.txt", "dataset_info.json", "features.json"],
+  "changes": [{"verb": "edit", "options": {"where": "label = 7", "set": {"label": "3"}}, "changed": 30, "dropped": 0,
+               "added": 0, "made_by": "tfrkit 0.1.0"}]
 }
 ```
 
 `recipe` has everything that decides about the bytes of the shards, and `plan` is its hash. `schema` is in the form of
-features/schema_json.py. `files` are the sidecars that belong to the dataset.
+features/schema_json.py. `files` are the sidecars that belong to the dataset. `changes`, where there are some, is
+what was done to the records since they were made.
 
 It is written last: a folder with a manifest is whole. Beside a single file x.tfrecord it is
 `_index/x.tfrecord.tfrkit.json`.
@@ -74,6 +77,13 @@ class Manifest:
         """What the records hold, or None. Raises `SchemaError` for a schema that cannot be read."""
         content = self.content.get("schema")
         return None if content is None else from_json(content)
+
+    @property
+    def changed_by(self) -> list[str]:
+        """The verbs that changed records after the dataset was made, in order."""
+        listed = self.content.get("changes")
+        rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
+        return [verb for row in rows if (verb := _text(row.get("verb"))) is not None]
 
     @property
     def name(self) -> str | None:

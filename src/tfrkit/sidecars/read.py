@@ -219,18 +219,18 @@ class Sidecars:
     def is_tfds(self, number: int) -> bool:
         """Does a features.json describe a shard?"""
         path = self.paths[number]
-        return path != STDIN and not self._is_of_others(number, FEATURES) and self._tfds_schema(number) is not None
+        return path != STDIN and not self.is_of_others(number, FEATURES) and self._tfds_schema(number) is not None
 
     def info_of(self, number: int) -> Mapping[str, Any] | None:
         """TFDS's dataset_info.json, where it speaks of a shard."""
-        if self.paths[number] == STDIN or self._is_of_others(number, INFO):
+        if self.paths[number] == STDIN or self.is_of_others(number, INFO):
             return None
         return self.tfds_of(os.path.dirname(self.paths[number])).info
 
     def _tfds_schema(self, number: int) -> Schema | None:
         return self.tfds_of(os.path.dirname(self.paths[number])).schema
 
-    def _is_of_others(self, number: int, name: str) -> bool:
+    def is_of_others(self, number: int, name: str) -> bool:
         """Does a sidecar of the folder belong to a dataset that does not list this shard?"""
         path = self.paths[number]
         manifest = self.folder_manifest(os.path.dirname(path))
@@ -363,7 +363,7 @@ class Sidecars:
         if len(self.paths) == 1 and os.path.isfile(own := own_path(self.paths[0], name)):
             return own
         path = os.path.join(self.folders[0], name)
-        is_ours = not any(self._is_of_others(number, name) for number in range(len(self.paths)))
+        is_ours = not any(self.is_of_others(number, name) for number in range(len(self.paths)))
         return path if is_ours and os.path.isfile(path) else None
 
     def _read_names(self, path: str, read: Callable[[str], LabelMap]) -> LabelMap | None:

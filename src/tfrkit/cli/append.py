@@ -1,0 +1,69 @@
+"""`tfr append`: more records for a dataset."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tfrkit.cli.change_options import JSON_HELP, PLACE_HELP, DryRun, InPlace, MaybeOutput, print_changed, sum_up
+from tfrkit.cli.options import Force, FormatOption, Incomplete, Jobs
+from tfrkit.cli.progress import watch_on_terminal
+
+HELP = f"""Add the records of other files to a dataset.
+
+\b
+  tfr append data/ monday.tfrecord --split train -o larger/
+  tfr append data/ 'new/*.tfrecord' --split train --in-place
+  tfr append data.tfrecord more.tfrecord -o all.tfrecord
+
+Each new file becomes a shard at the end of a split, compressed like the others; its records keep their bytes.
+Shards named x-00000-of-00005 are renamed to x-00000-of-00006, so that the set is complete for every reader; a
+split that is one file without a number stays one file, which grows. --split is needed where there is more than
+one. New records have to fit the dataset: the same features of the same kinds, the same classes.
+
+{PLACE_HELP}
+
+{JSON_HELP}
+"""
+
+Dataset = Annotated[
+    str,
+    typer.Argument(metavar="DATASET", help="A file, a folder or a quoted glob.", show_default=False),
+]
+New = Annotated[
+    list[str],
+    typer.Argument(metavar="NEW...", help="Files, folders or quoted globs to add.", show_default=False),
+]
+Split = Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split to add to.", show_default=False)]
+
+
+def run(
+    dataset: Dataset,
+    new: New,
+    split: Split = None,
+    output: MaybeOutput = None,
+    in_place: InPlace = False,
+    dry_run: DryRun = False,
+    force: Force = False,
+    incomplete: Incomplete = False,
+    jobs: Jobs = None,
+    format: FormatOption = "text",
+) -> int:
+    """Append, and print what was added."""
+    from tfrkit.ops.append import append
+
+    made = append(
+        dataset,
+        new,
+        output,
+        split=split,
+        in_place=in_place,
+        dry_run=dry_run,
+        force=force,
+        incomplete=incomplete,
+        jobs=jobs,
+        progress=watch_on_terminal(),
+    )
+    print_changed(made, format, verdict=sum_up(made))
+    return 0

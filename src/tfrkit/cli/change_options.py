@@ -1,0 +1,68 @@
+"""Options of the commands that change a dataset, and how they print what they did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tfrkit.cli.output import Format, count_noun, print_line, print_result, say
+
+if TYPE_CHECKING:
+    from tfrkit.ops.change import Changed
+
+COLUMNS = ("path", "split", "records", "changed", "dropped", "added")
+JSON_HELP = (
+    "JSON: output, written, records, changed, dropped, added, splits, files (path, split, records, changed,\n"
+    "dropped, added), notes."
+)
+PLACE_HELP = """\
+The result is a copy (-o), or takes the place of the old files (--in-place): new files are read back first,
+then all of them change places together. Killed in the middle of that, the next edit, append or dedupe, or
+tfr edit PATH --restore, puts the old files back. Only shards with other records are written anew. Class
+names, splits and compression stay; counts in tfrkit.json, dataset_info.json and indexes are brought up to date."""
+
+_MAX_FILES = 20
+
+MaybeOutput = Annotated[
+    str | None,
+    typer.Option("-o", "--output", metavar="PATH", help="File or folder for a changed copy.", show_default=False),
+]
+InPlace = Annotated[bool, typer.Option("--in-place", help="Change the files themselves.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing, say what would change.")]
+
+
+def print_changed(made: Changed, format: Format, *, verdict: str, rows_of: Sequence[str] = ()) -> None:
+    """Print what was done to which file, then the sum; notes are talk."""
+    result = made.to_json()
+
+    def text() -> None:
+        for note in made.notes:
+            say(note)
+        touched = [file for file in made.files if file.changed or file.dropped or file.added]
+        for file in touched[:_MAX_FILES] if len(made.files) > 1 else ():
+            print_line(f"{file.path}: {_describe(file.changed, file.dropped, file.added, file.records)}")
+        if len(touched) > _MAX_FILES:
+            print_line(f"... and {count_noun(len(touched) - _MAX_FILES, 'more file')}")
+        for line in [*rows_of, verdict]:
+            print_line(line)
+
+    print_result(format, document=lambda: result, rows=lambda: result["files"], columns=COLUMNS, text=text)
+
+
+def sum_up(made: Changed) -> str:
+    """The last line: what was done to the whole dataset."""
+    touched = sum(bool(file.changed or file.dropped or file.added) for file in made.files)
+    what = _describe(made.changed, made.dropped, made.added, made.records)
+    files = f" in {touched:,} of {count_noun(len(made.files), 'file')}" if len(made.files) > 1 else ""
+    end = "" if made.is_written else ", nothing was written"
+    return f"{made.output}: {what}{files}{end}"
+
+
+def _describe(changed: int, dropped: int, added: int, left: int) -> str:
+    if dropped:
+        return f"{count_noun(dropped, 'record')} dropped, {left:,} left"
+    if added:
+        return f"{count_noun(added, 'record')} added, {left:,} now"
+    return f"{changed:,} of {count_noun(left, 'record')} changed"

@@ -1,0 +1,110 @@
+"""`tfr dedupe`: records that are there twice, dropped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tfrkit.cli.change_options import JSON_HELP, PLACE_HELP, DryRun, InPlace, MaybeOutput, print_changed, sum_up
+from tfrkit.cli.convert import split_names
+from tfrkit.cli.options import Force, FormatOption, Incomplete, Jobs, Paths
+from tfrkit.cli.output import count_noun
+from tfrkit.cli.progress import watch_on_terminal
+
+if TYPE_CHECKING:
+    from tfrkit.ops.dedupe import Deduped
+
+HELP = f"""Drop records that are equal to one before them.
+
+\b
+  tfr dedupe data/ --dry-run
+  tfr dedupe data/ -o clean/
+  tfr dedupe data/ --by image/encoded --in-place
+
+Records are equal where all their bytes are, or with --by where these features have the same values; a record
+that lacks one of them is equal to none. The first of them in the order of the shards stays, whatever its split.
+Records that two splits share (a leak: what is tested was trained on) are named. With --per-split one copy stays
+in each split. Looks at bytes only; tfr verify --deep finds pictures that look alike.
+
+{PLACE_HELP}
+
+Exit code 1: with --dry-run, there are duplicates or leaks.
+
+{JSON_HELP[:-1]}, num_leaks, leaks (shard, record, split, other_shard, other_record, other_split).
+"""
+
+_MAX_LEAKS = 10
+
+By = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--by", metavar="FEATURE", help="Compare a feature, not all bytes; may be repeated.", show_default=False
+    ),
+]
+PerSplit = Annotated[bool, typer.Option("--per-split", help="Keep one copy in each split.")]
+
+
+def run(
+    paths: Paths,
+    by: By = None,
+    per_split: PerSplit = False,
+    output: MaybeOutput = None,
+    in_place: InPlace = False,
+    dry_run: DryRun = False,
+    force: Force = False,
+    incomplete: Incomplete = False,
+    jobs: Jobs = None,
+    format: FormatOption = "text",
+) -> int:
+    """Dedupe, and print what was dropped."""
+    from tfrkit.ops.dedupe import dedupe
+
+    made = dedupe(
+        paths[0] if len(paths) == 1 else paths,
+        output,
+        by=split_names(by),
+        per_split=per_split,
+        in_place=in_place,
+        dry_run=dry_run,
+        force=force,
+        incomplete=incomplete,
+        jobs=jobs,
+        progress=watch_on_terminal(),
+    )
+    print_changed(made, format, verdict=describe(made), rows_of=[*describe_splits(made), *describe_leaks(made)])
+    return 1 if dry_run and (made.dropped or made.num_leaks) else 0
+
+
+def describe(made: Deduped) -> str:
+    """The last line."""
+    if made.dropped:
+        return sum_up(made)
+    end = "" if made.is_written else ", nothing was written"
+    return f"{made.output}: no duplicates among {count_noun(made.records, 'record')}{end}"
+
+
+def describe_splits(made: Deduped) -> list[str]:
+    """A line for each split, where there is more than one."""
+    dropped: dict[str, int] = {}
+    for file in made.files:
+        if file.split is not None:
+            dropped[file.split] = dropped.get(file.split, 0) + file.dropped
+    if len(dropped) < 2 or not made.dropped:
+        return []
+    return [
+        f"{split}: {count_noun(count, 'record')} dropped, {made.splits[split]:,} left"
+        for split, count in dropped.items()
+    ]
+
+
+def describe_leaks(made: Deduped) -> list[str]:
+    """The records that two splits share, the first of them by name."""
+    lines = [
+        f"leak: record {leak.record} of {leak.shard} ({leak.split or 'no split'}) equals record {leak.other_record} "
+        f"of {leak.other_shard} ({leak.other_split or 'no split'})"
+        for leak in made.leaks[:_MAX_LEAKS]
+    ]
+    if made.num_leaks > _MAX_LEAKS:
+        lines.append(f"leak: ... and {made.num_leaks - _MAX_LEAKS:,} more")
+    return lines

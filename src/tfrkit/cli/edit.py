@@ -1,0 +1,108 @@
+"""`tfr edit`: values of records changed, records dropped."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from tfrkit.cli.change_options import JSON_HELP, PLACE_HELP, DryRun, InPlace, MaybeOutput, print_changed, sum_up
+from tfrkit.cli.options import Force, FormatOption, Incomplete, Jobs, Paths
+from tfrkit.cli.output import print_line
+from tfrkit.cli.progress import watch_on_terminal
+
+HELP = f"""Change values of records, or drop records, where a condition is true.
+
+\b
+  tfr edit data/ --where 'label = 7' --set 'label = 3' -o fixed/
+  tfr edit data/ --set 'label = label - 1' --set 'name = upper(name)' --in-place
+  tfr edit data/ --drop --where 'width < 16' --dry-run
+
+Conditions and values are DuckDB's SQL over the features of a record, as in tfr sql; names that are more than
+letters, digits and _ go in double quotes ("image/height"). A class can be given by its name: label = 'cat'.
+A value has to fit the feature: its kind, its number of values, its classes. Without --where all records are
+meant. Records that do not change keep their bytes, and of those that do only the features that are set change.
+
+{PLACE_HELP}
+
+Exit code 1: the condition is true for no record, or every value is there already; nothing was written.
+
+{JSON_HELP}
+"""
+
+_ASSIGNMENT = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^="]+?))\s*=(?!=)\s*(.*\S)\s*', re.DOTALL)
+
+Where = Annotated[
+    str | None, typer.Option("--where", metavar="SQL", help="Which records; all by default.", show_default=False)
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="FEATURE=SQL", help="What a feature becomes; may be repeated.", show_default=False),
+]
+Drop = Annotated[bool, typer.Option("--drop", help="Drop the records.")]
+Binary = Annotated[
+    list[str] | None,
+    typer.Option("--binary", metavar="FEATURE", help="Take a text feature as bytes; may be repeated."),
+]
+Restore = Annotated[bool, typer.Option("--restore", help="Put back what a change that was killed left half done.")]
+
+
+def run(
+    paths: Paths,
+    where: Where = None,
+    set: Set = None,
+    drop: Drop = False,
+    output: MaybeOutput = None,
+    in_place: InPlace = False,
+    dry_run: DryRun = False,
+    restore: Restore = False,
+    binary: Binary = None,
+    force: Force = False,
+    incomplete: Incomplete = False,
+    jobs: Jobs = None,
+    format: FormatOption = "text",
+) -> int:
+    """Edit, and print what was changed."""
+    if restore:
+        return run_restore(paths)
+    from tfrkit.ops.edit import edit
+
+    made = edit(
+        paths[0] if len(paths) == 1 else paths,
+        output,
+        where=where,
+        set=parse_assignments(set),
+        drop=drop,
+        in_place=in_place,
+        dry_run=dry_run,
+        binary=binary or (),
+        force=force,
+        incomplete=incomplete,
+        jobs=jobs,
+        progress=watch_on_terminal(),
+    )
+    print_changed(made, format, verdict=sum_up(made))
+    return 0 if made.changed or made.dropped else 1
+
+
+def run_restore(paths: list[str]) -> int:
+    """Put the old files back, and say whether there were any."""
+    from tfrkit.ops.change import restore_change
+
+    print_line("the old files are back" if restore_change(paths) else "nothing was left half done")
+    return 0
+
+
+def parse_assignments(texts: list[str] | None) -> dict[str, str]:
+    """Features and their expressions; a name in double quotes may hold anything."""
+    found: dict[str, str] = {}
+    for text in texts or ():
+        match = _ASSIGNMENT.fullmatch(text)
+        if match is None:
+            raise ValueError(f"--set expected FEATURE = VALUE, got {text!r}")
+        name = match[1].replace('""', '"') if match[1] else match[2]
+        if name in found:
+            raise ValueError(f"--set expected a feature once, got {name!r} twice")
+        found[name] = match[3]
+    return found

@@ -1,0 +1,150 @@
+"""Values that SQL gives, as the features of records they become: checked against kind, shape and classes."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tfrkit.codec.edit_record import encode_feature
+from tfrkit.errors import FeatureKindError, SchemaError, ShapeError
+from tfrkit.features.schema import describe_type, find_nearest, show_name
+from tfrkit.features.spec import Spec, StorageKind
+
+Encode = Callable[[Any], bytes | None]
+"""A value of SQL to a Feature message; None for a feature that the record is not to have."""
+
+_LIST = re.compile(r"\[\d*\]$")
+_INTEGERS = {
+    *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
+    *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"),
+}
+_KINDS_OF_TYPES: Mapping[str, tuple[StorageKind, ...]] = {
+    **dict.fromkeys(_INTEGERS, ("int64", "float")),
+    **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), ("float",)),
+    **dict.fromkeys(("VARCHAR", "BLOB"), ("bytes",)),
+}
+_CASTS = {"int64": "bigint", "float": "float", "bytes": "varchar"}
+_MAX_CACHED = 10_000
+_MAX_SHOWN = 64
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Class ids that there are, by name."""
+
+    ids: Mapping[str, int]
+    num_classes: int
+    first: int = 0
+
+    def id_of(self, feature: str, name: str) -> int:
+        """The id of a class name. Raises `SchemaError` where there is none."""
+        found = self.ids.get(name)
+        if found is None:
+            nearest = find_nearest(name, self.ids)
+            meant = "" if nearest is None else f", did you mean {show_name(nearest)}"
+            raise SchemaError(f"feature {show_name(feature)} has no class {show_name(name)}{meant}")
+        return found
+
+    def check(self, feature: str, number: int) -> None:
+        """Raise `SchemaError` for a number that is no class id."""
+        if not self.first <= number < self.first + self.num_classes:
+            raise SchemaError(
+                f"feature {show_name(feature)} expected a class id from {self.first} to "
+                f"{self.first + self.num_classes - 1}, got {number}"
+            )
+
+
+def make_encoder(feature: str, spec: Spec, sql_type: str, classes: Classes | None) -> Encode:
+    """How values of an expression become a feature. Raises where none of its type can."""
+    if spec.encoding != "list" or len(spec.shape) > 1 or spec.is_list:
+        what = "a list of frames" if spec.is_list else f"{describe_type(spec)} {spec.shape}"
+        raise FeatureKindError(
+            f"feature {show_name(feature)} is {what}, expected one whose values are a plain list to set it",
+            hint="write the records anew: tfrkit.Writer",
+        )
+    is_list = _LIST.search(sql_type) is not None
+    if sql_type != '"NULL"':
+        _check_type(feature, spec, sql_type, is_list=is_list, has_names=bool(classes and classes.ids))
+    convert = _make_converter(feature, spec, classes)
+    cache: dict[tuple[type, Any], bytes] = {}
+
+    def encode(value: Any) -> bytes | None:
+        if value is None:
+            if spec.optional:
+                return None
+            raise SchemaError(
+                f"feature {show_name(feature)} is in every record, got NULL for it",
+                hint="give another value: coalesce(..., 0), or leave the record out: where=...",
+            )
+        if is_list:
+            return encode_feature(spec.kind, _convert_list(feature, spec, value, convert))
+        key = (type(value), value)
+        encoded = cache.get(key)
+        if encoded is None:
+            encoded = encode_feature(spec.kind, [convert(value)])
+            if len(cache) < _MAX_CACHED and len(encoded) < _MAX_SHOWN:
+                cache[key] = encoded
+        return encoded
+
+    return encode
+
+
+def _check_type(feature: str, spec: Spec, sql_type: str, *, is_list: bool, has_names: bool) -> None:
+    wants_list = spec.shape != ()
+    if is_list and not wants_list:
+        raise ShapeError(f"feature {show_name(feature)} expected one value, got a list ({sql_type})")
+    if wants_list and not is_list:
+        raise ShapeError(
+            f"feature {show_name(feature)} expected a list of {spec.kind} values, got one value ({sql_type})",
+            hint="write a list: [...]",
+        )
+    element = _LIST.sub("", sql_type)
+    kinds = _KINDS_OF_TYPES.get(element.partition("(")[0], ())
+    is_name = element == "VARCHAR" and has_names and spec.kind == "int64"
+    if spec.kind not in kinds and not is_name:
+        brackets = "[]" * is_list
+        raise FeatureKindError(
+            f"feature {show_name(feature)} expected {spec.kind}, got {sql_type}",
+            hint=f"say what it becomes: (...)::{_CASTS[spec.kind]}{brackets}",
+        )
+
+
+def _make_converter(feature: str, spec: Spec, classes: Classes | None) -> Callable[[Any], Any]:
+    def to_int(value: Any) -> int:
+        if isinstance(value, str):
+            assert classes is not None
+            return classes.id_of(feature, value)
+        number = int(value)
+        if not -(1 << 63) <= number < 1 << 63:
+            raise FeatureKindError(f"feature {show_name(feature)} expected int64, got {number}, which does not fit")
+        if classes is not None and number != spec.ignore:
+            classes.check(feature, number)
+        return number
+
+    def to_float(value: Any) -> float:
+        try:
+            number: float = struct.unpack("<f", struct.pack("<f", float(value)))[0]
+        except OverflowError:
+            number = float("inf")
+        is_lost = isinstance(value, int) and int(number) != value if abs(number) != float("inf") else True
+        if is_lost and value not in (float("inf"), float("-inf")):
+            raise FeatureKindError(
+                f"feature {show_name(feature)} expected a 32-bit float, got {value}, which does not fit"
+            )
+        return number
+
+    def to_bytes(value: Any) -> bytes:
+        return value.encode() if isinstance(value, str) else bytes(value)
+
+    return {"int64": to_int, "float": to_float, "bytes": to_bytes}[spec.kind]
+
+
+def _convert_list(feature: str, spec: Spec, values: Any, convert: Callable[[Any], Any]) -> list[Any]:
+    if spec.num_values >= 0 and len(values) != spec.num_values:
+        raise ShapeError(f"feature {show_name(feature)} expected {spec.num_values} values, got {len(values)}")
+    if any(value is None for value in values):
+        raise SchemaError(f"feature {show_name(feature)} expected values, got NULL in a list")
+    return [convert(value) for value in values]

@@ -1,0 +1,143 @@
+"""Sidecars of a dataset some of whose shards were changed, added or renamed: the same, with other counts."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tfrkit._version import VERSION
+from tfrkit.container.index import index_path
+from tfrkit.sidecars.places import FEATURES, INFO, INPUTS, LABEL_FILES, MANIFEST, REPORT, SKIPPED, TFDS_LABELS, list_own
+from tfrkit.sidecars.read import Sidecars
+
+_NUMBER = re.compile(r"-(\d{5,})-of-(\d{5,})")
+
+
+@dataclass(frozen=True)
+class ShardChange:
+    """One shard before and after: None where it was not there, or is new.
+
+    `sha256` is that of the new bytes, None where they are the old ones.
+    """
+
+    old_name: str | None
+    name: str
+    split: str | None
+    num_records: int
+    nbytes: int
+    old_nbytes: int
+    is_changed: bool
+    sha256: str | None = None
+
+
+def list_sidecars(sidecars: Sidecars) -> list[str]:
+    """Every sidecar of these shards, all of one folder, that is there, by its path in the folder. No index is one."""
+    [folder] = sidecars.folders
+    names = [FEATURES, INFO, *LABEL_FILES, REPORT, SKIPPED, os.path.join("_index", INPUTS)]
+    names += [os.path.basename(path) for path in glob.glob(os.path.join(glob.escape(folder), f"*{TFDS_LABELS}"))]
+    names = [name for name in names if not sidecars.is_of_others(0, name)]
+    for manifest in sidecars.manifests:
+        if manifest is not None and os.path.basename(manifest.path) == MANIFEST:
+            names += [*sorted(manifest.files), MANIFEST]
+    for path in sidecars.paths:
+        own = [one for one in list_own(path) if one != index_path(path)]
+        names += [os.path.relpath(one, folder or ".") for one in own]
+    return [name for name in dict.fromkeys(names) if os.path.isfile(os.path.join(folder, name))]
+
+
+def update_manifest(
+    content: Mapping[str, Any], changes: Sequence[ShardChange], entry: Mapping[str, Any], *, only: bool = False
+) -> dict[str, Any]:
+    """The content of a manifest after a change, which `entry` describes; `only`: without shards that are not listed."""
+    by_name = {change.old_name: change for change in changes if change.old_name is not None}
+    added = [change for change in changes if change.old_name is None]
+    rows: list[dict[str, Any]] = []
+    for row in content.get("shards") or ():
+        change = by_name.get(row.get("name"))
+        if change is not None:
+            rows.append(_update_row(row, change))
+        elif not only:
+            rows.append(dict(row))
+    for change in added:
+        at = max((at for at, row in enumerate(rows) if row.get("split") == change.split), default=len(rows) - 1)
+        rows.insert(at + 1, _update_row({"sha256": ""} if any("sha256" in row for row in rows) else {}, change))
+    updated = {**content, "shards": rows, "splits": _sum_splits(rows)}
+    updated["changes"] = [*(content.get("changes") or ()), {**entry, "made_by": f"tfrkit {VERSION}"}]
+    # No build makes these bytes, so none may take them for its own.
+    text = json.dumps([content.get("plan"), updated["changes"], rows], sort_keys=True)
+    updated["plan"] = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return updated
+
+
+def _update_row(row: Mapping[str, Any], change: ShardChange) -> dict[str, Any]:
+    updated: dict[str, Any] = {"name": change.name, "split": change.split}
+    updated |= {**row, "name": change.name}
+    if change.is_changed:
+        updated |= {"records": change.num_records, "nbytes": change.nbytes}
+        if "sha256" in row:
+            updated["sha256"] = change.sha256
+    return {key: value for key, value in updated.items() if key != "sha256" or value}
+
+
+def _sum_splits(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    splits: dict[str, dict[str, int]] = {}
+    for row in rows:
+        if isinstance(row.get("split"), str):
+            counts = splits.setdefault(row["split"], {"records": 0, "shards": 0, "nbytes": 0})
+            counts["records"] += row.get("records") or 0
+            counts["shards"] += 1
+            counts["nbytes"] += row.get("nbytes") or 0
+    return splits
+
+
+def update_info(
+    info: Mapping[str, Any], changes: Sequence[ShardChange], *, only: bool = False
+) -> dict[str, Any] | None:
+    """The content of TFDS's dataset_info.json after a change; None where it does not fit the shards.
+
+    `only`: the result has no other shards than these, so only splits that are whole are left.
+    """
+    splits: list[Any] = []
+    for split in info.get("splits") or ():
+        mine = [change for change in changes if change.split == split.get("name")]
+        lengths = list(split.get("shardLengths") or ())
+        before = [change for change in mine if change.old_name is not None]
+        if only and len(before) < len(lengths):
+            continue
+        if not mine:
+            splits.append(split)
+            continue
+        for change in before:
+            number = _number_of(change.old_name or "", len(lengths))
+            if number is None:
+                return None
+            if change.is_changed:
+                lengths[number] = _like(lengths[number], change.num_records)
+        new = [change for change in mine if change.old_name is None]
+        lengths += [_like(lengths[0] if lengths else "", change.num_records) for change in new]
+        updated = {**split, "shardLengths": lengths}
+        if str(split.get("numBytes", "")).isdigit():
+            grown = sum(change.nbytes - change.old_nbytes for change in mine if change.is_changed)
+            updated["numBytes"] = _like(split["numBytes"], max(0, int(split["numBytes"]) + grown))
+        splits.append(updated)
+    return {**info, "splits": splits} if splits else None
+
+
+def _number_of(name: str, num_shards: int) -> int | None:
+    """Which of a split's shards this is by its name; None where it cannot be one of them."""
+    found = _NUMBER.search(name)
+    if found is None:
+        return 0 if num_shards == 1 else None
+    number = int(found[1])
+    return number if int(found[2]) == num_shards and number < num_shards else None
+
+
+def _like(old: object, value: int) -> int | str:
+    """A number in the form of another: protobuf's JSON has those of 64 bits as text."""
+    return str(value) if isinstance(old, str) else value

@@ -1,0 +1,123 @@
+"""`tfr edit`: values changed, records dropped, in a copy or in place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tfrkit.cli.edit import parse_assignments
+from tfrkit.storage.replace import PENDING
+
+pytest.importorskip("duckdb")
+
+
+def test_edit_a_copy(tfr, sample: Path) -> None:
+    done = tfr("edit", "sample.tfrecord", "--where", "label > 7", "--set", "label = label - 1", "-o", "out.tfrecord")
+    assert done.out == "out.tfrecord: 2 of 10 records changed\n"
+    rows = tfr("cat", "out.tfrecord", "--format", "json").json
+    assert [row["label"] for row in rows] == [0, 1, 2, 3, 4, 5, 6, 7, 7, 8]
+    assert tfr("diff", "sample.tfrecord", "out.tfrecord", code=1).lines[-1] == "features: label 2"
+
+
+def test_edit_a_folder_in_place(tfr, shards: Path) -> None:
+    before = {path.name: path.read_bytes() for path in shards.iterdir()}
+    done = tfr(
+        "edit", "data", "--where", "label = 8", "--set", "text = upper(text)", "--set", "weight=0.5", "--in-place"
+    )
+    assert done.lines == [
+        "data/train-00001-of-00003.tfrecord: 1 of 4 records changed",
+        "data: 1 of 10 records changed in 1 of 3 files",
+    ]
+    assert {name for name, data in before.items() if (shards / name).read_bytes() != data} == {
+        "train-00001-of-00003.tfrecord"
+    }
+    assert sorted(path.name for path in shards.iterdir()) == sorted(before)
+    row = tfr("cat", "data", "--format", "json").json[8]
+    assert (row["text"][:3], row["weight"], row["label"]) == ("GRÜ", 0.5, 8)
+    assert tfr("verify", "data").out.startswith("ok, 10 records")
+
+
+def test_dry_run_says_what_would_change(tfr, shards: Path) -> None:
+    before = {path: path.read_bytes() for path in shards.iterdir()}
+    done = tfr("edit", "data", "--drop", "--where", "label in (1, 2, 8)", "--dry-run")
+    assert done.lines == [
+        "data/train-00000-of-00003.tfrecord: 2 records dropped, 4 left",
+        "data/train-00001-of-00003.tfrecord: 1 record dropped, 3 left",
+        "data: 3 records dropped, 7 left in 2 of 3 files, nothing was written",
+    ]
+    result = tfr("edit", "data", "--drop", "--where", "label in (1, 2, 8)", "--dry-run", "--format", "json").json
+    assert (result["written"], result["dropped"], result["records"], result["splits"]) == (False, 3, 7, {"train": 7})
+    assert result["files"][0] == {
+        "path": "data/train-00000-of-00003.tfrecord",
+        "split": "train",
+        "records": 4,
+        "changed": 0,
+        "dropped": 2,
+        "added": 0,
+    }
+    assert {path: path.read_bytes() for path in shards.iterdir()} == before
+
+
+def test_nothing_to_change_is_exit_code_1(tfr, sample: Path) -> None:
+    done = tfr("edit", "sample.tfrecord", "--where", "label = 99", "--set", "label=1", "-o", "out.tfrecord", code=1)
+    assert done.err == "the condition is true for no record\n"
+    assert done.out == "sample.tfrecord: 0 of 10 records changed, nothing was written\n"
+    done = tfr("edit", "sample.tfrecord", "--where", "label = 9", "--set", "label=9", "--in-place", code=1)
+    assert done.err == "1 record matches, and has these values already\n"
+    assert sorted(path.name for path in sample.parent.iterdir() if path.name != "cache") == ["sample.tfrecord"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (
+            ("--set", "label=1"),
+            2,
+            "-o PATH    change the files themselves: --in-place    see what would change: --dry-run",
+        ),
+        (("--set", "label", "--in-place"), 2, "--set expected FEATURE = VALUE, got 'label'"),
+        (("--set", "label==1", "--in-place"), 2, "--set expected FEATURE = VALUE"),
+        (("--set", "label=1", "--set", "label=2", "--in-place"), 2, "got 'label' twice"),
+        (("--in-place",), 2, "expected values to set, or drop, got neither"),
+        (("--drop", "--in-place"), 2, "drop expected a condition, got none\n  say which records: --where SQL"),
+        (("--set", "lable=1", "--in-place"), 3, "no feature 'lable', did you mean 'label'"),
+        (("--set", "label='x'", "--in-place"), 3, "feature 'label' expected int64, got VARCHAR"),
+        (
+            ("--set", "label=1", "--where", "label = = 1", "--in-place"),
+            3,
+            "at character 9 of the condition\n  label = = 1\n",
+        ),
+        (("--set", "label=1", "-o", "sample.tfrecord"), 3, "the output is one of the files to read"),
+    ],
+)
+def test_wrong_usage_is_one_message(tfr, sample: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
+    before = sample.read_bytes()
+    assert message in tfr("edit", "sample.tfrecord", *arguments, code=code).err
+    assert sample.read_bytes() == before
+
+
+def test_restore_puts_the_old_files_back(tfr, sample: Path) -> None:
+    assert tfr("edit", "sample.tfrecord", "--restore").out == "nothing was left half done\n"
+    old = sample.read_bytes()
+    pending = sample.parent / PENDING
+    (pending / "old").mkdir(parents=True)
+    (pending / "journal.json").write_text('{"steps": [{"path": "sample.tfrecord", "was_there": true}]}')
+    sample.rename(pending / "old" / "0")
+    sample.write_bytes(b"")
+    failed = tfr("count", "sample.tfrecord", code=3).err
+    assert failed == (
+        "tfr: a change of this folder was stopped half-way, some files are old and some are new - at .\n"
+        "  put the old files back: tfr edit . --restore\n"
+    )
+    assert tfr("edit", ".", "--restore").out == "the old files are back\n"
+    assert (sample.read_bytes(), pending.exists()) == (old, False)
+
+
+def test_names_of_features() -> None:
+    assert parse_assignments(['"image/height" = 3', "a.b=x == y", ' "q""=" = 1 = 2 ', "image/width='a=b'"]) == {
+        "image/height": "3",
+        "a.b": "x == y",
+        'q"=': "1 = 2",
+        "image/width": "'a=b'",
+    }
