@@ -615,7 +615,9 @@ class Dataset(Feeding):
         if len(wrong):
             raise IndexError(f"record {wrong[0]} of {size}")
         positions = np.where(numbers < 0, numbers + size, numbers).astype(np.uint64)
-        return self._make_rows(positions, self._get_fetcher())
+        rows = self._make_rows(positions, self._get_fetcher())
+        self._set.policy.warn_of_skipped()
+        return rows
 
     def _make_rows(self, positions: UInt64Array, fetcher: Fetcher) -> list[Row]:
         numbers = self._get_order().at(positions, self._recipe.epoch)
@@ -626,6 +628,7 @@ class Dataset(Feeding):
         for start in range(0, size, ROWS_AT_ONCE):
             positions = np.arange(start, min(size, start + ROWS_AT_ONCE), dtype=np.uint64)
             yield from self._make_rows(positions, fetcher)
+        self._set.policy.warn_of_skipped()
 
 
 def _require_count(count: int) -> int:

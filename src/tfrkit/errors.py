@@ -27,6 +27,8 @@ TfrkitWarning             a UserWarning: shown unless filtered
 ├── LostRowsWarning       a writer that was never closed
 ├── GuessedKindWarning    a feature that is an empty list in every row
 ├── IncompleteSetWarning  shards of a numbered set that are not there
+├── EmptyShardWarning     a shard of several that holds nothing
+├── SkippedRecordsWarning damage that a pass left out
 └── RankBatchWarning      a batch size that ranks share, and nobody said so
 
 A message reads "what, stored against expected - at where"; a second line, where there is one, is the
@@ -196,6 +198,18 @@ class IncompleteSetWarning(TfrkitWarning):
     def __init__(self, message: str, missing: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.missing = missing
+
+
+class EmptyShardWarning(TfrkitWarning):
+    """Some of several shards hold no record, and no manifest says so; `shards` names them."""
+
+    def __init__(self, message: str, shards: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.shards = shards
+
+
+class SkippedRecordsWarning(TfrkitWarning):
+    """A pass with on_error="skip" left damaged records out. `Dataset.errors` lists them."""
 
 
 class RankBatchWarning(TfrkitWarning):

@@ -75,6 +75,7 @@ def open_dataset(
         schema = Schema(schema)
     shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
     opened = ShardSet(shards, Policy(verify, on_error, max_errors), schema, infer=infer)
+    opened.warn_of_empty()
     return Dataset(opened, features=features)
 
 

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -303,11 +304,18 @@ def fork_while_threads_read(folder: str) -> Any:
 
 
 def skipping(folder: str) -> Any:
-    """Two records that do not decode are left out, wherever the batches are made."""
-    dataset = tfr.open(f"{folder}/torn.tfrecord", on_error="skip")
-    options = {"multiprocessing_context": "fork"}
-    loaders = [dataset.batch(4).to_torch(num_workers=workers, **(options if workers else {})) for workers in (0, 1, 2)]
-    return [[len(loader), ids_of(loader)] for loader in loaders]
+    """Two records that do not decode are left out, wherever the batches are made, and listed and warned of here."""
+    results = []
+    for workers in (0, 1, 2):
+        dataset = tfr.open(f"{folder}/torn.tfrecord", on_error="skip")
+        options = {"multiprocessing_context": "fork"} if workers else {}
+        loader = dataset.batch(4).to_torch(num_workers=workers, **options)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", tfr.errors.TfrkitWarning)
+            ids = [ids_of(loader), ids_of(loader)]
+        said = [str(warning.message) for warning in caught if issubclass(warning.category, tfr.errors.TfrkitWarning)]
+        results.append([len(loader), ids, sorted(finding.record for finding in dataset.errors), said])
+    return results
 
 
 def distributed(folder: str) -> Any:

@@ -181,7 +181,8 @@ class Records(_native.RecordPicker, Sequence[Record]):
 
     def __iter__(self) -> Iterator[Record]:
         policy = self._policy.for_one_pass()
-        return chain.from_iterable(chain.from_iterable(read_records(shard, policy) for shard in self._shards))
+        records = chain.from_iterable(chain.from_iterable(read_records(shard, policy) for shard in self._shards))
+        return chain(records, policy.end_pass())
 
     def views(self) -> Iterator[memoryview]:
         """The records in file order, without a copy: read-only views, valid as long as they are kept.
@@ -189,7 +190,8 @@ class Records(_native.RecordPicker, Sequence[Record]):
         A view is of the mapped file itself: do not shorten the file while views of it live.
         """
         policy = self._policy.for_one_pass()
-        return chain.from_iterable(chain.from_iterable(view_records(shard, policy) for shard in self._shards))
+        views = chain.from_iterable(chain.from_iterable(view_records(shard, policy) for shard in self._shards))
+        return chain(views, policy.end_pass())
 
     def __len__(self) -> int:
         for shard in self._shards:

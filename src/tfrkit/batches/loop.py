@@ -20,6 +20,7 @@ from tfrkit.batches.shard_set import ShardSet
 from tfrkit.batches.state import MAX_EPOCH, Position, fingerprint_order, load_state, require_count, save_state
 from tfrkit.batches.stream import read_batches
 from tfrkit.codec.decode import Batch
+from tfrkit.container.records import Policy
 from tfrkit.features.schema import Schema
 from tfrkit.orders.order import Order, Whole, WindowShuffled
 from tfrkit.orders.plan import Even, Plan, check_ranks
@@ -31,6 +32,7 @@ Stage = Callable[[Fetched, Fetcher], Fetched]
 # How much a thread takes on at a time, so that handing over does not cost more than the work.
 _JOB_NBYTES = 1 << 20
 _MAX_JOB_BATCHES = 16
+_MAX_NAMED = 5  # features in a repr
 DEFAULT_AHEAD_NBYTES = 256 << 20
 
 
@@ -55,6 +57,17 @@ class Batching:
         """Rows of a batch on all ranks together, where their number is fixed."""
         assert self.size is not None
         return self.size * self.world_size if self.per_rank else self.size
+
+    def describe(self) -> str:
+        """Such as "64 rows", "8 of 64 rows, rank 0 of 8" or "up to 4096 tokens, rank 1 of 2"."""
+        if self.max_tokens is not None:
+            rows = "" if self.size is None else f" and {self.size} rows"
+            text = f"up to {self.max_tokens} tokens{rows}"
+        elif self.world_size == 1:
+            text = f"{self.size} rows{' on each rank' if self.per_rank else ''}"
+        else:
+            text = f"{self.global_size // self.world_size} of {self.global_size} rows"
+        return text if self.world_size == 1 else f"{text}, rank {self.rank} of {self.world_size}"
 
     def check_ranks(self) -> None:
         """Refuse ranks that cannot share such batches."""
@@ -138,6 +151,11 @@ class BatchLoop:
         return self.order.size
 
     @property
+    def policy(self) -> Policy:
+        """What happens at damage, and what was found of it."""
+        return self._shard_set.policy
+
+    @property
     def may_skip(self) -> bool:
         """May batches have fewer rows than planned, because damaged records are left out?"""
         return self._shard_set.policy.on_error == "skip"
@@ -158,6 +176,11 @@ class BatchLoop:
 
     def __iter__(self) -> BatchIterator:
         return BatchIterator(self)
+
+    def __repr__(self) -> str:
+        names = self.schema.names
+        shown = ", ".join(names[:_MAX_NAMED]) + (f", … {len(names)} features" if len(names) > _MAX_NAMED else "")
+        return f"{type(self).__name__}({self._batching.describe()}, epoch {self.epoch}: {shown})"
 
     def set_epoch(self, epoch: int) -> None:
         """The epoch the next pass reads."""
@@ -201,9 +224,26 @@ class BatchLoop:
         return self._make(self.plan(row, epoch), self.order, epoch, number)
 
     def run(
-        self, *, epoch: int, row: int = 0, worker: int = 0, num_workers: int = 1, threads: int | None = None
+        self,
+        *,
+        epoch: int,
+        row: int = 0,
+        worker: int = 0,
+        num_workers: int = 1,
+        threads: int | None = None,
+        warns: bool = True,
     ) -> Iterator[tuple[Batch, int]]:
-        """Yield every `num_workers`-th batch from `row` on, each with the row of the epoch that it ends at."""
+        """Yield every `num_workers`-th batch from `row` on, each with the row of the epoch that it ends at.
+
+        At the end it warns of damage that was skipped, unless the caller does that for several runs.
+        """
+        yield from self._run(epoch, row, worker, num_workers, threads)
+        if warns:
+            self.policy.warn_of_skipped()
+
+    def _run(
+        self, epoch: int, row: int, worker: int, num_workers: int, threads: int | None
+    ) -> Iterator[tuple[Batch, int]]:
         how = self._batching
         threads = choose_threads(threads or how.threads)
         is_alone = num_workers == 1 and how.world_size == 1

@@ -43,6 +43,7 @@ class PartRecords(Sequence[Record]):
         for start in range(0, order.size, at_once):
             positions = np.arange(start, min(order.size, start + at_once), dtype=np.uint64)
             yield from self._read(order.at(positions, self._epoch), policy, is_forward)
+        policy.warn_of_skipped()
 
     def views(self) -> Iterator[memoryview]:
         """The same as read-only views."""

@@ -31,6 +31,7 @@ def read_rows(shard_set: ShardSet, fetcher: Fetcher) -> Iterator[Row]:
     )
     for batch, num_rows in batches:
         yield from fetcher.decoder.rows(batch, num_rows)
+    shard_set.policy.warn_of_skipped()
 
 
 def pick_row(shard_set: ShardSet, fetcher: Fetcher, number: int) -> list[Row]:

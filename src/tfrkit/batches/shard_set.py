@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from tfrkit.codec.decode import Decoder
 from tfrkit.container.compression import Compression
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
-from tfrkit.errors import MissingFeatureError, SchemaError, ShapeError
+from tfrkit.errors import EmptyShardWarning, MissingFeatureError, SchemaError, ShapeError, warn_caller
 from tfrkit.features.schema import Schema, find_mismatches
 from tfrkit.sidecars.read import Sidecars
 
@@ -39,7 +40,8 @@ class ShardSet:
         self.infer: Infer = infer
         self.policy = policy
         self.sidecars = Sidecars([shard.name for shard in self.shards])
-        self.records = Records(self.shards, policy, counts, self._recall_counts)
+        # Not a method: with a cycle, files would wait for the collector, and it closes them with a warning.
+        self.records = Records(self.shards, policy, counts, partial(_recall_counts, self.sidecars, policy))
         self._schema = schema
         self._is_schema_given = schema is not None
         self._is_schema_checked = False
@@ -73,13 +75,6 @@ class ShardSet:
             return False
         self.infer, self._schema = "all", None
         return True
-
-    def _recall_counts(self) -> list[int] | None:
-        """Records of each shard as manifests say. Where damage is skipped, those that can be read are counted."""
-        if self.policy.on_error == "skip":
-            return None
-        counts = [count for count in self.sidecars.counts if count is not None]
-        return counts if len(counts) == len(self.shards) else None
 
     @property
     def fingerprint(self) -> str:
@@ -133,6 +128,23 @@ class ShardSet:
             )
         return column
 
+    def warn_of_empty(self) -> None:
+        """Warn of shards that hold nothing, where there are others. What a manifest lists as empty is meant."""
+        empty = [number for number, shard in enumerate(self.shards) if shard.is_empty]
+        if not empty or len(self.shards) == 1:
+            return
+        counts = self.sidecars.counts
+        names = [self.shards[number].name for number in empty if counts[number] != 0]
+        if names:
+            more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+            warn_caller(
+                EmptyShardWarning(
+                    f"{len(names):,} of {len(self.shards):,} shards are empty - at {names[0]}{more}\n"
+                    "  copy or write them anew, if they should hold records",
+                    tuple(names),
+                )
+            )
+
     def require_like(self, schema: Schema, name: str) -> None:
         """Raise if records of `schema`, those of file `name`, cannot stand in one batch with the others."""
         mismatches = find_mismatches(self.schema, schema)
@@ -164,6 +176,14 @@ class ShardSet:
         known = [(shard.name, shard.nbytes, shard.compression) for shard in self.shards]
         state = (self._is_schema_given, self._is_schema_checked, self.infer)
         return _reopen, (known, self.records.known_counts, self._schema, state, *options)
+
+
+def _recall_counts(sidecars: Sidecars, policy: Policy) -> list[int] | None:
+    """Records of each shard as manifests say. Where damage is skipped, those that can be read are counted."""
+    if policy.on_error == "skip":
+        return None
+    counts = [count for count in sidecars.counts if count is not None]
+    return counts if len(counts) == len(sidecars.paths) else None
 
 
 def _reopen(

@@ -9,7 +9,7 @@ window by window.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,14 @@ from tfrkit._types import OnError, Record, Verify
 from tfrkit.container.compression import InflateReader
 from tfrkit.container.faults import advise_repair, fault_to_error, locate_memory_error
 from tfrkit.container.shards import Shard
-from tfrkit.errors import CompressionError, CorruptRecordError, LimitError, TfrkitError
+from tfrkit.errors import (
+    CompressionError,
+    CorruptRecordError,
+    LimitError,
+    SkippedRecordsWarning,
+    TfrkitError,
+    warn_caller,
+)
 from tfrkit.storage.base import ByteReader, ByteSource
 
 # Small enough to stay in the second-level cache between checking and parsing, large enough that the
@@ -79,6 +86,7 @@ class Policy:
     """How far a compressed shard is searched for the next frame after damage: no frame of one is longer."""
     findings: dict[tuple[str, int], Finding] = field(default_factory=dict)
     _num_taken: int = 0
+    _warned_of: set[tuple[str, int]] = field(default_factory=set)
 
     def for_one_pass(self) -> Policy:
         """The same policy with its count of errors at zero."""
@@ -99,6 +107,31 @@ class Policy:
                 hint=f"this is damaged place {self._num_taken}, max_errors allows {self.max_errors}    "
                 f"list all damage: tfr verify {shlex.quote(finding.shard)}",
             )
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Note damage that another process skipped."""
+        for finding in findings:
+            self.findings.setdefault((finding.shard, finding.offset), finding)
+
+    def end_pass(self) -> Iterator[Any]:
+        """Nothing: put at the end of a pass, it warns there of what was skipped."""
+        self.warn_of_skipped()
+        yield from ()
+
+    def warn_of_skipped(self) -> None:
+        """One warning of all damage that was skipped and not warned of before."""
+        found = [finding for place, finding in list(self.findings.items()) if place not in self._warned_of]
+        if not found or self.on_error != "skip":
+            return
+        self._warned_of.update((finding.shard, finding.offset) for finding in found)
+        first = found[0]
+        places = "1 damaged place" if len(found) == 1 else f"{len(found):,} damaged places, the first"
+        warn_caller(
+            SkippedRecordsWarning(
+                f"skipped {places}: {first.cause} - at {first.shard}, record {first.record}, byte {first.offset}\n"
+                "  list all damage: ds.errors"
+            )
+        )
 
 
 class _SpanWindows:

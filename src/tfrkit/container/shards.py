@@ -32,6 +32,7 @@ from tfrkit.storage.resolve import Address, expand_address, expand_home, open_re
 
 _HEAD_NBYTES = 4096
 _MAX_NAMED = 3  # files in a message
+_EMPTY_NBYTES = 64  # a compressed file of nothing is shorter
 
 # A damaged first frame must not turn a dataset into "not a TFRecord": so far a sound frame is looked for, in a file as
 # it is stored (random bytes take 60 ms) and in what a compressed one inflates to.
@@ -120,6 +121,13 @@ class Shard:
     def nbytes(self) -> int | None:
         """Size as stored; None for a pipe."""
         return self.reader.size
+
+    @property
+    def is_empty(self) -> bool:
+        """Is it seen from its size, or the little it inflates to, that it holds no record?"""
+        if self.compression == "none" or self.nbytes is None or self.nbytes > _EMPTY_NBYTES:
+            return self.nbytes == 0
+        return not self._inflate_start(self.compression, 1)
 
     def start_reading(self) -> None:
         """Called at the start of each pass; a pipe has only one."""

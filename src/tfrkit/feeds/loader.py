@@ -37,6 +37,13 @@ class Loader(ABC):
         """Batches of a whole epoch."""
         return len(self._loop)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._loop.batching.describe()}, epoch {self.epoch}{self._describe()})"
+
+    def _describe(self) -> str:
+        """What else its repr says."""
+        return ""
+
     def __iter__(self) -> Iterator[Batch]:
         start = self._next
         self._next, self._position = Position(start.epoch + 1, 0), start

@@ -98,7 +98,10 @@ class _BatchMaker:
         self.__name__ = "make_batch"
 
     def __call__(self, epoch: Any, number: Any) -> list[Any]:
-        return flatten_batch(self._loop.make_batch(int(number), epoch=int(epoch)), self._leaves)
+        batch = self._loop.make_batch(int(number), epoch=int(epoch))
+        if self._loop.may_skip and number == _count_batches(self._loop, int(epoch)) - 1:
+            self._loop.policy.warn_of_skipped()
+        return flatten_batch(batch, self._leaves)
 
 
 def _count_batches(loop: BatchLoop, epoch: int) -> int:

@@ -81,9 +81,20 @@ class TorchLoader(Loader):
             "or rows: DataLoader(ds.to_torch(), batch_size=64)"
         )
 
+    def _describe(self) -> str:
+        return f", num_workers={self._loader.num_workers}"
+
     def _start(self, start: Position) -> Iterator[tuple[Batch, int]]:
         self._source.start_at(start)
-        return iter(self._loader)
+        return self._collect(iter(self._loader))
+
+    def _collect(self, batches: Iterator[tuple[Batch, int, list[Any]]]) -> Iterator[tuple[Batch, int]]:
+        """Batches, and what workers skipped: it is listed and warned of here, not in each of them."""
+        policy = self._loop.policy
+        for batch, row, skipped in batches:
+            policy.add(skipped)
+            yield batch, row
+        policy.warn_of_skipped()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         if isinstance(state, Mapping) and state.get("given"):
@@ -197,12 +208,23 @@ class TorchBatches(_TorchDataset):
         is_worker = load_torch().utils.data.get_worker_info() is not None
         # Workers are the threads of a loader; more of them only if somebody asked for them.
         threads = (loop.batching.threads or 1) if is_worker else None
-        batches = loop.run(epoch=start.epoch, row=start.row, worker=first, num_workers=num_workers, threads=threads)
+        has_owner = is_worker and self._with_rows  # a `TorchLoader` that warns for all its workers
+        batches = loop.run(
+            epoch=start.epoch,
+            row=start.row,
+            worker=first,
+            num_workers=num_workers,
+            threads=threads,
+            warns=not has_owner,
+        )
+        num_sent = 0
         for batch, row in batches:
             self._num_given += 1
             self._row = row
             if self._with_rows:
-                yield (Parcel(batch) if is_worker else convert_batch(batch)), row
+                skipped = list(loop.policy.findings.values())[num_sent:] if has_owner and loop.may_skip else []
+                num_sent += len(skipped)
+                yield (Parcel(batch) if is_worker else convert_batch(batch)), row, skipped
             elif is_worker:
                 parcel = Parcel(batch)
                 yield OpenParcel(parcel, parcel.open())

@@ -93,6 +93,17 @@ def test_shared_batch_of_said_kind_or_one_rank_is_silent(dataset: tfr.Dataset) -
         share(dataset.batch(64), 0, 8, shows_whole=True)
 
 
+def test_repr_names_size_rank_and_epoch(dataset: tfr.Dataset) -> None:
+    assert repr(dataset.batch(4)) == "Batches(4 rows, epoch 0: id)"
+    assert repr(dataset.batch(4, per_rank=True)) == "Batches(4 rows on each rank, epoch 0: id)"
+    loader = share(dataset.batch(64, per_rank=False), 1, 8)
+    list(loader)
+    assert repr(loader) == "PlainLoader(8 of 64 rows, rank 1 of 8, epoch 1)"
+    assert repr(share(dataset.batch(4, per_rank=True), 1, 8)) == "PlainLoader(4 of 32 rows, rank 1 of 8, epoch 0)"
+    tokens = dataset.batch(9, max_tokens=20, bucket="id")
+    assert repr(share(tokens, 0, 2)) == "PlainLoader(up to 20 tokens and 9 rows, rank 0 of 2, epoch 0)"
+
+
 def test_size_that_does_not_divide_names_per_rank(dataset: tfr.Dataset) -> None:
     with pytest.raises(ValueError, match="10 rows does not divide between 4 ranks\n.* for 10 rows on each: per_rank=T"):
         share(dataset.batch(10, per_rank=False), 0, 4)
