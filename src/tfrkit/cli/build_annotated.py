@@ -35,9 +35,9 @@ VOC_SEG = """Pascal VOC segmentation: images with masks of class numbers.
       --keys image/encoded=image_raw,image/height=height
 
 Masks are read as palette indices and stored as a gray PNG of the same numbers, 0 to 20 and 255 for VOC; any other
-number stops the build, with a histogram. Sets are lists of ImageSets/Segmentation. Features: image/encoded,
-image/format, image/height, image/width, image/channels, image/filename, image/segmentation/class/encoded,
-image/segmentation/class/format.
+number stops the build, with a histogram. Sets are lists of ImageSets/Segmentation: without --set train, val and test
+or, where none of these is there, all lists, if no image is in two. Features: image/encoded, image/format, image/height,
+image/width, image/channels, image/filename, image/segmentation/class/encoded, image/segmentation/class/format.
 """
 
 IgnoreOption = Annotated[
@@ -96,12 +96,13 @@ VOC_DET = """Images with annotations in the XML of Pascal VOC.
   tfr build voc-det VOCdevkit/VOC2007 -o det/ --set train --set val
   tfr build voc-det data/ -o det/ --split test=.1
 
-Images and .xml files may lie in VOC's folders or in any. Boxes are held against the true size of their image. Labels
-follow the sorted names from 1, or --classes; VOC's own annotations (folder VOC2007, or database The VOC2007 Database)
-have VOC's 20 numbers, which --classes voc gives to others. classes.txt and label_map.pbtxt have the labels. Features
-are those of the TensorFlow Object Detection API: image/encoded, image/format, image/height, image/width,
-image/filename, image/source_id, image/key/sha256, image/object/bbox/xmin ..., image/object/class/text,
-image/object/class/label (from 1), image/object/difficult, truncated, view.
+Images and .xml files may lie in VOC's folders or in any. Sets are lists of ImageSets/Main, as for voc-seg. Boxes are
+held against the true size of their image. Labels follow the sorted names from 1, or --classes; VOC's own annotations
+(folder VOC2007, or database The VOC2007 Database) have VOC's 20 numbers, which --classes voc gives to others.
+classes.txt and label_map.pbtxt have the labels. Features are those of the TensorFlow Object Detection API:
+image/encoded, image/format, image/height, image/width, image/filename, image/source_id, image/key/sha256,
+image/object/bbox/xmin ..., image/object/class/text, image/object/class/label (from 1), image/object/difficult,
+truncated, view.
 """
 
 

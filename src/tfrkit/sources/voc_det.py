@@ -16,7 +16,7 @@ from tfrkit.sources.base import Problem, Scan, count_bad_inputs
 from tfrkit.sources.boxes import BoxFitter, BoxPolicy
 from tfrkit.sources.class_files import find_class_file, load_classes
 from tfrkit.sources.detection import DetectionGatherer, DetectionReader, FoundObject, describe_classes, detection_schema
-from tfrkit.sources.voc_layout import FilesById, find_folder, read_sets
+from tfrkit.sources.voc_layout import FilesById, find_folder, note_unused_lists, read_sets
 from tfrkit.sources.voc_seg import VOC_CLASSES
 from tfrkit.sources.voc_xml import VocAnnotation, parse_voc_xml
 from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files, read_file, require_folder
@@ -86,6 +86,7 @@ class VocDet:
         listed = read_sets(self.root, "Main", self.sets)
         if listed is None:
             pairs, names, notes = files.pair_all()
+            notes += note_unused_lists(self.root, "Main")
             problems = []
         else:
             pairs = files.pair_listed(listed.ids)

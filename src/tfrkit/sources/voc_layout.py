@@ -46,17 +46,11 @@ def read_sets(root: str, folder: str, sets: Sequence[str]) -> ListedIds | None:
         listed.notes.append(f"sets: {', '.join(lists)} of {os.path.join('ImageSets', folder)}, as none were named")
     for split, (name, path) in enumerate(lists.items()):
         shown = os.path.relpath(path, root)
-        texts = [text.strip() for text in read_text(path).splitlines()]
-        # A name may end in a number behind a blank, too; a mark stands behind every one.
-        is_marked = all(_MARKED.fullmatch(text) for text in texts if text)
-        if is_marked and any(texts):
+        ids, is_marked = _read_list(path)
+        if is_marked:
             listed.notes.append(f"set {name!r}: the marks -1, 0 and 1 behind its ids were passed over")
-        for line, text in enumerate(texts, 1):
+        for line, identifier in ids:
             where = f"{shown}, line {line}"
-            marked = _MARKED.fullmatch(text) if is_marked else None
-            identifier = text if marked is None else marked["id"]
-            if not identifier:
-                continue
             if identifier not in listed.ids:
                 listed.ids[identifier] = (split, where)
             elif listed.ids[identifier][0] == split:
@@ -85,8 +79,7 @@ def _find_lists(root: str, folder: str, sets: Sequence[str]) -> dict[str, str]:
         if not os.path.isfile(path):
             path = name
         if not os.path.isfile(path):
-            there = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
-            names = [entry.removesuffix(".txt") for entry in there if entry.endswith(".txt")]
+            names = _list_names(parent)
             raise SourceError(
                 f"no list of set {name!r}, expected {name}.txt in {os.path.join('ImageSets', folder)}",
                 shard=root,
@@ -99,17 +92,38 @@ def _find_lists(root: str, folder: str, sets: Sequence[str]) -> dict[str, str]:
     return lists
 
 
+def note_unused_lists(root: str, folder: str) -> list[str]:
+    """A note where there are lists and `read_sets` takes none of them."""
+    names = _list_names(os.path.join(root, "ImageSets", folder))
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return [f"lists of {os.path.join('ImageSets', folder)} were not used, as none were named: {shown}"] if names else []
+
+
+def _list_names(parent: str) -> list[str]:
+    entries = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
+    return [entry.removesuffix(".txt") for entry in entries if entry.endswith(".txt")]
+
+
 def _find_disjoint(parent: str) -> list[str]:
     """Names of all lists, if there are several and every id is in one alone; lists of single classes share theirs."""
-    entries = sorted(os.listdir(parent)) if os.path.isdir(parent) else []
-    names = [entry.removesuffix(".txt") for entry in entries if entry.endswith(".txt")]
+    names = _list_names(parent)
     seen: set[str] = set()
     for name in names:
-        ids = {line.split()[0] for line in read_text(os.path.join(parent, f"{name}.txt")).splitlines() if line.strip()}
+        ids = {identifier for _, identifier in _read_list(os.path.join(parent, f"{name}.txt"))[0]}
         if seen & ids:
             return []
         seen |= ids
     return names if len(names) > 1 else []
+
+
+def _read_list(path: str) -> tuple[list[tuple[int, str]], bool]:
+    """(line, id) of a list, and whether marks were taken off the ids."""
+    texts = [(line, text.strip()) for line, text in enumerate(read_text(path).splitlines(), 1) if text.strip()]
+    marked = [_MARKED.fullmatch(text) for _, text in texts]
+    # A name may end in a number after a blank, too; a mark stands after every one.
+    if not texts or not all(marked):
+        return texts, False
+    return [(line, match["id"]) for (line, _), match in zip(texts, marked, strict=True) if match and match["id"]], True
 
 
 class FilesById:

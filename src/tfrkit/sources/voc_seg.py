@@ -40,7 +40,7 @@ from tfrkit.sources.masks import (
     voc_colors,
 )
 from tfrkit.sources.measure import Size, explain_difference, measure_image, read_orientation
-from tfrkit.sources.voc_layout import FilesById, find_folder, read_sets
+from tfrkit.sources.voc_layout import FilesById, find_folder, note_unused_lists, read_sets
 from tfrkit.sources.walk import IMAGE_SUFFIXES, describe_unreadable, find_files, require_data, require_folder
 from tfrkit.storage.resolve import expand_home
 
@@ -265,7 +265,7 @@ class VocSeg:
         listed = read_sets(self.root, "Segmentation", self.sets)
         if listed is None:
             ids = {identifier: (-1, f"{mask_folder}/{identifier}") for identifier in masks.ids()}
-            builder, problems, notes = ItemsBuilder(), [], []
+            builder, problems, notes = ItemsBuilder(), [], note_unused_lists(self.root, "Segmentation")
         else:
             ids, problems, notes = listed.ids, listed.problems, listed.notes
             builder = ItemsBuilder(listed.split_names)

@@ -18,7 +18,7 @@ from tfrkit.sources.base import Scan
 from tfrkit.sources.class_files import load_classes
 from tfrkit.sources.masks import encode_indices, parse_color_map, voc_colors
 from tfrkit.sources.voc_det import VocDet
-from tfrkit.sources.voc_layout import read_sets
+from tfrkit.sources.voc_layout import note_unused_lists, read_sets
 from tfrkit.sources.voc_seg import VocSeg
 from tfrkit.sources.voc_xml import parse_voc_xml
 
@@ -201,6 +201,8 @@ def test_read_sets_one_list_and_lists_of_classes_are_no_splits(tmp_path: Path, l
     for name, text in lists.items():
         save_text(tmp_path / f"ImageSets/Main/{name}.txt", text)
     assert read_sets(str(tmp_path), "Main", ()) is None
+    [note] = note_unused_lists(str(tmp_path), "Main")
+    assert note == f"lists of ImageSets/Main were not used, as none were named: {', '.join(lists)}"
 
 
 def test_read_sets_without_lists_is_none(tmp_path: Path) -> None:
