@@ -40,7 +40,9 @@ def test_writing_to_a_store_is_refused(tfr, tmp_path: Path, sample: Path, comman
     check(ran, tmp_path)
 
 
-@pytest.mark.parametrize("source", ["class-folders", "table", "arrays", "coco", "yolo", "webdataset", "tfrecord"])
+@pytest.mark.parametrize(
+    "source", ["class-folders", "table", "arrays", "coco", "csv-boxes", "yolo", "webdataset", "tfrecord"]
+)
 def test_building_from_a_store_is_refused(tfr, tmp_path: Path, source: str) -> None:
     check(tfr("build", source, ADDRESS, "-o", "out", code=2), tmp_path)
 

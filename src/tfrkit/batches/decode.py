@@ -204,7 +204,7 @@ def _decode_pictures(
         except CodecError as error:
             shape = shapes.find(index, encoded)
             if shape is None:
-                raise shapes.explain(error, encoded) from None
+                raise shapes.explain(error, index, encoded) from None
             if isinstance(spec, MaskOptions):
                 arrays[index] = decode_mask_pixels(encoded, shape, spec)
             elif target is not None:
@@ -229,7 +229,7 @@ def _find_common_size(
         except CodecError as error:
             shape = shapes.find(index, data[start:stop])
             if shape is None:
-                failures[index] = shapes.explain(error, data[start:stop])
+                failures[index] = shapes.explain(error, index, data[start:stop])
                 continue
             size = shape[:2]
         if size is None or common not in (None, size):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,12 +36,18 @@ class RawShapes:
         """The shape of a value, None where it is something else than raw pixels of a known shape."""
         if sniff_image(bytes(data[:_HEAD_NBYTES])) is not None:
             return None
-        told = [int(column[index]) for column in self._columns]
-        if len(told) > 1 and min(told) > 0 and told[0] * told[1] <= DEFAULT_MAX_PIXELS:
+        told = self._read(index)
+        if told:
             shape = fill_shape(told, len(data))
-            if shape is not None:
+            # A shape that fits in another way (channels first) is not read as though it were height, width, channels.
+            if shape is not None or math.prod(told) == len(data):
                 return shape
         return None if self._size is None else fill_shape(self._size, len(data))
+
+    def _read(self, index: int) -> tuple[int, ...]:
+        """What features say of a value; nothing where they say nothing that can be."""
+        told = tuple(int(column[index]) for column in self._columns)
+        return told if len(told) > 1 and min(told) > 0 and told[0] * told[1] <= DEFAULT_MAX_PIXELS else ()
 
     def find_common(self, values: BytesColumn) -> RawShape | None:
         """The one shape of all values, where all are raw pixels of it: then they need not be looked at one by one."""
@@ -55,10 +62,15 @@ class RawShapes:
             return None
         return shape
 
-    def explain(self, error: CodecError, data: memoryview) -> CodecError:
+    def explain(self, error: CodecError, index: int, data: memoryview) -> CodecError:
         """The error of a value that does not decode, with what to do where it may be raw pixels."""
         if error.hint is not None or not len(data) or sniff_image(bytes(data[:_HEAD_NBYTES])) is not None:
             return error
+        told = self._read(index)
+        for dtype in ("uint8", "uint16"):
+            if told and math.prod(told) * np.dtype(dtype).itemsize == len(data):
+                hint = f'features say {"x".join(map(str, told))}, take it so: {{"dtype": "{dtype}", "shape": {told}}}'
+                return CodecError(error.what, hint=hint)
         known = f" of {describe_guesses(len(data))}" if guess_shapes(len(data)) else ""
         shape = str(next(iter(guess_shapes(len(data))), "(height, width, channels)"))
         hint = f'if these are raw pixels{known}, give their shape: {{"dtype": "uint8", "shape": {shape}}}'

@@ -30,6 +30,7 @@ from tfrkit.sources.detection import (
 )
 from tfrkit.sources.voc_det import FIELDS
 from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files, require_folder
+from tfrkit.storage.resolve import expand_home
 
 Units = Literal["pixels", "parts"]
 Unlisted = Literal["skip", "keep"]
@@ -92,7 +93,7 @@ class CsvBoxes:
     kind = "csv-boxes"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", os.fsdecode(self.path))
+        object.__setattr__(self, "path", expand_home(self.path))
         BoxFitter(self.boxes)
         if self.units not in ("pixels", "parts"):
             raise ValueError(f"units expected 'pixels' or 'parts', got {self.units!r:.64}")

@@ -136,3 +136,17 @@ def test_frames_of_the_size_asked_for_are_pixels(tmp_path: Path) -> None:
     for number, row in enumerate(ds):
         shown = np.asarray(row["feature_lists"]["frames"])
         assert shown.reshape(-1, 16).tolist() == [list(frame) for frame in frames[number]]
+
+
+def test_channels_first_is_not_read_as_channels_last(tmp_path: Path) -> None:
+    ds = write(tmp_path, [{"data": bytes(range(256)) * 12, "shape": [3, 32, 32]}] * 2)
+    for asked in (True, (32, 32)):
+        with pytest.raises(CodecError, match=r'features say 3x32x32, take it so: .* "shape": \(3, 32, 32\)'):
+            ds.decode(data=asked)[0]
+
+
+def test_two_bytes_for_each_pixel_are_named(tmp_path: Path) -> None:
+    ds = write(tmp_path, [{"image": bytes(range(250)) * 8, "height": 20, "width": 50}])
+    with pytest.raises(CodecError, match=r'"dtype": "uint16", "shape": \(20, 50\)'):
+        ds.decode(image=True)[0]
+    assert ds.decode(image={"dtype": "uint16", "shape": (20, 50)})[0]["image"].shape == (20, 50)
