@@ -18,9 +18,9 @@ HELP = """Draw a contact sheet: images with labels, boxes and masks.
 
 Shows encoded images, and raw pixels where the schema, features such as height, width and channels, or --shape tell
 their size; of a SequenceExample the first frame. Below stands the label (class names where classes.txt or the schema
-has them) and the number of the record, from 0. Boxes are those of image/object/bbox, masks are shown in the
-colours of Pascal VOC. What cannot be shown is a crossed tile with the cause; the exit code is then 1. Reads the
-records shown and, without an index, the headers of all.
+has them) and the number of the record, from 0. Boxes are those of image/object/bbox, and below stand their classes, or
+"no objects"; masks are shown in the colours of Pascal VOC. What cannot be shown is a crossed tile with the cause; the
+exit code is then 1. Reads the records shown and, without an index, the headers of all.
 
 JSON: output, width, height, records, seed, tiles (number, label, cause), findings (shard, record, offset, cause),
 notes.

@@ -30,6 +30,7 @@ Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 
 # Names of classes under a picture; more would not fit.
 _MAX_SPANS = 6
+NO_OBJECTS = "no objects"
 _BACKGROUND, _IGNORED = 0, 255
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -104,9 +105,19 @@ class PictureReader:
         except CodecError as error:
             picture.cause = error.what
         if not picture.caption:
-            title = self._features.title
-            picture.caption = _summarize_boxes(picture.boxes) or self._read_texts(values, (title,) if title else ())
+            picture.caption = self._describe_objects(picture) or self._read_title(values)
         return picture
+
+    def _describe_objects(self, picture: Picture) -> list[Span]:
+        """The classes of the boxes; that there are none, where other records of the dataset have some."""
+        has_objects = self._features.boxes is not None or self._features.mask is not None
+        if picture.boxes or not has_objects or picture.cause is not None:
+            return _summarize_boxes(picture.boxes)
+        return [Span(NO_OBJECTS)]
+
+    def _read_title(self, values: Mapping[str, Any]) -> list[Span]:
+        title = self._features.title
+        return self._read_texts(values, (title,) if title else ())
 
     def _read_texts(self, values: Mapping[str, Any], names: tuple[str, ...]) -> list[Span]:
         words: list[str] = []

@@ -128,17 +128,16 @@ class Sheet:
         left, right = (round(min(1.0, max(0.0, x)) * (width - 1)) for x in (box.xmin, box.xmax))
         top, bottom = (round(min(1.0, max(0.0, y)) * (height - 1)) for y in (box.ymin, box.ymax))
         draw.rectangle((left, top, right, bottom), outline=box.color, width=2 if self._side >= 96 else 1)
-        self._draw_name(draw, box, left, top, width)
+        self._draw_name(draw, box, (left, top, right, bottom), size)
 
-    def _draw_name(self, draw: ImageDraw, box: Box, left: int, top: int, width: int) -> None:
-        """The name of a box, above it where there is room, and never beyond the right edge."""
-        text = shorten(box.text, self._small_font, width - 4)
+    def _draw_name(self, draw: ImageDraw, box: Box, sides: tuple[int, int, int, int], size: tuple[int, int]) -> None:
+        """The name of a box, as `place_name` says, and never beyond the right edge."""
+        text = shorten(box.text, self._small_font, size[0] - 4)
         if not text:
             return
         text_width = round(self._small_font.getlength(text)) + 4
         text_height = round(_LINE * self._layout.small_size)
-        x = max(0, min(left, width - 1 - text_width))
-        y = top - text_height if top >= text_height else top
+        x, y = place_name(sides, (text_width, text_height), size)
         draw.rectangle((x, y, x + text_width, y + text_height), fill=box.color)
         red, green, blue = box.color
         is_light = 299 * red + 587 * green + 114 * blue > 140_000
@@ -181,6 +180,31 @@ class Sheet:
                 draw.rectangle((left, top, left + mark - 1, top + mark - 1), fill=span.color)
             draw.text((left + indent, y), text, INK, self._caption_font)
             left += indent + round(self._caption_font.getlength(text)) + 6
+
+
+def place_name(sides: tuple[int, int, int, int], name: tuple[int, int], size: tuple[int, int]) -> tuple[int, int]:
+    """Upper left corner for the name of a box (left, top, right, bottom): above it where there is room.
+
+    Else inside a box that stays visible, below it, or beside it; over it only where nothing else fits. `name` and
+    `size`, that of the image, are (width, height).
+
+    Example:
+        >>> place_name((10, 40, 30, 60), (25, 12), (100, 100)), place_name((10, 2, 15, 9), (25, 12), (100, 100))
+        ((10, 28), (10, 10))
+    """
+    left, top, right, bottom = sides
+    width, height = name
+    x = max(0, min(left, size[0] - 1 - width))
+    if top >= height:
+        return x, top - height
+    if bottom - top >= 2 * height:
+        return x, top
+    if bottom + 1 + height < size[1]:
+        return x, bottom + 1
+    y = max(0, min(top, size[1] - 1 - height))
+    if right + 1 + width < size[0]:
+        return right + 1, y
+    return (left - 1 - width, y) if left > width else (x, top)
 
 
 def load_font(size: int) -> Font:

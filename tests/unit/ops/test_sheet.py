@@ -201,6 +201,37 @@ def test_box_has_a_border_in_the_colour_of_its_class(tmp_path: Path) -> None:
     assert drawn.report.tiles[0].label == "cat x2"
 
 
+def test_image_without_objects_says_so_where_others_show_their_classes(tmp_path: Path) -> None:
+    def row(*boxes: float) -> dict[str, Any]:
+        sides = ("xmin", "ymin", "xmax", "ymax")
+        return {
+            "image/encoded": encode(RED),
+            "image/filename": "some.png",
+            **{f"image/object/bbox/{side}": np.array(boxes[i : i + 1], np.float32) for i, side in enumerate(sides)},
+            "image/object/class/text": np.array([b"cat"][: bool(boxes)], "S3"),
+        }
+
+    report = draw(write(tmp_path / "a", [row(0.1, 0.1, 0.5, 0.5), row()])).report
+    assert [tile.label for tile in report.tiles] == ["cat", "no objects"]
+    # Without any boxes in the dataset it is the name of the file.
+    plain = [{"image/encoded": encode(RED), "image/filename": "some.png"}]
+    assert draw(write(tmp_path / "b", plain)).report.tiles[0].label == "some.png"
+
+
+def test_small_box_at_the_upper_edge_is_seen_beside_its_name(tmp_path: Path) -> None:
+    sides = {"xmin": 0.1, "ymin": 0.0, "xmax": 0.2, "ymax": 0.06}
+    row = {
+        "image/encoded": encode((9, 9, 9), (128, 128)),
+        **{f"image/object/bbox/{side}": np.array([value], np.float32) for side, value in sides.items()},
+        "image/object/class/text": [b"a long name"],
+        "image/object/class/label": [3],
+    }
+    drawn = draw(write(tmp_path / "a", [row]))
+    # The middle of the box shows the picture, and not the ground of the name.
+    assert drawn.at(0, 19, 4) == (9, 9, 9)
+    assert drawn.at(0, 13, 4) == class_color(3)
+
+
 @pytest.mark.parametrize(
     ("sides", "cause"),
     [

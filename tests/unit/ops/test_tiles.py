@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tfrkit.ops.picture import Picture, Span
-from tfrkit.ops.tiles import PAGE, Layout, Sheet, clean_text, fold, load_font, shorten
+from tfrkit.ops.tiles import PAGE, Layout, Sheet, clean_text, fold, load_font, place_name, shorten
 
 FONT = load_font(12)
 
@@ -46,3 +46,22 @@ def test_caption_stays_in_its_column() -> None:
     x, y = Layout(2, 2, 64).locate(1)
     beside = sheet.image.crop((x, y, sheet.image.width, sheet.image.height))
     assert beside.getextrema() == tuple((level, level) for level in PAGE)
+
+
+@pytest.mark.parametrize("size", [(128, 128), (128, 60), (60, 128)])
+def test_name_lies_in_the_picture_and_does_not_cover_its_box(size: tuple[int, int]) -> None:
+    width, height = size
+    name = (50, 12)
+    for left in range(0, width - 6, 7):
+        for top in range(0, height - 6, 5):
+            for side in (5, 11, 30):
+                right, bottom = min(width - 1, left + side), min(height - 1, top + side)
+                x, y = place_name((left, top, right, bottom), name, size)
+                assert x >= 0 and x + name[0] < width
+                assert y >= 0 and y + name[1] < height
+                covers = x <= left and right <= x + name[0] and y <= top and bottom <= y + name[1]
+                assert not covers, (left, top, right, bottom, x, y)
+
+
+def test_name_of_a_box_that_fills_a_tiny_picture_stays_inside_it() -> None:
+    assert place_name((0, 0, 29, 11), (25, 12), (30, 12)) == (0, 0)
