@@ -188,7 +188,8 @@ class TestExport:
         pytest.importorskip("duckdb")
         arguments = ("export", "images", raw, "-o", "out", "--shape", "224x224", "--where")
         assert "the condition is true for none of 6" in tfr(*arguments, "label = 77", code=3).err
-        assert "no column labl, did you mean label" in tfr(*arguments, "labl = 1", code=3).err
+        err = tfr(*arguments, "1 = 1 and labl = 1", code=3).err
+        assert "no column labl, did you mean label - at character 11 of the condition" in err
         assert not (tmp_path / "out").exists()
 
 

@@ -8,10 +8,7 @@ import numpy as np
 
 from tfrkit._types import UInt64Array
 from tfrkit.errors import StorageError
-from tfrkit.ops.query_text import RECORD_COLUMN
 from tfrkit.orders.order import Shuffled, Whole
-
-_TABLE = "tfrkit_records"
 
 
 def choose_records(num_records: int, count: int, seed: int | None) -> list[int]:
@@ -31,10 +28,10 @@ def choose_records(num_records: int, count: int, seed: int | None) -> list[int]:
 
 def find_records(paths: Sequence[str], where: str) -> list[int]:
     """Numbers of the records that a condition in SQL is true for, over all of these files, ascending."""
-    from tfrkit.ops.query import sql
+    from tfrkit.ops.edit_query import find_matches
 
     if "-" in paths:
         raise StorageError("expected files, got a pipe, whose records cannot be chosen", hint="write it first")
-    # The bracket on a line of its own, so that a comment ends before it.
-    with sql(f"select {RECORD_COLUMN} from {_TABLE} where ({where}\n)", tables={_TABLE: list(paths)}) as answer:
-        return sorted(int(row[0]) for row in answer.tuples())
+    # Nothing is computed for the records, so none has to be found for a message.
+    found = find_matches(paths, where, {}, locate=lambda number: (paths[0], number))
+    return [int(number) for number in found.numbers]
