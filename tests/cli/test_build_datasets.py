@@ -172,3 +172,13 @@ def test_build_class_folders_inside_a_class_names_the_folder_above(run_tfr: Run,
         "  5 images lie in no class folder - at 0.jpg; 1.jpg; 2.jpg and 2 more",
         f"    did you mean the folder above: {tmp_path / 'in'}",
     ]
+
+
+def test_build_whose_inputs_are_all_bad_says_why_with_skip_too(run_tfr: Run, tmp_path: Path) -> None:
+    for number in range(5):
+        save_image(tmp_path / f"in/{number}.jpg")
+    failed = run_tfr("build", "class-folders", tmp_path / "in", "-o", tmp_path / "x", "--on-bad", "skip")
+    assert failed.returncode == 3
+    assert failed.stderr.splitlines()[0] == "tfr: 5 of 5 inputs are bad, nothing was written"
+    assert "5 images lie in no class folder" in failed.stderr
+    assert failed.stderr.endswith("  correct them\n")

@@ -82,7 +82,7 @@ def carry_out(source: Source, target: Target, options: BuildOptions, progress: P
                 bad, _ = _read_all(prepared, progress)
                 raise refuse([*prepared.stops, *bad], found=prepared.found)
             if not prepared.plan.num_records:
-                raise SourceError(f"nothing to write, all {prepared.found} inputs are bad", shard=source.title)
+                raise refuse(prepared.problems, found=prepared.found, can_skip=False)
             old = read_manifest(target.sidecar(MANIFEST))
             if old is not None and not options.overwrite:
                 report = _compare_finished(prepared, old)

@@ -123,8 +123,11 @@ class Report:
         return content
 
 
-def refuse(problems: Iterable[Problem], *, found: int, is_begun: bool = False) -> SourceError:
-    """The error that names every bad input; the first ones in its message, all in `problems`."""
+def refuse(problems: Iterable[Problem], *, found: int, is_begun: bool = False, can_skip: bool = True) -> SourceError:
+    """The error that names every bad input; the first ones in its message, all in `problems`.
+
+    `can_skip` where something is left to write without them.
+    """
     listed = tuple(problems)
     groups = group_problems(listed)
     lines = []
@@ -133,7 +136,7 @@ def refuse(problems: Iterable[Problem], *, found: int, is_begun: bool = False) -
     if len(groups) > _SHOWN_GROUPS:
         num_more = sum(len(group.problems) for group in groups[_SHOWN_GROUPS:])
         lines.append(f"... and {num_more:,} more")
-    is_blocked = any(problem.blocking for problem in listed)
+    is_blocked = not can_skip or any(problem.blocking for problem in listed)
     begun = "shards without them are kept" if is_begun else "nothing was written"
     advice = "correct them" if is_blocked else 'repair or remove them    or leave them out: on_bad="skip"'
     error = SourceError(f"{_count(listed, found)}, {begun}", hint="\n  ".join([*lines, advice]))
