@@ -16,6 +16,8 @@ WRITING = {
     "convert": [],
     "repair": [],
     "sample": ["-n", "2"],
+    "edit": ["--where", "label = 1", "--drop"],
+    "dedupe": [],
     "export images": [],
     "export jsonl": [],
 }

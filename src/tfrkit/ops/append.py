@@ -20,7 +20,7 @@ from tfrkit.ops.edit_query import find_classes
 from tfrkit.ops.frame_sources import FrameSources, deal_frames, open_sources
 from tfrkit.orders.split_names import find_nearest, find_splits
 from tfrkit.sidecars.read import Sidecars
-from tfrkit.storage.resolve import Address
+from tfrkit.storage.resolve import Address, expand_home
 
 _NUMBERED = re.compile(r"(.*)-(\d{5,18})-of-(\d{5,18})(.*)", re.DOTALL)
 _SHOWN_MISMATCHES = 5
@@ -61,7 +61,7 @@ def append(
         >>> tfrkit.tools.append("flowers/", "monday.tfrecord", split="train", in_place=True).added
         250
     """
-    out = None if output is None else os.fspath(output)
+    out = None if output is None else expand_home(output)
     options = ChangeOptions(out, in_place, dry_run, force, False, jobs, progress or Quiet())
     with open_to_change(address, options) as sources, open_sources(new, incomplete=incomplete) as added:
         added.require_files("append")

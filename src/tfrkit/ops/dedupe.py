@@ -27,7 +27,7 @@ from tfrkit.ops.query_errors import quote_name
 from tfrkit.ops.query_scan import Table
 from tfrkit.ops.query_text import RECORD_COLUMN, STRUCTS
 from tfrkit.storage.base import ByteSource
-from tfrkit.storage.resolve import Address
+from tfrkit.storage.resolve import Address, expand_home
 
 DIGEST_NBYTES = 16  # of 2**64 records one pair would be taken for equal by chance
 # A dataset of copies must not become a report that is larger than the dataset.
@@ -104,7 +104,7 @@ def dedupe(
     """
     if isinstance(by, str):
         raise TypeError(f"by expected a list of names, got the string {by!r}")
-    out = None if output is None else os.fspath(output)
+    out = None if output is None else expand_home(output)
     options = ChangeOptions(out, in_place, dry_run, force, incomplete, jobs, progress or Quiet())
     with open_to_change(address, options) as sources:
         firsts = _group_by_values(sources, by, jobs) if by else _group_by_bytes(sources, options.progress)

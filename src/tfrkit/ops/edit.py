@@ -20,7 +20,7 @@ from tfrkit.ops.change_write import Change
 from tfrkit.ops.edit_query import Matches, find_matches
 from tfrkit.ops.frame_sources import FrameSources, UInt32Array, deal_frames
 from tfrkit.storage.base import ByteSource
-from tfrkit.storage.resolve import Address
+from tfrkit.storage.resolve import Address, expand_home
 
 _PIECE_NBYTES = 1 << 20
 _PIECE_RECORDS = 4096
@@ -72,7 +72,7 @@ def edit(
         raise ValueError("expected values to set, or drop, got " + ("both" if drop else "neither"))
     if drop and where is None:
         raise ValueError("drop expected a condition, got none\n  say which records: where=...")
-    out = None if output is None else os.fspath(output)
+    out = None if output is None else expand_home(output)
     options = ChangeOptions(out, in_place, dry_run, force, incomplete, jobs, progress or Quiet())
     with open_to_change(address, options) as sources:
         starts = [0, *accumulate(count.num_records for count in sources.counts)]
