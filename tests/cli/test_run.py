@@ -146,6 +146,7 @@ def test_tensorflow_is_compat_even_where_one_lies_about(tmp_path: Path) -> None:
     from object_detection.utils import dataset_util, label_map_util; dataset_util.int64_feature(1)
     import object_detection.utils.dataset_util as d; d.int64_feature(1)
     from object_detection.utils.label_map_util import get_label_map_dict
+    from object_detection.dataset_tools import tf_record_creation_util as u; u.open_sharded_output_tfrecords
     from datasets import dataset_utils; dataset_utils.int64_feature(1)
     from absl import app, flags, logging; flags.DEFINE_string("a", "b", "c"); logging.info("x"); app.run(lambda _: 0)
     import tensorflow as tf; assert not hasattr(tf, "contrib"); assert not hasattr(tf.train, "nothing")""".split("\n"),
@@ -191,7 +192,7 @@ def test_more_of_an_object_detection_that_is_there_is_found(tmp_path: Path) -> N
         ("from sklearn.utils import shuffle\n", "pip install scikit-learn"),
         ("import cPickle\n", "module cPickle is of Python 2, not of Python 3 - at old.py, line 1\n  import pickle"),
         ("import tf_slim\n", "module tf_slim is not installed, and tfrkit.compat does not train - at old.py"),
-        ("from object_detection.protos import x\n", "module object_detection.protos is not installed, tfrkit"),
+        ("from object_detection.protos import x\n", "module object_detection.protos is not installed, and"),
         ("import beside\n", "at BESIDE, line 2\n  train with PyTorch"),
     ],
     ids=range(15),

@@ -10,20 +10,26 @@ from tfrkit.compat.graph import Node
 from tfrkit.compat.op_errors import FailedPreconditionError, OpError, OutOfRangeError
 
 _is_eager = False
+_has_graphs = False
 _END = object()
 _MAX_LOOKED_AT = 100  # errors before the first element: a parse that fails everywhere must not read all files
 
 
 def enable_eager_execution(*values: Any, **options: Any) -> None:
     """From here on `make_one_shot_iterator().get_next()` gives values and not nodes of a graph."""
-    global _is_eager
-    _is_eager = True
+    global _is_eager, _has_graphs
+    _is_eager, _has_graphs = True, False
 
 
 def disable_eager_execution() -> None:
     """Back to nodes, which is how this module starts."""
-    global _is_eager
-    _is_eager = False
+    global _is_eager, _has_graphs
+    _is_eager, _has_graphs = False, True
+
+
+def executing_eagerly() -> bool:
+    """Whether operations give values: always, but a script that has asked for graphs is told what it has asked for."""
+    return not _has_graphs
 
 
 class ValueIterator:

@@ -55,7 +55,7 @@ def explain_module(name: str) -> tuple[str, str]:
         return f"module {name} is not installed, and tfrkit.compat does not train", explain_missing("tf.keras").advice
     if top == "object_detection":
         return (
-            f"module {name} is not installed, tfrkit.compat has object_detection.utils: dataset_util, label_map_util",
+            f"module {name} is not installed, and tfrkit.compat has dataset_util, label_map_util and their like only",
             "install the Object Detection API for it, or leave it out",
         )
     if top in _PACKAGES:

@@ -23,8 +23,9 @@ from tfrkit.compat import (
 )
 from tfrkit.compat.data_experimental import EXPERIMENTAL
 from tfrkit.compat.dtypes import DTYPES, DType, as_dtype
+from tfrkit.compat.elementwise import ELEMENTWISE
 from tfrkit.compat.graph import Session, do_nothing, placeholder
-from tfrkit.compat.iterators import disable_eager_execution, enable_eager_execution
+from tfrkit.compat.iterators import disable_eager_execution, enable_eager_execution, executing_eagerly
 from tfrkit.compat.message_json import decode_json_example
 from tfrkit.compat.namespace import Namespace
 from tfrkit.compat.ragged import RaggedTensor
@@ -133,6 +134,7 @@ NAMES: dict[str, Any] = {
     **DTYPES,
     **_PARSING,
     **_ARRAYS,
+    **ELEMENTWISE,
     "DType": DType,
     "RaggedTensor": RaggedTensor,
     "SparseTensor": SparseTensor,
@@ -170,12 +172,18 @@ NAMES: dict[str, Any] = {
     "disable_v2_behavior": disable_eager_execution,
     "enable_eager_execution": enable_eager_execution,
     "enable_v2_behavior": enable_eager_execution,
+    "executing_eagerly": executing_eagerly,
+    "get_default_graph": accepted.Graph,
+    "no_op": do_nothing,
+    "control_dependencies": accepted.scope,
+    "variable_scope": accepted.scope,
     "get_logger": log.get_logger,
     "global_variables_initializer": do_nothing,
     "initialize_all_variables": do_nothing,
     "initialize_local_variables": do_nothing,
     "local_variables_initializer": do_nothing,
     "logging": log.LOGGING,
+    "math": Namespace("tf.math", **ELEMENTWISE),
     "name_scope": accepted.scope,
     "reset_default_graph": accepted.ignore,
     "test": accepted.TEST,

@@ -27,7 +27,7 @@ _ADVICE = {
     **dict.fromkeys(
         (
             *("tf.train", "tf.keras", "tf.layers", "tf.nn", "tf.losses", "tf.metrics", "tf.estimator", "tf.contrib"),
-            *("tf.distribute", "tf.summary", "tf.saved_model", "tf.Variable", "tf.get_variable", "tf.variable_scope"),
+            *("tf.distribute", "tf.summary", "tf.saved_model", "tf.Variable", "tf.get_variable"),
             *("tf.GradientTape", "tf.gradients", "tf.function", "tf.trainable_variables", "tf.initializers"),
             *("tf.GraphDef", "tf.import_graph_def", "tf.lite", "tf.tpu", "tf.hub", "tf.global_variables"),
         ),

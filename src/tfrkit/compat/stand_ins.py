@@ -23,6 +23,8 @@ _FIRST = {
     name: f"{_OURS}.{name}"
     for name in (
         "object_detection",
+        "object_detection.dataset_tools",
+        "object_detection.dataset_tools.tf_record_creation_util",
         "object_detection.utils",
         "object_detection.utils.dataset_util",
         "object_detection.utils.label_map_util",
