@@ -89,7 +89,25 @@ def show_errors(tf: Any, paths: list[str]) -> Any:
     return [[(e.message, e.op, e.node_def, e.error_code) for e in errors], codes]
 
 
+def feed_files(tf: Any, paths: list[str]) -> Any:
+    given = tf.placeholder(tf.string, [None])
+    data = tf.data.TFRecordDataset(given).map(lambda record: (record, {"twice": tf.stack([record, record])}))
+    iterator = data.batch(4).repeat(2).make_initializable_iterator()
+    record, rest = iterator.get_next()
+    seen: list[Any] = []
+    with tf.Session() as session:
+        for files in (paths[:1], paths):
+            session.run(iterator.initializer, feed_dict={given: files})
+            try:
+                while True:
+                    seen.append(session.run([record, rest["twice"]]))
+            except tf.errors.OutOfRangeError:
+                seen.append("end")
+    return seen
+
+
 SCRIPTS: dict[str, GraphScript] = {
+    "files fed later": feed_files,
     "several records": lambda tf, paths: run_to_end(tf, read_some(tf, paths, 3)),
     "more records than a file has": lambda tf, paths: run_to_end(tf, read_some(tf, paths, 10)),
     "rows": lambda tf, paths: run_to_end(

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tfrkit.compat.dataset import AUTOTUNE, INFINITE, UNKNOWN, Dataset, TFRecordDataset
+from tfrkit.compat.dataset import AUTOTUNE, INFINITE, UNKNOWN, Dataset
 from tfrkit.compat.graph import Node, do_nothing
 from tfrkit.compat.op_errors import FailedPreconditionError
 from tfrkit.compat.parse_example import parse_example
+from tfrkit.compat.record_dataset import TFRecordDataset
 from tfrkit.compat.record_io import TFRecordWriter as FileWriter
 from tfrkit.compat.steps import Pull
 from tfrkit.compat.tensor import Tensor, to_tensor

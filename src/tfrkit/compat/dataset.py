@@ -21,12 +21,11 @@ from tfrkit.compat.elements import (
     to_element,
     to_parts,
 )
-from tfrkit.compat.graph import is_deferred
+from tfrkit.compat.graph import Node, compute_now, is_deferred
 from tfrkit.compat.iterators import GraphIterator, ValueIterator
 from tfrkit.compat.namespace import explain_missing
 from tfrkit.compat.op_errors import InvalidArgumentError, OpError
 from tfrkit.compat.randomness import next_stream, random_of
-from tfrkit.compat.record_io import find_compression, read_file_records, to_path
 from tfrkit.compat.shapes import TensorShape, TensorSpec
 from tfrkit.compat.structure import leaves, map_parts, spread
 from tfrkit.compat.tensor import to_numpy, to_tensor, wrap
@@ -45,13 +44,23 @@ class Dataset:
     element comes after it.
     """
 
-    def __init__(self, start: Callable[[], Iterator[Any]], size: int = UNKNOWN) -> None:
+    def __init__(
+        self, start: Callable[[], Iterator[Any]], size: int = UNKNOWN, outline: Callable[[], Any] | None = None
+    ) -> None:
         self._start = start
         self._size = size
+        # An element of nodes, for a Session that asks for its parts before the files are known.
+        self._outline = outline or (lambda: Node(lambda: None))
 
-    def _then(self, step: Callable[[Iterator[Any]], Iterator[Any]], size: int | None = None) -> Dataset:
-        """The dataset that a step makes of the elements; its size is this one's unless given."""
-        return Dataset(lambda: step(self._start()), self._size if size is None else size)
+    def _then(
+        self,
+        step: Callable[[Iterator[Any]], Iterator[Any]],
+        size: int | None = None,
+        outline: Callable[[], Any] | None = None,
+    ) -> Dataset:
+        """The dataset that a step makes of the elements; size and outline are this one's unless given."""
+        size = self._size if size is None else size
+        return Dataset(lambda: step(self._start()), size, outline or self._outline)
 
     def _size_of(self, count: Callable[[int], int]) -> int:
         return self._size if self._size < 0 else count(self._size)
@@ -77,6 +86,11 @@ class Dataset:
     @staticmethod
     def from_tensor_slices(tensors: Any, name: Any = None) -> Dataset:
         """The rows of tensors."""
+        if is_deferred(tensors):
+            return Dataset(
+                lambda: Dataset.from_tensor_slices(compute_now(tensors))._start(),
+                outline=lambda: map_parts(lambda _: Node(lambda: None), tensors),
+            )
         parts = to_parts(tensors)
         count = count_rows(parts, "from_tensor_slices")
         return Dataset(lambda: (row(parts, number) for number in range(count)), count)
@@ -128,6 +142,7 @@ class Dataset:
         return Dataset(
             lambda: steps.together(map_parts(lambda dataset: dataset._start(), given)),
             UNKNOWN if UNKNOWN in sizes else min(finite, default=INFINITE),
+            lambda: map_parts(lambda dataset: dataset._outline(), given),
         )
 
     @staticmethod
@@ -155,7 +170,7 @@ class Dataset:
         def change(element: Any) -> Any:
             return to_element(call(map_func, element))
 
-        return self._then(lambda elements: map(change, elements))
+        return self._then(lambda elements: map(change, elements), outline=lambda: call(map_func, self._outline()))
 
     def filter(self, predicate: Callable[..., Any], name: Any = None) -> Dataset:
         """The elements a function says yes to."""
@@ -170,7 +185,10 @@ class Dataset:
     def enumerate(self, start: Any = 0, name: Any = None) -> Dataset:
         """(number, element) pairs."""
         first = int(start)
-        return self._then(lambda elements: steps.together((map(_to_number, itertools.count(first)), elements)))
+        return self._then(
+            lambda elements: steps.together((map(_to_number, itertools.count(first)), elements)),
+            outline=lambda: (Node(lambda: None), self._outline()),
+        )
 
     def ignore_errors(self, log_warning: bool = False, name: Any = None) -> Dataset:
         """The elements that can be had: those whose record is damaged or does not parse are left out."""
@@ -203,7 +221,7 @@ class Dataset:
         """The elements again, `count` times or for ever."""
         times = -1 if count is None else int(count)
         size = self._size_of(lambda size: size * times) if times > 0 else INFINITE if times and self._size else 0
-        return Dataset(lambda: steps.repeat(self._start, times), size)
+        return Dataset(lambda: steps.repeat(self._start, times), size, self._outline)
 
     def take(self, count: Any, name: Any = None) -> Dataset:
         """The first elements; all for -1."""
@@ -234,11 +252,11 @@ class Dataset:
         """These elements, then those of another dataset."""
         sizes = (self._size, dataset._size)
         size = INFINITE if INFINITE in sizes else UNKNOWN if UNKNOWN in sizes else sum(sizes)
-        return Dataset(lambda: itertools.chain(self._start(), dataset._start()), size)
+        return Dataset(lambda: itertools.chain(self._start(), dataset._start()), size, self._outline)
 
     def cache(self, filename: Any = "", name: Any = None) -> Dataset:
         """The same elements without making them again, once an iteration has come to the end. Kept in memory."""
-        return Dataset(steps.keep(self._start), self._size)
+        return Dataset(steps.keep(self._start), self._size, self._outline)
 
     def prefetch(self, buffer_size: Any = None, name: Any = None) -> Dataset:
         """The same."""
@@ -323,7 +341,11 @@ class Dataset:
                 raise TypeError(f"map_func expected to return a dataset, got {type(made).__name__}")
             return made._start()
 
-        return self._then(lambda elements: steps.interleave(elements, open_element, cycle, block), UNKNOWN)
+        return self._then(
+            lambda elements: steps.interleave(elements, open_element, cycle, block),
+            UNKNOWN,
+            lambda: call(map_func, self._outline())._outline(),
+        )
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any], name: Any = None) -> Any:
         """What a function of (state, element) makes of the state, element by element."""
@@ -351,44 +373,11 @@ class Dataset:
 
     def make_one_shot_iterator(self) -> GraphIterator:
         """An iterator for a Session."""
-        return GraphIterator(self._start, is_started=True)
+        return GraphIterator(self._start, self._outline, is_started=True)
 
     def make_initializable_iterator(self, shared_name: Any = None) -> GraphIterator:
         """An iterator for a Session, started by running its `initializer`."""
-        return GraphIterator(self._start, is_started=False)
-
-
-class TFRecordDataset(Dataset):
-    """The records of files as strings: one file after the other, or `num_parallel_reads` of them in turn.
-
-    After damage the next file comes: where the next record starts is not known.
-    """
-
-    def __init__(
-        self,
-        filenames: Any,
-        compression_type: Any = None,
-        buffer_size: Any = None,
-        num_parallel_reads: Any = None,
-        name: Any = None,
-    ) -> None:
-        if is_deferred(filenames):
-            raise TypeError("filenames expected paths, got a value of a graph\n  give the paths themselves")
-        find_compression(compression_type)
-        num_open = 1 if num_parallel_reads in (None, AUTOTUNE) else num_parallel_reads
-        cycle = require_positive("num_parallel_reads", num_open)
-
-        def open_file(path: Any) -> Iterator[Any]:
-            return map(wrap, read_file_records(to_path(path)))
-
-        super().__init__(lambda: steps.interleave(_paths(filenames), open_file, cycle, 1))
-
-
-def _paths(filenames: Any) -> Iterator[Any]:
-    """One path, several, or a dataset of paths."""
-    if isinstance(filenames, (Dataset, list, tuple)) or getattr(filenames, "ndim", 0) == 1:
-        return iter(filenames)
-    return iter([filenames])
+        return GraphIterator(self._start, self._outline, is_started=False)
 
 
 def make_one_shot_iterator(dataset: Dataset) -> GraphIterator:

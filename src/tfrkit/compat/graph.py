@@ -7,9 +7,11 @@ and no thread behind it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 from tfrkit.compat.op_errors import InvalidArgumentError
@@ -113,6 +115,29 @@ class Run:
         return self._done[part]
 
 
+_current: ContextVar[Run | None] = ContextVar("run", default=None)
+
+
+def current_run() -> Run:
+    """The `Session.run` that is going on."""
+    return _current.get() or Run()
+
+
+@contextlib.contextmanager
+def running(run: Run) -> Iterator[Run]:
+    """A block in which this run is going on."""
+    token = _current.set(run)
+    try:
+        yield run
+    finally:
+        _current.reset(token)
+
+
+def compute_now(structure: Any) -> Any:
+    """Nested nodes as nested values, with what was fed to the run that is going on."""
+    return current_run().compute(structure)
+
+
 def is_deferred(structure: Any) -> bool:
     """Whether a node is somewhere in nested dicts, lists and tuples."""
     return any(isinstance(part, Node) for part in leaves(structure, lists=True))
@@ -130,11 +155,15 @@ def deferrable(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+class NotFedError(InvalidArgumentError):
+    """A placeholder without a value."""
+
+
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Node:
     """A value that `Session.run(..., feed_dict={placeholder: value})` gives."""
 
     def complain() -> None:
-        raise InvalidArgumentError(None, None, f"placeholder {name or ''} expected a value in feed_dict, got none")
+        raise NotFedError(None, None, f"placeholder {name or ''} expected a value in feed_dict, got none")
 
     node = Node(complain)
     node.set_shape(shape)
@@ -156,7 +185,8 @@ class Session:
         if not self._is_open:
             raise RuntimeError("attempted to use a closed Session")
         _check_fetches(fetches)
-        return to_numpy(Run(feed_dict).compute(fetches))
+        with running(Run(feed_dict)) as run:
+            return to_numpy(run.compute(fetches))
 
     def close(self) -> None:
         self._is_open = False

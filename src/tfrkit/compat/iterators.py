@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tfrkit.compat.graph import Node
+from tfrkit.compat.graph import Node, NotFedError, Run, current_run, running
 from tfrkit.compat.op_errors import FailedPreconditionError, OpError, OutOfRangeError
 
 _is_eager = False
@@ -56,11 +56,14 @@ class GraphIterator:
     """What `dataset.make_one_shot_iterator()` and `make_initializable_iterator()` give.
 
     The shape of an element, a dict or a tuple of what, is found by reading up to the first one when `get_next` is
-    called; what was read is kept for the first runs, errors too.
+    called; what was read is kept for the first runs, errors too. Where files are fed later, functions of the dataset
+    are called with nodes instead.
     """
 
-    def __init__(self, start: Callable[[], Iterator[Any]], *, is_started: bool) -> None:
+    def __init__(self, start: Callable[[], Iterator[Any]], outline: Callable[[], Any], *, is_started: bool) -> None:
         self._start = start
+        self._outline = outline
+        self._run = Run()
         self._elements = ValueIterator(start()) if is_started else None
         self._seen: deque[Any] = deque()
         self.initializer = Node(self._restart)
@@ -72,6 +75,7 @@ class GraphIterator:
         return _name_parts(Node(self._take), self._look())
 
     def _restart(self) -> None:
+        self._run = current_run()  # what was fed counts for later epochs too
         self._elements = ValueIterator(self._start())
         self._seen.clear()
 
@@ -80,7 +84,8 @@ class GraphIterator:
             raise FailedPreconditionError(
                 None, None, "iterator expected to be started\n  run it first: session.run(iterator.initializer)"
             )
-        element = self._seen.popleft() if self._seen else self._elements.get_next()
+        with running(self._run):
+            element = self._seen.popleft() if self._seen else self._elements.get_next()
         if isinstance(element, OpError):
             raise element
         return element
@@ -88,14 +93,19 @@ class GraphIterator:
     def _look(self) -> Any:
         """The first element, or nothing where there is none; what is wrong then is said when it is run."""
         seen = self._seen if self._elements is not None else deque()
-        elements = self._elements or ValueIterator(self._start())
-        while not (seen and not isinstance(seen[-1], OpError)) and len(seen) < _MAX_LOOKED_AT:
-            try:
-                seen.append(elements.get_next())
-            except OutOfRangeError:
-                return None
-            except OpError as error:
-                seen.append(error)
+        try:
+            elements = self._elements or ValueIterator(self._start())
+            while not (seen and not isinstance(seen[-1], OpError)) and len(seen) < _MAX_LOOKED_AT:
+                try:
+                    seen.append(elements.get_next())
+                except (OutOfRangeError, NotFedError):
+                    raise
+                except OpError as error:
+                    seen.append(error)
+        except OutOfRangeError:
+            return None
+        except NotFedError:
+            return self._outline()
         return None if isinstance(seen[-1], OpError) else seen[-1]
 
 

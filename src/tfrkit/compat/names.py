@@ -30,6 +30,7 @@ from tfrkit.compat.message_json import decode_json_example
 from tfrkit.compat.namespace import Namespace
 from tfrkit.compat.ragged import RaggedTensor
 from tfrkit.compat.randomness import set_random_seed
+from tfrkit.compat.record_dataset import TFRecordDataset
 from tfrkit.compat.shapes import Dimension, TensorShape, TensorSpec
 from tfrkit.compat.tensor import SparseTensor, SparseTensorValue, Tensor
 
@@ -113,7 +114,7 @@ _DATA = Namespace(
     AUTOTUNE=dataset.AUTOTUNE,
     Dataset=dataset.Dataset,
     Options=accepted.Options,
-    TFRecordDataset=dataset.TFRecordDataset,
+    TFRecordDataset=TFRecordDataset,
     INFINITE_CARDINALITY=dataset.INFINITE,
     UNKNOWN_CARDINALITY=dataset.UNKNOWN,
     experimental=Namespace("tf.data.experimental", **EXPERIMENTAL),

@@ -301,6 +301,31 @@ def test_initializable_iterator_starts_again(digits: str) -> None:
             assert [session.run(element) for _ in range(3)] == [0, 1, 2]
 
 
+def flat_map_files(paths: Any) -> Any:
+    return tf.data.Dataset.from_tensor_slices(paths).flat_map(tf.data.TFRecordDataset)
+
+
+def interleave_files(paths: Any) -> Any:
+    pairs = tf.data.Dataset.from_tensor_slices((paths, paths)).map(lambda a, b: b)
+    return pairs.interleave(tf.data.TFRecordDataset, cycle_length=1)
+
+
+@pytest.mark.parametrize("make", [tf.data.TFRecordDataset, flat_map_files, interleave_files])
+def test_files_are_fed_to_the_initializer(digits: str, make: Any) -> None:
+    paths = tf.placeholder(tf.string, [None])
+    data = make(paths).map(parse).map(lambda part: (part["name"], {"n": part["data"] * 2})).enumerate()
+    iterator = data.batch(5).repeat(2).make_initializable_iterator()
+    number, (name, rest) = iterator.get_next()
+    with tf.Session() as session:
+        for files in ([digits], [digits, digits]):
+            session.run(iterator.initializer, feed_dict={paths: files})
+            seen: list[Any] = []
+            with pytest.raises(tf.errors.OutOfRangeError):
+                while True:
+                    seen += zip(*session.run([number, name, rest["n"]]), strict=True)
+            assert seen == [(i, b"n%d" % (i % 10), 2 * (i % 10)) for i in range(10 * len(files))] * 2
+
+
 def test_errors_of_files_come_when_the_session_runs(tmp_path: Path) -> None:
     element = tf.data.TFRecordDataset(str(tmp_path / "nope")).make_one_shot_iterator().get_next()
     with tf.Session() as session, pytest.raises(tf.errors.NotFoundError, match="nope"):
@@ -324,7 +349,7 @@ def test_eager_execution_gives_values(digits: str) -> None:
 
 def test_values_of_a_graph_do_not_mix_with_datasets(digits: str) -> None:
     node = tf.placeholder(tf.string)
-    with pytest.raises(TypeError, match="filenames expected paths"):
-        tf.data.TFRecordDataset([node])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="expected a value in feed_dict"):
+        next(iter(tf.data.TFRecordDataset([node])))
     with pytest.raises(TypeError, match="made outside of it"):
         plain(tf.data.Dataset.range(1).map(lambda x: node))
