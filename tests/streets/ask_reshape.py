@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from streets.building import run_tfr
 from streets.facts import Facts
 from streets.placing import parse_record
 from streets.truth import Made, Row, freeze_row
+from tfrkit.errors import EmptyShardWarning
 
 Ask = Callable[[Made, Path], Facts]
 
@@ -81,14 +83,21 @@ def ask_append_edit(made: Made, folder: Path) -> Facts:
     """One record more at the end of a split, and dropped again by its number: all is as it was."""
     larger, number = _append_first(made, folder)
     run_tfr("edit", larger, "--drop", "--where", f"_record = {number}", "--in-place", "--quiet")
-    return _facts_of(larger, made, has_splits=larger.is_dir())
+    return _facts_of_emptied(larger, made)
 
 
 def ask_append_dedupe(made: Made, folder: Path) -> Facts:
     """One record more at the end of a split, and dropped again because it is there already."""
     larger, _ = _append_first(made, folder)
     run_tfr("dedupe", larger, "--in-place", "--quiet")
-    return _facts_of(larger, made, has_splits=larger.is_dir())
+    return _facts_of_emptied(larger, made)
+
+
+def _facts_of_emptied(larger: Path, made: Made) -> Facts:
+    """The shard that was added has no record any more, on purpose."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EmptyShardWarning)
+        return _facts_of(larger, made, has_splits=larger.is_dir())
 
 
 def _append_first(made: Made, folder: Path) -> tuple[Path, int]:

@@ -20,7 +20,7 @@ from tfrkit.errors import MissingFeatureError
 from tfrkit.features.schema import describe_missing
 from tfrkit.ops.change import Changed, ChangeOptions, keep_all, open_to_change
 from tfrkit.ops.change_write import Change
-from tfrkit.ops.edit import drop_records, note_empty_splits
+from tfrkit.ops.edit import drop_records, note_empty
 from tfrkit.ops.frame_sources import FrameSources
 from tfrkit.ops.query import Session
 from tfrkit.ops.query_errors import quote_name
@@ -123,7 +123,7 @@ def dedupe(
         is_folder = isinstance(address, (str, os.PathLike)) and os.path.isdir(address)
         recipe = {"by": [*by], "per_split": per_split}
         change = Change("dedupe", sources, works, options, recipe, is_folder, is_optional=in_place)
-        change.notes += note_empty_splits(works)
+        change.notes += note_empty(works)
         made = change.run()
         leaks = np.flatnonzero(splits != splits[firsts])
         if per_split:

@@ -94,7 +94,7 @@ def edit(
                 hint="nothing was written",
             )
         _plan(sources, works, found, starts, drop=drop, progress=options.progress)
-        change.notes += note_empty_splits(works)
+        change.notes += note_empty(works)
         made = change.run()
         if len(found.numbers) and not made.changed and not made.dropped:
             count = len(found.numbers)
@@ -103,14 +103,18 @@ def edit(
         return made
 
 
-def note_empty_splits(works: Sequence[ShardWork]) -> list[str]:
-    """A line for each split that has no record any more."""
-    before: dict[str, int] = {}
+def note_empty(works: Sequence[ShardWork]) -> list[str]:
+    """A line for each split that has no record any more, and one for shards that have none though their split has."""
+    left: dict[str | None, int] = {}
     for work in works:
-        if work.split is not None:
-            before[work.split] = before.get(work.split, 0) + work.num_records
+        left[work.split] = left.get(work.split, 0) + work.num_records
     gone = {work.split for work in works if work.dropped}
-    return [f"no record of split {split!r} is left" for split, left in before.items() if not left and split in gone]
+    notes = [f"no record of split {split!r} is left" for split, count in left.items() if split in gone and not count]
+    empty = [work.name for work in works if work.dropped and not work.num_records and left[work.split]]
+    if empty:
+        more = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
+        notes.append(f"shards without a record now: {empty[0]}{more}; fewer shards: tfr reshard")
+    return notes
 
 
 def _plan(

@@ -65,6 +65,13 @@ def test_copies_in_two_splits_are_named(tmp_path: Path) -> None:
     assert dedupe(tmp_path / "out", dry_run=True).num_leaks == 0
 
 
+def test_shard_that_is_left_without_records_is_named(tmp_path: Path) -> None:
+    for number, numbers in enumerate([[1, 2], [2, 1]]):
+        write(tmp_path / "d" / f"x-0000{number}-of-00002.tfrecord", [example(one) for one in numbers])
+    made = dedupe(tmp_path / "d", dry_run=True)
+    assert made.notes == ["shards without a record now: x-00001-of-00002.tfrecord; fewer shards: tfr reshard"]
+
+
 def test_one_copy_in_each_split(tmp_path: Path) -> None:
     folder, _, train = leaky(tmp_path)
     made = dedupe(folder, per_split=True, in_place=True)
