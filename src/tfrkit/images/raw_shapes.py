@@ -108,7 +108,7 @@ def describe_guesses(nbytes: int) -> str:
 
     Example:
         >>> describe_guesses(50_176), describe_guesses(307_200)
-        ('224x224 gray', '640x480 gray or 320x320 RGB')
+        ('224x224 gray', '640x480 gray (shape 480x640) or 320x320 RGB')
     """
     likely = guess_shapes(nbytes)
     # Every square of gray with an even side is one of RGBA, too.
@@ -117,8 +117,14 @@ def describe_guesses(nbytes: int) -> str:
 
 
 def show_shape(shape: RawShape) -> str:
-    """Width, height and colours as people write them: ``640x480 RGB``."""
-    return f"{shape[1]}x{shape[0]} {RAW_CHANNELS[shape[2]]}"
+    """Width, height and colours as people write them, and the shape as options take it where the order matters.
+
+    Example:
+        >>> show_shape((224, 224, 1)), show_shape((480, 640, 3))
+        ('224x224 gray', '640x480 RGB (shape 480x640x3)')
+    """
+    size = f"{shape[1]}x{shape[0]} {RAW_CHANNELS[shape[2]]}"
+    return size if shape[0] == shape[1] else f"{size} (shape {write_shape(shape)})"
 
 
 def write_shape(shape: Sequence[int]) -> str:

@@ -52,9 +52,9 @@ def test_shape_fits_its_bytes_exactly_or_not(
         (150_528, "224x224 RGB"),
         (784, "28x28 gray"),
         (3072, "32x32 RGB"),
-        (100_800, "160x210 RGB"),
+        (100_800, "160x210 RGB (shape 210x160x3)"),
         # 4:3 in colour is a square in gray as well.
-        (921_600, "640x480 RGB or 1280x720 gray"),
+        (921_600, "640x480 RGB (shape 480x640x3) or 1280x720 gray (shape 720x1280)"),
         (1000, ""),
         (2048, ""),
         (64, ""),
