@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,6 @@ def digits(tmp_path: Path) -> str:
             }
             writer.write(tf.train.Example(features={"feature": features}).SerializeToString())
     return path
-
-
-@pytest.fixture
-def _lazily() -> Iterator[None]:
-    yield
-    tf.disable_eager_execution()
 
 
 def parse(record: Any) -> Any:
@@ -143,6 +136,7 @@ def test_padded_batch_takes_single_values_and_structures() -> None:
     for shapes in (None, {"text": [], "parts": ([None], [])}, {"text": [], "parts": (tf.TensorShape([2]), ())}):
         (found,) = data.padded_batch(2, shapes).as_numpy_iterator()
         assert found["text"].tolist() == [b"ab", b"c"]
+        assert {type(text) for text in found["text"]} == {bytes}
         assert [part.tolist() for part in found["parts"]] == [[[97, 98], [99, 0]], [5, 5]]
     with pytest.raises(ValueError, match=r"padded_shapes expected the names \['parts', 'text'\], got \['text'\]"):
         plain(data.padded_batch(2, {"text": []}))
@@ -338,7 +332,6 @@ def test_empty_dataset_ends_at_once() -> None:
         session.run(element)
 
 
-@pytest.mark.usefixtures("_lazily")
 def test_eager_execution_gives_values(digits: str) -> None:
     tf.compat.v1.enable_eager_execution()
     iterator = tf.compat.v1.data.make_one_shot_iterator(tf.data.TFRecordDataset(digits).map(parse))
