@@ -44,6 +44,9 @@ from tfrkit.orders.order import (
 )
 from tfrkit.orders.spans import count_splits, find_spans
 
+# This many features are named in a repr.
+_MAX_NAMED = 8
+
 
 class Splits(tuple["Dataset", ...]):
     """The parts of a dataset, by position or by name, and `notes` on what whole groups or hashes allowed."""
@@ -163,14 +166,36 @@ class Dataset(Feeding):
         return len(self._set.records) if self._recipe.order is None else self._recipe.order.size
 
     def __repr__(self) -> str:
+        """Files, and what is known without reading records: rows, splits, features, and how rows are mixed."""
         files = self.files
         names = ", ".join(os.path.basename(name) for name in files[:3])
-        more = f", … {len(files)} files" if len(files) > 3 else ""
-        order = self._recipe.order
-        if order is None:
-            return f"Dataset({names}{more})"
-        rows = "endless" if self._recipe.is_endless else f"{order.size:,} rows"
-        return f"Dataset({names}{more}: {rows}, mixing {score_mixing(order, self._recipe.epoch):.2f} of 1.00)"
+        parts = [f"{names}, … {len(files)} files" if len(files) > 3 else names]
+        order, known = self._recipe.order, self._set.known_schema
+        size = self._set.known_count if order is None else order.size
+        if size is not None:
+            parts.append("endless" if self._recipe.is_endless else f"{size:,} rows")
+        if order is None and size is not None and len(self._set.sidecars.splits) > 1:
+            parts.append("splits " + ", ".join(f"{name} {count:,}" for name, count in self.splits.items()))
+        if isinstance(order, WindowShuffled):
+            parts.append(f"shuffled in windows, mixed {score_mixing(order, self._recipe.epoch):.2f} where 1 is perfect")
+        elif isinstance(order, Shuffled):
+            parts.append("shuffled")
+        if known is not None:
+            features = list(known.names if self._recipe.features is None else self._recipe.features)
+            more = f", … {len(features)} in all" if len(features) > _MAX_NAMED else ""
+            parts.append(f"features {', '.join(features[:_MAX_NAMED])}{more}")
+        return f"Dataset({'; '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        from tfrkit.ops.show_html import show_html
+
+        plain = self._derive(stages=())
+        return show_html(
+            repr(self),
+            lambda: plain.schema,
+            lambda names: iter(plain.select(names)),
+            self._set.sidecars.class_file,
+        )
 
     # ---- which rows, in which order ------------------------------------------------------------------------------
 
@@ -252,7 +277,7 @@ class Dataset(Feeding):
         The number is a seed, not the size of a buffer as in tf.data: the whole dataset is mixed, without a buffer and
         without a list of its rows. For spinning disks and compressed files give a `window`: so many rows are read in
         blocks of `block` neighbours and mixed with each other, which needs few long reads. How well that mixes is in
-        the Dataset's repr: 1.00 is a perfect shuffle.
+        the Dataset's repr: 1 is a perfect shuffle.
         """
         seed = operator.index(seed)
         base = self._get_order()

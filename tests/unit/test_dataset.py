@@ -80,7 +80,7 @@ def test_dataset_tells_what_it_is(store: Any, tmp_path: Path) -> None:
     assert ds.kind == "example"
     assert ds.schema.names == ("ids", "image", "label")
     assert ds.files == [str(tmp_path / "s0.tfrecord"), str(tmp_path / "s1.tfrecord")]
-    assert repr(ds) == "Dataset(s0.tfrecord, s1.tfrecord)"
+    assert repr(ds) == "Dataset(s0.tfrecord, s1.tfrecord; 60 rows; features ids, image, label)"
     assert ds.errors == []
 
 

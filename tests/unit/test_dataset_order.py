@@ -300,7 +300,12 @@ def test_derived_datasets_go_to_another_process(ds: tfrkit.Dataset) -> None:
         assert ids(pickle.loads(pickle.dumps(made))) == ids(made)
 
 
-def test_repr_tells_rows_and_mixing(ds: tfrkit.Dataset) -> None:
-    assert repr(ds) == "Dataset(a.tfrecord, b.tfrecord.gz)"
-    assert repr(ds.take(3)).startswith("Dataset(a.tfrecord: 3 rows, mixing")
-    assert "endless" in repr(ds.repeat())
+def test_repr_names_what_is_known_without_reading_records(ds: tfrkit.Dataset) -> None:
+    fresh = tfrkit.open(ds.files)
+    assert repr(fresh) == "Dataset(a.tfrecord, b.tfrecord.gz)"
+    assert repr(fresh.take(3)) == "Dataset(a.tfrecord; 3 rows)"
+    assert len(fresh) == NUM_ROWS and fresh.schema
+    assert repr(fresh).startswith(f"Dataset(a.tfrecord, b.tfrecord.gz; {NUM_ROWS} rows; features id, ")
+    assert repr(fresh.select(["id"]).shuffle(1)).endswith("rows; shuffled; features id)")
+    assert "endless" in repr(fresh.repeat())
+    assert "shuffled in windows, mixed 1.00 where 1 is perfect" in repr(fresh.shuffle(1, window=10))

@@ -69,6 +69,17 @@ class ShardSet:
             self.sidecars.warn()
         return self._schema
 
+    @property
+    def known_schema(self) -> Schema | None:
+        """The schema where it is known without a look at the records."""
+        return self._schema if self._schema is not None else self.sidecars.schema
+
+    @property
+    def known_count(self) -> int | None:
+        """The number of records where it is known without a scan."""
+        counts = self.records.known_counts or _recall_counts(self.sidecars, self.policy)
+        return None if counts is None else sum(counts)
+
     def look_at_all(self) -> bool:
         """Find the schema from all records; False where that has been done, or a schema was given."""
         if self._is_schema_given or self.infer == "all":
