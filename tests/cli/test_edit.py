@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import tfrkit
 from tfrkit.cli.edit import parse_assignments
 from tfrkit.storage.replace import PENDING
 
@@ -121,3 +122,11 @@ def test_names_of_features() -> None:
         'q"=': "1 = 2",
         "image/width": "'a=b'",
     }
+
+
+def test_info_says_ranges_of_the_records_as_they_are_now(tfr, tmp_path: Path) -> None:
+    tfrkit.build([{"id": n, "label": n % 3} for n in range(9)], tmp_path / "set")
+    assert tfr("edit", tmp_path / "set", "--where", "id >= 6", "--set", "label = 7", "--in-place").code == 0
+    out = tfr("info", tmp_path / "set").out
+    assert "class id 0..7" in out
+    assert "0..2" not in str(tfrkit.open(tmp_path / "set").schema)

@@ -270,7 +270,7 @@ class Sidecars:
             for group in groups:
                 wanted = _find_agreed(group, name, is_list=spec.is_list)
                 if wanted is not None and _is_possible(name, wanted, spec, has_values):
-                    return wanted.replace(meaning=wanted.meaning or _keep_meaning(wanted, spec))
+                    return wanted.replace(meaning=_choose_meaning(wanted, spec))
             return spec
 
         features = {name: choose(name, spec) for name, spec in found.features.items()}
@@ -406,10 +406,13 @@ def _is_possible(name: str, wanted: Spec, found: Spec, has_values: Callable[[str
     return not find_mismatches(_alone(name, wanted), _alone(name, found))
 
 
-def _keep_meaning(wanted: Spec, found: Spec) -> str:
-    """What was guessed from the records, where that is not another reading of the same bytes."""
-    is_same = (wanted.encoding, wanted.logical) == (found.encoding, found.logical)
-    return found.meaning if is_same or wanted.encoding == "list" else f"{describe_type(wanted)} {wanted.shape}"
+def _choose_meaning(wanted: Spec, found: Spec) -> str:
+    """The guess from the records at hand, whose ranges a sidecar may not know, unless it reads the bytes otherwise."""
+    if found.meaning and (wanted.encoding, wanted.logical) == (found.encoding, found.logical):
+        return found.meaning
+    if wanted.meaning:
+        return wanted.meaning
+    return found.meaning if wanted.encoding == "list" else f"{describe_type(wanted)} {wanted.shape}"
 
 
 def _alone(name: str, spec: Spec) -> Schema:

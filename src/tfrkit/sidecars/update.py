@@ -68,11 +68,23 @@ def update_manifest(
         at = max((at for at, row in enumerate(rows) if row.get("split") == change.split), default=len(rows) - 1)
         rows.insert(at + 1, _update_row({"sha256": ""} if any("sha256" in row for row in rows) else {}, change))
     updated = {**content, "shards": rows, "splits": _sum_splits(rows)}
+    if isinstance(content.get("schema"), dict):
+        updated["schema"] = _drop_meanings(content["schema"])
     updated["changes"] = [*(content.get("changes") or ()), {**entry, "made_by": f"tfrkit {VERSION}"}]
     # No build makes these bytes, so none may take them for its own.
     text = json.dumps([content.get("plan"), updated["changes"], rows], sort_keys=True)
     updated["plan"] = hashlib.sha256(text.encode()).hexdigest()[:16]
     return updated
+
+
+def _drop_meanings(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema without its guesses in words: they name ranges of values, which a change may have moved."""
+    return {
+        key: [{name: one for name, one in spec.items() if name != "meaning"} for spec in value]
+        if key in ("features", "feature_lists")
+        else value
+        for key, value in schema.items()
+    }
 
 
 def _update_row(row: Mapping[str, Any], change: ShardChange) -> dict[str, Any]:
