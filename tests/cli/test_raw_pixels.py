@@ -49,7 +49,8 @@ class TestInfo:
     def test_features_tell_instead_of_a_guess(self, tfr, tmp_path: Path) -> None:
         # 900 bytes could be 30x30.
         rows = [{"image": noise(900, n), "height": 15, "width": 20} for n in range(2)]
-        assert "raw bytes, 900 each: 20x15 RGB (shape 15x20x3)\n" in tfr("info", write(tmp_path / "x.tfrecord", rows)).out
+        out = tfr("info", write(tmp_path / "x.tfrecord", rows)).out
+        assert "raw bytes, 900 each: 20x15 RGB (shape 15x20x3)\n" in out
 
     def test_sound_is_no_picture(self, tfr, tmp_path: Path) -> None:
         rows = [{"image": b"fLaC" + noise(1020, n)} for n in range(2)]
