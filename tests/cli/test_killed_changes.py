@@ -54,6 +54,8 @@ def start(arguments: list[str], folder: Path) -> subprocess.Popen[bytes]:
 def test_dataset_is_old_or_new_whenever_a_change_is_killed(
     verb: str, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # All runs of this process are in a folder called d, which it would look through only now and then.
+    monkeypatch.setattr("tfrkit.storage.temporaries._SWEEP_SHARE", 1e9)
     old = read_all(dataset)
     whole = tmp_path / "whole"
     shutil.copytree(dataset, whole)
