@@ -6,6 +6,10 @@ Messages (`tf.train.Example` and its parts), writers, record iterators, parse fu
 queues of TensorFlow 1, `tf.gfile`. Values are NumPy arrays with a `numpy()` method. Names that mean nothing for
 records, such as `Session` options, are accepted; any other name raises an AttributeError that says what to do.
 
+`tfr run script.py` runs a script as it is, `import tensorflow` meaning this module. Helpers that converters import are
+here, too: `tfrkit.compat.object_detection.utils` (`dataset_util`, `label_map_util`) and `tfrkit.compat.slim.datasets`
+(`dataset_utils`).
+
 What differs from TensorFlow, on purpose:
 
 - A file appears under its name when its writer is closed, goes, or the script ends well; never half of it.
