@@ -13,14 +13,14 @@ import typer.main
 
 import tfrkit
 from tfrkit import errors
-from tfrkit.batched import Batches
 from tfrkit.batches.access import Records
 from tfrkit.batches.loop import BatchIterator
 from tfrkit.cli.main import HELP, make_app
 from tfrkit.compat import tensorflow as compat
 from tfrkit.compat.names import NAMES, WITHOUT_EFFECT
 from tfrkit.compat.namespace import Namespace
-from tfrkit.dataset import Splits
+from tfrkit.dataset.batched import Batches
+from tfrkit.dataset.dataset import Splits
 
 FOLDER = Path(__file__).parent
 NOTE = "<!-- Written by docs/generate.py; run `make docs` instead of editing this page. -->"

@@ -21,11 +21,11 @@ from tfrkit.writer import Writer
 
 if TYPE_CHECKING:
     from tfrkit import tools
-    from tfrkit.dataset import Dataset
-    from tfrkit.opening import mix
-    from tfrkit.opening import open_dataset as open
-    from tfrkit.ops.query import sql
-    from tfrkit.ops.verify import verify
+    from tfrkit.dataset.dataset import Dataset
+    from tfrkit.dataset.opening import mix
+    from tfrkit.dataset.opening import open_dataset as open
+    from tfrkit.ops.query.query import sql
+    from tfrkit.ops.verify.verify import verify
 
 __version__ = VERSION
 
@@ -50,12 +50,12 @@ __all__ = [
 
 # What building a dataset does without, or few programs need: where it is, and its name there.
 _LATER = {
-    "Dataset": ("tfrkit.dataset", "Dataset"),
-    "mix": ("tfrkit.opening", "mix"),
-    "open": ("tfrkit.opening", "open_dataset"),
-    "sql": ("tfrkit.ops.query", "sql"),
+    "Dataset": ("tfrkit.dataset.dataset", "Dataset"),
+    "mix": ("tfrkit.dataset.opening", "mix"),
+    "open": ("tfrkit.dataset.opening", "open_dataset"),
+    "sql": ("tfrkit.ops.query.query", "sql"),
     "tools": ("tfrkit.tools", None),
-    "verify": ("tfrkit.ops.verify", "verify"),
+    "verify": ("tfrkit.ops.verify.verify", "verify"),
 }
 
 

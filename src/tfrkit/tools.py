@@ -1,29 +1,29 @@
 """The verbs of the command line as functions: `tfrkit.tools.repair("bad.tfrecord", "good.tfrecord")`."""
 
-from tfrkit.ops.append import append
-from tfrkit.ops.convert import convert
 from tfrkit.ops.count import count_records as count
-from tfrkit.ops.dedupe import dedupe
-from tfrkit.ops.diff import diff
-from tfrkit.ops.edit import edit
-from tfrkit.ops.export_coco import export_coco
-from tfrkit.ops.export_images import export_images
-from tfrkit.ops.export_npz import export_npz
-from tfrkit.ops.export_parquet import export_parquet
-from tfrkit.ops.export_rows import export_csv, export_jsonl
-from tfrkit.ops.export_voc import export_voc
-from tfrkit.ops.export_webdataset import export_webdataset
-from tfrkit.ops.export_yolo import export_yolo
-from tfrkit.ops.merge import merge
-from tfrkit.ops.query import sql
+from tfrkit.ops.diff.diff import diff
+from tfrkit.ops.edit.append import append
+from tfrkit.ops.edit.dedupe import dedupe
+from tfrkit.ops.edit.edit import edit
+from tfrkit.ops.export.coco import export_coco
+from tfrkit.ops.export.images import export_images
+from tfrkit.ops.export.npz import export_npz
+from tfrkit.ops.export.parquet import export_parquet
+from tfrkit.ops.export.rows import export_csv, export_jsonl
+from tfrkit.ops.export.voc import export_voc
+from tfrkit.ops.export.webdataset import export_webdataset
+from tfrkit.ops.export.yolo import export_yolo
+from tfrkit.ops.query.query import sql
 from tfrkit.ops.repair import repair
-from tfrkit.ops.reshard import reshard
-from tfrkit.ops.sample_records import sample
+from tfrkit.ops.reshape.convert import convert
+from tfrkit.ops.reshape.merge import merge
+from tfrkit.ops.reshape.reshard import reshard
+from tfrkit.ops.reshape.sample_records import sample
+from tfrkit.ops.reshape.shuffle import shuffle
+from tfrkit.ops.reshape.split import split
 from tfrkit.ops.sheet import sheet
-from tfrkit.ops.shuffle import shuffle
-from tfrkit.ops.split import split
-from tfrkit.ops.stats import stats
-from tfrkit.ops.verify import verify
+from tfrkit.ops.stats.stats import stats
+from tfrkit.ops.verify.verify import verify
 
 __all__ = [
     "append",

@@ -62,7 +62,7 @@ def test_building_pictures_loads_nothing_of_reading_and_no_masked_arrays(tmp_pat
         "print(json.dumps(sorted(sys.modules)))"
     )
     loaded = json.loads(run_python(code))
-    assert sorted(set(loaded) & {"tfrkit.dataset", "tfrkit.batches.loop", "numpy.ma", "pyarrow"}) == []
+    assert sorted(set(loaded) & {"tfrkit.dataset.dataset", "tfrkit.batches.loop", "numpy.ma", "pyarrow"}) == []
 
 
 def test_names_that_are_imported_later_are_listed() -> None:

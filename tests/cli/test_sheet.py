@@ -5,7 +5,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from tfrkit.ops.tiles import FAULT, Layout
+from tfrkit.pictures.tiles import FAULT, Layout
 from tfrkit.testing.corruption import flip, frame_offsets
 from tfrkit.testing.reference import encode_example, write_frames
 

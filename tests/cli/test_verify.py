@@ -137,7 +137,7 @@ def test_verify_unknown_kind_is_refused(tfr, sample: Path) -> None:
 
 
 def test_verify_help_names_every_kind(tfr) -> None:
-    from tfrkit.ops.verify_result import KINDS
+    from tfrkit.ops.verify.result import KINDS
 
     text = " ".join(tfr("verify", "--help").out.split())
     assert f"Kinds to --ignore: {', '.join(KINDS)}." in text

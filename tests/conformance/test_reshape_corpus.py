@@ -11,7 +11,7 @@ import pytest
 import tfrkit
 from tfrkit import tools
 from tfrkit.errors import NotATFRecordError
-from tfrkit.ops.sample import cat_rows, tail_rows
+from tfrkit.ops.reshape.sample import cat_rows, tail_rows
 
 CORPUS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus"
 MANIFEST = CORPUS / "MANIFEST.json"

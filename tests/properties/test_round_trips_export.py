@@ -13,8 +13,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrkit.ops.export_npz import export_npz
-from tfrkit.ops.export_rows import export_jsonl
+from tfrkit.ops.export.npz import export_npz
+from tfrkit.ops.export.rows import export_jsonl
 from tfrkit.testing import reference, strategies
 
 

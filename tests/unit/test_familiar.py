@@ -14,7 +14,7 @@ import pytest
 
 import tfrkit
 from tfrkit import _familiar
-from tfrkit.batched import Batches
+from tfrkit.dataset.batched import Batches
 from tfrkit.errors import QueryError
 
 
@@ -147,6 +147,8 @@ def test_type_checker_sees_rows_datasets_and_wrong_names(tmp_path: Path) -> None
     revealed = [line.partition('"')[2].rstrip('"') for line in found if line.startswith("note: Revealed")]
     row = "dict[str, Any]"
     expected = [row, "Dataset", f"list[{row}]", f"list[{row}]", "Dataset", f"list[{row}]", "str"]
-    assert [kind.replace("tfrkit.dataset.", "").replace("builtins.", "") for kind in revealed] == expected, out + err
+    assert [kind.replace("tfrkit.dataset.dataset.", "").replace("builtins.", "") for kind in revealed] == expected, (
+        out + err
+    )
     errors = [line for line in found if line.startswith("error")]
     assert [word in line for word, line in zip(("prefetch", "buffer_size", "lz4"), errors, strict=True)] == [True] * 3

@@ -88,11 +88,11 @@ COMMAND = """
 @pytest.mark.parametrize(
     ("words", "modules"),
     [
-        (["stats", "PATH"], ["tfrkit.ops.stats"]),
-        (["stats", "--on-error", "skip", "PATH"], ["tfrkit.ops.stats"]),
-        (["verify", "--deep", "-j", "1", "PATH"], ["tfrkit.ops.verify_deep"]),
-        (["export", "jsonl", "PATH", "-o", "out.jsonl"], ["tfrkit.ops.export_rows"]),
-        (["cat", "PATH"], ["tfrkit.ops.sample"]),
+        (["stats", "PATH"], ["tfrkit.ops.stats.stats"]),
+        (["stats", "--on-error", "skip", "PATH"], ["tfrkit.ops.stats.stats"]),
+        (["verify", "--deep", "-j", "1", "PATH"], ["tfrkit.ops.verify.deep"]),
+        (["export", "jsonl", "PATH", "-o", "out.jsonl"], ["tfrkit.ops.export.rows"]),
+        (["cat", "PATH"], ["tfrkit.ops.reshape.sample"]),
     ],
 )
 def test_command_says_so_in_one_line_and_ends_with_3(path: Path, words: list[str], modules: list[str]) -> None:

@@ -17,12 +17,12 @@ from tfrkit.build.frame_task import FrameTask, count_parts
 from tfrkit.build.journal import BadItem, Journal, add_facts, read_inputs
 from tfrkit.build.plan import PlannedShard, digest_stamps
 from tfrkit.build.prepare import BuildOptions, Prepared, prepare
-from tfrkit.build.progress import Progress
 from tfrkit.build.report import Report, Skipped, refuse
 from tfrkit.build.schedule import Schedule, make_read_tasks
-from tfrkit.build.target import Target
 from tfrkit.build.task import ShardTask
 from tfrkit.errors import SourceError, StorageError
+from tfrkit.outputs.target import Target
+from tfrkit.progress import Progress
 from tfrkit.sidecars.manifest import Manifest, read_manifest
 from tfrkit.sidecars.places import FEATURES, INFO, MANIFEST
 from tfrkit.sources.base import Facts, Problem, Source

@@ -15,11 +15,11 @@ from dataclasses import replace
 from tfrkit.build.journal import Journal, ShardResult, add_facts, read_marker, write_inputs_by_steps
 from tfrkit.build.prepare import Prepared, rename_schema
 from tfrkit.build.report import Report, write_skipped_lines
-from tfrkit.build.target import Target
 from tfrkit.container.index import index_path
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
 from tfrkit.features.schema import Schema
+from tfrkit.outputs.target import Target
 from tfrkit.sidecars.carry import Carried, collect_carried
 from tfrkit.sidecars.manifest import Manifest, write_manifest
 from tfrkit.sidecars.places import INPUTS, MANIFEST, REPORT, SKIPPED

@@ -14,13 +14,13 @@ from tfrkit.build.estimate import SizeEstimate, sample_sizes
 from tfrkit.build.plan import Plan, PlannedShard, ShardWish, describe_inputs, digest_shards, make_shards, parse_size
 from tfrkit.build.report import Report, Skipped
 from tfrkit.build.splits import Assignment, SplitSize, assign_splits, group_by_pattern
-from tfrkit.build.target import Target
 from tfrkit.build.task import OnBad, rename
 from tfrkit.container.codecs import Compression
 from tfrkit.container.deflate import Level
 from tfrkit.errors import SourceError
 from tfrkit.features.schema import Schema, find_nearest, show_name
 from tfrkit.features.schema_json import to_json
+from tfrkit.outputs.target import Target
 from tfrkit.sources.base import Items, Order, Problem, Scan, Source, require_some
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer_file
 

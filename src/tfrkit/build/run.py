@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from tfrkit.build.progress import Progress
     from tfrkit.build.report import Report
     from tfrkit.build.splits import SplitSize
     from tfrkit.build.task import OnBad
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from tfrkit.container.codecs import CompressionWord
     from tfrkit.container.deflate import Level
     from tfrkit.features.schema import Schema
+    from tfrkit.progress import Progress
     from tfrkit.sources.base import Order, Source
 
     class SupportsArrowStream(Protocol):
@@ -87,10 +87,10 @@ def build(
     # Imported here, because `import tfrkit` imports this module and reading a dataset needs none of them.
     from tfrkit.build.conduct import carry_out, preview
     from tfrkit.build.prepare import BuildOptions
-    from tfrkit.build.progress import Quiet
-    from tfrkit.build.target import Target
     from tfrkit.codec.arrow_streams import is_table
     from tfrkit.container.codecs import read_compression
+    from tfrkit.outputs.target import Target
+    from tfrkit.progress import Quiet
     from tfrkit.sources.iterable import Rows
     from tfrkit.sources.table import Table
     from tfrkit.storage.resolve import expand_home

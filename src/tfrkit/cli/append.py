@@ -51,7 +51,7 @@ def run(
     format: FormatOption = "text",
 ) -> int:
     """Append, and print what was added."""
-    from tfrkit.ops.append import append
+    from tfrkit.ops.edit.append import append
 
     made = append(
         dataset,

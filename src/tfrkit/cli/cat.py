@@ -21,7 +21,7 @@ shown as it comes. As json and csv, all rows are held in memory; as text and jso
 
 def run(paths: Paths, format: FormatOption = "text") -> int:
     """Print rows as they are read."""
-    from tfrkit.ops.sample import cat_rows
+    from tfrkit.ops.reshape.sample import cat_rows
 
     print_rows(format, enumerate(cat_rows(paths)))
     return 0

@@ -10,7 +10,7 @@ import typer
 from tfrkit.cli.output import Format, count_noun, print_line, print_result, say
 
 if TYPE_CHECKING:
-    from tfrkit.ops.change import Changed
+    from tfrkit.ops.edit.change import Changed
 
 COLUMNS = ("path", "split", "records", "changed", "dropped", "added")
 JSON_HELP = (

@@ -58,7 +58,7 @@ def run(
     format: FormatOption = "text",
 ) -> int:
     """Convert, and print what was written."""
-    from tfrkit.ops.convert import convert
+    from tfrkit.ops.reshape.convert import convert
 
     def work() -> Any:
         kinds: Any = parse_pairs(cast, "--cast")

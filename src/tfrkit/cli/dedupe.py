@@ -13,7 +13,7 @@ from tfrkit.cli.output import count_noun
 from tfrkit.cli.progress import watch_on_terminal
 
 if TYPE_CHECKING:
-    from tfrkit.ops.dedupe import Deduped
+    from tfrkit.ops.edit.dedupe import Deduped
 
 HELP = f"""Drop records that are equal to one before them.
 
@@ -58,7 +58,7 @@ def run(
     format: FormatOption = "text",
 ) -> int:
     """Dedupe, and print what was dropped."""
-    from tfrkit.ops.dedupe import dedupe
+    from tfrkit.ops.edit.dedupe import dedupe
 
     made = dedupe(
         paths[0] if len(paths) == 1 else paths,

@@ -47,7 +47,7 @@ Max = Annotated[int, typer.Option("--max", min=0, metavar="N", help="List so man
 
 def run(a: First, b: Second, key: Key = None, max: Max = 20, format: FormatOption = "text") -> int:
     """Print what differs."""
-    from tfrkit.ops.diff import diff
+    from tfrkit.ops.diff.diff import diff
 
     result = diff(a, b, key=key, max_listed=max, progress=watch_on_terminal()).to_json()
     code = set_verdict(0 if result["same"] else 1)

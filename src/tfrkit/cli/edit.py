@@ -66,7 +66,7 @@ def run(
     """Edit, and print what was changed."""
     if restore:
         return run_restore(paths)
-    from tfrkit.ops.edit import edit
+    from tfrkit.ops.edit.edit import edit
 
     made = edit(
         paths[0] if len(paths) == 1 else paths,
@@ -88,7 +88,7 @@ def run(
 
 def run_restore(paths: list[str]) -> int:
     """Put the old files back, and say whether there were any."""
-    from tfrkit.ops.change import restore_change
+    from tfrkit.ops.edit.change import restore_change
 
     print_line("the old files are back" if restore_change(paths) else "nothing was left half done")
     return 0

@@ -93,7 +93,7 @@ def run_images(
     format: FormatOption = "text",
 ) -> int:
     """Write images, and print what was done."""
-    from tfrkit.ops.export_images import export_images
+    from tfrkit.ops.export.images import export_images
 
     made = export_images(
         paths,

@@ -94,7 +94,7 @@ def run_parquet(
     format: FormatOption = "text",
 ) -> int:
     """Write Parquet, and print what was done."""
-    from tfrkit.ops.export_parquet import export_parquet
+    from tfrkit.ops.export.parquet import export_parquet
 
     progress = watch_on_terminal()
     made = export_parquet(
@@ -118,7 +118,7 @@ def run_csv(
     format: FormatOption = "text",
 ) -> int:
     """Write CSV, and print what was done."""
-    from tfrkit.ops.export_rows import export_csv
+    from tfrkit.ops.export.rows import export_csv
 
     made = export_csv(
         paths, output, select=select or None, force=force, incomplete=incomplete, progress=watch_on_terminal()
@@ -135,7 +135,7 @@ def run_jsonl(
     format: FormatOption = "text",
 ) -> int:
     """Write JSON lines, and print what was done."""
-    from tfrkit.ops.export_rows import export_jsonl
+    from tfrkit.ops.export.rows import export_jsonl
 
     made = export_jsonl(
         paths, output, select=select or None, force=force, incomplete=incomplete, progress=watch_on_terminal()
@@ -152,7 +152,7 @@ def run_npz(
     format: FormatOption = "text",
 ) -> int:
     """Write arrays, and print what was done."""
-    from tfrkit.ops.export_npz import export_npz
+    from tfrkit.ops.export.npz import export_npz
 
     made = export_npz(
         paths, output, select=select or None, force=force, incomplete=incomplete, progress=watch_on_terminal()
@@ -173,7 +173,7 @@ def run_webdataset(
     format: FormatOption = "text",
 ) -> int:
     """Write tar files, and print what was done."""
-    from tfrkit.ops.export_webdataset import export_webdataset
+    from tfrkit.ops.export.webdataset import export_webdataset
 
     made = export_webdataset(
         paths,

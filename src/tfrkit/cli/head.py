@@ -25,7 +25,7 @@ Count = Annotated[int, typer.Option("-n", min=0, metavar="N", help="How many row
 
 def run(paths: Paths, n: Count = 5, format: FormatOption = "text") -> int:
     """Print rows as they are read, so that what was read before a damaged record is seen."""
-    from tfrkit.ops.sample import head_rows
+    from tfrkit.ops.reshape.sample import head_rows
 
     print_rows(format, enumerate(head_rows(paths, n)))
     return 0

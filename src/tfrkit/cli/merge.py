@@ -30,7 +30,7 @@ def run(
     format: FormatOption = "text",
 ) -> int:
     """Merge, and print what was written."""
-    from tfrkit.ops.merge import merge
+    from tfrkit.ops.reshape.merge import merge
 
     return run_reshape(
         lambda: merge(

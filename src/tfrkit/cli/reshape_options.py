@@ -10,7 +10,7 @@ import typer
 from tfrkit.cli.output import Format, count_noun, print_line, print_result, say, show_nbytes
 
 if TYPE_CHECKING:
-    from tfrkit.ops.rewrite import Rewritten
+    from tfrkit.ops.reshape.rewrite import Rewritten
 
 COLUMNS = ("path", "split", "records", "nbytes")
 JSON_HELP = "JSON: output, records, nbytes, compression, seed, splits, files (path, split, records, nbytes), notes."

@@ -33,7 +33,7 @@ def run(
     format: FormatOption = "text",
 ) -> int:
     """Reshard, and print what was written."""
-    from tfrkit.ops.reshard import reshard
+    from tfrkit.ops.reshape.reshard import reshard
 
     return run_reshape(
         lambda: reshard(

@@ -44,7 +44,7 @@ def run(
     format: FormatOption = "text",
 ) -> int:
     """Print rows, or write a file and print what was written."""
-    from tfrkit.ops.sample_records import sample, sample_rows
+    from tfrkit.ops.reshape.sample_records import sample, sample_rows
 
     if output is None:
         print_rows(format, sample_rows(paths, n, seed=seed))

@@ -41,7 +41,7 @@ def run(
     format: FormatOption = "text",
 ) -> int:
     """Shuffle, and print what was written."""
-    from tfrkit.ops.shuffle import shuffle
+    from tfrkit.ops.reshape.shuffle import shuffle
 
     return run_reshape(
         lambda: shuffle(

@@ -56,7 +56,7 @@ def run(
     format: FormatOption = "text",
 ) -> int:
     """Split, and print what was written."""
-    from tfrkit.ops.split import split as split_files
+    from tfrkit.ops.reshape.split import split as split_files
 
     return run_reshape(
         lambda: split_files(

@@ -11,7 +11,7 @@ from tfrkit.cli.options import CompressionOption, Force, FormatOption, InferOpti
 from tfrkit.cli.output import count_noun, print_line, print_result, print_table, say
 
 if TYPE_CHECKING:
-    from tfrkit.ops.query import Answer
+    from tfrkit.ops.query.query import Answer
 
 HELP = """Query TFRecord files with SQL.
 
@@ -64,7 +64,7 @@ def run(
     format: FormatOption = "text",
 ) -> int:
     """Print the rows, or write them and say so."""
-    from tfrkit.ops.query import sql
+    from tfrkit.ops.query.query import sql
 
     if compression is not None and output is None:
         raise ValueError("--compression is that of a TFRecord to write, expected -o with it")
@@ -91,7 +91,7 @@ def run(
 
 def print_rows(answer: Answer, limit: int) -> None:
     """A table of the first rows, long values cut; what was left out is told."""
-    from tfrkit.ops.query_values import cell_to_text, is_number
+    from tfrkit.ops.query.values import cell_to_text, is_number
 
     rows = answer.tuples()
     shown = [[cell_to_text(value) for value in row] for row in islice(rows, limit)]

@@ -91,7 +91,7 @@ def run(
     format: FormatOption = "text",
 ) -> int:
     """Print the figures, and write the report."""
-    from tfrkit.ops.stats import stats
+    from tfrkit.ops.stats.stats import stats
 
     found = stats(
         paths,

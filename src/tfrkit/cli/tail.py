@@ -26,7 +26,7 @@ Count = Annotated[int, typer.Option("-n", min=0, metavar="N", help="How many row
 
 def run(paths: Paths, n: Count = 5, format: FormatOption = "text") -> int:
     """Print rows, with the numbers of their records."""
-    from tfrkit.ops.sample import tail_rows
+    from tfrkit.ops.reshape.sample import tail_rows
 
     print_rows(format, tail_rows(paths, n))
     return 0

@@ -59,8 +59,8 @@ def run(
     format: FormatOption = "text",
 ) -> int:
     """Print what is wrong, or that nothing is."""
-    from tfrkit.ops.outputs import require_output
-    from tfrkit.ops.verify import verify, write_report
+    from tfrkit.ops.verify.verify import verify, write_report
+    from tfrkit.outputs.place import require_output
 
     if report is not None:
         # Before an hour of reading, not after it.

@@ -28,7 +28,7 @@ def choose_records(num_records: int, count: int, seed: int | None) -> list[int]:
 
 def find_records(paths: Sequence[str], where: str) -> list[int]:
     """Numbers of the records that a condition in SQL is true for, over all of these files, ascending."""
-    from tfrkit.ops.edit_query import find_matches
+    from tfrkit.ops.edit.query import find_matches
 
     if "-" in paths:
         raise StorageError("expected files, got a pipe, whose records cannot be chosen", hint="write it first")

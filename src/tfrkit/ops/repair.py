@@ -10,7 +10,6 @@ from typing import Any
 
 from tfrkit import _native
 from tfrkit._types import Record
-from tfrkit.build.progress import Progress, Quiet
 from tfrkit.container.codecs import Compression, CompressionWord, compression_of_name, read_compression
 from tfrkit.container.index import load_index
 from tfrkit.container.records import Finding, Policy
@@ -18,7 +17,8 @@ from tfrkit.container.salvage import Gap, Salvage
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.container.writer import ShardWriter, frame_records
 from tfrkit.errors import CompressionError, ContainerError, StorageError, TfrkitError
-from tfrkit.ops.outputs import MadeFolders, require_output
+from tfrkit.outputs.place import MadeFolders, require_output
+from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.base import ByteSource
 from tfrkit.storage.local import require_space

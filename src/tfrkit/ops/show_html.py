@@ -15,8 +15,8 @@ from tfrkit._types import Row
 from tfrkit.errors import SchemaError, TfrkitError
 from tfrkit.features.labels import LabelMap
 from tfrkit.features.schema import Schema, describe_type, show_name
-from tfrkit.ops.picture import Picture, PictureReader
-from tfrkit.ops.picture_features import find_picture_features
+from tfrkit.pictures.features import find_picture_features
+from tfrkit.pictures.picture import Picture, PictureReader
 from tfrkit.sidecars.class_names import ClassNames
 
 _NUM_PICTURES = 4

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tfrkit.errors import SourceError
 from tfrkit.features.labels import LabelMap, parse_label_map, read_class_map
-from tfrkit.sources.masks import parse_color_map
+from tfrkit.pictures.masks import parse_color_map
 from tfrkit.storage.resolve import expand_home
 
 # What labelling tools call the class that is none; its number is always 0.

@@ -270,8 +270,8 @@ class DetectionReader:
         return row
 
     def _read_masks(self, found: dict[str, Any], size: tuple[int, int]) -> Any:
+        from tfrkit.pictures.masks import encode_indices, resize_indices
         from tfrkit.sources.coco_masks import rasterize_segmentation
-        from tfrkit.sources.masks import encode_indices, resize_indices
 
         width, height = found["size"]
         masks = []

@@ -22,9 +22,7 @@ from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.images.orientation import find_orientation
 from tfrkit.images.resize import UPRIGHT, turn_upright
 from tfrkit.images.turn import ExifPolicy, require_upright, turn_size
-from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
-from tfrkit.sources.class_files import find_class_file, load_classes, read_text
-from tfrkit.sources.masks import (
+from tfrkit.pictures.masks import (
     Color,
     count_indices,
     describe_sizes,
@@ -39,6 +37,8 @@ from tfrkit.sources.masks import (
     show_histogram,
     voc_colors,
 )
+from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
+from tfrkit.sources.class_files import find_class_file, load_classes, read_text
 from tfrkit.sources.measure import Size, explain_difference, measure_image, read_orientation
 from tfrkit.sources.voc_layout import FilesById, find_folder, note_unused_lists, read_sets
 from tfrkit.sources.walk import IMAGE_SUFFIXES, describe_unreadable, find_files, require_data, require_folder

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tfrkit as tfr
-from tfrkit.batched import Batches
+from tfrkit.dataset.batched import Batches
 
 EXAMPLES: dict[str, tuple[Any, str | None]] = {
     "batch": (tfr.Dataset.batch, None),

@@ -11,7 +11,7 @@ import pytest
 import tfrkit
 from tfrkit.errors import NotATFRecordError, StorageError
 from tfrkit.ops.repair import repair
-from tfrkit.ops.reshard import reshard
+from tfrkit.ops.reshape.reshard import reshard
 from tfrkit.storage import local
 from tfrkit.testing.corruption import flip, flip_each_byte, frame_offsets, make_frame, splice
 from tfrkit.testing.reference import write_frames

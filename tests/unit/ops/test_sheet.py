@@ -12,9 +12,9 @@ from PIL import Image
 import tfrkit
 from tfrkit.errors import MissingFeatureError, SchemaError, StorageError
 from tfrkit.ops.choose_records import choose_records
-from tfrkit.ops.picture import class_color, voc_palette
 from tfrkit.ops.sheet import SheetReport, sheet
-from tfrkit.ops.tiles import FAULT, FAULT_MAT, MASK_SHARE, MAT, PAGE, Layout
+from tfrkit.pictures.picture import class_color, voc_palette
+from tfrkit.pictures.tiles import FAULT, FAULT_MAT, MASK_SHARE, MAT, PAGE, Layout
 from tfrkit.testing.corruption import flip, frame_offsets
 
 RED, GREEN, BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)

@@ -10,7 +10,7 @@ import pytest
 
 from tfrkit import _native
 from tfrkit.codec.columns import BytesColumn
-from tfrkit.ops.stats_sketches import MAX_VALUES, NUM_HASHES, SIZES, hash_numbers
+from tfrkit.ops.stats.sketches import MAX_VALUES, NUM_HASHES, SIZES, hash_numbers
 
 
 class Figures(NamedTuple):

@@ -358,7 +358,7 @@ def test_sheet_shows_pixels_as_stored(tmp_path: Path) -> None:
     assert report.ok
     page = np.asarray(Image.open(tmp_path / "sheet.png").convert("RGB"))
     rows = read(tmp_path / "out")
-    from tfrkit.ops.tiles import Layout
+    from tfrkit.pictures.tiles import Layout
 
     for place, row in enumerate(rows):
         x, y = Layout(16, 4, 48).locate(place)

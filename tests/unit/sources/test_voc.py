@@ -14,9 +14,9 @@ from PIL import Image
 
 from tfrkit.errors import SourceError
 from tfrkit.images.encode import ImageOptions
+from tfrkit.pictures.masks import encode_indices, parse_color_map, voc_colors
 from tfrkit.sources.base import Scan
 from tfrkit.sources.class_files import load_classes
-from tfrkit.sources.masks import encode_indices, parse_color_map, voc_colors
 from tfrkit.sources.voc_det import VocDet
 from tfrkit.sources.voc_layout import note_unused_lists, read_sets
 from tfrkit.sources.voc_seg import VocSeg

@@ -1,0 +1,662 @@
+"""Dataset: the face of the read street.
+
+What only some callers need (splits, images) is imported where it is used: `import tfrkit` has to stay quick.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
+
+import numpy as np
+
+from tfrkit._familiar import OF_DATASET, explain_attribute, refuse_arguments
+from tfrkit._types import Row, UInt64Array
+from tfrkit.batches.access import Records
+from tfrkit.batches.choose import KeyIndex, choose_rows, measure_lengths, order_by_tokens
+from tfrkit.batches.fetch import Fetcher
+from tfrkit.batches.loop import DEFAULT_AHEAD_NBYTES, Batching, Stage
+from tfrkit.batches.pad import Pad
+from tfrkit.batches.part_records import PartRecords
+from tfrkit.batches.rows import ROWS_AT_ONCE, make_rows, pick_row, read_rows
+from tfrkit.batches.shard_set import ShardSet
+from tfrkit.batches.stages import DecodeFeatures, MapRows
+from tfrkit.container.records import Finding
+from tfrkit.dataset.batched import Batches
+from tfrkit.dataset.feeding import Feeding
+from tfrkit.errors import WireError
+from tfrkit.features.schema import Schema
+from tfrkit.features.spec import RecordKind
+from tfrkit.orders.order import (
+    Bucketed,
+    Listed,
+    Order,
+    Repeated,
+    Shuffled,
+    Slice,
+    Whole,
+    WindowShuffled,
+    score_mixing,
+)
+from tfrkit.orders.spans import count_splits, find_spans
+
+# This many features are named in a repr.
+_MAX_NAMED = 8
+
+
+class Splits(tuple["Dataset", ...]):
+    """The parts of a dataset, by position or by name, and `notes` on what whole groups or hashes allowed."""
+
+    names: tuple[str, ...]
+    notes: list[str]
+
+    def __new__(cls, parts: Mapping[str, Dataset], notes: Sequence[str]) -> Splits:
+        made = super().__new__(cls, parts.values())
+        made.names = tuple(parts)
+        made.notes = list(notes)
+        return made
+
+    @overload
+    def __getitem__(self, index: SupportsIndex | str) -> Dataset: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Dataset, ...]: ...
+    def __getitem__(self, index: SupportsIndex | str | slice) -> Dataset | tuple[Dataset, ...]:
+        return super().__getitem__(self.names.index(index) if isinstance(index, str) else index)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Splits, (dict(zip(self.names, self, strict=True)), self.notes)
+
+
+class Fold(NamedTuple):
+    """One of k ways to hold out a part of a dataset."""
+
+    train: Dataset
+    test: Dataset
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is read from the shards, in which order, and what is done with it."""
+
+    features: tuple[str, ...] | None = None
+    order: Order | None = None  # None: every record in file order
+    stages: tuple[Stage, ...] = ()
+    epoch: int = 0
+    is_endless: bool = False
+
+
+class Dataset(Feeding):
+    """Shards of records, with a schema, an order and steps to take. Immutable; safe to share between threads.
+
+    Every method that changes something gives a new Dataset; nothing is read until rows or batches are asked for.
+
+    Text is `bytes` in rows and batches, because that is what a TFRecord holds: it does not say which bytes are text. In
+    tables (`to_pandas`, `to_polars`, `to_arrow`, SQL) a feature that the schema calls text is `str`; where no schema
+    lies beside the files, that is one whose values are all UTF-8. For `str` in rows too: ``ds.decode(name="text")``.
+    """
+
+    def __init__(
+        self, shard_set: ShardSet, *, features: Sequence[str] | None = None, recipe: Recipe | None = None
+    ) -> None:
+        if not isinstance(shard_set, ShardSet):
+            raise TypeError(
+                f"a Dataset expected shards that are open, got {type(shard_set).__name__}\n"
+                "  open files by name: tfrkit.open(path)"
+            )
+        self._set = shard_set
+        self._recipe = recipe or Recipe(None if features is None else tuple(features))
+        self._fetcher: Fetcher | None = None
+        self._keys: dict[str, KeyIndex] = {}
+
+    # ---- what it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def files(self) -> list[str]:
+        """Paths of the shards, in reading order; of a part, those that hold a row of it."""
+        files, order = self._set.files, self._recipe.order
+        if order is None:
+            return files
+        starts = self._set.records.find_starts()
+        return [files[shard] for shard in find_spans(order, starts, self._recipe.epoch)]
+
+    @property
+    def schema(self) -> Schema:
+        """What each record holds. Where nobody said, it is inferred from many records, and kept."""
+        if self._recipe.features is None:
+            return self._set.schema
+        return self._set.schema.select(self._recipe.features)
+
+    @property
+    def kind(self) -> RecordKind:
+        """What the records are: "example", "sequence_example", or "raw" for anything else."""
+        return self.schema.kind
+
+    @property
+    def errors(self) -> list[Finding]:
+        """Damage that was skipped so far, each place once."""
+        return list(self._set.policy.findings.values())
+
+    @property
+    def splits(self) -> dict[str, int]:
+        """Rows of each split, by tfrkit.json, TFDS's dataset_info.json, or the names of the files.
+
+        Of a part, how many of its rows come from each split; those that give none are left out. A part that was
+        shuffled or chosen row by row is looked through once, about a second for 50 million rows.
+        """
+        splits = self._find_splits()
+        if self._recipe.order is None:
+            return {name: order.size for name, order in splits.items()}
+        if self._recipe.is_endless:
+            raise TypeError("a dataset that repeats without end has no number of rows in each split")
+        return count_splits(self._recipe.order, splits, len(self._set.records), self._recipe.epoch)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the features of a row; where `map` makes other rows, of theirs, for which some are made."""
+        return list(self._schema_of_batches().names)
+
+    def __len__(self) -> int:
+        """Number of rows, from the index or a scan of the headers."""
+        if self._recipe.is_endless:
+            raise TypeError("a dataset that repeats without end has no length")
+        return len(self._set.records) if self._recipe.order is None else self._recipe.order.size
+
+    def __repr__(self) -> str:
+        """Files, and what is known without reading records: rows, splits, features, and how rows are mixed."""
+        files = self.files
+        names = ", ".join(os.path.basename(name) for name in files[:3])
+        parts = [f"{names}, … {len(files)} files" if len(files) > 3 else names]
+        order, known = self._recipe.order, self._set.known_schema
+        size = self._set.known_count if order is None else order.size
+        if size is not None:
+            parts.append("endless" if self._recipe.is_endless else f"{size:,} rows")
+        if order is None and size is not None and len(self._set.sidecars.splits) > 1:
+            parts.append("splits " + ", ".join(f"{name} {count:,}" for name, count in self.splits.items()))
+        if isinstance(order, WindowShuffled):
+            parts.append(f"shuffled in windows, mixed {score_mixing(order, self._recipe.epoch):.2f} where 1 is perfect")
+        elif isinstance(order, Shuffled):
+            parts.append("shuffled")
+        if known is not None:
+            features = list(known.names if self._recipe.features is None else self._recipe.features)
+            more = f", … {len(features)} in all" if len(features) > _MAX_NAMED else ""
+            parts.append(f"features {', '.join(features[:_MAX_NAMED])}{more}")
+        return f"Dataset({'; '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        from tfrkit.ops.show_html import show_html
+
+        plain = self._derive(stages=())
+        return show_html(
+            repr(self),
+            lambda: plain.schema,
+            lambda names: iter(plain.select(names)),
+            self._set.sidecars.class_file,
+        )
+
+    # ---- which rows, in which order ------------------------------------------------------------------------------
+
+    def select(self, features: Sequence[str]) -> Dataset:
+        """The same records with only these features decoded."""
+        if isinstance(features, str):
+            raise TypeError(f"features expected a list of names, got the string {features!r}")
+        if self._recipe.stages:
+            raise ValueError("select comes before decode and map: it chooses what is read")
+        chosen = self._derive(features=tuple(features))
+        _ = chosen.schema  # a wrong name is told here, not when reading starts
+        return chosen
+
+    def split(
+        self,
+        parts: Mapping[str, float | int | None],
+        *,
+        seed: int = 0,
+        stratify: str | None = None,
+        group: str | None = None,
+        hash_by: str | None = None,
+    ) -> Splits:
+        """Cut into disjoint parts that together hold every row: a tuple of Datasets, in the order given.
+
+        A part is a ratio (0.8) or an exact number of rows (500); one may be None, the rest. The same seed gives the
+        same parts. Nothing is written: with other ratios the same file is split another way.
+
+        Args:
+            parts: Name and size of each part.
+            seed: Chooses which rows go where.
+            stratify: A feature whose values every part holds in the same shares.
+            group: A feature whose equal values must stay in one part (a patient, a video).
+            hash_by: A feature that alone decides the part, by its hash: rows added later move no old row. Ratios only,
+                and kept to about.
+
+        What came of it is in the result's `notes`: with `group`, that no group is in two parts, and how near to the
+        asked sizes whole groups come.
+
+        Example:
+            >>> train, test = ds.split({"train": 0.8, "test": 0.2}, seed=0)
+        """
+        from tfrkit.orders.split_by import split_by
+
+        orders, notes = split_by(
+            self._get_order(),
+            parts,
+            self._read_column,
+            seed=seed,
+            stratify=stratify,
+            group=group,
+            hash_by=hash_by,
+        )
+        return Splits({name: self._derive(order=order) for name, order in orders.items()}, notes)
+
+    def folds(
+        self, num_folds: int, *, seed: int = 0, stratify: str | None = None, group: str | None = None
+    ) -> list[Fold]:
+        """The `num_folds` (train, test) pairs of cross-validation; every row is in one test part.
+
+        Example:
+            >>> train, test = ds.folds(5, seed=0)[2]
+        """
+        from tfrkit.orders.split import fold_orders
+
+        labels = None if stratify is None else self._read_column(stratify)
+        groups = None if group is None else self._read_column(group)
+        pairs = fold_orders(self._get_order(), num_folds, seed, labels=labels, groups=groups)
+        return [Fold(self._derive(order=train), self._derive(order=test)) for train, test in pairs]
+
+    @refuse_arguments(
+        "shuffle",
+        buffer_size="all rows of all files are mixed, by a seed and without a buffer: ds.shuffle(seed=0)",
+        reshuffle_each_iteration="every pass over batches is the next epoch, in another order: ds.shuffle(seed=0)",
+        random_state="ds.shuffle(seed=0)",
+    )
+    def shuffle(self, seed: int = 0, *, epoch: int = 0, window: int | None = None, block: int | None = None) -> Dataset:
+        """The rows in a random order: the same for the same seed and epoch, another for every epoch.
+
+        The number is a seed, not the size of a buffer as in tf.data: the whole dataset is mixed, without a buffer and
+        without a list of its rows. For spinning disks and compressed files give a `window`: so many rows are read in
+        blocks of `block` neighbours and mixed with each other, which needs few long reads. How well that mixes is in
+        the Dataset's repr: 1 is a perfect shuffle.
+        """
+        seed = operator.index(seed)
+        base = self._get_order()
+        if window is None:
+            if block is not None:
+                raise ValueError("block goes with window: shuffle(seed, window=100_000, block=100)")
+            return self._derive(order=Shuffled(base, seed), epoch=epoch)
+        if operator.index(window) < 1:
+            raise ValueError(f"window expected at least 1, got {window}")
+        if block is None:
+            block = max(1, min(window // 64, 1024))
+        return self._derive(order=WindowShuffled(base, seed, block=block, window=window), epoch=epoch)
+
+    def take(self, count: int) -> Dataset:
+        """The first `count` rows, or all if there are fewer."""
+        return self._cut(0, _require_count(count))
+
+    def skip(self, count: int) -> Dataset:
+        """The rows after the first `count`."""
+        return self._cut(_require_count(count), None)
+
+    def repeat(self, times: int | None = None) -> Dataset:
+        """The rows `times` over, or without end; where they are shuffled, in a new order each time."""
+        base = self._get_order()
+        if times is None:
+            if base.size == 0:
+                raise ValueError("no rows to repeat without end")
+            return self._derive(order=Repeated(base, (1 << 60) // base.size), is_endless=True)
+        if operator.index(times) < 1:
+            raise ValueError(f"times expected at least 1, got {times}")
+        return self._derive(order=Repeated(base, times))
+
+    def filter(
+        self, function: Callable[[Row], object], *, features: Sequence[str] | None = None, processes: int | None = None
+    ) -> Dataset:
+        """The rows a function says True to, or what counts as true. All are looked at once, now.
+
+        After that only positions are held. With `features` the function sees only these, before any other step, and
+        the rest is not decoded for it.
+        """
+        seen = self if features is None else self._derive(features=tuple(features), stages=())
+        order = self._get_order()
+        positions = choose_rows(order, seen._get_fetcher(), seen._recipe.stages, function, processes)
+        return self._derive(order=Listed(order, positions))
+
+    @refuse_arguments(
+        "map",
+        num_parallel_calls="rows are mapped on every core already; in processes: ds.map(function, processes=4)",
+        num_proc="in processes: ds.map(function, processes=4)",
+        batched="whole batches: ds.batch(64).map(function)",
+        remove_columns="a row is what the function returns: leave the key out there",
+    )
+    def map(self, function: Callable[[Row], Row], *, processes: int | None = None) -> Dataset:
+        """Every row as `function` returns it, a dict. Runs on the reading threads, or in `processes`.
+
+        Rows are handed on as they are; only `batch` stacks them. There, plain Python numbers become int64 and float64,
+        and a feature that some rows lack is `Ragged`, as it is without `map`: fill it in for an array.
+        """
+        return self._derive(stages=(*self._recipe.stages, MapRows(function, processes=processes)))
+
+    def decode(self, **features: Any) -> Dataset:
+        """Encoded features as arrays: images, masks, raw pixels, text.
+
+        Each feature takes (height, width) for an image of that size; True, "image", "mask" or "text"; or a dict of
+        options. `image` stands for "image/encoded" where no feature has that name; rows keep their names. What the
+        schema calls a mask keeps its class numbers at any size, unless a dict says {"type": "image"}.
+
+        Options of an image, {"type": "image"} where the schema says something else:
+            size: (height, width); by default every image is as large as it is.
+            channels: "rgb" (3 channels), "gray" (1) or "rgba" (4), always uint8; "keep" for what the file has.
+            fit: Where proportions differ, "stretch"; "crop" cuts off what sticks out; "pad" fills up with `fill`.
+            filter: "bilinear", or "nearest" for pixels that must not be blended.
+            antialias: True weighs every pixel when an image gets smaller, as Pillow does; False is what tf.image.resize
+                does by default.
+            reduced: True lets the JPEG decoder halve large photos first: twice as fast, about one level off.
+            exif: "keep" gives pixels as stored, as TensorFlow does; "apply" turns them upright.
+            fill: The level that "pad" fills with, 0 to 255.
+            max_pixels: Height times width above which an image is refused, before anything is decoded.
+
+        Options of a mask, {"type": "mask"}: size, fit, exif, fill and max_pixels, as above. It comes as (height, width)
+        of class numbers, never blended.
+
+        Options of raw bytes:
+            dtype: That of the numbers, as NumPy calls it.
+            shape: Their shape, with at most one None for a size that varies.
+
+        Bytes that are no image file are raw pixels where height, width and channels features tell their shape, or where
+        they are exactly height * width bytes of the size asked for, or 3 or 4 times that. They come with the channels
+        asked for, as any image does.
+
+        Example:
+            >>> ds.decode(image=(224, 224))[0]["image"].shape
+            (224, 224, 3)
+            >>> ds.decode(image={"size": (224, 224), "channels": "gray"})[0]["image"].shape
+            (224, 224, 1)
+            >>> ds.decode(image={"size": (96, 96), "fit": "crop"})[0]["image"].shape
+            (96, 96, 3)
+            >>> ds.decode(image={"size": (96, 96), "fit": "pad", "fill": 127})[0]["image"][0, 0].tolist()
+            [127, 127, 127]
+            >>> ds.decode(image={"size": (96, 96), "filter": "nearest"})[0]["image"].shape
+            (96, 96, 3)
+            >>> ds.decode(image={"size": (96, 96), "antialias": False, "reduced": False})[0]["image"].shape
+            (96, 96, 3)
+            >>> ds.decode(image={"exif": "apply", "max_pixels": 1_000_000})[0]["image"].shape
+            (48, 64, 3)
+            >>> ds.decode(mask={"type": "mask", "size": (96, 96)})[0]["mask"].shape
+            (96, 96)
+            >>> ds.decode(pixels={"dtype": "uint8", "shape": (28, 28)})[0]["pixels"].shape
+            (28, 28)
+            >>> ds.decode(pixels={"size": (28, 28), "channels": "keep"})[0]["pixels"].shape
+            (28, 28, 1)
+            >>> ds.decode(name="text")[0]["name"]
+            'first'
+        """
+        from tfrkit.batches.decode import DecodeStage
+
+        stage = DecodeStage(features).bind(self.schema)
+        return self._derive(stages=(*self._recipe.stages, DecodeFeatures(stage)))
+
+    # ---- reading -------------------------------------------------------------------------------------------------
+
+    def records(self) -> Records | PartRecords:
+        """Payload bytes of the rows, as stored and in the order of the rows: iterate over them, or pick by number.
+
+        Of all records of the files, or of a part: after `split`, `take`, `filter`, `shuffle` and the like. Payloads
+        hold all features, also where only some were selected.
+
+        Example:
+            >>> with tfrkit.Writer("test.tfrecord") as w:
+            ...     for record in test.records():
+            ...         w.write_record(record)
+        """
+        if self._recipe.stages:
+            raise ValueError(
+                "records are bytes as stored, and map or decode change rows, not records\n"
+                "  ask for records() before map and decode, or write what they return: Writer.write(row)"
+            )
+        if self._recipe.order is None:
+            return self._set.records
+        return PartRecords(self._set.records, self._recipe.order, self._recipe.epoch, self._set.policy)
+
+    def by(self, feature: str, key: object) -> Row:
+        """The row whose `feature` has the value `key`. The first call reads that feature of all rows."""
+        index = self._keys.get(feature)
+        if index is None:
+            index = self._keys[feature] = KeyIndex(feature, self._read_column(feature))
+        return self[index.find(key)]
+
+    @overload
+    def __getitem__(self, index: int | np.integer[Any]) -> Row: ...
+    @overload
+    def __getitem__(self, index: str) -> Dataset: ...
+    @overload
+    def __getitem__(self, index: slice | Sequence[int] | np.ndarray[Any, Any]) -> list[Row]: ...
+    def __getitem__(
+        self, index: int | np.integer[Any] | str | slice | Sequence[int] | np.ndarray[Any, Any]
+    ) -> Row | Dataset | list[Row]:
+        """One row by number (negative from the end); a list of rows for a slice or several numbers.
+
+        A string is a split, as TFDS writes it: ``ds["train[:75%]"]`` is a Dataset.
+        """
+        if isinstance(index, str):
+            return self._pick_split(index)
+        if isinstance(index, (int, np.integer)):
+            return self._pick_one(int(index))
+        if isinstance(index, slice):
+            chosen = range(*index.indices(len(self)))
+            return self._pick_rows(np.arange(chosen.start, chosen.stop, chosen.step, dtype=np.int64))
+        numbers = np.asarray(index)
+        if numbers.dtype == bool and numbers.shape == (len(self),):
+            numbers = np.flatnonzero(numbers)
+        if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
+            raise TypeError(f"expected a number, a slice or a list of numbers, got {index!r}")
+        return self._pick_rows(numbers.astype(np.int64))
+
+    def head(self, count: int = 5) -> list[Row]:
+        """The first `count` rows, or all if there are fewer, as a list."""
+        if self._recipe.order is None and not self._recipe.stages:
+            return list(itertools.islice(self, _require_count(count)))  # without counting all rows first
+        return list(self.take(count))
+
+    def __iter__(self) -> Iterator[Row]:
+        """Rows in order."""
+        recipe, fetcher = self._recipe, self._get_fetcher()
+        if recipe.order is None and not recipe.stages:
+            return read_rows(self._set, fetcher)
+        return self._iterate_rows(fetcher)
+
+    @refuse_arguments(
+        "batch",
+        batch_size="ds.batch(64)",
+        drop_remainder="ds.batch(64, drop_last=True)",
+        num_parallel_calls="ds.batch(64, threads=8)",
+        num_workers="ds.batch(64, threads=8)    for PyTorch: ds.batch(64).to_torch(num_workers=4)",
+        shuffle="ds.shuffle(seed=0).batch(64)",
+    )
+    def batch(
+        self,
+        size: int | None = None,
+        *,
+        max_tokens: int | None = None,
+        drop_last: bool = False,
+        pad: Pad | float | None = None,
+        truncate: bool = False,
+        bucket: str | None = None,
+        per_rank: bool | None = None,
+        threads: int | None = None,
+        ahead_nbytes: int = DEFAULT_AHEAD_NBYTES,
+    ) -> Batches:
+        """Batches of rows as columns. Each pass over them is the next epoch.
+
+        A column is a NumPy array where every record has the same number of values, `Ragged` where that varies,
+        `BytesColumn` for one bytes value a row.
+
+        Args:
+            size: Rows of a batch. Where ranks share the dataset, of all ranks together, unless `per_rank` is given.
+            max_tokens: A budget: batches of a varying number of rows, with rows times the longest row at most this, by
+                the feature that `bucket` names. `size` is then the most rows of a batch. Each rank gets batches of the
+                whole budget. A row beyond the budget raises with its place.
+            drop_last: Leave out a last batch of fewer rows.
+            pad: Fill ragged features up to the longest row of the batch: a value for all, or {feature: value} or
+                {feature: (value, length)}. How long each row was comes as "feature/length". Frames of SequenceExamples
+                are filled up in the same way; frames of a varying number of values to rows x frames x values, with
+                "feature/frame_length" beside it and {feature: (value, (frames, values))} for given lengths.
+            truncate: Cut rows that are longer than the length of `pad`; otherwise the first of them raises.
+            bucket: A feature: rows with like numbers of its values come in one batch, so that little is filled up.
+            per_rank: With True every rank gets `size` rows, and a global batch has `size` times the number of ranks.
+                With False, `size` is shared between them. Where it is not given, `size` is shared too, and the first
+                of several ranks warns.
+            threads: How many read and decode ahead; by default one for each core. The order stays.
+            ahead_nbytes: How much may be read ahead.
+
+        Example:
+            >>> for batch in ds.batch(64, pad={"tokens": (0, 128)}, truncate=True):
+            ...     batch["tokens"].shape, batch["tokens/length"]      # (64, 128), values of each row
+            >>> batches = ds.shuffle(seed=7).batch(max_tokens=4096, bucket="tokens", pad=0)
+        """
+        batching = Batching(
+            size, drop_last, pad, threads, ahead_nbytes, truncate=truncate, per_rank=per_rank, max_tokens=max_tokens
+        )
+        order = self._recipe.order
+        if bucket is not None:
+            _ = self._set.schema[bucket]  # a wrong name raises with the nearest one
+            order = self._order_by_lengths(bucket, batching)
+        elif max_tokens is not None:
+            raise ValueError(
+                "max_tokens counts the values of a feature, and bucket names none\n"
+                "  say which: batch(max_tokens=4096, bucket='tokens')"
+            )
+        return Batches(
+            self._set,
+            batching,
+            features=self._recipe.features,
+            order=order,
+            stages=self._recipe.stages,
+            epoch=self._recipe.epoch,
+        )
+
+    def close(self) -> None:
+        """Let go of open files and maps. They are opened again when something is read."""
+        self._set.close()
+
+    def __enter__(self) -> Dataset:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_fetcher": None, "_keys": {}}
+
+    if not TYPE_CHECKING:  # for whom there are no other attributes than those above
+
+        def __getattr__(self, name: str) -> Any:
+            raise explain_attribute(self, name, OF_DATASET)
+
+    def __add__(self, other: object) -> Dataset:
+        """Refused: several datasets are one when they are opened."""
+        if not isinstance(other, Dataset):
+            return NotImplemented
+        raise TypeError(f"datasets cannot be added\n  {OF_DATASET['concatenate']}")
+
+    # ---- how -----------------------------------------------------------------------------------------------------
+
+    def _derive(self, **changes: Any) -> Dataset:
+        return Dataset(self._set, recipe=replace(self._recipe, **changes))
+
+    def _get_order(self) -> Order:
+        return Whole(len(self._set.records)) if self._recipe.order is None else self._recipe.order
+
+    def _get_fetcher(self) -> Fetcher:
+        if self._fetcher is None:
+            decoder = self._set.new_decoder(self._recipe.features)
+            self._fetcher = Fetcher(self._set.records, decoder, self._set.policy)
+        return self._fetcher
+
+    def _batch(self, size: int) -> Batches:
+        return self.batch(size)
+
+    def _get_steps(self) -> Sequence[Stage]:
+        return self._recipe.stages
+
+    def _cut(self, start: int, stop: int | None) -> Dataset:
+        base = self._get_order()
+        start, stop, _ = slice(start, stop).indices(base.size)
+        return self._derive(order=Slice(base, start, stop), is_endless=self._recipe.is_endless and stop == base.size)
+
+    def _order_by_lengths(self, feature: str, batching: Batching) -> Order:
+        order, size, max_tokens = self._get_order(), batching.size, batching.max_tokens
+        if max_tokens is None:
+            assert size is not None
+            return Bucketed(order, measure_lengths(self._set, feature), batch_size=size, seed=0)
+        if self._recipe.is_endless:
+            raise ValueError("max_tokens expected a dataset with an end, got one that repeats: each pass is an epoch")
+        return order_by_tokens(
+            order,
+            self._set,
+            feature,
+            max_tokens=max_tokens,
+            max_rows=size,
+            pad=batching.pad,
+            locate=self._get_fetcher().where,
+        )
+
+    def _read_column(self, name: str) -> np.ndarray[Any, Any]:
+        """One value a row of a feature, in the order of the rows."""
+        column = self._set.read_column(name)
+        order = self._recipe.order
+        return column if order is None else column[order.at(np.arange(order.size, dtype=np.uint64))]
+
+    def _find_splits(self) -> dict[str, Order]:
+        from tfrkit.batches.named_splits import find_split_orders
+
+        return find_split_orders(self._set)
+
+    def _pick_split(self, text: str) -> Dataset:
+        from tfrkit.batches.named_splits import refuse_feature, slice_splits
+
+        if self._recipe.order is not None:
+            refuse_feature(self._set, text)
+            raise TypeError(f"splits are of whole files, got {text!r} for a dataset that was cut or shuffled")
+        return self._derive(order=slice_splits(self._set, text))
+
+    def _pick_one(self, number: int) -> Row:
+        size = len(self)
+        if not -size <= number < size:
+            raise IndexError(f"record {number} of {size}")
+        wanted = number + size if number < 0 else number
+        if self._recipe.order is None and not self._recipe.stages:
+            rows = pick_row(self._set, self._get_fetcher(), wanted)
+        else:
+            rows = self._pick_rows(np.array([wanted]))
+        if not rows:
+            raise WireError("record was skipped, it does not decode", record=number, hint="list them: ds.errors")
+        return rows[0]
+
+    def _pick_rows(self, numbers: np.ndarray[Any, np.dtype[np.int64]]) -> list[Row]:
+        size = len(self)
+        wrong = numbers[(numbers < -size) | (numbers >= size)]
+        if len(wrong):
+            raise IndexError(f"record {wrong[0]} of {size}")
+        positions = np.where(numbers < 0, numbers + size, numbers).astype(np.uint64)
+        rows = self._make_rows(positions, self._get_fetcher())
+        self._set.policy.warn_of_skipped()
+        return rows
+
+    def _make_rows(self, positions: UInt64Array, fetcher: Fetcher) -> list[Row]:
+        numbers = self._get_order().at(positions, self._recipe.epoch)
+        return make_rows(numbers, fetcher, self._recipe.stages)
+
+    def _iterate_rows(self, fetcher: Fetcher) -> Iterator[Row]:
+        size = self._get_order().size
+        for start in range(0, size, ROWS_AT_ONCE):
+            positions = np.arange(start, min(size, start + ROWS_AT_ONCE), dtype=np.uint64)
+            yield from self._make_rows(positions, fetcher)
+        self._set.policy.warn_of_skipped()
+
+
+def _require_count(count: int) -> int:
+    if operator.index(count) < 0:
+        raise ValueError(f"expected a number of rows from 0 up, got {count}")
+    return count

@@ -1,0 +1,131 @@
+"""The ways of a Dataset into other libraries. Each imports its library when it is called."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tfrkit.batches.collate import describe_batch
+from tfrkit.batches.loop import Stage
+from tfrkit.batches.shard_set import ShardSet
+from tfrkit.batches.stages import DecodeFeatures
+from tfrkit.dataset.batched import Batches
+from tfrkit.features.schema import Schema
+from tfrkit.orders.order import Order
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+    from tfrkit.feeds.arrow import ArrowStream
+    from tfrkit.feeds.grain import GrainSource
+    from tfrkit.feeds.torch import TorchRows
+
+# A batch on its way into a table: many rows where they are small, few where they are images.
+_ARROW_ROWS = 8192
+_ARROW_NBYTES = 64 << 20
+# What a function of map gives is seen only by calling it.
+_SAMPLED_ROWS = 32
+
+
+class Feeding(ABC):
+    """What `Dataset` offers other libraries, on top of its batches."""
+
+    _set: ShardSet
+    gives_rows: ClassVar[bool] = True
+    """It is an iterable of rows in the first place, though it can hand itself over as a table."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> Schema:
+        """What each record holds."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def __getitem__(self, index: Any) -> Any: ...
+
+    @abstractmethod
+    def _batch(self, size: int) -> Batches:
+        """Batches of all rows in order."""
+
+    @abstractmethod
+    def _get_order(self) -> Order:
+        """Which record stands where."""
+
+    @abstractmethod
+    def _get_steps(self) -> Sequence[Stage]:
+        """What map and decode do, which may change what the schema says."""
+
+    def to_arrow(self) -> ArrowStream:
+        """An Arrow stream of the rows (the PyCapsule protocol), for pyarrow, polars, DuckDB and others.
+
+        Nothing is read before the stream is; each use reads anew. ``pyarrow.table(ds)`` works as well.
+        """
+        from tfrkit.feeds.arrow import to_arrow
+
+        return to_arrow(lambda: iter(self._batch(self._rows_of_arrow())), self._schema_of_batches())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return self.to_arrow().__arrow_c_schema__()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """All rows as a pandas DataFrame."""
+        from tfrkit.feeds.frames import to_pandas
+
+        return to_pandas(self.to_arrow())
+
+    def to_polars(self) -> polars.DataFrame:
+        """All rows as a polars DataFrame."""
+        from tfrkit.feeds.frames import to_polars
+
+        return to_polars(self.to_arrow())
+
+    def to_hf(self, *, streaming: bool = False) -> Any:
+        """All rows as a Hugging Face datasets.Dataset; with `streaming`, an IterableDataset that reads as it goes."""
+        from tfrkit.feeds.huggingface import to_hf
+
+        stream = self.to_arrow()
+        return to_hf(stream, streaming=True) if streaming else to_hf(stream)
+
+    def to_torch(self) -> TorchRows:
+        """A map-style torch.utils.data.Dataset of rows. For batches, ranks and resume: ``ds.batch(64).to_torch()``."""
+        from tfrkit.feeds.torch import TorchRows
+
+        return TorchRows(self)
+
+    def to_tf(self) -> Any:
+        """A tf.data.Dataset of rows; batches go over as a whole: ``ds.batch(64).to_tf()``."""
+        from tfrkit.feeds.tensorflow import rows_to_tf
+
+        return rows_to_tf(self._batch(self._rows_of_arrow()))
+
+    def to_jax(self) -> dict[str, Any]:
+        """All rows as JAX arrays, by feature. For batch after batch: ``ds.batch(64).to_jax()``."""
+        from tfrkit.feeds.jax import JaxLoader
+
+        batches: dict[str, Any] = next(iter(JaxLoader(self._batch(max(1, len(self))))), {})
+        return batches
+
+    def to_grain(self) -> GrainSource:
+        """A random access data source for Grain: rows by number."""
+        from tfrkit.feeds.grain import GrainSource
+
+        return GrainSource(self, self._batch(1))
+
+    def _schema_of_batches(self) -> Schema:
+        """What batches hold, which steps may have changed."""
+        steps = self._get_steps()
+        if not steps:
+            return self.schema
+        batch = next(iter(self._batch(_SAMPLED_ROWS)), None)
+        varying = {name for step in steps if isinstance(step, DecodeFeatures) for name in step.varying}
+        return self.schema if batch is None else describe_batch(batch, self.schema, varying)
+
+    def _rows_of_arrow(self) -> int:
+        return max(1, min(_ARROW_ROWS, _ARROW_NBYTES // max(1, self._set.mean_nbytes)))

@@ -1,0 +1,118 @@
+"""Opening datasets: one from its files, one from several others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tfrkit._familiar import refuse_arguments
+from tfrkit._types import Infer, OnError, Verify
+from tfrkit.batches.shard_set import ShardSet
+from tfrkit.container.records import Policy
+from tfrkit.container.shards import Shard, find_shards
+from tfrkit.dataset.dataset import Dataset, Recipe
+from tfrkit.features.schema import Schema
+from tfrkit.orders.mixed import Mixed
+from tfrkit.storage.resolve import Address
+
+_FOUND = "found from the bytes of each file, gzip or zlib or none: leave it out"
+_READ_AHEAD = "files are mapped and batches read ahead by themselves: ds.batch(64, threads=8)"
+
+
+@refuse_arguments(
+    "open",
+    compression=f"compression is {_FOUND}",
+    compression_type=f"compression is {_FOUND}",
+    buffer_size=_READ_AHEAD,
+    num_parallel_reads=_READ_AHEAD,
+    split='splits are picked from what was opened: tfrkit.open(folder)["train"]',
+    columns='only some features: tfrkit.open(path, features=["label"])',
+)
+def open_dataset(
+    address: Address | Iterable[Address],
+    *,
+    schema: Schema | Mapping[str, Any] | None = None,
+    features: Sequence[str] | None = None,
+    infer: Infer = "sample",
+    verify: Verify = "all",
+    on_error: OnError = "raise",
+    max_errors: int | None = None,
+) -> Dataset:
+    """Open TFRecord files: a path, a glob, a folder, or a list of these.
+
+    Compression, kind of record and schema are found from the bytes. Opening looks at the first bytes of each
+    file; reading starts when something is asked for.
+
+    Args:
+        address: Where the files are.
+        schema: What the features are. By default that of the manifest or TFDS's features.json beside the data, else
+            inferred from the records.
+        features: Decode only these.
+        infer: Which records the schema is found from. "sample" is all of a small dataset and some thousands of a large
+            one, where a record with a feature that none of them had raises `UnknownFeatureError`; "all" is all.
+        verify: "all" compares both checksums of every frame, "lengths" those of lengths, "none" none.
+        on_error: "raise" at the first damage, or "skip" it and list it in `Dataset.errors`.
+        max_errors: With "skip", more damaged places than this in one pass raise all the same.
+
+    Example:
+        >>> ds = tfrkit.open("digits.tfrecord")
+        >>> ds[0]
+        {'data': 0, 'label': 0}
+    """
+    if verify not in ("all", "lengths", "none"):
+        raise ValueError(f"verify expected 'all', 'lengths' or 'none', got {verify!r}")
+    if on_error not in ("raise", "skip"):
+        raise ValueError(f"on_error expected 'raise' or 'skip', got {on_error!r}")
+    if max_errors is not None and (not isinstance(max_errors, int) or max_errors < 0):
+        raise ValueError(f"max_errors expected a number from 0 up, got {max_errors!r}")
+    if infer not in ("sample", "all"):
+        raise ValueError(f"infer expected 'sample' or 'all', got {infer!r}")
+    if isinstance(features, str):
+        raise TypeError(f"features expected a list of names, got the string {features!r}")
+    if schema is not None and not isinstance(schema, Schema):
+        if not isinstance(schema, Mapping):
+            raise TypeError(f"schema expected a Schema or a dict of features, got {type(schema).__name__}")
+        schema = Schema(schema)
+    shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
+    opened = ShardSet(shards, Policy(verify, on_error, max_errors), schema, infer=infer)
+    opened.warn_of_empty()
+    return Dataset(opened, features=features)
+
+
+def mix(
+    sources: Mapping[Any, float] | Iterable[tuple[Any, float]], *, seed: int = 0, size: int | None = None
+) -> Dataset:
+    """Rows of several datasets drawn by weight, each dataset in its own order.
+
+    Sources are Datasets or addresses. Without a `size` the mix ends when the first source has given all its rows;
+    with one, sources that end begin again with their next epoch. Of every 10,000 rows each source gives the same
+    number, so the shares are exact to 0.01 %.
+
+    Example:
+        >>> mixed = tfrkit.mix({"web.tfrecord": 0.7, "books.tfrecord": 0.3}, seed=1)
+    """
+    pairs = list(sources.items() if isinstance(sources, Mapping) else sources)
+    datasets = [source if isinstance(source, Dataset) else open_dataset(source) for source, _ in pairs]
+    if not datasets:
+        raise ValueError("mix expected at least one source, got none")
+    first = datasets[0]
+    for number, dataset in enumerate(datasets):
+        if dataset._recipe.stages or dataset._recipe.is_endless:
+            raise ValueError(f"mix comes before decode, map and repeat, source {number} has one of them")
+        if len(dataset) == 0:
+            raise ValueError(f"mix expected sources with rows, source {number} has none")
+    starts, total = [], 0
+    for dataset in datasets:
+        starts.append(total)
+        total += len(dataset._set.records)
+    merged = ShardSet(
+        [shard for dataset in datasets for shard in dataset._set.shards],
+        first._set.policy,
+        infer="all" if any(dataset._set.infer == "all" for dataset in datasets) else "sample",
+    )
+    order = Mixed(
+        [dataset._get_order() for dataset in datasets], [weight for _, weight in pairs], starts, seed=seed, size=size
+    )
+    for dataset in datasets:
+        merged.require_like(dataset.schema, dataset.files[0])
+    return Dataset(merged, recipe=Recipe(features=first._recipe.features, order=order))

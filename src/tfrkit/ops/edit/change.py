@@ -1,0 +1,228 @@
+"""A dataset changed where it is, or copied with the change: what becomes of each shard, and what was done.
+
+A verb (edit, append, dedupe) says of each shard which frames it has afterwards, or that its bytes stay. Writing it is
+the same for all: `ops/edit/write.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tfrkit.container.compression import Compression
+from tfrkit.container.shards import find_shards
+from tfrkit.errors import StorageError, UnfinishedChangeError
+from tfrkit.ops.reshape.frame_sources import FrameSources, open_sources
+from tfrkit.progress import Progress, Quiet
+from tfrkit.storage import replace
+from tfrkit.storage.resolve import Address
+
+Put = Callable[[Any], None]
+"""Takes whole frames of a shard."""
+
+
+@dataclass(frozen=True)
+class ChangeOptions:
+    """Where a change goes: into `output`, or the files themselves (`in_place`), or nowhere (`dry_run`)."""
+
+    output: str | None = None
+    in_place: bool = False
+    dry_run: bool = False
+    force: bool = False
+    incomplete: bool = False
+    jobs: int | None = None
+    progress: Progress = field(default_factory=Quiet)
+
+    def __post_init__(self) -> None:
+        if self.output is not None and self.in_place:
+            raise ValueError("expected either an output or in place, got both")
+        if self.output is None and not self.in_place and not self.dry_run:
+            raise ValueError(
+                "expected a place for the result, got none\n"
+                "  write a copy: output=...    change the files themselves: in_place=True    "
+                "see what would change: dry_run=True"
+            )
+        if self.output == "-":
+            raise ValueError("output expected a file or a folder, got standard output")
+        if self.jobs is not None and self.jobs < 1:
+            raise ValueError(f"jobs expected from 1 up, got {self.jobs}")
+
+
+@dataclass
+class ShardWork:
+    """What becomes of one shard.
+
+    Attributes:
+        name: Of its file, afterwards.
+        split: The split it is in.
+        source: Where it lies now; None for a new one.
+        compression: Of its file.
+        num_records: Records afterwards.
+        feed: Puts its frames, and counts in `changed`, `dropped` and `added`; None where its bytes stay.
+    """
+
+    name: str
+    split: str | None
+    source: str | None
+    compression: Compression
+    num_records: int
+    feed: Callable[[Put], None] | None = None
+    changed: int = 0
+    dropped: int = 0
+    added: int = 0
+    expected_nbytes: int = 0
+    """About how large it is where it is new."""
+
+    @property
+    def nbytes(self) -> int:
+        """About how large it will be: as large as it is, and what comes."""
+        return self.expected_nbytes + (0 if self.source is None else os.path.getsize(self.source))
+
+    @property
+    def is_touched(self) -> bool:
+        """Does it have other records afterwards?"""
+        return bool(self.changed or self.dropped or self.added)
+
+
+@dataclass
+class ChangedFile:
+    """One file of a changed dataset, and how many of its records were changed, dropped and added."""
+
+    path: str
+    split: str | None
+    records: int
+    changed: int
+    dropped: int
+    added: int
+
+    def to_json(self) -> dict[str, Any]:
+        """path, split, records, changed, dropped, added."""
+        return dict(vars(self))
+
+
+@dataclass
+class Changed:
+    """What a verb that changes a dataset has done, or would do.
+
+    Attributes:
+        output: Where the result is.
+        is_written: False where nothing was written: there was nothing to do, or it was only asked what would be done.
+        files: Each file of the result.
+        notes: What a user should know of it.
+    """
+
+    output: str
+    is_written: bool = True
+    files: list[ChangedFile] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def records(self) -> int:
+        """Records of the result."""
+        return sum(file.records for file in self.files)
+
+    @property
+    def changed(self) -> int:
+        """Records that have other values."""
+        return sum(file.changed for file in self.files)
+
+    @property
+    def dropped(self) -> int:
+        """Records that are gone."""
+        return sum(file.dropped for file in self.files)
+
+    @property
+    def added(self) -> int:
+        """Records that are new."""
+        return sum(file.added for file in self.files)
+
+    @property
+    def splits(self) -> dict[str, int]:
+        """Records of each split that has a name."""
+        counts: dict[str, int] = {}
+        for file in self.files:
+            if file.split is not None:
+                counts[file.split] = counts.get(file.split, 0) + file.records
+        return counts
+
+    def to_json(self) -> dict[str, Any]:
+        """The public form: output, written, records, changed, dropped, added, splits, files, notes."""
+        return {
+            "output": self.output,
+            "written": self.is_written,
+            "records": self.records,
+            "changed": self.changed,
+            "dropped": self.dropped,
+            "added": self.added,
+            "splits": self.splits,
+            "files": [file.to_json() for file in self.files],
+            "notes": self.notes,
+        }
+
+
+@contextlib.contextmanager
+def open_to_change(address: Address | Iterable[Address], options: ChangeOptions) -> Iterator[FrameSources]:
+    """The shards of an address, all of one folder. What an interrupted change left is put back where it may be."""
+    notes = []
+    if options.in_place and restore_change(address):
+        notes.append("a change that was stopped half-way was undone first")
+    with open_sources(address, incomplete=options.incomplete) as sources:
+        sources.require_files("a change")
+        folders = sources.sidecars.folders
+        if len(folders) > 1:
+            raise StorageError(
+                f"expected shards of one folder, got {len(folders)}: {', '.join(folders[:3])}",
+                hint="change them folder by folder",
+            )
+        for path in sources.paths if options.in_place else ():
+            if os.path.islink(path):
+                raise StorageError(
+                    f"in place expected a file, got a link to {os.path.realpath(path)}",
+                    shard=path,
+                    hint="change that one, or write a copy: output=...",
+                )
+        sources.notes += notes
+        yield sources
+
+
+def restore_change(address: Address | Iterable[Address]) -> bool:
+    """Put back what a change that was killed half-way left in the folders of an address; False where there was none."""
+    if isinstance(address, Iterator):
+        raise TypeError("expected a path, a glob, a folder or a list of these, got an iterator")
+    was_restored = False
+    while True:
+        try:
+            find_shards(address)
+        except UnfinishedChangeError as error:
+            replace.restore(error.shard or ".")
+            was_restored = True
+        else:
+            return was_restored
+
+
+def keep_all(sources: FrameSources) -> list[ShardWork]:
+    """Every shard as it is."""
+    return [
+        ShardWork(os.path.basename(path), split, path, shard.compression, count.num_records)
+        for path, split, shard, count in zip(
+            sources.paths, sources.sidecars.split_names, sources.shards, sources.counts, strict=True
+        )
+    ]
+
+
+def list_changed(works: Iterable[ShardWork], place: str, *, is_file: bool = False) -> list[ChangedFile]:
+    """The files of a result; `place` is its folder, or the file."""
+    return [
+        ChangedFile(
+            place if is_file else os.path.join(place, work.name),
+            work.split,
+            work.num_records,
+            work.changed,
+            work.dropped,
+            work.added,
+        )
+        for work in works
+    ]

@@ -1,0 +1,232 @@
+"""Records that are there twice: the later ones dropped, and those that two splits share named."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit._ahead import choose_threads
+from tfrkit._types import Int64Array, Record
+from tfrkit.container.records import FrameStream, Policy
+from tfrkit.errors import MissingFeatureError
+from tfrkit.features.schema import describe_missing
+from tfrkit.ops.edit.change import Changed, ChangeOptions, keep_all, open_to_change
+from tfrkit.ops.edit.edit import drop_records, note_empty
+from tfrkit.ops.edit.write import Change
+from tfrkit.ops.query.errors import quote_name
+from tfrkit.ops.query.query import Session
+from tfrkit.ops.query.scan import Table
+from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS
+from tfrkit.ops.reshape.frame_sources import FrameSources
+from tfrkit.progress import Progress, Quiet
+from tfrkit.storage.base import ByteSource
+from tfrkit.storage.resolve import Address, expand_home
+
+DIGEST_NBYTES = 16  # of 2**64 records one pair would be taken for equal by chance
+# A dataset of copies must not become a report that is larger than the dataset.
+MAX_LEAKS = 10_000
+_TABLE = "tfrkit_dataset"
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A record of one split that is also in another, before it."""
+
+    shard: str
+    record: int
+    split: str
+    other_shard: str
+    other_record: int
+    other_split: str
+
+    def to_json(self) -> dict[str, Any]:
+        """shard, record, split, other_shard, other_record, other_split."""
+        return dict(vars(self))
+
+
+@dataclass
+class Deduped(Changed):
+    """What `dedupe` has done, or would do.
+
+    Attributes:
+        leaks: Records that two splits share; the first 10,000 of them.
+        num_leaks: How many there are.
+    """
+
+    leaks: list[Leak] = field(default_factory=list)
+    num_leaks: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The public form: that of `Changed`, and num_leaks, leaks."""
+        return {**super().to_json(), "num_leaks": self.num_leaks, "leaks": [leak.to_json() for leak in self.leaks]}
+
+
+def dedupe(
+    address: Address | Iterable[Address],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    by: Sequence[str] = (),
+    per_split: bool = False,
+    in_place: bool = False,
+    dry_run: bool = False,
+    force: bool = False,
+    incomplete: bool = False,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Deduped:
+    """Drop each record that is equal to one before it, in the order of the shards.
+
+    Shards, splits, compression and sidecars stay, as with `edit`. Records are equal where all their bytes are, or with
+    `by` where these features have the same values; one that lacks any of them is equal to none.
+
+    Args:
+        address: A file, a glob or a folder; shards of one folder.
+        output: Where the copy without duplicates goes: a file for one file, else a folder.
+        by: Features to compare instead of whole records.
+        per_split: Keep one copy in each split; those that splits share are still named in `leaks`.
+        in_place: Change the files themselves, all together or not at all.
+        dry_run: Write nothing, and say what would be dropped.
+        force: Replace an output that is there.
+        incomplete: Go on where shards of a set are not there.
+        jobs: Threads that decode and compress.
+        progress: Told how it goes on.
+
+    Example:
+        >>> tfrkit.tools.dedupe("flowers/", "clean/", by=["image/encoded"]).dropped
+        12
+    """
+    if isinstance(by, str):
+        raise TypeError(f"by expected a list of names, got the string {by!r}")
+    out = None if output is None else expand_home(output)
+    options = ChangeOptions(out, in_place, dry_run, force, incomplete, jobs, progress or Quiet())
+    with open_to_change(address, options) as sources:
+        firsts = _group_by_values(sources, by, jobs) if by else _group_by_bytes(sources, options.progress)
+        counts = [count.num_records for count in sources.counts]
+        shards = np.repeat(np.arange(len(counts)), counts)
+        splits = _number_splits(sources)[shards]
+        kept = _first_in_split(firsts, splits) if per_split else firsts
+        dropped = np.flatnonzero(kept != np.arange(len(kept)))
+        works = keep_all(sources)
+        starts = np.asarray([0, *accumulate(counts)])
+        bounds = np.searchsorted(dropped, starts)
+        for number, work in enumerate(works):
+            inside = dropped[bounds[number] : bounds[number + 1]] - starts[number]
+            if len(inside):
+                drop_records(sources, number, work, inside.astype(np.uint64), options.progress)
+        is_folder = isinstance(address, (str, os.PathLike)) and os.path.isdir(address)
+        recipe = {"by": [*by], "per_split": per_split}
+        change = Change("dedupe", sources, works, options, recipe, is_folder, is_optional=in_place)
+        change.notes += note_empty(works)
+        made = change.run()
+        leaks = np.flatnonzero(splits != splits[firsts])
+        if per_split:
+            leaks = leaks[kept[leaks] == leaks]
+        listed = [_name_leak(sources, starts, int(at), int(firsts[at])) for at in leaks[:MAX_LEAKS].tolist()]
+        return Deduped(made.output, made.is_written, made.files, made.notes, listed, len(leaks))
+
+
+def _group_by_bytes(sources: FrameSources, progress: Progress) -> Int64Array:
+    """For each record the number of the first that has the same bytes."""
+    digests = bytearray()
+    sources.begin(progress)
+    for shard in sources.shards:
+        stream = FrameStream(shard, Policy())
+        records: list[Record] = []
+
+        def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
+            nonlocal records
+            records, after, fault = _native.read_frames(data, start, stop, 4096, 1 << 20, "all")
+            return len(records), after, fault
+
+        while taken := stream.step(consume):
+            digests += b"".join(hashlib.blake2b(record, digest_size=DIGEST_NBYTES).digest() for record in records)
+            progress.advance(taken, sum(map(len, records)), 0)
+    progress.end()
+    halves = np.frombuffer(bytes(digests), np.uint64).reshape(-1, 2)
+    # Stable, so the first of those that are equal comes first.
+    order = np.lexsort((halves[:, 1], halves[:, 0]))
+    is_new = np.ones(len(order), np.bool_)
+    is_new[1:] = (halves[order[1:]] != halves[order[:-1]]).any(axis=1)
+    firsts = np.empty(len(order), np.int64)
+    firsts[order] = order[is_new][np.cumsum(is_new) - 1]
+    return firsts
+
+
+def _group_by_values(sources: FrameSources, by: Sequence[str], jobs: int | None) -> Int64Array:
+    """For each record the number of the first that has the same values, itself where it lacks one of them."""
+    table = Table(_TABLE, sources.paths)
+    try:
+        columns = [_find_column(table, name) for name in by]
+    finally:
+        table.close()
+    is_absent = " or ".join(f"{column} is null" for column, _ in columns)
+    keys = ", ".join([key for _, key in columns] + [f"case when {is_absent} then {RECORD_COLUMN} end"])
+    text = f"select min({RECORD_COLUMN}) over (partition by {keys}) from {_TABLE} order by {RECORD_COLUMN}"
+    session = Session(
+        text,
+        {_TABLE: sources.paths},
+        binary=(),
+        verify="all",
+        threads=choose_threads(jobs),
+        timeout=None,
+        memory=None,
+    )
+    try:
+        return np.asarray(session.fetch_numbers(session.parsed), np.int64)
+    finally:
+        session.close()
+
+
+def _find_column(table: Table, name: str) -> tuple[str, str]:
+    """A feature as SQL writes it, and what stands for its value: of bytes, which may be large, a digest."""
+    schema = table.schema
+    part = ""
+    if schema.kind == "sequence_example":
+        named, _, rest = name.partition(".")
+        part, name = (named, rest) if named in STRUCTS and name not in schema else ("", name)
+        part = part or STRUCTS[name not in schema.features]
+    specs = schema.feature_lists if part == STRUCTS[1] else schema.features
+    if name not in specs:
+        known = ", ".join(list(schema.names)[:12]) + (", ..." if len(schema) > 12 else "")
+        raise MissingFeatureError(describe_missing(name, schema.names), shard=table.files[0], hint=f"features: {known}")
+    column = f"{part}." * bool(part) + quote_name(table.name_of(part, name))
+    spec = specs[name]
+    is_bytes = spec.kind == "bytes" and spec.shape == () and spec.encoding == "list" and not spec.is_list
+    return column, f"sha256({column})" if is_bytes else column
+
+
+def _number_splits(sources: FrameSources) -> Int64Array:
+    """The split of each shard as a number; shards of no split are in one of their own."""
+    names = sources.sidecars.split_names
+    known = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return np.asarray([known[name] for name in names], np.int64)
+
+
+def _first_in_split(firsts: Int64Array, splits: Int64Array) -> Int64Array:
+    """For each record the number of the first like it in its own split."""
+    order = np.lexsort((splits, firsts))
+    is_new = np.ones(len(order), np.bool_)
+    is_new[1:] = (firsts[order[1:]] != firsts[order[:-1]]) | (splits[order[1:]] != splits[order[:-1]])
+    kept = np.empty(len(order), np.int64)
+    kept[order] = order[is_new][np.cumsum(is_new) - 1]
+    return kept
+
+
+def _name_leak(sources: FrameSources, starts: Int64Array, record: int, other: int) -> Leak:
+    numbers = [int(np.searchsorted(starts, at, side="right")) - 1 for at in (record, other)]
+    splits = [sources.sidecars.split_names[number] or "" for number in numbers]
+    return Leak(
+        sources.paths[numbers[0]],
+        record - int(starts[numbers[0]]),
+        splits[0],
+        sources.paths[numbers[1]],
+        other - int(starts[numbers[1]]),
+        splits[1],
+    )

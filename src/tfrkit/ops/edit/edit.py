@@ -1,0 +1,204 @@
+"""Records changed or dropped where a condition is true; everything else of the dataset stays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import accumulate
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit._types import Record, UInt64Array
+from tfrkit.codec.set_features import set_features
+from tfrkit.container.records import FrameStream, Policy
+from tfrkit.container.writer import frame_records
+from tfrkit.errors import CodecError, QueryError, StorageError
+from tfrkit.ops.edit.change import Changed, ChangeOptions, Put, ShardWork, keep_all, open_to_change
+from tfrkit.ops.edit.query import Matches, find_matches
+from tfrkit.ops.edit.write import Change
+from tfrkit.ops.reshape.frame_sources import FrameSources, UInt32Array, deal_frames
+from tfrkit.progress import Progress, Quiet
+from tfrkit.storage.base import ByteSource
+from tfrkit.storage.resolve import Address, expand_home
+
+_PIECE_NBYTES = 1 << 20
+_PIECE_RECORDS = 4096
+
+
+def edit(
+    address: Address | Iterable[Address],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    where: str | None = None,
+    set: Mapping[str, str | int | float] | None = None,
+    drop: bool = False,
+    in_place: bool = False,
+    dry_run: bool = False,
+    binary: Collection[str] = (),
+    force: bool = False,
+    incomplete: bool = False,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Changed:
+    """Give features other values, or drop records, where a condition is true.
+
+    Shards, their order, splits, compression and sidecars stay; counts in sidecars and indexes are brought up to date.
+    Shards without a record that changes keep their bytes, and so does every record that does not change. Of one that
+    does, only the features that are set change.
+
+    Args:
+        address: A file, a glob or a folder; shards of one folder.
+        output: Where a changed copy goes: a file for one file, else a folder.
+        where: A condition in DuckDB's SQL over the features, as in `tfrkit.sql`; by default all records are meant.
+        set: What features become, as SQL over the features of the record: `{"label": "label - 1"}`. A class may be
+            given by its name: `{"label": "'cat'"}`.
+        drop: Drop the records instead.
+        in_place: Change the files themselves. New ones are read back before they take the place of the old ones, all
+            together or not at all.
+        dry_run: Write nothing, and say how many records of which files would change.
+        binary: Text features to take as the bytes they are, where some are not UTF-8.
+        force: Replace an output that is there.
+        incomplete: Go on where shards of a set are not there.
+        jobs: Threads that decode and compress.
+        progress: Told how it goes on.
+
+    Example:
+        >>> tfrkit.tools.edit("flowers/", "fixed/", where="label = 7", set={"label": "3"}).changed
+        30
+    """
+    expressions = {name: value if isinstance(value, str) else repr(value) for name, value in (set or {}).items()}
+    if drop == bool(expressions):
+        raise ValueError("expected values to set, or drop, got " + ("both" if drop else "neither"))
+    if drop and where is None:
+        raise ValueError("drop expected a condition, got none\n  say which records: where=...")
+    out = None if output is None else expand_home(output)
+    options = ChangeOptions(out, in_place, dry_run, force, incomplete, jobs, progress or Quiet())
+    with open_to_change(address, options) as sources:
+        starts = [0, *accumulate(count.num_records for count in sources.counts)]
+
+        def locate(number: int) -> tuple[str, int]:
+            shard = int(np.searchsorted(starts, number, side="right")) - 1
+            return sources.paths[shard], number - starts[shard]
+
+        found = find_matches(sources.paths, where, expressions, locate=locate, binary=binary, jobs=jobs)
+        works = keep_all(sources)
+        recipe = {"where": where, "drop": True} if drop else {"where": where, "set": expressions}
+        is_folder = isinstance(address, (str, os.PathLike)) and os.path.isdir(address)
+        change = Change("edit", sources, works, options, recipe, is_folder, is_optional=True)
+        if not len(found.numbers):
+            change.notes.append("the condition is true for no record")
+        if drop and len(found.numbers) == starts[-1] > 0:
+            raise QueryError(
+                f"the condition is true for all {starts[-1]:,} records, expected some to be left",
+                hint="nothing was written",
+            )
+        _plan(sources, works, found, starts, drop=drop, progress=options.progress)
+        change.notes += note_empty(works)
+        made = change.run()
+        if len(found.numbers) and not made.changed and not made.dropped:
+            count = len(found.numbers)
+            verbs = ("record matches", "has") if count == 1 else ("records match", "have")
+            made.notes.append(f"{count:,} {verbs[0]}, and {verbs[1]} these values already")
+        return made
+
+
+def note_empty(works: Sequence[ShardWork]) -> list[str]:
+    """A line for each split that has no record any more, and one for shards that have none though their split has."""
+    left: dict[str | None, int] = {}
+    for work in works:
+        left[work.split] = left.get(work.split, 0) + work.num_records
+    gone = {work.split for work in works if work.dropped}
+    notes = [f"no record of split {split!r} is left" for split, count in left.items() if split in gone and not count]
+    empty = [work.name for work in works if work.dropped and not work.num_records and left[work.split]]
+    if empty:
+        more = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
+        notes.append(f"shards without a record now: {empty[0]}{more}; fewer shards: tfr reshard")
+    return notes
+
+
+def _plan(
+    sources: FrameSources, works: list[ShardWork], found: Matches, starts: list[int], *, drop: bool, progress: Progress
+) -> None:
+    """Say of each shard with a record that matches how it is written anew."""
+    bounds = np.searchsorted(found.numbers, np.asarray(starts, np.uint64))
+    if len(found.numbers) and int(found.numbers[-1]) >= starts[-1]:
+        raise StorageError("the files changed while they were read", shard=sources.paths[-1])
+    for number, work in enumerate(works):
+        first, stop = int(bounds[number]), int(bounds[number + 1])
+        if first == stop:
+            continue
+        inside = found.numbers[first:stop] - np.uint64(starts[number])
+        if drop:
+            drop_records(sources, number, work, inside, progress)
+            continue
+
+        def replace(record: Record, at: int, first: int = first) -> Record:
+            values = found.values[first + at]
+            if found.is_raw:
+                return values[0] or b""
+            return set_features(record, dict(zip(found.names, values, strict=True)))
+
+        _set_records(sources, number, work, inside, replace, progress)
+
+
+def drop_records(sources: FrameSources, number: int, work: ShardWork, numbers: UInt64Array, progress: Progress) -> None:
+    """Have a shard written without some of its records, which are given in order."""
+    work.dropped = len(numbers)
+    work.num_records -= len(numbers)
+
+    def parts_of(_: int, start: int, stop: int) -> UInt32Array:
+        parts = np.zeros(stop - start, np.uint32)
+        low, high = np.searchsorted(numbers, np.asarray([start, stop], np.uint64))
+        parts[(numbers[low:high] - np.uint64(start)).astype(np.int64)] = 1  # no such part: it is left out
+        return parts
+
+    def feed(put: Put) -> None:
+        one = FrameSources([sources.paths[number]], [sources.shards[number]], _counts=[sources.counts[number]])
+        deal_frames(one, parts_of, 1, lambda _, frames: put(frames), progress)
+
+    work.feed = feed
+
+
+def _set_records(
+    sources: FrameSources,
+    number: int,
+    work: ShardWork,
+    numbers: UInt64Array,
+    replace: Callable[[Record, int], Record],
+    progress: Progress,
+) -> None:
+    """Have a shard written with some records replaced: `replace(record, n)` gives the new one of the n-th of them."""
+    shard = sources.shards[number]
+    wanted = numbers.tolist()
+
+    def feed(put: Put) -> None:
+        work.changed = 0
+        stream = FrameStream(shard, Policy())
+        records: list[Record] = []
+
+        def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
+            nonlocal records
+            records, after, fault = _native.read_frames(data, start, stop, _PIECE_RECORDS, _PIECE_NBYTES, "all")
+            return len(records), after, fault
+
+        at = 0
+        while taken := stream.step(consume):
+            first = stream.record - taken
+            while at < len(wanted) and wanted[at] < stream.record:
+                old = records[wanted[at] - first]
+                try:
+                    new = replace(old, at)
+                except CodecError as error:
+                    raise type(error)(error.what, shard=shard.name, record=wanted[at]) from None
+                work.changed += new != old
+                records[wanted[at] - first] = new
+                at += 1
+            put(frame_records(records))
+            progress.advance(taken, sum(map(len, records)), 0)
+        if stream.record != work.num_records:
+            raise StorageError(
+                f"the file changed, {stream.record} records, expected {work.num_records}", shard=shard.name
+            )
+
+    work.feed = feed

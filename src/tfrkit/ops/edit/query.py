@@ -1,0 +1,193 @@
+"""Which records a condition is true for, and the values that expressions give for them: DuckDB computes both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrkit._ahead import choose_threads
+from tfrkit._optional import import_or_explain
+from tfrkit._types import UInt64Array
+from tfrkit.errors import CodecError, MissingFeatureError, QueryError, SchemaError, TfrkitError
+from tfrkit.features.schema import Schema, describe_missing, show_name
+from tfrkit.features.spec import Spec
+from tfrkit.ops.edit.values import Classes, Encode, make_encoder
+from tfrkit.ops.query.engine import get_engine
+from tfrkit.ops.query.errors import Part, to_query_error
+from tfrkit.ops.query.query import Session
+from tfrkit.ops.query.scan import RAW_COLUMN, Table
+from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS
+from tfrkit.sidecars.read import Sidecars
+
+_TABLE = "tfrkit_dataset"
+_FETCHED_ROWS = 1024
+
+Values = tuple[bytes | None, ...]
+Locate = Callable[[int], tuple[str, int]]
+"""The number of a record in the dataset to its shard and its number there."""
+
+
+class Matches:
+    """Records that a condition is true for, by number, ascending; and for each of them the new features."""
+
+    def __init__(self, numbers: UInt64Array, names: Sequence[str], values: Sequence[Values], *, is_raw: bool) -> None:
+        self.numbers = numbers
+        self.names = names
+        self.values = values
+        self.is_raw = is_raw
+
+
+def find_matches(
+    paths: Sequence[str],
+    where: str | None,
+    expressions: Mapping[str, str],
+    *,
+    locate: Locate,
+    binary: Collection[str] = (),
+    jobs: int | None = None,
+) -> Matches:
+    """Run a condition and expressions, both SQL, over the records of some shards.
+
+    Holds 8 bytes for each record that matches, and its new values. Raises `QueryError` with the place in the text that
+    the user wrote, and errors of features that a value does not fit with shard and record.
+    """
+    text, parts = _compose(where, expressions)
+    session = Session(
+        text,
+        {_TABLE: list(paths)},
+        binary=binary,
+        verify="all",
+        threads=choose_threads(jobs),
+        timeout=None,
+        memory=None,
+        parts=parts,
+    )
+    try:
+        table = session.tables[_TABLE]
+        if table.has_column(RECORD_COLUMN):
+            raise QueryError(f"features expected other names than {RECORD_COLUMN}, which numbers the records")
+        names = [_find_target(table, name) for name in expressions]
+        _require_once(names)
+        types = [kind for _, kind in session.describe()[1:]]
+        encoders = [_make_encoder(table, name, kind) for name, kind in zip(names, types, strict=True)]
+        numbers, values = _run(session, encoders, locate)
+    finally:
+        session.close()
+    order = np.argsort(numbers, kind="stable")
+    numbers = numbers[order]
+    if len(numbers) > 1 and (numbers[1:] == numbers[:-1]).any():
+        raise QueryError("an expression expected to give one value for each record, got several")
+    return Matches(numbers, names, [values[at] for at in order.tolist()] if values else [], is_raw=table.is_raw)
+
+
+def _compose(where: str | None, expressions: Mapping[str, str]) -> tuple[str, list[Part]]:
+    """The query, and where in it the parts are that the user wrote."""
+    connection = get_engine(import_or_explain("duckdb", "sql")).connect()
+    parts: list[Part] = []
+    text = f"select {RECORD_COLUMN}"
+
+    def add(piece: str, name: str) -> str:
+        nonlocal text
+        text += "("
+        part = Part(len(text.encode()), piece, name)
+        _check_expression(connection, part)
+        parts.append(part)
+        # A line of its own, so that a comment ends before the bracket.
+        text += f"{piece}\n)"
+        return text
+
+    try:
+        for number, (feature, expression) in enumerate(expressions.items()):
+            text += ", "
+            add(expression, f"the value of {show_name(feature)}")
+            text += f" as tfrkit_value_{number}"
+        text += f" from {_TABLE}"
+        if where is not None:
+            text += " where "
+            add(where, "the condition")
+    finally:
+        connection.close()
+    return text, parts
+
+
+def _check_expression(connection: Any, part: Part) -> None:
+    """Raise where a text is not one expression by itself."""
+    start = "select ("
+    query = f"{start}{part.text}\n)"
+    own = Part(len(start), part.text, part.name)
+    content = json.loads(connection.execute("select json_serialize_sql(?::varchar)", [query]).fetchall()[0][0])
+    if content["error"]:
+        raise to_query_error(content, query, parts=[own])
+    nodes = [statement["node"] for statement in content["statements"]]
+    is_one = len(nodes) == 1 and nodes[0]["type"] == "SELECT_NODE" and len(nodes[0]["select_list"]) == 1
+    if not is_one or nodes[0]["from_table"]["type"] not in ("EMPTY", "EMPTY_FROM"):
+        raise QueryError(f"{part.name} expected one expression, got {part.text!r:.64}")
+
+
+def _find_target(table: Table, name: str) -> str:
+    """The feature that is meant by a name; of a SequenceExample, one of its context."""
+    if table.is_raw:
+        if name != RAW_COLUMN:
+            raise MissingFeatureError(
+                f"no feature {show_name(name)}, the records are no Examples", hint=f"the bytes of each are {RAW_COLUMN}"
+            )
+        return name
+    schema = table.schema
+    plain = name
+    if schema.kind == "sequence_example" and name.partition(".")[0] in STRUCTS and name not in schema:
+        plain = name.partition(".")[2]
+    if plain in schema.features or plain in schema.feature_lists:
+        return plain
+    known = ", ".join(list(schema.names)[:12]) + (", ..." if len(schema) > 12 else "")
+    raise MissingFeatureError(describe_missing(name, schema.names), shard=table.files[0], hint=f"features: {known}")
+
+
+def _require_once(names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"feature {name!r} expected to be set once, got it twice")
+
+
+def _make_encoder(table: Table, name: str, sql_type: str) -> Encode:
+    if table.is_raw:
+        if sql_type not in ("VARCHAR", "BLOB"):
+            raise SchemaError(f"{RAW_COLUMN} expected bytes or text, got {sql_type}")
+        return lambda value: value.encode() if isinstance(value, str) else value
+    schema = table.schema
+    spec = schema.features.get(name) or schema.feature_lists[name]
+    return make_encoder(name, spec, sql_type, find_classes(schema, name, spec, table.files))
+
+
+def find_classes(schema: Schema, name: str, spec: Spec, files: Sequence[str]) -> Classes | None:
+    """The classes of a feature: those of the schema, else of the file of class names beside the only class label."""
+    if spec.kind != "int64" or spec.logical != "class_label":
+        return None
+    if spec.classes is not None:
+        return Classes({text: number for number, text in enumerate(spec.classes)}, len(spec.classes))
+    labels = [other for other, one in schema.features.items() if one.logical == "class_label" and one.classes is None]
+    beside = Sidecars(files).class_file if labels == [name] else None
+    if beside is not None:
+        ids = {text: beside.id_of(text) for text in beside.names}
+        return Classes(ids, len(ids), beside.offset)
+    return None if spec.num_classes is None else Classes({}, spec.num_classes)
+
+
+def _run(session: Session, encoders: Sequence[Encode], locate: Locate) -> tuple[UInt64Array, list[Values]]:
+    numbers: list[int] = []
+    values: list[Values] = []
+    for number, *row in session.run(_FETCHED_ROWS):
+        numbers.append(number)
+        if not encoders:
+            continue
+        try:
+            values.append(tuple(encode(value) for encode, value in zip(encoders, row, strict=True)))
+        except (CodecError, SchemaError) as error:
+            raise _place(error, *locate(number)) from None
+    return np.array(numbers, np.uint64), values
+
+
+def _place(error: TfrkitError, shard: str, record: int) -> TfrkitError:
+    return type(error)(error.what, shard=shard, record=record, hint=error.hint)

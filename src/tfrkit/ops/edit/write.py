@@ -1,0 +1,365 @@
+"""The change of a dataset written: shards, indexes and sidecars, as a copy or in place, all of it or nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit.container.index import index_path, load_index, write_dali_index
+from tfrkit.container.locate import save_index
+from tfrkit.container.records import FrameStream, Policy
+from tfrkit.container.shards import Shard
+from tfrkit.errors import ContainerError, StaleIndexError, StorageError
+from tfrkit.ops.edit.change import Changed, ChangeOptions, ShardWork, list_changed
+from tfrkit.ops.reshape.frame_sources import FrameSources, deal_frames
+from tfrkit.ops.reshape.layout import choose_name
+from tfrkit.ops.reshape.rewrite import Outputs, OutShard, Rewrite, WriteOptions
+from tfrkit.ops.verify.shard_set import hash_shard
+from tfrkit.outputs.dataset import FileTarget, FolderTarget, Staging
+from tfrkit.outputs.shard import Press, ShardOutput, Tally, Written
+from tfrkit.outputs.target import Target
+from tfrkit.sidecars.carry import collect_carried
+from tfrkit.sidecars.places import INFO, MANIFEST
+from tfrkit.sidecars.update import ShardChange, list_sidecars, update_info, update_manifest
+from tfrkit.storage.base import ByteSource
+from tfrkit.storage.local import explain_os_error, require_space
+from tfrkit.storage.replace import Replacement
+from tfrkit.storage.text_files import format_json, write_text
+
+
+class _NothingChangedError(Exception):
+    """Every record is what it was."""
+
+
+@dataclass
+class Change:
+    """One run of a verb that changes a dataset.
+
+    Attributes:
+        verb: Its name.
+        recipe: The options that decide about the records, for the manifest.
+        is_named_folder: The user named a folder, so the copy is one.
+    """
+
+    verb: str
+    sources: FrameSources
+    works: list[ShardWork]
+    options: ChangeOptions
+    recipe: Mapping[str, Any]
+    is_named_folder: bool = False
+    more_sources: Sequence[str] = ()
+    is_optional: bool = False
+    """Nothing is written where no record is another afterwards."""
+    notes: list[str] = field(default_factory=list)
+
+    def run(self) -> Changed:
+        """Write it, or where nothing is to be written describe it."""
+        is_same = self.is_optional and all(work.feed is None for work in self.works)
+        try:
+            return self._describe() if self.options.dry_run or is_same else self._write()
+        except _NothingChangedError:
+            return self._describe()
+
+    def _describe(self) -> Changed:
+        if self.is_optional and self.options.dry_run:
+            # How many change is known when each was looked at.
+            for work in self.works:
+                if work.feed is not None and not work.is_touched:
+                    work.feed(lambda frames: None)
+        files = list_changed(self.works, self._folder)
+        return Changed(self._place, False, files, [*self.sources.notes, *self.notes])
+
+    def _write(self) -> Changed:
+        options = self.options
+        if options.in_place:
+            return self._run_in_place()
+        assert options.output is not None
+        is_many = len(self.works) > 1 or (self.is_named_folder and not Target(options.output).is_file)
+        is_folder = is_many or os.path.isdir(options.output) or options.output.endswith(os.sep)
+        if is_folder and Target(options.output).is_file:
+            raise ValueError(
+                f"{len(self.works)} files go into a folder, got the name of one file, {options.output}\n"
+                f'  name a folder: output="{options.output}/"'
+            )
+        return self._write_folder(options.output) if is_folder else self._write_file(options.output)
+
+    @property
+    def _folder(self) -> str:
+        return self.sources.sidecars.folders[0]
+
+    @property
+    def _place(self) -> str:
+        """What is changed, in a word: the folder, or the only file."""
+        is_file = len(self.sources.paths) == 1 and not self.is_named_folder
+        return self.sources.paths[0] if is_file else self._folder or "."
+
+    # ---- a copy --------------------------------------------------------------------------------------------------
+
+    def _write_file(self, out: str) -> Changed:
+        """One shard to one file, with sidecars as every verb writes them."""
+        [work] = self.works
+        carried = collect_carried(self.sources.sidecars)
+        write = WriteOptions(None, "default", self.options.force, self.options.jobs, self.options.progress)
+        job = Rewrite(self.verb, self.sources, carried, write, self.recipe, notes=self.notes)
+        job.edit_schema = lambda schema: schema  # no kind changes, but the bytes of records do
+
+        def feed(outputs: Outputs) -> Tally:
+            if work.feed is None:
+                return deal_frames(self.sources, None, 1, outputs.put, self.options.progress)
+            work.feed(lambda frames: outputs.put(0, frames))
+            self._require_change()
+            return Tally(work.num_records)
+
+        target = FileTarget(out)
+        self._begin()
+        made = job.run(target, choose_name(carried, out), [OutShard(os.path.basename(out))], feed)
+        return Changed(out, True, list_changed(self.works, out, is_file=True), made.notes)
+
+    def _write_folder(self, out: str) -> Changed:
+        target = FolderTarget(out)
+        names = [work.name for work in self.works]
+        paths = [*self.sources.paths, *self.more_sources]
+        with Staging(target, names, sources=paths, force=self.options.force) as staging:
+            require_space(out, sum(work.nbytes for work in self.works))
+            written = self._write_shards(staging.folder, out)
+            for work in self.works:
+                if work.name not in written:
+                    assert work.source is not None
+                    _copy_shard(work.source, staging.path(work.name))
+            texts, left_out = self._update_sidecars(written, only=True)
+            kept = [name for name in list_sidecars(self.sources.sidecars) if name not in left_out]
+            for name in kept:
+                os.makedirs(os.path.dirname(staging.path(name)), exist_ok=True)
+                if name in texts:
+                    write_text(staging.path(name), texts[name])
+                else:
+                    _copy_file(os.path.join(self._folder, name), staging.path(name))
+            staging.commit(kept)
+        return Changed(out, True, list_changed(self.works, out), [*self.sources.notes, *self.notes])
+
+    # ---- in place ------------------------------------------------------------------------------------------------
+
+    def _run_in_place(self) -> Changed:
+        folder = self._folder
+        with Replacement(folder) as change:
+            rewritten = [work for work in self.works if work.feed is not None]
+            require_space(folder or ".", sum(work.nbytes for work in rewritten))
+            written = self._write_shards(change.new, folder)
+            for made in written.values():
+                _check_written(made)
+            self._place_shards(change, written)
+            texts, left_out = self._update_sidecars(written, only=False)
+            for name in sorted(texts, key=lambda name: os.path.basename(name).endswith(MANIFEST)):
+                write_text(change.path(name), texts[name])
+                change.put(name)
+            for name in left_out:
+                change.remove(name)
+            self.sources.close()
+            change.commit()
+        return Changed(self._place, True, list_changed(self.works, folder), [*self.sources.notes, *self.notes])
+
+    def _place_shards(self, change: Replacement, written: Mapping[str, Written]) -> None:
+        """Shards with their indexes: rewritten ones, and those that only get another name."""
+        had_index = any(os.path.exists(index_path(path)) for path in self.sources.paths)
+        for work in self.works:
+            old = None if work.source is None else os.path.basename(work.source)
+            is_moved = old is not None and old != work.name
+            if work.name not in written and not is_moved:
+                continue
+            if work.name not in written:
+                assert old is not None
+                change.link(old, work.name)
+            self._place_indexes(change, work, old, is_new=work.name in written, had_index=had_index)
+            if is_moved and old is not None:
+                for name in (old, _index_name(old), f"{old}.idx"):
+                    change.remove(name)
+            change.put(work.name, at_once=True)
+
+    def _place_indexes(
+        self, change: Replacement, work: ShardWork, old: str | None, *, is_new: bool, had_index: bool
+    ) -> None:
+        """The index of a shard, where it had one; NVIDIA DALI's as well."""
+        name, dali = _index_name(work.name), f"{work.name}.idx"
+        has_index = had_index if old is None else os.path.exists(os.path.join(self._folder, _index_name(old)))
+        if has_index:
+            if not is_new and old is not None:
+                change.link(_index_name(old), name)
+            change.put(name)
+        if old is not None and os.path.exists(os.path.join(self._folder, f"{old}.idx")):
+            if not is_new:
+                change.link(f"{old}.idx", dali)
+            elif work.compression == "none":
+                _write_dali(change.path(work.name), change.path(dali))
+            else:
+                change.remove(dali)
+                return
+            change.put(dali)
+
+    # ---- both ----------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        rewritten = [work for work in self.works if work.feed is not None]
+        self.options.progress.begin(sum(work.num_records for work in rewritten), None)
+
+    def _write_shards(self, folder: str, shown: str) -> dict[str, Written]:
+        """Write every shard that is fed into a folder; those whose records are the same afterwards are not kept."""
+        self._begin()
+        press = Press(self.options.jobs)
+        outputs: dict[str, ShardOutput] = {}
+        try:
+            for work in self.works:
+                if work.feed is None:
+                    continue
+                path = os.path.join(folder, work.name)
+                output = outputs[work.name] = ShardOutput(path, press, compression=work.compression)
+                work.feed(output.write)
+                output.finish()
+            press.queue.drain()
+        except StorageError as error:
+            if error.shard is not None and error.shard.startswith(folder):
+                error.shard = os.path.join(shown, os.path.relpath(error.shard, folder))
+            raise
+        finally:
+            self.options.progress.end()
+            press.close()
+            for output in outputs.values():
+                output.discard()
+        self._require_change()
+        written = {}
+        for work in self.works:
+            output_of = outputs.get(work.name)
+            if output_of is None or output_of.written is None:
+                continue
+            if not work.is_touched:
+                os.unlink(output_of.path)
+                os.unlink(index_path(output_of.path))
+                continue
+            made = written[work.name] = output_of.written
+            if made.tally.num_records != work.num_records:
+                raise ContainerError(
+                    f"{self.verb} expected to write {work.num_records} records, wrote {made.tally.num_records}, "
+                    "nothing was kept",
+                    shard=os.path.join(shown, work.name),
+                    hint="this is a mistake of ours, tell us what you did",
+                )
+        return written
+
+    def _require_change(self) -> None:
+        if self.is_optional and not any(work.is_touched for work in self.works):
+            raise _NothingChangedError
+
+    def _update_sidecars(self, written: Mapping[str, Written], *, only: bool) -> tuple[dict[str, str], list[str]]:
+        """New texts of sidecars, by their paths in the folder, and those that have to go."""
+        sidecars = self.sources.sidecars
+        manifests = {manifest.path: manifest for manifest in sidecars.manifests if manifest is not None}
+        wants_sha256 = any("sha256" in row for one in manifests.values() for row in one.content.get("shards") or ())
+        changes = [self._describe_shard(work, written.get(work.name), wants_sha256) for work in self.works]
+        entry = {
+            "verb": self.verb,
+            "options": dict(self.recipe),
+            "changed": sum(work.changed for work in self.works),
+            "dropped": sum(work.dropped for work in self.works),
+            "added": sum(work.added for work in self.works),
+        }
+        texts: dict[str, str] = {}
+        left_out: list[str] = []
+        info = sidecars.info_of(0)
+        if info is not None:
+            updated = update_info(info, changes, only=only)
+            if updated is not None:
+                texts[INFO] = format_json(updated)
+            else:
+                left_out.append(INFO)
+                self.notes.append(f"{INFO} does not fit these shards and was left out")
+        for path, manifest in manifests.items():
+            content = update_manifest(manifest.content, changes, entry, only=only)
+            content["files"] = [name for name in content.get("files") or () if name not in left_out]
+            texts[os.path.relpath(path, self._folder or ".")] = format_json(content)
+        return texts, left_out
+
+    def _describe_shard(self, work: ShardWork, made: Written | None, wants_sha256: bool) -> ShardChange:
+        old_nbytes = 0 if work.source is None else os.path.getsize(work.source)
+        return ShardChange(
+            None if work.source is None else os.path.basename(work.source),
+            work.name,
+            work.split,
+            work.num_records,
+            old_nbytes if made is None else made.nbytes,
+            old_nbytes,
+            is_changed=made is not None,
+            sha256=hash_shard(made.path) if made is not None and wants_sha256 else None,
+        )
+
+
+def _index_name(name: str) -> str:
+    return os.path.join("_index", os.path.basename(index_path(name)))
+
+
+def _copy_shard(source: str, target: str) -> None:
+    """The bytes of a shard, with its index; one is made where there is none that fits."""
+    _copy_file(source, target)
+    shard = Shard.open(target)
+    try:
+        os.makedirs(os.path.dirname(index_path(target)), exist_ok=True)
+        if os.path.exists(index_path(source)):
+            _copy_file(index_path(source), index_path(target))
+            if load_index(shard.reader) is not None:
+                return
+    except StaleIndexError:
+        pass
+    finally:
+        shard.close()
+    save_index(target)
+
+
+def _copy_file(source: str, target: str) -> None:
+    try:
+        shutil.copyfile(source, target)
+        descriptor = os.open(target, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise explain_os_error(error, source, verb="copy") from None
+
+
+def _write_dali(shard_path: str, path: str) -> None:
+    shard = Shard.open(shard_path)
+    try:
+        index = load_index(shard.reader)
+        assert index is not None
+        write_dali_index(path, index.offsets, index.inflated_size)
+    finally:
+        shard.close()
+
+
+def _check_written(made: Written) -> None:
+    """Read a new shard back, every checksum of it, before the old one goes."""
+    shard = Shard.open(made.path)
+    stream = FrameStream(shard, Policy())
+    read = Tally()
+
+    def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
+        nonlocal read
+        offsets, digest, after, fault = _native.sum_frames(data, start, stop, 1 << 62, 1 << 62, "all")
+        read += Tally(len(offsets), after - start, int(np.uint64(digest)))
+        return len(offsets), after, fault
+
+    try:
+        while stream.step(consume):
+            pass
+    finally:
+        shard.close()
+    if read != made.tally:
+        raise ContainerError(
+            f"{os.path.basename(made.path)} was read back as {read.num_records} records, digest {read.digest:#018x}, "
+            f"expected {made.tally.num_records}, {made.tally.digest:#018x}; the old file was kept",
+            hint="look at the disk, then try again",
+        )

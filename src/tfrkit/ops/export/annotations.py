@@ -1,0 +1,142 @@
+"""Images with their objects, one after the other, for the formats of VOC, YOLO and COCO."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Protocol
+
+from tfrkit.errors import CodecError, SchemaError
+from tfrkit.images.encode import inspect_image
+from tfrkit.ops.export.input import ExportInput
+from tfrkit.ops.export.names import SafeNames
+from tfrkit.ops.export.objects import FoundObjects, ObjectSource
+from tfrkit.ops.export.pictures import PictureRow, PictureSource, require_image
+from tfrkit.ops.export.report import Export, OnBad, require_on_bad
+from tfrkit.outputs.staging import StagedFolder
+from tfrkit.progress import Progress
+from tfrkit.storage.resolve import Address, expand_home
+
+_DEPTHS = {"L": 1, "P": 1, "LA": 2, "RGBA": 4, "CMYK": 4}
+
+
+@dataclass
+class AnnotatedImage:
+    """An image and what is on it. `path` is its safe name, free to be used below any folder; `number` counts from 0."""
+
+    number: int
+    split: str
+    path: str
+    data: bytes
+    width: int
+    height: int
+    depth: int
+    objects: FoundObjects
+    picture: PictureRow
+
+    @property
+    def stem(self) -> str:
+        """The path without its suffix, which no other image has."""
+        return os.path.splitext(self.path)[0]
+
+
+class AnnotationWriter(Protocol):
+    """Writes images in one format."""
+
+    def prepare(self, image: AnnotatedImage) -> Any:
+        """Everything that may go wrong about an image, with `CodecError`, before anything of it is written."""
+
+    def write(self, image: AnnotatedImage, prepared: Any) -> None:
+        """Write the files of an image."""
+
+    def finish(self) -> None:
+        """Write what is written last."""
+
+
+@dataclass
+class AnnotationTask:
+    """What a writer is made of."""
+
+    source: ExportInput
+    pictures: PictureSource
+    objects: ObjectSource
+    folder: StagedFolder
+    report: Export
+
+
+MakeWriter = Callable[[AnnotationTask], AnnotationWriter]
+
+
+def export_annotated(
+    kind: str,
+    address: Address | Iterable[Address],
+    output: str | os.PathLike[str],
+    make_writer: MakeWriter,
+    *,
+    image: str | None,
+    name: str | None,
+    extra: tuple[str, ...] = (),
+    takes_masks: bool = False,
+    is_one_folder: bool = False,
+    on_bad: OnBad,
+    force: bool,
+    incomplete: bool,
+    progress: Progress | None,
+) -> Export:
+    """Write images with their boxes into a folder.
+
+    With `takes_masks`, masks will do instead of boxes; with `is_one_folder`, names are different in all splits.
+    """
+    require_on_bad(on_bad)
+    target = expand_home(output)
+    with ExportInput(address, progress, incomplete=incomplete) as source:
+        look = PictureSource(source, image=image, name=name)
+        objects = ObjectSource(source, look)
+        if objects.boxes is None and not (takes_masks and look.mask_feature is not None):
+            raise SchemaError(
+                f"expected boxes{' or a mask' if takes_masks else ''}, no feature is called .../bbox/xmin",
+                shard=source.paths[0],
+                hint="images and labels alone: tfr export images",
+            )
+        pictures = PictureSource(source, image=image, name=name, extra=(*objects.extra_features, *extra))
+        report = Export(kind, target)
+        with StagedFolder(target, sources=source.paths, force=force, nbytes=source.nbytes) as folder:
+            task = AnnotationTask(source, pictures, objects, folder, report)
+            _write_all(task, make_writer(task), on_bad, is_one_folder=is_one_folder)
+            folder.commit()
+            report.files, report.nbytes = folder.files, folder.nbytes
+        report.notes += pictures.describe()
+        return report
+
+
+def _write_all(task: AnnotationTask, writer: AnnotationWriter, on_bad: OnBad, *, is_one_folder: bool) -> None:
+    source, report = task.source, task.report
+    splits = source.split_names()
+    starts = [0, *accumulate(source.counts)]
+    digits = max(6, len(str(source.num_records - 1)))
+    names = {split: SafeNames(by_stem=True, is_plain=True) for split in ([""] if is_one_folder else splits)}
+    source.begin()
+    for place, row in source.rows(task.pictures.feature_names):
+        number, split = starts[place.shard] + place.record, splits[place.shard]
+        try:
+            picture = task.pictures.read(row)
+            file = require_image(picture.files, task.pictures.features.image)
+            info = inspect_image(file.data)
+            found = task.objects.read(picture.values)
+            size = (info.width or 0, info.height or 0)
+            depth = _DEPTHS.get(info.mode or "", 3)
+            wanted, otherwise = task.pictures.name_file(picture.name, file, f"{number:0{digits}d}")
+            image = AnnotatedImage(number, split, wanted, file.data, *size, depth, found, picture)
+            prepared = writer.prepare(image)
+        except CodecError as error:
+            report.take_bad(source, place, error.what, on_bad)
+            continue
+        image.path = names["" if is_one_folder else split].take(wanted, otherwise=otherwise)
+        if image.path != wanted:
+            report.note_renamed(wanted, image.path)
+        writer.write(image, prepared)
+        report.records += 1
+    writer.finish()
+    source.end()

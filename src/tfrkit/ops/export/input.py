@@ -1,0 +1,257 @@
+"""What an export reads: shards with their whole schema and their splits, and rows that know where they lie.
+
+Every record is looked at once before anything is written. So damage is told while there is still nothing to clean up,
+and a feature that only the last record has is a column from the start: a schema guessed from a sample would lose it.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from tfrkit import _native
+from tfrkit._types import Row
+from tfrkit.batches.survey import Surveyed, kind_of_shapes
+from tfrkit.codec.decode import Batch, Decoder
+from tfrkit.container.index import ShardIndex
+from tfrkit.container.locate import load_frames, scan_frames_once
+from tfrkit.container.records import Finding, FrameStream, Policy, read_records
+from tfrkit.container.shards import Shard, find_shards
+from tfrkit.errors import ContainerError, SchemaError, StorageError
+from tfrkit.features.schema import Schema
+from tfrkit.features.spec import RecordKind
+from tfrkit.progress import Progress, Quiet
+from tfrkit.sidecars.read import Sidecars
+from tfrkit.storage.base import ByteSource
+from tfrkit.storage.local import NamedFile
+from tfrkit.storage.resolve import Address, open_reader
+from tfrkit.storage.temporaries import TemporaryFolder, make_scratch
+
+# What is decoded at a time: enough to hide the cost of a call, little enough to stay small with images.
+_ROWS_NBYTES = 4 << 20
+_MAX_ROWS = 1024
+_SPOOL_NBYTES = 1 << 20
+
+
+class Place(NamedTuple):
+    """A record: the number of its shard, and its own number in there."""
+
+    shard: int
+    record: int
+
+
+class SourceBatch(NamedTuple):
+    """Some records of one shard as columns, and how many bytes they take in it, inflated."""
+
+    first: Place
+    num_rows: int
+    columns: Batch
+    nbytes: int
+
+
+class ExportInput:
+    """An opened dataset. Close it, or use it in a `with` statement."""
+
+    def __init__(
+        self, address: Address | Iterable[Address], progress: Progress | None = None, *, incomplete: bool = False
+    ) -> None:
+        self.paths = find_shards(address, incomplete="warn" if incomplete else "refuse")
+        self.sidecars = Sidecars(self.paths)
+        self._progress: Progress = progress or Quiet()
+        self._scratch: TemporaryFolder | None = None
+        self._frames: dict[int, ShardIndex] = {}  # of the shard something was located in last
+        self.shards: list[Shard] = []
+        try:
+            self.shards += [self._open(path) for path in self.paths]
+            surveyed = self._survey()
+        except BaseException:
+            self.close()
+            raise
+        self.kind: RecordKind = kind_of_shapes(surveyed.survey.shapes)
+        inferred = surveyed.infer()
+        self.report = {(row["name"], row["list"]): row for row in inferred.report}
+        self.schema: Schema = self.sidecars.refine(inferred.schema, has_values=self._has_values)
+
+    def __enter__(self) -> ExportInput:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the files, and of what was spooled."""
+        for shard in self.shards:
+            shard.close()
+        if self._scratch is not None:
+            self._scratch.remove()
+
+    @property
+    def num_records(self) -> int:
+        return sum(self.counts)
+
+    @property
+    def source_kind(self) -> str | None:
+        """The source of `tfr build` that the records come from, where a manifest says so."""
+        return self.sidecars.source_kind
+
+    @property
+    def splits(self) -> dict[str, list[int]]:
+        """The shards of each split; "" has those that are in none, where others are in one."""
+        splits = self.sidecars.splits
+        others = [number for number, name in enumerate(self.sidecars.split_names) if name is None]
+        return {**splits, "": others} if splits and others else splits
+
+    def split_names(self) -> list[str]:
+        """The split of each shard; "" for none."""
+        return [name or "" for name in self.sidecars.split_names]
+
+    def require_examples(self) -> None:
+        """Raise unless every record is an Example or a SequenceExample."""
+        if self.kind in ("raw", "mixed"):
+            what = "none" if self.kind == "raw" else "some that are none"
+            raise SchemaError(
+                f"expected records that are Examples, got {what}",
+                shard=self.paths[0],
+                hint="write their bytes: tfr export jsonl",
+            )
+
+    def batches(
+        self,
+        features: Sequence[str] | None = None,
+        *,
+        shards: Sequence[int] | None = None,
+        max_nbytes: int = _ROWS_NBYTES,
+        max_rows: int | None = None,
+        watched: bool = True,
+    ) -> Iterator[SourceBatch]:
+        """Columns of all records, or of those in some shards, in file order, so many bytes at a time or a bit more.
+
+        Progress is told unless `watched` is False.
+        """
+        decoder = self.new_decoder(features)
+        builder = decoder.new_builder()
+        mean = max(1, self.nbytes // max(1, self.num_records))
+        most = max(1, max_nbytes // mean) if max_rows is None else max_rows
+
+        def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
+            return builder.append_frames(data, start, stop, most - builder.num_rows, "all")
+
+        for number in range(len(self.shards)) if shards is None else shards:
+            stream = FrameStream(self.shards[number], Policy(), columns=decoder.column_names)
+            record = offset = 0
+            is_over = False
+            while not is_over:
+                is_over = stream.step(consume) == 0
+                nbytes, num_rows = stream.offset - offset, builder.num_rows
+                if num_rows and (is_over or num_rows >= most or nbytes >= max_nbytes):
+                    yield SourceBatch(Place(number, record), num_rows, decoder.take_batch(builder), nbytes)
+                    record, offset = stream.record, stream.offset
+                    if watched:
+                        self._progress.advance(num_rows, nbytes, 0)
+
+    def rows(
+        self,
+        features: Sequence[str] | None = None,
+        *,
+        shards: Sequence[int] | None = None,
+        chosen: Collection[int] | None = None,
+        watched: bool = True,
+    ) -> Iterator[tuple[Place, Row]]:
+        """Every row with its place, in file order; with `chosen`, those of these numbers over all files."""
+        starts = [0, *accumulate(self.counts)]
+        wanted = None if chosen is None else frozenset(chosen)
+        decoder = self.new_decoder(features)
+        mean = max(1, self.nbytes // max(1, self.num_records))
+        most = max(1, min(_MAX_ROWS, _ROWS_NBYTES // mean))
+        for batch in self.batches(features, shards=shards, max_rows=most, watched=watched):
+            number, record = batch.first
+            start = starts[number] + record
+            if wanted is not None and wanted.isdisjoint(range(start, start + batch.num_rows)):
+                continue
+            for index, row in enumerate(decoder.rows(batch.columns, batch.num_rows)):
+                if wanted is None or start + index in wanted:
+                    yield Place(number, record + index), row
+
+    def records(self, *, shards: Sequence[int] | None = None) -> Iterator[bytes]:
+        """The payload of every record, in file order."""
+        for number in range(len(self.shards)) if shards is None else shards:
+            for records in read_records(self.shards[number], Policy()):
+                yield from records
+                self._progress.advance(len(records), sum(map(len, records)), 0)
+
+    def new_decoder(self, features: Sequence[str] | None) -> Decoder:
+        """A decoder of these features, None for all."""
+        return Decoder(self.schema if features is None else self.schema.select(features))
+
+    def begin(self) -> None:
+        """Tell that writing starts."""
+        self._progress.begin(self.num_records, self.nbytes)
+
+    def end(self) -> None:
+        """Tell that everything is written."""
+        self._progress.end()
+
+    def locate(self, place: Place, cause: str) -> Finding:
+        """What is wrong with a record, and where it lies."""
+        index = self._frames.get(place.shard)
+        if index is None:
+            shard = self.shards[place.shard]
+            index = load_frames(shard, Policy()) or scan_frames_once(shard, Policy())
+            self._frames = {place.shard: index}
+        return Finding(self.paths[place.shard], place.record, int(index.offsets[place.record]), cause)
+
+    def _open(self, path: str) -> Shard:
+        reader = open_reader(path)
+        if reader.size is not None:
+            return Shard(reader)
+        # A pipe is read twice here, so it goes to the disk first.
+        if self._scratch is None:
+            self._scratch = make_scratch("tfrkit-export")
+        spooled = os.path.join(self._scratch.path, f"{len(self.shards)}.tfrecord")
+        with NamedFile(spooled, "wb", shown=spooled) as raw, io.BufferedWriter(raw) as file:
+            while piece := reader.read(_SPOOL_NBYTES):
+                file.write(piece)
+        reader.close()
+        shard = Shard.open(spooled)
+        shard.name = path  # messages tell what the user typed
+        return shard
+
+    def _has_values(self, name: str, is_list: bool) -> bool:
+        return bool(self.report[name, is_list]["max_bytes"])
+
+    def _survey(self) -> Surveyed:
+        surveyed = Surveyed()
+        self.counts: list[int] = []
+        self.nbytes = 0
+        survey = surveyed.survey
+
+        def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
+            return survey.add_frames(data, start, stop, 1 << 62, "all")
+
+        for shard in self.shards:
+            stream = FrameStream(shard, Policy())
+            try:
+                while stream.step(consume):
+                    pass
+            except ContainerError as error:
+                name = shlex.quote(shard.name)
+                error.hint = (
+                    f"list all damage: tfr verify {name}    copy what is readable: tfr repair {name} -o good.tfrecord"
+                )
+                raise
+            self.counts.append(stream.record)
+            self.nbytes += stream.offset
+        if not self.num_records:
+            raise StorageError("expected at least one record, got none", shard=self.paths[0])
+        return surveyed
+
+
+def flatten_row(row: Row) -> dict[str, Any]:
+    """The features of a row by name; of a SequenceExample those of its context and of its feature lists together."""
+    if set(row) == {"context", "feature_lists"}:
+        return {**row["context"], **row["feature_lists"]}
+    return row

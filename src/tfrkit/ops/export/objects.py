@@ -1,0 +1,222 @@
+"""Objects in images: boxes in pixels, names and numbers of classes, and whatever else records tell of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tfrkit.codec.columns import BytesColumn, Column, Ragged
+from tfrkit.errors import CodecError, SchemaError
+from tfrkit.features.labels import LabelMap
+from tfrkit.features.schema import Schema, show_name
+from tfrkit.ops.export.input import ExportInput
+from tfrkit.ops.export.pictures import PictureSource, read_text, to_list
+from tfrkit.pictures.features import BoxFeatures
+from tfrkit.sidecars.class_names import ClassNames
+
+Corners = np.ndarray[Any, np.dtype[np.float32]]
+
+# Further features of objects, by what they mean, in the words of `tfr build` and of TFDS.
+_EXTRAS = {
+    "difficult": ("difficult", "is_difficult"),
+    "truncated": ("truncated", "is_truncated"),
+    "pose": ("view", "pose"),
+    "is_crowd": ("is_crowd",),
+    "area": ("area",),
+    "mask": ("mask",),
+}
+_UNUSED = re.compile(r"unused \d+")
+_MAX_DECIMALS = 6
+
+
+@dataclass
+class FoundObjects:
+    """The objects of one image: corners as they are stored (parts of width and height), and lists as long as they."""
+
+    corners: Corners
+    names: list[str]
+    labels: list[int]
+    extras: Mapping[str, list[Any]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+class ClassTable:
+    """Ids of classes and their names. Without ids in the records, names are numbered from 1 in their order."""
+
+    def __init__(self, names: Mapping[int, str], *, has_ids: bool) -> None:
+        self.names = dict(sorted(names.items()))
+        self.has_ids = has_ids
+        self._ids = {name: number for number, name in self.names.items()}
+
+    def id_of(self, name: str) -> int:
+        """The id of a class by its name; raises `CodecError` for a name that has none."""
+        if name not in self._ids:
+            raise CodecError(f"class {show_name(name)} has no id in any record")
+        return self._ids[name]
+
+    def to_text(self) -> str:
+        """`id:name` lines, as `tfr build` reads and writes them; gaps are filled."""
+        first, last = min(self.names), max(self.names)
+        filled = tuple(self.names.get(number, f"unused {number}") for number in range(first, last + 1))
+        return LabelMap(filled, offset=first).to_text()
+
+
+class ObjectSource:
+    """Reads the objects of rows."""
+
+    def __init__(self, source: ExportInput, pictures: PictureSource) -> None:
+        self.boxes: BoxFeatures | None = pictures.features.boxes
+        self._class_names: ClassNames = pictures.class_names
+        self._schema: Schema = source.schema
+        self._extras = _find_extras(self.boxes, source.schema)
+        self.classes = ClassTable({}, has_ids=True)
+        if self.boxes is not None:
+            self.classes = _find_classes(source, self.boxes, pictures.class_names)
+
+    @property
+    def extra_features(self) -> list[str]:
+        """What has to be read beside the features of pictures."""
+        return list(self._extras.values())
+
+    def has(self, what: str) -> bool:
+        """Do records tell this of their objects?"""
+        return what in self._extras
+
+    def read(self, values: Mapping[str, Any]) -> FoundObjects:
+        """The objects of a row; raises `CodecError` where boxes and classes do not fit together."""
+        boxes = self.boxes
+        if boxes is None:
+            return FoundObjects(np.empty((0, 4), np.float32), [], [])
+        corners = read_corners(values, boxes)
+        texts = [read_text(item) for item in to_list(values.get(boxes.text or ""))]
+        labels = [int(item) for item in to_list(values.get(boxes.label or ""))]
+        for feature, found in ((boxes.text, texts), (boxes.label, labels)):
+            if feature is not None and len(found) != len(corners) and (found or feature in values):
+                raise CodecError(
+                    f"feature {show_name(feature)} expected one value a box, {len(corners)}, got {len(found)}"
+                )
+        names = texts or [self._name(label) for label in labels]
+        if len(names) != len(corners):
+            names = ["object"] * len(corners)
+        if not self.classes.has_ids or not labels:
+            labels = [self.classes.id_of(name) for name in names]
+        extras = {what: to_list(values.get(feature)) for what, feature in self._extras.items()}
+        for what, found in extras.items():
+            if found and len(found) != len(corners):
+                feature = show_name(self._extras[what])
+                raise CodecError(f"feature {feature} expected one value a box, {len(corners)}, got {len(found)}")
+        return FoundObjects(corners, names, labels, {what: found for what, found in extras.items() if found})
+
+    def _name(self, label: int) -> str:
+        assert self.boxes is not None
+        assert self.boxes.label is not None
+        return self.classes.names.get(label) or self._class_names.show(self.boxes.label, label)
+
+
+def read_corners(values: Mapping[str, Any], boxes: BoxFeatures) -> Corners:
+    """(boxes, 4) as xmin, ymin, xmax, ymax; raises `CodecError` for what is no box."""
+    if len(boxes.sides) == 1:
+        # TFDS has fours of ymin, xmin, ymax, xmax.
+        corners = np.asarray(values.get(boxes.sides[0], ()), np.float32).reshape(-1, 4)[:, [1, 0, 3, 2]]
+    else:
+        sides = [np.asarray(to_list(values.get(name)), np.float32) for name in boxes.sides]
+        lengths = [len(side) for side in sides]
+        if len(set(lengths)) > 1:
+            raise CodecError(f"boxes expected four lists of one length, got {', '.join(map(str, lengths))}")
+        corners = np.stack(sides, axis=1)
+    is_sound = np.isfinite(corners).all(axis=1) & (corners[:, 0] <= corners[:, 2]) & (corners[:, 1] <= corners[:, 3])
+    if not is_sound.all():
+        number = int(np.flatnonzero(~is_sound)[0])
+        shown = ", ".join(f"{side:.4g}" for side in corners[number].tolist())
+        raise CodecError(f"box {number} expected xmin, ymin, xmax, ymax in order, got {shown}")
+    return corners
+
+
+def to_pixels(corners: Corners, width: int, height: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Corners in pixels, with as few decimals as give the stored parts back: 24, and not 23.999999.
+
+    Example:
+        >>> to_pixels(np.array([[24 / 333, 0, 1, 0.5]], np.float32), 333, 100).tolist()
+        [[24.0, 0.0, 333.0, 50.0]]
+    """
+    sizes = np.array([width, height, width, height], np.float64)
+    exact = corners.astype(np.float64) * sizes
+    pixels = exact.copy()
+    is_open = np.ones(corners.shape, np.bool_)
+    for decimals in range(_MAX_DECIMALS + 1):
+        rounded = np.round(exact, decimals)
+        fits = is_open & ((rounded / sizes).astype(np.float32) == corners)
+        pixels[fits] = rounded[fits]
+        is_open &= ~fits
+    return pixels
+
+
+def show_number(value: float) -> str:
+    """A number without needless decimals: 24, 0.5.
+
+    Example:
+        >>> show_number(24.0), show_number(0.125)
+        ('24', '0.125')
+    """
+    return f"{value:.6f}".rstrip("0").rstrip(".") if value != int(value) else str(int(value))
+
+
+def _find_extras(boxes: BoxFeatures | None, schema: Schema) -> dict[str, str]:
+    if boxes is None:
+        return {}
+    stem = boxes.sides[0].rpartition("bbox")[0]
+    found = {}
+    for what, words in _EXTRAS.items():
+        names = [f"{stem}{word}" for word in words if f"{stem}{word}" in schema.features]
+        if names:
+            found[what] = names[0]
+    return found
+
+
+def _find_classes(source: ExportInput, boxes: BoxFeatures, class_names: ClassNames) -> ClassTable:
+    """All classes that are named or occur, by a look at the labels of every record."""
+    names: dict[int, str] = {}
+    texts: set[str] = set()
+    used: set[int] = set()
+    wanted = [name for name in (boxes.label, boxes.text) if name is not None]
+    for batch in source.batches(wanted, watched=False) if wanted else ():
+        labels = _flat(batch.columns.get(boxes.label)) if boxes.label is not None else None
+        words = _flat(batch.columns.get(boxes.text)) if boxes.text is not None else None
+        if labels is None:
+            texts.update(read_text(word) for word in words or ())
+            continue
+        numbers, firsts = np.unique(np.asarray(labels, np.int64), return_index=True)
+        used.update(numbers.tolist())
+        if words is not None and len(words) == len(labels):
+            for number, first in zip(numbers.tolist(), firsts.tolist(), strict=True):
+                names.setdefault(number, read_text(words[first]))
+    if boxes.label is None:
+        listed = sorted(texts) or ["object"]
+        return ClassTable(dict(enumerate(listed, 1)), has_ids=False)
+    known = {number: class_names.show(boxes.label, number) for number in _known_ids(source, boxes.label, used)}
+    merged = {number: names.get(number, known[number]) for number in known}
+    # A number that nobody uses and nobody named is only there because those around it are.
+    merged = {number: name for number, name in merged.items() if number in used or not _UNUSED.fullmatch(name)}
+    if len(set(merged.values())) != len(merged):
+        twice = next(name for name in merged.values() if list(merged.values()).count(name) > 1)
+        raise SchemaError(f"classes expected different names, got {show_name(twice)} for two of them")
+    return ClassTable(merged, has_ids=True)
+
+
+def _known_ids(source: ExportInput, label: str, used: set[int]) -> Sequence[int]:
+    classes = source.schema[label].classes
+    named = range(len(classes)) if classes is not None else range(0)
+    return sorted({*named, *used})
+
+
+def _flat(column: Column) -> Any:
+    """The values of a column one after the other."""
+    if isinstance(column, Ragged):
+        return column.values[int(column.row_splits[0]) : int(column.row_splits[-1])]
+    return column if isinstance(column, BytesColumn) else column.reshape(-1)

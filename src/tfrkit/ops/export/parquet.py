@@ -1,0 +1,102 @@
+"""Datasets as Parquet: our Arrow stream, written in row groups of bounded size."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, BinaryIO, Literal
+
+from tfrkit._optional import import_or_explain
+from tfrkit.codec.decode import Batch
+from tfrkit.errors import SchemaError
+from tfrkit.feeds.arrow import ArrowStream, to_arrow, with_own_errors
+from tfrkit.ops.export.input import ExportInput
+from tfrkit.ops.export.report import Export
+from tfrkit.ops.export.tables import export_table
+from tfrkit.progress import Progress
+from tfrkit.storage.resolve import Address
+
+ParquetCompression = Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"]
+
+# A row group is in memory until it is written: so much of it, or so many rows.
+_GROUP_NBYTES = 32 << 20
+_GROUP_ROWS = 1 << 20
+_BATCH_NBYTES = 4 << 20
+
+
+def export_parquet(
+    address: Address | Iterable[Address],
+    output: str | os.PathLike[str],
+    *,
+    select: Sequence[str] | None = None,
+    compression: ParquetCompression = "zstd",
+    force: bool = False,
+    incomplete: bool = False,
+    progress: Progress | None = None,
+) -> Export:
+    """Write a dataset as Parquet: one row a record, one column a feature.
+
+    Numbers that vary in count are lists, an absent or unset feature is null and an empty list stays an empty list.
+    Text is a string, other bytes are binary, serialized tensors have the type of what is inside. A SequenceExample is
+    the structs context and feature_lists. What a type does not tell (class names, that bytes are an image) is in the
+    metadata of the column, under tfrkit.feature. Needs pyarrow. Memory: a row group and what pyarrow
+    needs to pack it, about 300 MB.
+
+    Args:
+        address: Where the files are.
+        output: The file to write, or a folder for one file a split.
+        select: Only these features.
+        compression: Of the columns.
+        force: Replace what is there.
+        incomplete: Go on where shards of a set are not there.
+        progress: Told how it goes on.
+    """
+    arrow: Any = import_or_explain("pyarrow", "arrow")
+    parquet: Any = import_or_explain("pyarrow.parquet", "arrow")
+
+    def write(source: ExportInput, file: BinaryIO, shards: Sequence[int] | None) -> None:
+        source.require_examples()
+        schema = source.schema if select is None else source.schema.select(select)
+
+        def make_batches() -> Iterator[Batch]:
+            names = list(schema.names)
+            for batch in source.batches(names, shards=shards, max_nbytes=_BATCH_NBYTES, max_rows=_GROUP_ROWS):
+                yield batch.columns
+
+        stream = to_arrow(make_batches, schema)
+        if not len(schema):
+            raise SchemaError("expected records with features, got none", shard=source.paths[0])
+        try:
+            _write_stream(stream, file, compression, arrow, parquet)
+        except NotImplementedError as error:
+            reason = str(error).splitlines()[0][:200]
+            raise SchemaError(
+                f"expected what Parquet holds, got something else, {reason}",
+                shard=source.paths[0],
+                hint="leave the feature out: select=[...]",
+            ) from None
+
+    return export_table("parquet", address, output, write, force=force, incomplete=incomplete, progress=progress)
+
+
+def _write_stream(stream: ArrowStream, file: BinaryIO, compression: str, arrow: Any, parquet: Any) -> None:
+    with with_own_errors(stream) as watched:
+        reader = arrow.RecordBatchReader.from_stream(watched)
+        with parquet.ParquetWriter(file, reader.schema, compression=compression) as writer:
+            for group in _gather(reader):
+                writer.write_table(arrow.Table.from_batches(group), row_group_size=_GROUP_ROWS)
+
+
+def _gather(batches: Iterable[Any]) -> Iterator[list[Any]]:
+    """Batches in groups of about one size: many small shards make no small row groups."""
+    group: list[Any] = []
+    nbytes = num_rows = 0
+    for batch in batches:
+        if group and (nbytes + batch.nbytes > _GROUP_NBYTES or num_rows + batch.num_rows > _GROUP_ROWS):
+            yield group
+            group, nbytes, num_rows = [], 0, 0
+        group.append(batch)
+        nbytes += batch.nbytes
+        num_rows += batch.num_rows
+    if group:
+        yield group

@@ -1,0 +1,203 @@
+"""Which features of a dataset make a picture file, its name and its class, and the pictures of its rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tfrkit._types import Row
+from tfrkit.errors import CodecError, SchemaError
+from tfrkit.features.meaning import split_words
+from tfrkit.features.schema import Schema, show_name
+from tfrkit.ops.export.input import ExportInput, flatten_row
+from tfrkit.ops.export.pixels import ImageFile, to_image_files, to_mask_file
+from tfrkit.pictures.features import PictureFeatures, find_picture_features
+from tfrkit.pictures.raw_pixels import require_raw_shape
+from tfrkit.sidecars.class_names import ClassNames
+from tfrkit.sources.walk import IMAGE_SUFFIXES
+
+# Texts that name a class; a text such as label/text may be anything, a sentence too.
+_CLASS_TEXTS = ("image/class/text", "clip/label/string")
+_CLASS_NUMBERS = ("image/class/label", "label", "clip/label/index", "image_class")
+_FILE_WORDS = frozenset({"filename", "path", "file"})
+_FRAME_NAMES = "image/filename"
+
+
+@dataclass
+class PictureRow:
+    """The pictures of one record: `files` has one, or one a frame (`is_clip`), with the names of the frames."""
+
+    name: str | None
+    files: list[ImageFile]
+    is_clip: bool = False
+    frame_names: list[str] = field(default_factory=list)
+    class_name: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+class PictureSource:
+    """Reads rows of a dataset as pictures. One image is in memory at a time, beside the rows of a batch."""
+
+    def __init__(
+        self,
+        source: ExportInput,
+        *,
+        image: str | None = None,
+        label: str | None = None,
+        name: str | None = None,
+        shape: tuple[int, ...] | None = None,
+        extra: Sequence[str] = (),
+    ) -> None:
+        source.require_examples()
+        schema, first = source.schema, source.paths[0]
+        try:
+            if name is not None:
+                schema.require_one_kind(name)
+            self.features: PictureFeatures = find_picture_features(schema, image=image, label=label, shape=shape)
+        except SchemaError as error:
+            hint = f"see what is there: tfr info {first}    name it: image=..., label=... or name=..."
+            raise type(error)(error.what, shard=first, hint=hint) from None
+        self._require_shape(source)
+        beside = source.sidecars.class_file
+        self.notes: list[str] = source.sidecars.notes
+        self.class_names = ClassNames.of_schema(schema, beside)
+        self._has_names_beside = beside is not None
+        self._schema = schema
+        self.name_feature = name or _find_name(schema, self.features)
+        # The name of a file is kept to the letter; an id needs a suffix.
+        self._is_file_name = self.name_feature is not None and bool(_FILE_WORDS & set(split_words(self.name_feature)))
+        self.class_feature = self._find_class(label)
+        self.is_framed = self.features.image in schema.feature_lists
+        frames = [_FRAME_NAMES] if self.is_framed and _FRAME_NAMES in schema.feature_lists else []
+        wanted = [*self.features.names, self.name_feature, self.class_feature, *frames, *extra]
+        self.feature_names = list(dict.fromkeys(one for one in wanted if one is not None and one in schema))
+        self._num_inexact = 0
+
+    def _require_shape(self, source: ExportInput) -> None:
+        """Raise once where all images are raw bytes of one length without a shape, or with one that does not fit."""
+        name = self.features.image
+        spec = source.schema[name]
+        report = source.report.get((name, name in source.schema.feature_lists))
+        is_raw = spec.kind == "bytes" and spec.encoding == "list" and spec.logical == "bytes"
+        if report is not None and is_raw and report["min_bytes"] == report["max_bytes"] and report["min_bytes"]:
+            require_raw_shape(name, self.features.sizes, report["max_bytes"], shard=source.paths[0])
+
+    @property
+    def mask_feature(self) -> str | None:
+        """The mask of the whole image, if there is one; masks of single objects are another thing."""
+        mask = self.features.mask
+        if mask is None or "object" in split_words(mask):
+            return None
+        spec = self._schema[mask]
+        return mask if spec.encoding != "list" or spec.shape == () else None
+
+    def read(self, row: Row) -> PictureRow:
+        """The pictures of a row; raises `CodecError` where there is none."""
+        values = flatten_row(row)
+        image = self.features.image
+        value = values.get(image)
+        files = to_image_files(image, value, values, self.features.sizes)
+        self._num_inexact += sum(not file.is_exact for file in files)
+        is_clip = self.is_framed or len(files) > 1
+        frames = [read_text(one) or "" for one in to_list(values.get(_FRAME_NAMES))] if is_clip else []
+        return PictureRow(self._read_name(values), files, is_clip, frames, self._read_class(values), values)
+
+    def read_mask(self, picture: PictureRow, size: tuple[int, int] | None = None) -> bytes | None:
+        """The mask of a picture as a PNG with a palette, or None where it has none."""
+        name = self.mask_feature
+        value = None if name is None else picture.values.get(name)
+        if name is None or value is None:
+            return None
+        if self._schema[name].is_list:
+            value = value[0] if len(value) else None
+        return None if value is None else to_mask_file(name, value, size)
+
+    def name_file(self, name: str | None, file: ImageFile, otherwise: str) -> tuple[str, str]:
+        """What a file is called: the name it would have, and the name it gets where that is not fit."""
+        if not name:
+            return f"{otherwise}{file.suffix}", f"{otherwise}{file.suffix}"
+        suffix = os.path.splitext(name)[1].lower()
+        if file.is_made and suffix in IMAGE_SUFFIXES:
+            name = os.path.splitext(name)[0] + file.suffix
+        elif not self._is_file_name and suffix not in IMAGE_SUFFIXES:
+            name += file.suffix
+        return name, f"{otherwise}{file.suffix}"
+
+    def find_others(self) -> list[str]:
+        """Further features with images, of which nothing is read here."""
+        specs = {**self._schema.features, **self._schema.feature_lists}
+        taken = (self.features.image, self.mask_feature)
+        return [name for name, spec in specs.items() if spec.logical in ("image", "mask") and name not in taken]
+
+    def describe(self) -> list[str]:
+        """What a user should know of the pictures that were read."""
+        notes = list(self.notes)
+        if self._num_inexact:
+            notes.append(
+                f"images of numbers that no PNG holds, written in 256 levels: {self._num_inexact}; "
+                "their values: tfr export npz"
+            )
+        return notes
+
+    def _find_class(self, label: str | None) -> str | None:
+        """The feature that says in which class folder a picture belongs."""
+        features = self._schema.features
+        if label is not None:
+            return label if label in features and self._names_class(label, is_asked=True) else None
+        candidates = [*_CLASS_TEXTS, *_CLASS_NUMBERS, *self.features.labels]
+        return next((name for name in candidates if name in features and self._names_class(name)), None)
+
+    def _names_class(self, name: str, *, is_asked: bool = False) -> bool:
+        spec = self._schema[name]
+        if spec.shape != () or spec.seen is not None or spec.encoding != "list":
+            return False
+        if spec.kind == "int64":
+            return spec.classes is not None or self._has_names_beside
+        return spec.kind == "bytes" and (is_asked or name in _CLASS_TEXTS)
+
+    def _read_class(self, values: Mapping[str, Any]) -> str | None:
+        name = self.class_feature
+        value = None if name is None else values.get(name)
+        if name is None or value is None or isinstance(value, (list, np.ndarray)):
+            return None
+        return read_text(value) if isinstance(value, bytes) else self.class_names.show(name, int(value))
+
+    def _read_name(self, values: Mapping[str, Any]) -> str | None:
+        value = None if self.name_feature is None else values.get(self.name_feature)
+        if isinstance(value, (list, np.ndarray)):
+            value = value[0] if len(value) else None
+        if value is None:
+            return None
+        return read_text(value) if isinstance(value, bytes) else str(value)
+
+
+def read_text(value: bytes | str) -> str:
+    """Bytes as the name they are; those that are no UTF-8 come out as they went in."""
+    return os.fsdecode(value)
+
+
+def to_list(value: Any) -> list[Any]:
+    """The values of a feature, whether it came as one or as several."""
+    if value is None:
+        return []
+    if isinstance(value, np.ndarray):
+        return list(value.reshape(-1).tolist())
+    return value if isinstance(value, list) else [value]
+
+
+def _find_name(schema: Schema, features: PictureFeatures) -> str | None:
+    title = features.title
+    if title is None or schema[title].kind == "float":
+        return None
+    return title
+
+
+def require_image(files: Sequence[ImageFile], feature: str) -> ImageFile:
+    """The only image of a record, for formats that have one each."""
+    if len(files) != 1:
+        raise CodecError(f"feature {show_name(feature)} expected one image, got {len(files)}")
+    return files[0]

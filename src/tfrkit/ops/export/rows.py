@@ -1,0 +1,230 @@
+"""Records as lines of text: JSON lines, which lose nothing, and CSV, which spreadsheets read.
+
+Values have the JSON form of ops/preview.py: a text where bytes are UTF-8, {"base64": "..."} where they are not. Each
+line of JSON is one record; a feature that is absent is no key, one with no kind set is null. In CSV an absent value is
+an empty cell and an empty text is "", several values are a JSON array; one number is a number, also where it is nan or
+is kept as a tensor.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit.features.schema import Schema, decode_name
+from tfrkit.ops.export.input import ExportInput
+from tfrkit.ops.export.report import Export
+from tfrkit.ops.export.tables import export_table
+from tfrkit.ops.preview import is_sequence_row, json_to_cell, row_to_json, value_to_json
+from tfrkit.progress import Progress
+from tfrkit.storage.resolve import Address
+
+_BLOCK_LINES = 512
+# Made once: json.dumps makes one for every call that asks for anything but its defaults.
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+# What a cell of CSV does not hold without quotes.
+_QUOTED = re.compile(r'[,"\n\r]|^ | \Z')
+# Bytes that are no text grow by a third, numbers and names by more.
+_TEXT_GROWTH = 2.0
+
+
+def export_jsonl(
+    address: Address | Iterable[Address],
+    output: str | os.PathLike[str],
+    *,
+    select: Sequence[str] | None = None,
+    force: bool = False,
+    incomplete: bool = False,
+    progress: Progress | None = None,
+) -> Export:
+    """Write one JSON object a record and line; nothing is lost but the kind of a list without values.
+
+    Records that are no Examples are {"record": bytes}. A feature whose kind differs from record to record is written
+    as each record has it. `output` is a file, "-" for standard output, or a folder for one file a split.
+
+    Args:
+        address: Where the files are.
+        output: Where to write.
+        select: Only these features.
+        force: Replace what is there.
+        incomplete: Go on where shards of a set are not there.
+        progress: Told how it goes on.
+    """
+
+    def write(source: ExportInput, file: BinaryIO, shards: Sequence[int] | None) -> None:
+        _write_blocks(file, map(to_json_line, _read_documents(source, shards, select)))
+
+    return export_table(
+        "jsonl",
+        address,
+        output,
+        write,
+        growth=_TEXT_GROWTH,
+        to_stdout=True,
+        force=force,
+        incomplete=incomplete,
+        progress=progress,
+    )
+
+
+def export_csv(
+    address: Address | Iterable[Address],
+    output: str | os.PathLike[str],
+    *,
+    select: Sequence[str] | None = None,
+    force: bool = False,
+    incomplete: bool = False,
+    progress: Progress | None = None,
+) -> Export:
+    """Write a header and one line a record, in UTF-8 with line feeds.
+
+    Parts of a SequenceExample are the columns context/x and feature_lists/x. `output` is a file, "-" for standard
+    output, or a folder for one file a split. Arguments are those of `export_jsonl`.
+    """
+
+    def write(source: ExportInput, file: BinaryIO, shards: Sequence[int] | None) -> None:
+        columns = _list_columns(source, select)
+        file.write(to_csv_line(columns))
+        documents = _read_documents(source, shards, select)
+        flat = map(_flatten, documents) if source.schema.kind == "sequence_example" else documents
+        _write_blocks(file, (to_csv_line([row.get(name) for name in columns]) for row in flat))
+
+    return export_table(
+        "csv",
+        address,
+        output,
+        write,
+        growth=_TEXT_GROWTH,
+        to_stdout=True,
+        force=force,
+        incomplete=incomplete,
+        progress=progress,
+    )
+
+
+def to_json_line(document: Any) -> bytes:
+    """A JSON value on one line, in UTF-8."""
+    text = _encode(document)
+    try:
+        return f"{text}\n".encode()
+    except UnicodeEncodeError:  # the name of a feature that is no UTF-8
+        return f"{json.dumps(document, allow_nan=False, separators=(',', ':'))}\n".encode()
+
+
+def to_csv_line(cells: Sequence[Any]) -> bytes:
+    r"""JSON values as a line of CSV.
+
+    Example:
+        >>> to_csv_line(["a,b", 1, None, "", [1, 2]])
+        b'"a,b",1,,"","[1,2]"\n'
+    """
+    line = ",".join(map(_to_cell, cells))
+    # A blank line is none to most readers; with one column, a row counts for more than what is not in it.
+    return f"{line or chr(34) * 2}\n".encode("utf-8", "backslashreplace")
+
+
+def _to_cell(value: Any) -> str:
+    if isinstance(value, dict):
+        value = json_to_cell(value)
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        text = value
+    elif isinstance(value, (int, float)):
+        return repr(value) if not isinstance(value, bool) else _encode(value)
+    else:
+        text = _encode(value)
+    if not text or _QUOTED.search(text) is not None:
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def _write_blocks(file: BinaryIO, lines: Iterable[bytes]) -> None:
+    block: list[bytes] = []
+    for line in lines:
+        block.append(line)
+        if len(block) == _BLOCK_LINES:
+            file.write(b"".join(block))
+            block.clear()
+    file.write(b"".join(block))
+
+
+def _list_columns(source: ExportInput, select: Sequence[str] | None) -> list[str]:
+    if source.schema.kind == "raw":
+        return ["record"]
+    schema = source.schema if select is None else source.schema.select(select)
+    if source.kind == "mixed" and schema.kind == "example":
+        return [*schema.names, "record"]
+    if schema.kind == "sequence_example":
+        columns = [f"context/{name}" for name in schema.features]
+        columns += [f"feature_lists/{name}" for name in schema.feature_lists]
+        return [*columns, "record"] if source.kind == "mixed" else columns
+    return list(schema.names)
+
+
+def _read_documents(
+    source: ExportInput, shards: Sequence[int] | None, select: Sequence[str] | None
+) -> Iterator[dict[str, Any]]:
+    """The records in their JSON form."""
+    schema = source.schema if select is None or source.schema.kind == "raw" else source.schema.select(select)
+    has_kinds = any(schema[name].seen is not None for name in schema.names)
+    if source.kind in ("raw", "mixed") or has_kinds:
+        read = _make_reader(source, schema)
+        yield from map(read, source.records(shards=shards))
+        return
+    for _, row in source.rows(None if select is None else list(schema.names), shards=shards):
+        yield row_to_json(row) if is_sequence_row(row) else {name: to_json(value) for name, value in row.items()}
+
+
+def to_json(value: Any) -> Any:
+    """`value_to_json`, with a short way for the values that most records are made of."""
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        if value.dtype == np.int64 or (value.dtype == np.float32 and np.isfinite(value).all()):
+            return value.tolist()
+    elif isinstance(value, int):
+        return value
+    return value_to_json(value)
+
+
+def _make_reader(source: ExportInput, schema: Schema) -> Callable[[bytes], dict[str, Any]]:
+    """Reads records one by one, each as what it is: for those that no column holds."""
+    kind = "sequence_example" if schema.kind == "sequence_example" else "example"
+    single = {name for name in schema.names if schema[name].num_values == 1}
+
+    def convert(name: str, value_kind: str | None, values: list[Any]) -> Any:
+        if value_kind is None:
+            return None
+        return value_to_json(values[0]) if name in single and len(values) == 1 else value_to_json(values)
+
+    def read(record: bytes) -> dict[str, Any]:
+        if schema.kind == "raw" or _native.classify_record(record) == "other":
+            return {"record": value_to_json(record)}
+        message = _native.read_message(kind, record)
+        if isinstance(message, _native.Fault):
+            return {"record": value_to_json(record)}
+        features, lists = message
+        named = [(decode_name(name), value_kind, values) for name, value_kind, values in features or []]
+        flat = {name: convert(name, kind_of, values) for name, kind_of, values in named if name in schema.features}
+        if kind == "example":
+            return flat
+        frames = {
+            name: [convert(name, *frame) for frame in given]
+            for name, given in ((decode_name(name), given) for name, given in lists or [])
+            if name in schema.feature_lists
+        }
+        return {"context": flat, "feature_lists": frames}
+
+    return read
+
+
+def _flatten(document: dict[str, Any]) -> dict[str, Any]:
+    if set(document) != {"context", "feature_lists"}:
+        return document
+    flat = {f"context/{name}": value for name, value in document["context"].items()}
+    return flat | {f"feature_lists/{name}": value for name, value in document["feature_lists"].items()}

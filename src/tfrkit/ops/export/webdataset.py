@@ -1,0 +1,264 @@
+"""Datasets as WebDataset: tar files of samples, the same input always giving the same bytes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import BinaryIO
+
+from tfrkit.build.plan import parse_size
+from tfrkit.errors import CodecError, SchemaError
+from tfrkit.features.size_features import SizeFeatures
+from tfrkit.ops.export.input import ExportInput, Place, flatten_row
+from tfrkit.ops.export.members import KEY, MemberPlan
+from tfrkit.ops.export.names import SafeNames, safe_part
+from tfrkit.ops.export.pictures import read_text
+from tfrkit.ops.export.report import Export, OnBad, require_on_bad
+from tfrkit.ops.export.tar import TarWriter
+from tfrkit.outputs.staging import StagedFile, StagedFolder
+from tfrkit.pictures.features import PictureFeatures, find_picture_features
+from tfrkit.progress import Progress
+from tfrkit.storage.resolve import Address, expand_home
+
+DEFAULT_SHARD_SIZE = "1GB"
+
+
+def export_webdataset(
+    address: Address | Iterable[Address],
+    output: str | os.PathLike[str],
+    *,
+    shard_size: int | str = DEFAULT_SHARD_SIZE,
+    image: str | None = None,
+    label: str | None = None,
+    name: str | None = None,
+    on_bad: OnBad = "fail",
+    force: bool = False,
+    incomplete: bool = False,
+    progress: Progress | None = None,
+) -> Export:
+    """Write a dataset as tar files of samples, which WebDataset and `tfr build webdataset` read.
+
+    ops/export/members.py tells which members a feature becomes. Samples are called by __key__, else by the name of
+    their file, else by number. Members have no date and no owner, so that the same records give the same bytes.
+
+    Args:
+        address: Where the files are.
+        output: The folder to make, with train-000000.tar for each split or data-000000.tar; or one file NAME.tar.
+        shard_size: About how large a tar is to be, in bytes or as "1GB".
+        image: The feature that is to be .jpg or .png, where the one found is not the one wanted.
+        label: The feature that is to be .cls.
+        name: The feature with the keys.
+        on_bad: A record that is no sample stops the export ("fail"), or is left out and listed ("skip").
+        force: Replace what is there.
+        incomplete: Go on where shards of a set are not there.
+        progress: Told how it goes on.
+    """
+    require_on_bad(on_bad)
+    limit = parse_size(shard_size) if isinstance(shard_size, str) else shard_size
+    if limit < 1:
+        raise ValueError(f"shard size expected a number of bytes from 1 up, got {shard_size!r}")
+    target = expand_home(output)
+    with ExportInput(address, progress, incomplete=incomplete) as source:
+        source.require_examples()
+        if source.schema.kind != "example":
+            raise SchemaError(
+                "expected Examples, got SequenceExamples, whose frames are no members of a sample",
+                shard=source.paths[0],
+                hint="frames as files: tfr export images; everything: tfr export jsonl",
+            )
+        report = Export("webdataset", target)
+        features = _find_features(source, image, label)
+        plan = MemberPlan(
+            source.schema,
+            image=image or _find_image(source, features),
+            label=label or _find_label(source, features),
+            sizes=SizeFeatures() if features is None else features.sizes,
+        )
+        keys = _Keys(source, report, name, features)
+        is_file = target.endswith(".tar") and not os.path.isdir(target)
+        with _open_tars(target, source, limit, is_file=is_file, force=force) as tars:
+            source.begin()
+            for place, row in source.rows(list(dict.fromkeys([*plan.features, *keys.features]))):
+                values = flatten_row(row)
+                try:
+                    members = plan.make(values)
+                    if not members:
+                        raise CodecError("sample expected at least one feature, got none")
+                except CodecError as error:
+                    report.take_bad(source, place, error.what, on_bad)
+                    continue
+                tars.add(place.shard, keys.take(place, values), members)
+                report.records += 1
+            source.end()
+            report.files, report.nbytes = tars.commit()
+        report.notes += plan.describe()
+        return report
+
+
+def _find_features(source: ExportInput, image: str | None, label: str | None) -> PictureFeatures | None:
+    try:
+        return find_picture_features(source.schema, image=image, label=label)
+    except SchemaError:
+        if image is not None or label is not None:
+            raise
+        return None
+
+
+def _find_image(source: ExportInput, features: PictureFeatures | None) -> str | None:
+    """The encoded image; pixels stay the bytes or numbers they are, unless they are asked for as an image."""
+    if features is None:
+        return None
+    spec = source.schema[features.image]
+    is_encoded = spec.kind == "bytes" and spec.encoding == "list" and spec.shape == () and spec.logical == "image"
+    return features.image if is_encoded else None
+
+
+def _find_label(source: ExportInput, features: PictureFeatures | None) -> str | None:
+    """The one integer that is a class, for datasets that did not come from tar files."""
+    schema = source.schema
+    candidates = ["label", *(features.labels if features is not None else ())] if KEY not in schema else []
+    for name in candidates:
+        if name in schema.features and schema[name].kind == "int64" and schema[name].shape == ():
+            return name
+    return None
+
+
+class _Keys:
+    """Gives each sample a key of its own."""
+
+    def __init__(self, source: ExportInput, report: Export, name: str | None, features: PictureFeatures | None) -> None:
+        schema = source.schema
+        if name is not None:
+            schema.require_one_kind(name)
+        title = features.title if features is not None else None
+        self._feature = name or (KEY if KEY in schema else title)
+        self.features = [self._feature] if self._feature is not None else []
+        self._report = report
+        self._names = SafeNames()
+        self._starts = [0, *accumulate(source.counts)]
+
+    def take(self, place: Place, values: dict[str, object]) -> str:
+        """The key of a sample: a path without a dot behind its last slash."""
+        number = f"{self._starts[place.shard] + place.record:08d}"
+        value = values.get(self._feature) if self._feature is not None else None
+        if not isinstance(value, (bytes, int)):
+            return self._names.take(number, otherwise=number)
+        stored = read_text(value) if isinstance(value, bytes) else str(value)
+        wanted = stored if self._feature == KEY else os.path.splitext(stored)[0]
+        folder, slash, base = wanted.rpartition("/")
+        base = base.replace(".", "_").removeprefix("__") or number
+        key = self._names.take(f"{folder}{slash}{base}", otherwise=number)
+        if key != wanted:
+            self._report.note_renamed(wanted, key)
+        return key
+
+
+class _Tars:
+    """Tar files that are filled one after the other, each split its own."""
+
+    def __init__(self, splits: list[str], limit: int) -> None:
+        self._splits = splits
+        self._limit = limit
+        self._open: dict[str, TarWriter] = {}
+        self._files: dict[str, BinaryIO] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(self, shard: int, key: str, members: list[tuple[str, bytes]]) -> None:
+        """One sample; it is never divided between two files."""
+        split = self._splits[shard]
+        archive = self._open.get(split)
+        if archive is not None and archive.nbytes >= self._limit:
+            self._close(split)
+            archive = None
+        if archive is None:
+            file = self._files[split] = self.start(split, self._counts.get(split, 0))
+            archive = self._open[split] = TarWriter(file)
+            self._counts[split] = self._counts.get(split, 0) + 1
+        for suffix, data in members:
+            archive.add(f"{key}.{suffix}", data)
+
+    def start(self, split: str, number: int) -> BinaryIO:
+        """A new file."""
+        raise NotImplementedError
+
+    def commit(self) -> tuple[int, int]:
+        """Put everything in its place: number of files, and bytes."""
+        raise NotImplementedError
+
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Finish every file that is open."""
+        for split in list(self._open):
+            self._close(split)
+
+    def __enter__(self) -> _Tars:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
+
+    def _close(self, split: str) -> None:
+        self._open.pop(split).close()
+        self.end(self._files.pop(split))
+
+    def end(self, file: BinaryIO) -> None:
+        """A file is full."""
+
+
+class _TarFolder(_Tars):
+    """NAME-000000.tar, NAME-000001.tar ... in a folder."""
+
+    def __init__(self, source: ExportInput, folder: StagedFolder, limit: int) -> None:
+        super().__init__(source.split_names(), limit)
+        self._folder = folder
+        self._names: list[str] = []
+
+    def start(self, split: str, number: int) -> BinaryIO:
+        self._names.append(f"{safe_part(split or 'data')}-{number:06d}.tar")
+        return self._folder.open(self._names[-1])
+
+    def end(self, file: BinaryIO) -> None:
+        file.close()
+
+    def commit(self) -> tuple[int, int]:
+        self.close()
+        for name in self._names:
+            self._folder.count(name)
+        self._folder.commit()
+        return self._folder.files, self._folder.nbytes
+
+    def discard(self) -> None:
+        for file in self._files.values():
+            file.close()
+        self._folder.discard()
+
+
+class _OneTar(_Tars):
+    """All samples in one file."""
+
+    def __init__(self, source: ExportInput, staged: StagedFile) -> None:
+        super().__init__([""] * len(source.paths), 1 << 62)
+        self._staged = staged
+
+    def start(self, split: str, number: int) -> BinaryIO:
+        return self._staged.file
+
+    def commit(self) -> tuple[int, int]:
+        self.close()
+        self._staged.commit()
+        return 1, self._staged.nbytes
+
+    def discard(self) -> None:
+        self._staged.discard()
+
+
+def _open_tars(target: str, source: ExportInput, limit: int, *, is_file: bool, force: bool) -> _Tars:
+    # A member takes a header of 512 bytes, and its end is filled up to so many.
+    nbytes = source.nbytes + source.num_records * 4 * 1024
+    if is_file:
+        return _OneTar(source, StagedFile(target, sources=source.paths, force=force, nbytes=nbytes))
+    return _TarFolder(source, StagedFolder(target, sources=source.paths, force=force, nbytes=nbytes), limit)

@@ -1,0 +1,83 @@
+"""The DuckDB of this process: started by the first query, and there for those after it.
+
+Starting one takes as long as reading 50 MB of records: it makes its catalogue of functions anew each time.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import threading
+import weakref
+from functools import cache
+from typing import Any
+
+from tfrkit.ops.query.limits import parse_memory
+from tfrkit.storage.temporaries import make_scratch
+
+# A query is text that may come from anybody. It sees our tables and its own arithmetic: no files, no network, no
+# extensions, no variables of this program, and it cannot change these settings.
+_SETTINGS = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",
+    "errors_as_json": "true",
+    "lock_configuration": "true",
+}
+# Of the space that is free where it spills to.
+_SPILL_SHARE = 0.5
+
+
+class Engine:
+    """A running DuckDB. It ends, and its folder goes, with the last who holds it."""
+
+    def __init__(self, duckdb: Any, memory: int) -> None:
+        # What does not fit into memory is spilled here, and not into the folder the user happens to be in.
+        scratch = make_scratch("tfrkit-sql")
+        weakref.finalize(self, scratch.remove)
+        self.memory = memory
+        self.spill = int(shutil.disk_usage(scratch.path).free * _SPILL_SHARE)
+        limits = {
+            "memory_limit": f"{memory}B",
+            "temp_directory": scratch.path,
+            "max_temp_directory_size": f"{self.spill}B",
+        }
+        self._connection = duckdb.connect(":memory:", config={**_SETTINGS, **limits})
+
+    def connect(self) -> Any:
+        """A connection of its own: what one registers and names, others do not see."""
+        return self._connection.cursor()
+
+
+_lock = threading.Lock()
+_idle: list[Engine] = []  # the one to be used next; empty before the first query and after a fork
+
+
+def get_engine(duckdb: Any, memory: int | None = None) -> Engine:
+    """The engine of this process, or a new one for another bound of memory.
+
+    Hold it for as long as a connection of it is used.
+    """
+    if memory is not None:
+        return Engine(duckdb, parse_memory(memory))
+    _register()
+    with _lock:
+        if not _idle:
+            _idle.append(Engine(duckdb, parse_memory(None)))
+        return _idle[0]
+
+
+@cache
+def _register() -> None:
+    atexit.register(_idle.clear)
+    if hasattr(os, "register_at_fork"):  # not on every system
+        os.register_at_fork(before=_before_fork, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+def _before_fork() -> None:
+    """Let go of the engine: a forked process has none of its threads, and crashes when it ends with one."""
+    _lock.acquire()
+    _idle.clear()

@@ -1,0 +1,425 @@
+"""SQL over TFRecord files: DuckDB runs the query, on columns that are decoded as it asks for them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import weakref
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tfrkit._ahead import choose_threads
+from tfrkit._optional import import_or_explain
+from tfrkit._types import Infer, Row, Verify
+from tfrkit.container.codecs import CompressionWord
+from tfrkit.errors import QueryError, SchemaError, TfrkitError
+from tfrkit.features.schema import describe_missing
+from tfrkit.ops.query.engine import get_engine
+from tfrkit.ops.query.errors import Part, quote_name, read_facts, to_query_error
+from tfrkit.ops.query.limits import Watch, parse_memory, parse_timeout
+from tfrkit.ops.query.scan import Table, TableScan
+from tfrkit.ops.query.text import RECORD_COLUMN, ParsedQuery, fold, hide_numbers, parse_query
+from tfrkit.ops.query.values import cell_to_json, name_uniquely
+from tfrkit.storage.local import NamedFile
+from tfrkit.storage.resolve import Address, expand_home, open_reader
+from tfrkit.storage.temporaries import make_scratch
+
+if TYPE_CHECKING:
+    from tfrkit.ops.query.save import Saved
+
+T = TypeVar("T")
+
+_FETCHED_ROWS = 1024
+_FETCHED_BLOBS = 32  # rows, where they may hold images
+_SHOWN_COLUMNS = 8
+
+
+def sql(
+    query: str,
+    *,
+    tables: Mapping[str, Any] | None = None,
+    binary: Collection[str] = (),
+    infer: Infer = "sample",
+    verify: Verify = "all",
+    threads: int | None = None,
+    timeout: float | None = None,
+    memory: int | str | None = None,
+) -> Answer:
+    """Run a SELECT of DuckDB's SQL over TFRecord files, which stand in FROM by their name or glob, in quotes.
+
+    Only the features that the query names are decoded. Nothing is read before rows are asked for, and each pass over
+    them runs the query anew. The query cannot reach any other file, nor the network.
+
+    A feature is a column: text is VARCHAR, other bytes are BLOB, several values are a list. A SequenceExample is two
+    structs, `context` and `feature_lists`. Records that are no Examples have the column `record`. The number of a
+    record in its table, from 0, is `_record`; where the names of classes are known, those of `label` are `label_name`.
+
+    Args:
+        query: One SELECT. Names that are more than letters, digits and _ go in double quotes: `"image/height"`.
+        tables: Names to use in FROM: addresses of TFRecord files, or objects that Arrow can read (a Dataset, a pandas,
+            polars or pyarrow table).
+        binary: Text features to take as the bytes they are, where some are not UTF-8.
+        infer: Which records the columns are found from: "sample" is all of a small table and some thousands of a large
+            one, "all" is all. A column that the sample lacks is looked for in all records before it is missed.
+        verify: "all" compares both checksums of every frame, "lengths" those of lengths, "none" none.
+        threads: How many decode; by default one for each core.
+        timeout: Seconds that one run of the query may take; then it is a `QueryError`. By default there is no end.
+        memory: What DuckDB may hold in memory, in bytes or as "2GB"; by default half of what this process may use. What
+            does not fit goes to the folder for temporary files (TMPDIR), up to half of the space that is free there.
+
+    Example:
+        >>> answer = tfr.sql("select label, count(*) n from 'train-*' group by label order by n desc")
+        >>> list(answer)
+        [{'label': 3, 'n': 7321}, {'label': 1, 'n': 6802}]
+    """
+    if not isinstance(query, str):
+        raise TypeError(f"query expected a str, got {type(query).__name__}")
+    if isinstance(binary, str):
+        raise TypeError(f"binary expected a list of names, got the string {binary!r}")
+    if infer not in ("sample", "all"):
+        raise ValueError(f"infer expected 'sample' or 'all', got {infer!r}")
+    session = Session(
+        query,
+        tables or {},
+        binary=binary,
+        infer=infer,
+        verify=verify,
+        threads=choose_threads(threads),
+        timeout=parse_timeout(timeout),
+        memory=None if memory is None else parse_memory(memory),
+    )
+    return Answer(session)
+
+
+class Answer:
+    """What a query gives: rows to iterate over, an Arrow stream, or a file.
+
+    `pyarrow.table(answer)` and `polars.DataFrame(answer)` take it as it is. One pass at a time.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        described = session.describe()
+        self._columns = name_uniquely([name for name, _ in described])
+        self._types = [kind for _, kind in described]
+
+    def __repr__(self) -> str:
+        shown = [f"{name} {kind}" for name, kind in zip(self._columns[:_SHOWN_COLUMNS], self._types, strict=False)]
+        if len(self._columns) > _SHOWN_COLUMNS:
+            shown.append(f"… {len(self._columns)} columns")
+        return f"Answer({', '.join(shown)})"
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns; one that comes twice has a number behind it."""
+        return list(self._columns)
+
+    @property
+    def types(self) -> list[str]:
+        """Types of the columns, in DuckDB's words."""
+        return list(self._types)
+
+    def rows(self) -> Iterator[Row]:
+        """Run the query: its rows as dicts. A value that is not there is None."""
+        names = self._columns
+        for values in self.tuples():
+            yield dict(zip(names, values, strict=True))
+
+    __iter__ = rows
+
+    def tuples(self) -> Iterator[tuple[Any, ...]]:
+        """The same as tuples."""
+        has_blobs = any("BLOB" in kind for kind in self._types)
+        yield from self._session.run(_FETCHED_BLOBS if has_blobs else _FETCHED_ROWS)
+
+    def to_json(self) -> dict[str, Any]:
+        """The public form: columns (name, type), rows."""
+        return {"columns": self.describe(), "rows": list(self.json_rows())}
+
+    def describe(self) -> list[dict[str, str]]:
+        """Name and type of each column."""
+        return [{"name": name, "type": kind} for name, kind in zip(self._columns, self._types, strict=True)]
+
+    def json_rows(self) -> Iterator[dict[str, Any]]:
+        """Rows as JSON values, in the form of `tfr head`."""
+        for row in self.rows():
+            yield {name: cell_to_json(value) for name, value in row.items()}
+
+    def save(
+        self, path: str | os.PathLike[str], *, force: bool = False, compression: CompressionWord | None = None
+    ) -> Saved:
+        """Write the rows to a .parquet, .csv, .jsonl or TFRecord file, which appears whole or not at all.
+
+        To a TFRecord, `select * from` one table gives the records as they are, byte for byte; any other query gives
+        new Examples of its columns, without those that are NULL.
+        """
+        from tfrkit.ops.query.save import save_answer
+
+        return save_answer(self, self._session, expand_home(path), force=force, compression=compression)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._session.open_stream()
+
+    def close(self) -> None:
+        """Let go of open files."""
+        self._session.close()
+
+    def __enter__(self) -> Answer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Session:
+    """A connection to DuckDB, with the tables of one query in it."""
+
+    def __init__(
+        self,
+        text: str,
+        given: Mapping[str, Any],
+        *,
+        binary: Collection[str],
+        infer: Infer = "sample",
+        verify: Verify,
+        threads: int,
+        timeout: float | None,
+        memory: int | None,
+        parts: Sequence[Part] = (),
+    ) -> None:
+        self._parts = parts
+        self.duckdb = import_or_explain("duckdb", "sql")
+        self._threads = threads
+        self._watch = Watch(timeout)
+        self._engine = get_engine(self.duckdb, memory)
+        self.connection = self._engine.connect()
+        self._text = text
+        self.parsed = parse_query(self.connection, text)
+        self.tables: dict[str, Table] = {}
+        self._objects: dict[str, Any] = {}
+        self._scans: list[TableScan] = []
+        self._relation: Any = None
+        self._infer = infer
+        self._open_tables(given, binary, verify)
+        if not any(table.has_column(RECORD_COLUMN) for table in self.tables.values()):
+            self._text = hide_numbers(self.connection, self.parsed)
+
+    @property
+    def files(self) -> list[str]:
+        """Every file the query reads."""
+        return [path for table in self.tables.values() for path in table.files]
+
+    @property
+    def memory(self) -> int:
+        """Bytes that DuckDB may hold."""
+        return self._engine.memory
+
+    @property
+    def scans(self) -> list[TableScan]:
+        """The streams of the tables, as they were last prepared."""
+        return list(self._scans)
+
+    def describe(self) -> list[tuple[str, str]]:
+        """(name, type) of each column; nothing is read for it."""
+        self._watch.begin()
+        try:
+            relation = self._bind()
+        except QueryError as error:
+            # A column that the sample lacks may be in a record that was not looked at.
+            if error.missing_column is None or not self._look_at_all():
+                raise
+            relation = self._bind()
+        return list(zip(relation.columns, map(str, relation.types), strict=True))
+
+    def run(self, num_fetched: int) -> Iterator[tuple[Any, ...]]:
+        """The rows of the query, some at a time from DuckDB."""
+        is_done = False
+        self._watch.begin()
+        with self.own_errors():
+            self._bind()
+            result = self.call(lambda: self.connection.execute(self._text))
+            try:
+                while rows := self.call(lambda: result.fetchmany(num_fetched)):
+                    yield from rows
+                is_done = True
+            finally:
+                if not is_done:
+                    # A result that was not read to its end would block the connection.
+                    with contextlib.suppress(self.duckdb.Error):
+                        self.connection.abort()
+
+    def open_stream(self) -> object:
+        """The result as an Arrow stream capsule."""
+        self._watch.begin()
+        with self.own_errors():
+            relation = self._bind()
+            self._watch.start_timer(self.connection)
+            stream: object = self.call(relation.__arrow_c_stream__)
+            return stream
+
+    def call(self, function: Callable[[], T], *others: Any) -> T:
+        """What a call into DuckDB gives, on this connection and others; Ctrl-C and the end of its time stop it."""
+        return self._watch.call(function, [self.connection, *others])
+
+    def fetch_numbers(self, parsed: ParsedQuery) -> Any:
+        """The only column of another query over the same tables, as an array of integers."""
+        with self.own_errors(parsed.text):
+            self._watch.begin()
+            self.prepare(parsed)
+            (column,) = self.call(lambda: self.connection.execute(parsed.text).fetchnumpy()).values()
+        return column
+
+    def prepare(self, parsed: ParsedQuery, *, everything: bool = False) -> None:
+        """Put the columns that a query may reach behind the names of its tables."""
+        self._scans, self._relation = [], None
+        for number, (name, table) in enumerate(self.tables.items()):
+            scan = table.scan(parsed, everything=everything, threads=self._threads)
+            self._scans.append(scan)
+            extra = [_name_classes(column) for column in table.find_class_columns() if parsed.names_column(column.name)]
+            self._show(f"tfrkit_scan_{number}", name, scan, extra)
+        for number, (name, content) in enumerate(self._objects.items()):
+            self._show(f"tfrkit_object_{number}", name, content, [])
+
+    @contextlib.contextmanager
+    def own_errors(self, text: str | None = None) -> Iterator[None]:
+        """Errors of DuckDB as `QueryError`, and those of our streams, which it only tells about, as they were."""
+        try:
+            yield
+        except self.duckdb.Error as error:
+            raise self._explain(error, self.parsed.text if text is None else text) from None
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._watch.stop_timer()
+        self.connection.close()
+        for table in self.tables.values():
+            table.close()
+
+    def _look_at_all(self) -> bool:
+        """Find the columns of each table from all its records; False where that has been done."""
+        return any(list(map(Table.look_at_all, self.tables.values())))
+
+    def _open_tables(self, given: Mapping[str, Any], binary: Collection[str], verify: Verify) -> None:
+        folded = {fold(name): content for name, content in given.items()}
+        if len(folded) != len(given):
+            raise ValueError("names of tables expected to differ by more than case")
+        left = set(binary)
+        for name in self.parsed.tables:
+            content = folded.get(fold(name), name)
+            if hasattr(content, "__arrow_c_stream__"):
+                self._objects[name] = content
+                continue
+            if content == "-":
+                content = self._spool_stdin()
+            self.tables[name] = self._open_table(name, content, left, verify)
+        if left:
+            features = [feature for table in self.tables.values() for feature in table.schema.names]
+            raise QueryError(describe_missing(min(left), features))
+
+    def _open_table(self, name: str, address: Address | Iterable[Address], left: set[str], verify: Verify) -> Table:
+        table = Table(name, address, verify=verify, infer=self._infer)
+        mine = {feature for feature in left if feature in table.schema}
+        if mine:
+            table = Table(name, address, binary=mine, verify=verify, infer=self._infer)
+            left -= mine
+        return table
+
+    def _spool_stdin(self) -> str:
+        """A pipe can be read once, a table is read as often as the query says."""
+        scratch = make_scratch("tfrkit-sql")
+        weakref.finalize(self, scratch.remove)
+        path = os.path.join(scratch.path, "stdin.tfrecord")
+        reader = open_reader("-")
+        with NamedFile(path, "wb", shown=path) as raw, io.BufferedWriter(raw) as file:
+            while piece := reader.read(1 << 20):
+                file.write(piece)
+        return path
+
+    def _show(self, hidden: str, name: str, content: Any, extra: list[str]) -> None:
+        self.connection.register(hidden, content)
+        columns = ", ".join(["*", *extra])
+        self.connection.execute(f"create or replace temp view {_quote(name)} as select {columns} from {hidden}")
+
+    def _bind(self) -> Any:
+        """The query on the columns it names, and where that is not enough on all there are."""
+        if self._relation is not None:
+            return self._relation
+        try:
+            self.prepare(self.parsed)
+            relation = self._make_relation()
+        except self.duckdb.Error:
+            with self.own_errors():
+                self.prepare(self.parsed, everything=True)
+                try:
+                    relation = self._make_relation()
+                except self.duckdb.Error:
+                    # Of the two ways to run it this one tells the place of the error.
+                    self.call(lambda: self.connection.execute(self.parsed.text))
+                    self.connection.abort()
+                    with self.own_errors(self._text):
+                        self.call(lambda: self.connection.execute(self._text))
+                    raise
+        self._relation = relation
+        return relation
+
+    def _make_relation(self) -> Any:
+        def make() -> Any:
+            relation = self.connection.sql(self._text)
+            _ = relation.types
+            return relation
+
+        return self.call(make)
+
+    def _explain(self, error: Exception, text: str) -> TfrkitError | Exception:
+        if self._watch.is_over:
+            return QueryError(
+                f"the query was stopped, it took longer than {self._watch.timeout:g} seconds",
+                hint="give it more time: timeout=...",
+            )
+        for scan in self._scans:
+            if scan.error is not None:
+                # Let go of: its trace leads to this session, which holds the stream where no collector sees it.
+                found, scan.error = scan.error, None
+                return _mind_text(found)
+        facts = read_facts(error)
+        if isinstance(error, self.duckdb.OutOfMemoryException):
+            detail = str(facts["exception_message"]).split("\n")[0]
+            return QueryError(
+                f"the query needs more memory than it may use, {self._engine.memory / 1e6:,.0f} MB and "
+                f"{self._engine.spill / 1e6:,.0f} MB of temporary files, {detail}",
+                hint="allow more: memory=...",
+            )
+        if text != self.parsed.text or (self._text != text and self._relation is not None):
+            facts.pop("position", None)  # of a text that the user did not write
+        columns = [column for table in self.tables.values() for column in table.columns]
+        named = [column.name for table in self.tables.values() for column in table.find_class_columns()]
+        hint = None
+        message = str(facts["exception_message"])
+        if message.startswith("Could not convert string") and named:
+            hint = f"names of classes are in {', '.join(map(quote_name, named))}"
+        elif "BLOB" in message:
+            hint = "bytes that are text: decode(column)"
+        elif "file system operations are disabled" in message:
+            hint = "tables are TFRecord files: from 'train-*.tfrecord'"
+        return to_query_error(facts, text, columns=columns, hint=hint, parts=self._parts)
+
+
+def _mind_text(error: Exception) -> Exception:
+    if isinstance(error, SchemaError) and "not UTF-8" in error.what:
+        error.hint = "take it as bytes: binary=[...]"
+    return error
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _name_classes(column: Any) -> str:
+    """The expression that turns class ids into names; NULL for an id without one."""
+    names = ", ".join("'" + name.replace("\0", "").replace("'", "''") + "'" for name in column.classes)
+    ids = _quote(column.ids)
+    return f"case when {ids} >= 0 then ([{names}])[{ids} + 1] end as {_quote(column.name)}"

@@ -1,0 +1,294 @@
+"""The answer to a query as a file: Parquet, CSV, JSON lines, or TFRecord."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from tfrkit._types import Record, UInt64Array
+from tfrkit.container.codecs import Compression, CompressionWord, compression_of_name, read_compression
+from tfrkit.container.names import resembles_shard_name
+from tfrkit.container.records import read_records
+from tfrkit.container.writer import ShardWriter, frame_records
+from tfrkit.errors import QueryError
+from tfrkit.features.schema import Schema
+from tfrkit.features.spec import Spec, StorageKind
+from tfrkit.ops.preview import json_to_cell
+from tfrkit.ops.query.text import STRUCTS, ask_for_numbers, find_copied_table, is_ordered
+from tfrkit.outputs.place import MadeFolders, require_output
+from tfrkit.storage.local import explain_os_error
+from tfrkit.storage.resolve import open_writer
+from tfrkit.storage.sync import sync_folder, sync_tree
+from tfrkit.storage.temporaries import TemporaryFolder
+from tfrkit.writer import Writer
+
+if TYPE_CHECKING:
+    from tfrkit.ops.query.query import Answer, Session
+    from tfrkit.ops.query.scan import Table
+
+Kind = Literal["parquet", "csv", "jsonl", "tfrecord"]
+
+# What an Example can hold without a choice to be made; lists of these too.
+_STORED_TYPES: dict[str, StorageKind] = {
+    **dict.fromkeys(
+        [
+            "BOOLEAN",
+            "TINYINT",
+            "SMALLINT",
+            "INTEGER",
+            "BIGINT",
+            "UTINYINT",
+            "USMALLINT",
+            "UINTEGER",
+            "UBIGINT",
+            "HUGEINT",
+        ],
+        "int64",
+    ),
+    "FLOAT": "float",
+    "VARCHAR": "bytes",
+    "BLOB": "bytes",
+}
+_PIECE_NBYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What was written: `copied` where records went over byte for byte."""
+
+    output: str
+    records: int
+    columns: list[str]
+    copied: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The public form: output, records, columns, copied."""
+        return dict(vars(self))
+
+
+def save_answer(
+    answer: Answer, session: Session, path: str, *, force: bool, compression: CompressionWord | None
+) -> Saved:
+    """Write what a query gives to a file of the kind its name tells."""
+    kind = find_kind(path)
+    if compression is not None and kind != "tfrecord":
+        raise ValueError(f"compression is that of a TFRecord, got {compression!r} for {path}")
+    require_output(path, sources=session.files, force=force)
+    made = MadeFolders()
+    made.make(os.path.dirname(os.path.abspath(path)))
+    try:
+        saved = _save(answer, session, path, kind, read_compression(compression))
+        made.keep()
+        return saved
+    finally:
+        made.remove()
+
+
+def _save(answer: Answer, session: Session, path: str, kind: Kind, compression: Compression | None) -> Saved:
+    if kind == "parquet":
+        return Saved(path, _save_parquet(session, path), answer.columns)
+    if kind == "csv":
+        return Saved(path, _save_text(path, _csv_lines(answer)) - 1, answer.columns)
+    if kind == "jsonl":
+        lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in answer.json_rows())
+        return Saved(path, _save_text(path, lines), answer.columns)
+    if compression is None:
+        compression = compression_of_name(path)
+    name = find_copied_table(session.parsed)
+    if name is not None and name in session.tables:
+        return Saved(path, _copy_records(session, session.tables[name], path, compression), answer.columns, copied=True)
+    return Saved(path, _write_rows(answer, path, compression or "none"), answer.columns)
+
+
+def find_kind(path: str) -> Kind:
+    """What kind of file a name asks for; ValueError where it asks for none."""
+    lower = os.path.basename(path).lower()
+    if lower.endswith((".parquet", ".pq")):
+        return "parquet"
+    if lower.endswith(".csv"):
+        return "csv"
+    if lower.endswith((".jsonl", ".ndjson")):
+        return "jsonl"
+    if resembles_shard_name(lower) or compression_of_name(lower) is not None:
+        return "tfrecord"
+    raise ValueError(f"output expected a name that ends in .tfrecord, .parquet, .csv or .jsonl, got {path!r}")
+
+
+# -- TFRecord ----------------------------------------------------------------------------------------------------------
+
+
+def _copy_records(session: Session, table: Table, path: str, compression: Compression | None) -> int:
+    """Copy the records that a query finds. Holds their numbers, 8 bytes each."""
+    numbers = np.asarray(session.fetch_numbers(ask_for_numbers(session.connection, session.parsed)), np.uint64)
+    in_order = is_ordered(session.parsed)
+    if not in_order:
+        numbers = np.sort(numbers)
+    used = {shard.compression for shard in table.shard_set.shards}
+    kept: Compression = used.pop() if len(used) == 1 else "none"
+    writer = ShardWriter(open_writer(path), compression=compression or kept)
+    try:
+        records = _pick_records(table, numbers) if in_order else _read_sorted(table, numbers)
+        for piece in _gather(records):
+            writer.write(frame_records(piece))
+        writer.commit()
+    except BaseException:
+        writer.discard()
+        raise
+    return len(numbers)
+
+
+def _pick_records(table: Table, numbers: UInt64Array) -> Iterator[Record]:
+    """Records by number, in the order asked for."""
+    records = table.shard_set.records
+    if len(records):
+        for number, shard in enumerate(table.shard_set.shards):
+            if shard.compression != "none":
+                records.hold_shard(number)  # where it fits: those of a compressed shard are slow to reach one by one
+    for number in numbers.tolist():
+        yield records[number]
+
+
+def _read_sorted(table: Table, numbers: UInt64Array) -> Iterator[Record]:
+    """Records by ascending number: picked from plain shards, met on the way through compressed ones."""
+    shard_set = table.shard_set
+    shards, inside = shard_set.records.locate_many(numbers)
+    for number in np.unique(shards).tolist():
+        wanted = inside[shards == number]
+        shard = shard_set.shards[number]
+        if shard.compression == "none":
+            access = shard_set.records.open_shard(number)
+            yield from map(access.read, wanted.tolist())
+            continue
+        start = place = 0
+        for records in read_records(shard, shard_set.policy.for_one_pass()):
+            stop = start + len(records)
+            while place < len(wanted) and int(wanted[place]) < stop:
+                yield records[int(wanted[place]) - start]
+                place += 1
+            if place == len(wanted):
+                break
+            start = stop
+
+
+def _gather(records: Iterable[Record]) -> Iterator[list[Record]]:
+    piece: list[Record] = []
+    nbytes = 0
+    for record in records:
+        piece.append(record)
+        nbytes += len(record)
+        if nbytes >= _PIECE_NBYTES or len(piece) >= 4096:
+            yield piece
+            piece, nbytes = [], 0
+    if piece:
+        yield piece
+
+
+def _write_rows(answer: Answer, path: str, compression: Compression) -> int:
+    """Write new records: Examples of the columns, or SequenceExamples where these are its two structs."""
+    specs: dict[str, Spec] = {}
+    is_sequence = set(answer.columns) <= set(STRUCTS) and all(kind.startswith("STRUCT") for kind in answer.types)
+    for name, kind in zip(answer.columns, answer.types, strict=True):
+        element = re.sub(r"\[\d*\]$", "", kind)
+        if element in _STORED_TYPES:
+            specs[name] = Spec(_STORED_TYPES[element], () if element == kind else (None,), optional=True)
+        elif not is_sequence:
+            wanted = "float" if kind.startswith(("DOUBLE", "DECIMAL")) else "varchar"
+            plain = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "name"
+            raise QueryError(
+                f"column {name!r} expected a type that a TFRecord holds, got {kind}",
+                hint=f"say what it becomes: (…)::{wanted} as {plain}",
+            )
+    # An empty list does not tell what it is a list of.
+    has_lists = any(spec.shape for spec in specs.values())
+    with Writer(path, compression=compression, schema=Schema(specs) if has_lists else None) as writer:
+        for row in answer.rows():
+            writer.write(_leave_out_nulls(row))
+        return writer.num_records
+
+
+def _leave_out_nulls(values: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: _leave_out_nulls(value) if isinstance(value, dict) else value
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+# -- other files -------------------------------------------------------------------------------------------------------
+
+
+def _save_parquet(session: Session, path: str) -> int:
+    """DuckDB's own writer, in a second DuckDB: the one that runs the query has no access to files."""
+    target = os.path.realpath(path)
+    try:
+        temporary = TemporaryFolder(target)
+    except OSError as error:
+        raise explain_os_error(error, path, verb="write") from None
+    written = os.path.join(temporary.path, "answer.parquet")
+    quoted = written.replace("'", "''")
+    limits = {"memory_limit": f"{session.memory}B", "temp_directory": temporary.path}
+    other = session.duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false", **limits})
+    try:
+        with session.own_errors():
+            other.register("answer", session.open_stream())
+            copy = f"copy (select * from answer) to '{quoted}' (format parquet)"
+            ((count,),) = session.call(lambda: other.execute(copy).fetchall(), other)
+        sync_tree(temporary.path, path)
+        os.replace(written, target)
+        sync_folder(os.path.dirname(target))
+    except OSError as error:
+        raise explain_os_error(error, path, verb="write") from None
+    finally:
+        other.close()
+        temporary.remove()
+    return int(count)
+
+
+def _save_text(path: str, lines: Iterable[str]) -> int:
+    """Write lines; how many there were."""
+    writer = open_writer(path)
+    count = 0
+    try:
+        pending: list[str] = []
+        for line in lines:
+            pending.append(line)
+            count += 1
+            if len(pending) >= 1024:
+                writer.write("".join(pending).encode("utf-8", "surrogateescape"))
+                pending.clear()
+        writer.write("".join(pending).encode("utf-8", "surrogateescape"))
+        writer.commit()
+    except BaseException:
+        writer.discard()
+        raise
+    return count
+
+
+def _csv_lines(answer: Answer) -> Iterator[str]:
+    """A header and one record a row: an absent value is an empty cell, a list or an object is JSON."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(answer.columns)
+    yield buffer.getvalue()
+    for row in answer.json_rows():
+        buffer.seek(0)
+        buffer.truncate()
+        writer.writerow([_csv_cell(value) for value in row.values()])
+        yield buffer.getvalue()
+
+
+def _csv_cell(value: Any) -> Any:
+    value = json_to_cell(value)
+    if value is None:
+        return ""
+    if isinstance(value, (str, float)):
+        return value
+    return json.dumps(value, ensure_ascii=False)

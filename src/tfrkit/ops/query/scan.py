@@ -1,0 +1,344 @@
+"""Tables of a query: TFRecord files as Arrow streams of the columns that are asked for, and of nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit._types import Infer, Verify
+from tfrkit.batches.shard_set import ShardSet
+from tfrkit.batches.stream import SizedBatch, read_batches
+from tfrkit.codec.columns import BytesColumn
+from tfrkit.codec.decode import Batch, Decoder
+from tfrkit.container.records import FrameStream, Policy, read_records
+from tfrkit.container.shards import Shard, find_shards
+from tfrkit.errors import QueryError
+from tfrkit.features.arrow_schema import ArrowField, ArrowType, to_arrow_fields
+from tfrkit.features.schema import Schema, describe_missing, show_name
+from tfrkit.features.spec import Spec
+from tfrkit.feeds.arrow import ArrowStream
+from tfrkit.feeds.arrow_layout import Node, lay_out_columns
+from tfrkit.ops.query.errors import quote_name
+from tfrkit.ops.query.ranges import read_columns
+from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS, ParsedQuery, fold
+from tfrkit.sidecars.read import Sidecars
+from tfrkit.storage.base import ByteSource
+from tfrkit.storage.resolve import Address
+
+RAW_COLUMN = "record"
+"""What the one column of records that are no Examples is called."""
+
+# Rows of a batch: enough that what is done once for each does not show, few enough to stay in memory with images.
+_MAX_ROWS = 1 << 14
+_BATCH_NBYTES = 8 << 20
+_COUNTED_ROWS = 1 << 17
+# The start of a frame is found by looking at every byte, which is quick only where it is not far.
+_SMALL_NBYTES = 32 << 10
+# So many records tell how large they are, and whether raw ones are text.
+_SAMPLED_RECORDS = 1000
+_SAMPLED_SHARDS = 4
+
+
+@dataclass(frozen=True)
+class ClassColumn:
+    """A column of class names made from a column of class ids."""
+
+    name: str
+    ids: str
+    classes: tuple[str, ...]
+
+
+class Table:
+    """One table of a query: its files, and what its columns are called."""
+
+    def __init__(
+        self,
+        name: str,
+        address: Address | Iterable[Address],
+        *,
+        binary: Collection[str] = (),
+        verify: Verify = "all",
+        infer: Infer = "sample",
+    ) -> None:
+        self.name = name
+        shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
+        self._set = ShardSet(shards, Policy(verify), infer=infer)
+        self._binary = binary
+        self._nbytes: int | None = None
+        self._name_features()
+
+    def look_at_all(self) -> bool:
+        """Find the columns from all records; False where that has been done."""
+        if not self._set.look_at_all():
+            return False
+        self._name_features()
+        return True
+
+    def _name_features(self) -> None:
+        found = self._set.schema
+        self.is_raw = found.kind == "raw"
+        if self.is_raw:
+            logical = "text" if _are_texts(self._set.shards) else "bytes"
+            found = Schema({RAW_COLUMN: Spec("bytes", logical=logical)})  # type: ignore[arg-type]
+        self.schema = _set_binary(found, self._binary)
+        self._names = _name_columns(self.schema)
+
+    @property
+    def shard_set(self) -> ShardSet:
+        return self._set
+
+    @property
+    def files(self) -> list[str]:
+        return self._set.files
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """Every column: its name, and how a query writes it; those of a SequenceExample with the struct they are in."""
+        named = [(name, f"{part}." * bool(part) + quote_name(name)) for (part, _), name in self._names.items()]
+        return named + [(column.name, quote_name(column.name)) for column in self.find_class_columns()]
+
+    def has_column(self, name: str) -> bool:
+        """Is there a feature of this name?"""
+        return any(not part and fold(column) == fold(name) for (part, _), column in self._names.items())
+
+    def find_class_columns(self) -> list[ClassColumn]:
+        """Columns of class names that can be had, `label_name` for `label`."""
+        if self.schema.kind != "example":
+            return []
+        specs = {
+            name: spec
+            for name, spec in self.schema.features.items()
+            if spec.kind == "int64" and spec.shape == () and spec.logical == "class_label" and spec.encoding == "list"
+        }
+        unnamed = [name for name, spec in specs.items() if spec.classes is None]
+        beside = None
+        if len(unnamed) == 1:
+            beside = Sidecars(self.files).class_file
+        columns = []
+        taken = {fold(name) for name in self._names.values()}
+        for name, spec in specs.items():
+            classes = spec.classes or (beside.spec_names() if beside is not None else None)
+            ids = self._names["", name]
+            if classes and fold(f"{ids}_name") not in taken:
+                columns.append(ClassColumn(f"{ids}_name", ids, classes))
+        return columns
+
+    def scan(self, parsed: ParsedQuery, *, everything: bool, threads: int) -> TableScan:
+        """The columns that a query may reach. `everything` for all there are."""
+        wanted: list[tuple[str, str]] = []
+        class_ids = {fold(column.ids) for column in self.find_class_columns() if parsed.names_column(column.name)}
+        for (part, feature), name in self._names.items():
+            is_named = parsed.names_column(name) or fold(name) in class_ids
+            if parsed.wants_all or part in parsed.whole_structs or is_named:
+                self._require_one_kind(part, feature)
+                wanted.append((part, feature))
+            elif everything and not self._has_several_kinds(part, feature):
+                wanted.append((part, feature))
+        # Arrow has no rows without columns, so there is always one to count them by.
+        has_numbers = not wanted or (parsed.names_column(RECORD_COLUMN) and not self.has_column(RECORD_COLUMN))
+        # Who writes * means every feature, also one that no record had which was looked at.
+        is_whole = parsed.wants_all or bool(parsed.whole_structs)
+        return TableScan(self, wanted, is_whole=is_whole, has_numbers=has_numbers, threads=threads)
+
+    def name_of(self, part: str, feature: str) -> str:
+        """What a feature is called in a query."""
+        return self._names[part, feature]
+
+    def count_rows(self) -> int:
+        """How many records there are: from the index, or by their headers."""
+        return len(self._set.records)
+
+    def read(self, schema: Schema, threads: int, *, is_whole: bool = False) -> Iterator[SizedBatch]:
+        """A pass over the features of `schema`, in file order; with `is_whole` another feature is an error."""
+        policy = self._set.policy.for_one_pass()
+        if self.is_raw:
+            for shard in self._set.shards:
+                for records in read_records(shard, policy):
+                    yield {RAW_COLUMN: BytesColumn.from_values(records)}, len(records)
+            return
+        decoder = Decoder(schema, known=self.schema if is_whole else None)
+        shards, nbytes = self._set.shards, self._find_nbytes()
+        batch_size = max(1, min(_MAX_ROWS, _BATCH_NBYTES // nbytes))
+        if nbytes <= _SMALL_NBYTES:
+            yield from read_columns(shards, decoder, policy, batch_size=batch_size, threads=threads)
+        else:
+            yield from read_batches(shards, decoder, policy, batch_size=batch_size, drop_last=False, threads=threads)
+
+    def close(self) -> None:
+        self._set.close()
+
+    def _find_nbytes(self) -> int:
+        if self._nbytes is None:
+            self._nbytes = max(1, _estimate_nbytes(self._set.shards))
+        return self._nbytes
+
+    def _find_kinds(self, part: str, feature: str) -> tuple[str, ...]:
+        specs = self.schema.feature_lists if part == STRUCTS[1] else self.schema.features
+        return specs[feature].seen or ()
+
+    def _has_several_kinds(self, part: str, feature: str) -> bool:
+        return len(self._find_kinds(part, feature)) > 1
+
+    def _require_one_kind(self, part: str, feature: str) -> None:
+        if self._has_several_kinds(part, feature):
+            kinds = " and ".join(self._find_kinds(part, feature))
+            raise QueryError(
+                f"column {show_name(feature)} expected one kind, got {kinds} in different records",
+                shard=self.files[0],
+                hint="name the columns you want instead of *",
+            )
+
+
+class TableScan(ArrowStream):
+    """Some columns of a table as an Arrow stream. Remembers the first error, which the consumer only tells about."""
+
+    def __init__(
+        self, table: Table, wanted: Sequence[tuple[str, str]], *, is_whole: bool, has_numbers: bool, threads: int
+    ) -> None:
+        schema = _select(table.schema, wanted)
+        super().__init__(lambda: (batch for batch, _ in self._read()), schema)
+        self._is_whole = is_whole
+        self.error: Exception | None = None
+        self._table = table
+        self._threads = threads
+        self._plain = [] if schema.kind == "sequence_example" else self._rename(self._fields, "")
+        self._structs = [
+            replace(field, type=replace(field.type, fields=tuple(self._rename(field.type.fields, field.name))))
+            for field in self._fields
+            if schema.kind == "sequence_example"
+        ]
+        self._numbers = [ArrowField(RECORD_COLUMN, ArrowType("int64"), nullable=False)] if has_numbers else []
+        self._fields = [*self._plain, *self._structs, *self._numbers]
+
+    @property
+    def features(self) -> list[str]:
+        """What is decoded."""
+        return list(self.schema.names)
+
+    def _rename(self, fields: Sequence[ArrowField], part: str) -> list[ArrowField]:
+        """The fields as DuckDB takes them: under the names of a query, and without float16, which it does not have."""
+        return [
+            replace(field, name=self._table.name_of(part, field.feature), type=field.type.widen_halves())
+            for field in fields
+        ]
+
+    def _lay_out_batches(self) -> Iterator[Node]:
+        first_row = 0
+        try:
+            for batch, num_rows in self._read():
+                yield self._lay_out(batch, num_rows, first_row)
+                first_row += num_rows
+        except Exception as error:
+            self.error = self.error or error
+            raise
+
+    def _read(self) -> Iterator[SizedBatch]:
+        if len(self.schema):
+            yield from self._table.read(self.schema, self._threads, is_whole=self._is_whole)
+            return
+        num_left = self._table.count_rows()
+        while num_left:
+            num_rows = min(num_left, _COUNTED_ROWS)
+            yield {}, num_rows
+            num_left -= num_rows
+
+    def _lay_out(self, batch: Batch, num_rows: int, first_row: int) -> Node:
+        nodes = lay_out_columns(batch, self._plain, first_row) if self._plain else []
+        for field in self._structs:
+            columns = lay_out_columns(batch[field.name], field.type.fields, first_row)
+            nodes.append((num_rows, 0, (None,), tuple(columns)))
+        if self._numbers:
+            numbers = np.arange(first_row, first_row + num_rows, dtype=np.int64)
+            nodes.append((num_rows, 0, (None, numbers), ()))
+        return num_rows, 0, (None,), tuple(nodes)
+
+
+def _select(schema: Schema, wanted: Sequence[tuple[str, str]]) -> Schema:
+    """Only these (struct, feature), in the order of the schema."""
+    chosen = set(wanted)
+    if schema.kind != "sequence_example":
+        return schema.select([feature for _, feature in wanted])
+    return Schema(
+        {name: spec for name, spec in schema.features.items() if (STRUCTS[0], name) in chosen},
+        feature_lists={name: spec for name, spec in schema.feature_lists.items() if (STRUCTS[1], name) in chosen},
+        kind=schema.kind,
+    )
+
+
+def _name_columns(schema: Schema) -> dict[tuple[str, str], str]:
+    """(struct or "", feature) to column name. Names that DuckDB cannot tell apart get a number behind."""
+    names: dict[tuple[str, str], str] = {}
+    is_sequence = schema.kind == "sequence_example"
+    parts: list[tuple[str, Any]] = [(STRUCTS[0] if is_sequence else "", schema.features)]
+    if is_sequence:
+        parts.append((STRUCTS[1], schema.feature_lists))
+    for part, specs in parts:
+        taken = {fold(name) for name in specs}
+        used: set[str] = set()
+        for feature in specs:
+            made = _to_arrow_name(feature)
+            name, number = made, 0
+            while fold(name) in used or (name != feature and fold(name) in taken):
+                number += 1
+                name = f"{made}_{number}"
+            used.add(fold(name))
+            names[part, feature] = name
+    return names
+
+
+def _to_arrow_name(feature: str) -> str:
+    """The name as Arrow can carry it: no NUL, nothing that is not UTF-8."""
+    is_plain = feature.isprintable() and feature.isascii()
+    return feature if is_plain else to_arrow_fields(Schema({feature: "int64"}))[0].name
+
+
+def _set_binary(schema: Schema, binary: Collection[str]) -> Schema:
+    """The schema with some texts taken as the bytes they are."""
+    for name in binary:
+        if name not in schema:
+            raise QueryError(describe_missing(name, schema.names))
+    if not binary:
+        return schema
+
+    def change(specs: Any) -> dict[str, Spec]:
+        texts = {name for name, spec in specs.items() if name in binary and spec.logical == "text"}
+        return {name: spec.replace(logical="bytes") if name in texts else spec for name, spec in specs.items()}
+
+    is_sequence = schema.kind == "sequence_example"
+    return Schema(
+        change(schema.features),
+        feature_lists=change(schema.feature_lists) if is_sequence else None,
+        kind=schema.kind,
+    )
+
+
+def _are_texts(shards: Sequence[Shard]) -> bool:
+    """Are the first records, those of any kind of bytes, UTF-8?"""
+    num_records = 0
+    for shard in shards[:_SAMPLED_SHARDS]:
+        for records in read_records(shard, Policy("none", "skip")):
+            column = BytesColumn.from_values(records)
+            if _native.find_invalid_utf8(column.data, column.offsets) >= 0:
+                return False
+            num_records += len(records)
+            if num_records >= _SAMPLED_RECORDS:
+                return True
+    return num_records > 0
+
+
+def _estimate_nbytes(shards: Sequence[Shard]) -> int:
+    """Bytes a record takes after inflating, from the first ones: the rest need not be looked at for it."""
+    num_frames = nbytes = 0
+    for shard in shards[:_SAMPLED_SHARDS]:
+        stream = FrameStream(shard, Policy("none", "skip"))
+
+        def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
+            return _native.check_frames(data, start, stop, _SAMPLED_RECORDS, "none")
+
+        num_frames += stream.step(consume)
+        nbytes += stream.offset
+    return nbytes // max(1, num_frames)

@@ -1,0 +1,310 @@
+"""What a query asks for: its tables, and the names it can reach columns by. DuckDB's own parser reads it.
+
+DuckDB asks an Arrow stream for all of its columns, so which of them are decoded is decided here, before it runs. A
+column can be reached by its name, which then stands in the query, or by something that stands for all of them: a `*`
+whose columns come out, a whole row, a position. The first are gathered in `names`, any of the others sets
+`wants_all`. Both may name too much (an alias is also a name), never too little.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tfrkit.errors import QueryError
+from tfrkit.ops.query.errors import point_at, to_query_error
+
+RECORD_COLUMN = "_record"
+"""The number of a record in its table, from 0: there for whoever names it."""
+
+STRUCTS = ("context", "feature_lists")
+
+# Tables are TFRecord files. These make rows of their arguments and of nothing else.
+_TABLE_FUNCTIONS = {"range", "generate_series", "unnest", "repeat", "repeat_row", "generate_subscripts"}
+_KNOWN_TABLES = {"BASE_TABLE", "JOIN", "SUBQUERY", "TABLE_FUNCTION", "EXPRESSION_LIST", "EMPTY", "EMPTY_FROM"}
+_KEEPS_ROWS = {"ORDER_MODIFIER", "LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER"}
+_UPPER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
+_NOWHERE = 1 << 62  # what the parser adds by itself has no place in the text
+
+Node = dict[str, Any]
+
+
+def fold(name: str) -> str:
+    """A name as DuckDB compares it: A to Z in lower case, all else as it is."""
+    return name.translate(_UPPER)
+
+
+@dataclass(frozen=True)
+class ParsedQuery:
+    """One SELECT. `tables` are the names in its FROM clauses that no WITH gives, each with its byte in the text.
+
+    `names` are folded; `whole_structs` are those of context and feature_lists that are asked for as a whole.
+    """
+
+    text: str
+    tables: dict[str, int]
+    names: frozenset[str]
+    wants_all: bool
+    whole_structs: frozenset[str]
+    statement: Node = field(repr=False)
+
+    def names_column(self, name: str) -> bool:
+        """Does the query say this name anywhere?"""
+        return fold(name) in self.names
+
+
+def parse_query(connection: Any, text: str) -> ParsedQuery:
+    """Read a query. Raises `QueryError` for what is not one SELECT, and for tables that are no files."""
+    answer = connection.execute("select json_serialize_sql(?::varchar)", [text]).fetchall()[0][0]
+    content = json.loads(answer)
+    if content["error"]:
+        if "position" in content:
+            raise to_query_error(content, text)
+        raise QueryError("expected a SELECT, got another statement", hint="see: tfr sql --help")
+    statements = content["statements"]
+    if len(statements) != 1:
+        got = f"{len(statements)} of them" if statements else "nothing"
+        raise QueryError(f"expected one SELECT, got {got}", hint="see: tfr sql --help")
+    gathered = _Gathered(text)
+    gathered.read_node(statements[0]["node"], frozenset(), is_shown=True)
+    return ParsedQuery(
+        text,
+        gathered.tables,
+        frozenset(gathered.names),
+        gathered.wants_all or bool(gathered.single_names & gathered.aliases),
+        frozenset(gathered.whole_structs),
+        content,
+    )
+
+
+def find_copied_table(parsed: ParsedQuery) -> str | None:
+    """The table whose records a query gives as they are, `select * from 'x'` with WHERE, ORDER BY, LIMIT; else None."""
+    node = parsed.statement["statements"][0]["node"]
+    if node["type"] != "SELECT_NODE" or len(node["select_list"]) != 1:
+        return None
+    star, table = node["select_list"][0], node["from_table"]
+    if not _is_plain_star(star) or any(star.get(key) for key in ("exclude_list", "replace_list", "rename_list")):
+        return None
+    if star.get("qualified_exclude_list") or table["type"] != "BASE_TABLE" or table["column_name_alias"]:
+        return None
+    is_grouped = node["group_expressions"] or node["having"] or node["aggregate_handling"] != "STANDARD_HANDLING"
+    if is_grouped or any(modifier["type"] not in _KEEPS_ROWS for modifier in node["modifiers"]):
+        return None
+    name: str = table["table_name"]
+    return name if name in parsed.tables else None
+
+
+def is_ordered(parsed: ParsedQuery) -> bool:
+    """Does the query say in which order its rows come?"""
+    modifiers = parsed.statement["statements"][0]["node"]["modifiers"]
+    return any(modifier["type"] == "ORDER_MODIFIER" for modifier in modifiers)
+
+
+def ask_for_numbers(connection: Any, parsed: ParsedQuery) -> ParsedQuery:
+    """The same query for the numbers of the records instead of their columns.
+
+    REQUIRES: `find_copied_table` found one.
+    """
+    statement = copy.deepcopy(parsed.statement)
+    node = statement["statements"][0]["node"]
+    table = node["from_table"]
+    for modifier in node["modifiers"]:
+        for order in modifier.get("orders", ()):
+            if order["expression"]["class"] in ("CONSTANT", "STAR"):
+                raise QueryError(
+                    "records are copied in the order of a column, got an ORDER BY of a number or ALL",
+                    hint="name the column: order by label",
+                )
+    column = {
+        "class": "COLUMN_REF",
+        "type": "COLUMN_REF",
+        "alias": "",
+        "column_names": [table["alias"] or table["table_name"], RECORD_COLUMN],
+    }
+    node["select_list"] = [column]
+    text = connection.execute("select json_deserialize_sql(?::json)", [json.dumps(statement)]).fetchall()[0][0]
+    return parse_query(connection, text)
+
+
+def hide_numbers(connection: Any, parsed: ParsedQuery) -> str:
+    """The text of a query in which no `*` of a table stands for the numbers of records, where they are asked for."""
+    if not parsed.names_column(RECORD_COLUMN):
+        return parsed.text
+    statement = copy.deepcopy(parsed.statement)
+    if not _exclude_numbers(statement, parsed.tables):
+        return parsed.text
+    text: str = connection.execute("select json_deserialize_sql(?::json)", [json.dumps(statement)]).fetchall()[0][0]
+    return text
+
+
+def _exclude_numbers(value: Any, tables: Iterable[str]) -> bool:
+    """Add the numbers to what each `*` leaves out; whether there was one."""
+    if isinstance(value, list):
+        return max((_exclude_numbers(item, tables) for item in value), default=False)
+    if not isinstance(value, dict):
+        return False
+    is_changed = _exclude_numbers(list(value.values()), tables)
+    if value.get("type") == "SELECT_NODE" and _are_files(value["from_table"], tables):
+        for star in filter(_is_plain_star, value["select_list"]):
+            star["exclude_list"].append(RECORD_COLUMN)
+            is_changed = True
+    return is_changed
+
+
+def _are_files(table: Node, tables: Iterable[str]) -> bool:
+    if table["type"] == "JOIN":
+        return _are_files(table["left"], tables) and _are_files(table["right"], tables)
+    return table["type"] == "BASE_TABLE" and table["table_name"] in tables
+
+
+class _Gathered:
+    """A walk over the parsed query. `scope` holds the folded names that WITH clauses around have given."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.tables: dict[str, int] = {}
+        self.names: set[str] = set()
+        self.single_names: set[str] = set()
+        self.aliases: set[str] = set()
+        self.whole_structs: set[str] = set()
+        self.wants_all = False
+
+    def read_node(self, node: Node, scope: frozenset[str], *, is_shown: bool) -> None:
+        """A query or a part of one; `is_shown` where all of its columns matter to what is around it.
+
+        They do not in a subquery of FROM: what is around can reach them by name only, and so not by a `*` in here.
+        """
+        scope = self._read_with(node, scope)
+        if node["type"] != "SELECT_NODE":
+            # UNION and the like match columns by position, so those of their parts all matter.
+            if "cte_name" in node:
+                scope |= {fold(node["cte_name"])}
+            self._read_values({key: value for key, value in node.items() if key != "cte_map"}, scope)
+            return
+        compares_rows = any(modifier["type"] == "DISTINCT_MODIFIER" for modifier in node["modifiers"])
+        groups_by_all = node["aggregate_handling"] != "STANDARD_HANDLING"
+        for item in node["select_list"]:
+            if not _is_plain_star(item):
+                self.read(item, scope)
+                continue
+            self.wants_all |= is_shown or compares_rows or groups_by_all
+            self.names.update(_find_texts(item.get(key) for key in _STAR_NAMES))
+            self.read(item.get("replace_list"), scope)
+        rest = {key: value for key, value in node.items() if key not in ("cte_map", "select_list")}
+        self._read_values(rest, scope)
+
+    def read(self, value: Any, scope: frozenset[str]) -> None:
+        """Any part: an expression, a table, a list of these."""
+        if isinstance(value, list):
+            for item in value:
+                self.read(item, scope)
+        if not isinstance(value, dict):
+            return
+        kind, expression = value.get("type"), value.get("class")
+        if expression == "COLUMN_REF":
+            self._read_column(value["column_names"])
+        elif expression in ("STAR", "POSITIONAL_REFERENCE"):
+            self.wants_all = True
+            self._read_values(value, scope)
+        elif expression == "SUBQUERY":
+            is_exists = value.get("subquery_type") in ("EXISTS", "NOT_EXISTS")
+            self.read_node(value["subquery"]["node"], scope, is_shown=not is_exists)
+            self._read_values({key: inner for key, inner in value.items() if key != "subquery"}, scope)
+        elif expression is None and "modifiers" in value and "cte_map" in value:
+            self.read_node(value, scope, is_shown=True)
+        elif expression is None and "sample" in value and "alias" in value and isinstance(kind, str):
+            self._read_table(value, kind, scope)
+        else:
+            self._read_values(value, scope)
+
+    def _read_values(self, value: Node, scope: frozenset[str]) -> None:
+        for inner in value.values():
+            self.read(inner, scope)
+
+    def _read_with(self, node: Node, scope: frozenset[str]) -> frozenset[str]:
+        """The scope with the names of a WITH clause; each of its queries sees those before it."""
+        for entry in (node.get("cte_map") or {}).get("map", ()):
+            value = entry["value"]
+            inner = value.get("query_node") or (value.get("query") or {}).get("node")
+            if inner is None:
+                self.read(value, scope)
+            else:
+                is_renamed = bool(value.get("aliases"))
+                self.read_node(inner, scope, is_shown=is_renamed)
+            scope |= {fold(entry["key"])}
+            self.aliases.add(fold(entry["key"]))
+        return scope
+
+    def _read_column(self, path: list[str]) -> None:
+        folded = [fold(name) for name in path]
+        self.names.update(folded)
+        if len(folded) == 1:
+            self.single_names.update(folded)
+        if folded[-1] in STRUCTS:
+            self.whole_structs.add(folded[-1])
+
+    def _read_table(self, table: Node, kind: str, scope: frozenset[str]) -> None:
+        if table["alias"]:
+            self.aliases.add(fold(table["alias"]))
+        is_renamed = bool(table.get("column_name_alias")) and kind not in ("TABLE_FUNCTION", "EXPRESSION_LIST")
+        # New names for columns are given by position; a table of a kind not known here may do anything.
+        self.wants_all |= is_renamed or kind not in _KNOWN_TABLES or table.get("ref_type") == "NATURAL"
+        self.names.update(_find_texts(table.get("using_columns")))
+        if kind == "BASE_TABLE":
+            self._read_base_table(table, scope)
+        elif kind == "SUBQUERY":
+            self.read_node(table["subquery"]["node"], scope, is_shown=is_renamed)
+        elif kind == "TABLE_FUNCTION":
+            self._read_table_function(table, scope)
+        else:
+            self._read_values(table, scope)
+
+    def _read_base_table(self, table: Node, scope: frozenset[str]) -> None:
+        name, place = table["table_name"], table["query_location"]
+        self.aliases.add(fold(name))
+        parts = [part for part in (table["catalog_name"], table["schema_name"], name) if part]
+        if len(parts) > 1:
+            joined = ".".join(parts)
+            raise QueryError(
+                f"expected the name of a file in quotes, got {joined}{point_at(self._text, place)}",
+                hint=f"write: from '{joined}'",
+            )
+        if fold(name) in scope:
+            return
+        for other in self.tables:
+            if other != name and fold(other) == fold(name):
+                raise QueryError(f"two tables whose names differ in case only, {other!r} and {name!r}")
+        self.tables.setdefault(name, place if place < _NOWHERE else 0)
+
+    def _read_table_function(self, table: Node, scope: frozenset[str]) -> None:
+        function = table["function"]
+        name = function.get("function_name", "")
+        if fold(name) not in _TABLE_FUNCTIONS:
+            raise QueryError(
+                f"tables are TFRecord files, got the function {name}(){point_at(self._text, table['query_location'])}",
+                hint="write: from 'train-*.tfrecord'",
+            )
+        self._read_values(function, scope)
+
+
+_STAR_NAMES = ("exclude_list", "qualified_exclude_list", "rename_list", "replace_list")
+
+
+def _is_plain_star(item: Node) -> bool:
+    """Is this a `*` that stands for columns, and not COLUMNS(...)?"""
+    return item["class"] == "STAR" and not item.get("columns") and item.get("expr") is None
+
+
+def _find_texts(value: Any) -> Iterable[str]:
+    """Every string in there, folded: names in whatever form the parser gives them."""
+    if isinstance(value, str):
+        yield fold(value)
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _find_texts(inner)
+    elif value is not None and not isinstance(value, (int, float, bool)):
+        for inner in value:
+            yield from _find_texts(inner)

@@ -1,0 +1,140 @@
+"""Buckets of frames on disk: filled from all over a dataset, taken one at a time."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit._types import UInt64Array
+from tfrkit.errors import StorageError
+from tfrkit.outputs.write_queue import OutputFile, WriteQueue, close_quietly
+
+# Frames that are put in order at a time: as much as was dealt at a time, so that its memory is used again.
+_CHUNK_NBYTES = 4 << 20
+
+
+class Buckets:
+    """Unnamed files of frames, gone with the process. Where there is one bucket it stays in memory.
+
+    Frames wait in memory until `held_nbytes` of them are there, so that each file is written in long runs.
+    """
+
+    def __init__(self, number: int, folder: str, queue: WriteQueue, *, held_nbytes: int) -> None:
+        self._queue = queue
+        self._is_one = number == 1
+        self._held: list[list[memoryview]] = [[] for _ in range(number)]
+        self._held_nbytes = 0
+        self._max_held_nbytes = held_nbytes
+        self._files: list[OutputFile] = []
+        try:
+            for _ in range(0 if self._is_one else number):
+                self._files.append(OutputFile(_open_unnamed(folder), folder, is_kept=True))
+        except OSError as error:
+            self._close()
+            raise StorageError(f"cannot write, {(error.strerror or str(error)).lower()}", shard=folder) from None
+
+    def __enter__(self) -> Buckets:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def put(self, bucket: int, frames: memoryview) -> None:
+        """Append frames to a bucket."""
+        self._held[bucket].append(frames)
+        self._held_nbytes += len(frames)
+        if self._held_nbytes >= self._max_held_nbytes and not self._is_one:
+            self._write_held()
+
+    def flush(self) -> None:
+        """Put down what waits; no more frames come."""
+        if not self._is_one:
+            self._write_held()
+            self._queue.drain()
+
+    def take(self, bucket: int) -> memoryview:
+        """All frames of a bucket. Whoever takes it lets go of it before he drops it."""
+        if self._is_one:
+            pieces, self._held = self._held[0], []
+            return memoryview(b"".join(pieces))
+        file = self._files[bucket]
+        if not file.nbytes:
+            return memoryview(b"")
+        # Mapped rather than read: memory for a copy would have to be cleared first, which takes longer than all else.
+        mapped = mmap.mmap(file.descriptor, file.nbytes, prot=mmap.PROT_READ)
+        mapped.madvise(mmap.MADV_WILLNEED)
+        return memoryview(mapped)
+
+    def drop(self, bucket: int) -> None:
+        """Free the space of a bucket."""
+        if not self._is_one:
+            os.ftruncate(self._files[bucket].descriptor, 0)
+
+    def _write_held(self) -> None:
+        for file, pieces in zip(self._files, self._held, strict=True):
+            if pieces:
+                self._queue.put(file, pieces)
+        self._held = [[] for _ in self._files]
+        self._held_nbytes = 0
+
+    def _close(self) -> None:
+        for file in self._files:
+            close_quietly(file.descriptor)
+        self._files.clear()
+
+
+class OpenBucket:
+    """A bucket whose frames are to be put in order; making one looks at every header of it."""
+
+    def __init__(self, data: memoryview, ranks: UInt64Array) -> None:
+        """`ranks` says for each position which frame of the bucket stands there."""
+        offsets, _, stop, fault = _native.sum_frames(data, 0, len(data), 1 << 62, 1 << 62, "lengths")
+        if fault is not None or len(offsets) != len(ranks):
+            raise StorageError(f"a temporary file is damaged, {len(offsets)} of {len(ranks)} records are there")
+        self._ranks = ranks
+        self._stops = np.cumsum(np.diff(np.append(offsets, np.uint64(stop)))[ranks])
+        self._table = _native.FrameTable(data, offsets, "all")
+
+    def pick_frames(self, first: int, ends: Sequence[int]) -> Iterator[tuple[Any, int, int]]:
+        """The frames in their order: (frames, first position, end) of one run after the other.
+
+        Positions count from `first`; a run never goes over one of `ends`, which ascend and reach the last position.
+        """
+        ranks, stops = self._ranks, self._stops
+        start = 0
+        for end in ends:
+            limit = min(end - first, len(ranks))
+            while start < limit:
+                # Of one type: NumPy would turn all of `stops` into floats to compare them with an int.
+                before = stops[start - 1] if start else np.uint64(0)
+                after = int(np.searchsorted(stops, before + np.uint64(_CHUNK_NBYTES), side="right"))
+                after = min(max(after, start + 1), limit)
+                wanted = np.ascontiguousarray(ranks[start:after])
+                frames, _, num_frames, fault = _native.gather_picks(
+                    [self._table], np.zeros(len(wanted), np.uint32), wanted, "all"
+                )
+                if fault is not None:
+                    raise StorageError(f"a temporary file is damaged, at record {num_frames} of {len(wanted)}")
+                yield frames, first + start, first + after
+                start = after
+
+
+def _open_unnamed(folder: str) -> int:
+    """A file without a name in a folder: whatever ends this process, it is gone."""
+    if hasattr(os, "O_TMPFILE"):
+        try:
+            return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError:
+            pass  # not every file system has them
+    descriptor, path = tempfile.mkstemp(prefix=".bucket-", dir=folder)
+    os.unlink(path)
+    return descriptor

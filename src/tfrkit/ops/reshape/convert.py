@@ -1,0 +1,251 @@
+"""Files rewritten: another compression, fewer features, other names, other kinds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tfrkit import _native
+from tfrkit.build.prepare import rename_schema
+from tfrkit.codec.edit_record import CAST_KINDS, CastKind, RecordEditor
+from tfrkit.container.codecs import CompressionWord, read_compression
+from tfrkit.container.deflate import Level
+from tfrkit.container.records import FrameStream, Policy
+from tfrkit.container.shards import Shard
+from tfrkit.container.writer import frame_records
+from tfrkit.errors import CodecError, FeatureKindError, MissingFeatureError, SchemaError, StorageError
+from tfrkit.features.schema import Schema, decode_name, describe_missing, encode_name
+from tfrkit.features.spec import Spec
+from tfrkit.ops.reshape.frame_sources import FrameSources, deal_frames, open_sources
+from tfrkit.ops.reshape.layout import choose_name
+from tfrkit.ops.reshape.rewrite import STDOUT, Outputs, OutShard, Rewrite, Rewritten, WriteOptions
+from tfrkit.outputs.dataset import FileTarget, FolderTarget
+from tfrkit.outputs.shard import Tally
+from tfrkit.outputs.target import Target
+from tfrkit.progress import Progress, Quiet
+from tfrkit.sidecars.carry import collect_carried
+from tfrkit.storage.base import ByteSource
+from tfrkit.storage.resolve import Address, expand_home
+
+_EDITED_NBYTES = 1 << 20
+_FRAME_OVERHEAD = 16  # length, its checksum, the payload's checksum
+
+
+def convert(
+    address: Address | Iterable[Address],
+    output: str | os.PathLike[str],
+    *,
+    compression: CompressionWord | None = None,
+    level: Level = "default",
+    drop: Sequence[str] = (),
+    keep: Sequence[str] | None = None,
+    rename: Mapping[str, str] | None = None,
+    cast: Mapping[str, CastKind] | None = None,
+    force: bool = False,
+    incomplete: bool = False,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Rewritten:
+    """Write files anew, each under its own name, with another compression or with features edited.
+
+    One file goes to the file `output`, several into the folder `output`. Without edits the bytes of records do not
+    change; with them, features that stay are copied as they are. A value that the asked-for kind does not hold, and
+    a feature that no record has, raise.
+
+    Args:
+        address: Where the files are; - is standard input.
+        output: A file or a folder; - is standard output.
+        compression: "none", "gzip", "zlib", "xz" or "zstd"; by default that of the source, or of the name's suffix.
+        level: "default", "fast", "small", or a number the codec knows.
+        drop: Features to leave out.
+        keep: Features to keep; all others are left out.
+        rename: New names of features by their old ones.
+        cast: Features whose values become "bytes" (numbers as text), "float" or "int64".
+        force: Replace what is there.
+        incomplete: Go on where shards of a set are not there.
+        jobs: Threads that compress.
+        progress: Told how it goes on.
+    """
+    options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
+    editor = _make_editor(drop, keep, rename or {}, cast or {})
+    path = expand_home(output)
+    with open_sources(address, incomplete=incomplete) as sources:
+        carried = collect_carried(sources.sidecars)
+        is_folder = len(sources.paths) > 1 or os.path.isdir(path) or path.endswith(os.sep)
+        if is_folder and Target(path).is_file:
+            raise ValueError(
+                f"{len(sources.paths)} files go into a folder, got the name of one file, {path}\n"
+                f'  name a folder: output="{path}/"    or put them together first: tfr merge'
+            )
+        recipe = {
+            "compression": options.compression,
+            "drop": [*drop],
+            "rename": dict(rename or {}),
+            "cast": dict(cast or {}),
+        }
+        recipe["keep"] = None if keep is None else [*keep]
+        job = Rewrite("convert", sources, carried, options, recipe)
+        if editor.named:
+            job.edit_schema = lambda schema: edit_schema(schema, editor)
+        sources.begin(options.progress)
+
+        def feed(outputs: Outputs) -> Tally:
+            if editor.named:
+                return _edit_frames(sources, editor, outputs, options.progress)
+            return deal_frames(sources, None, len(sources.paths), outputs.put_last, options.progress)
+
+        if path == STDOUT:
+            if is_folder:
+                raise ValueError(
+                    f"standard output expected one file, got {len(sources.paths)}\n  merge them: tfr merge"
+                )
+            return job.run_to_stdout(feed)
+        if not is_folder:
+            target = FileTarget(path)
+            return job.run(target, target.name, [OutShard(os.path.basename(path))], feed)
+        return job.run(FolderTarget(path), choose_name(carried, path), _name_outputs(sources), feed)
+
+
+def edit_schema(schema: Schema, editor: RecordEditor) -> Schema:
+    """The schema of records after the edits."""
+
+    def edit(specs: Mapping[str, Spec]) -> dict[str, Spec]:
+        kept = {
+            name: spec
+            for name, spec in specs.items()
+            if name not in editor.drop and (editor.keep is None or name in editor.keep)
+        }
+        return {name: _cast_spec(spec, editor.cast.get(name)) for name, spec in kept.items()}
+
+    lists = edit(schema.feature_lists) if schema.kind == "sequence_example" else None
+    edited = Schema(edit(schema.features), feature_lists=lists, kind=schema.kind)
+    return rename_schema(edited, {old: new for old, new in editor.rename.items() if old in edited})
+
+
+def _cast_spec(spec: Spec, kind: CastKind | None) -> Spec:
+    if kind is None or (spec.kind == kind and spec.seen is None):
+        return spec
+    shape = spec.shape if spec.encoding == "list" else ()
+    is_label = kind == "int64" and spec.kind == "int64"
+    return Spec(
+        kind,
+        shape,
+        optional=spec.optional,
+        is_list=spec.is_list,
+        classes=spec.classes if is_label else None,
+        num_classes=spec.num_classes if is_label else None,
+    )
+
+
+def _make_editor(
+    drop: Sequence[str], keep: Sequence[str] | None, rename: Mapping[str, str], cast: Mapping[str, CastKind]
+) -> RecordEditor:
+    for name, kind in cast.items():
+        if kind not in CAST_KINDS:
+            raise ValueError(f"cast of {name!r} expected one of {', '.join(CAST_KINDS)}, got {kind!r}")
+    gone = {*drop} & {*rename, *cast, *(keep or ())}
+    if keep is not None:
+        gone |= {*rename, *cast} - {*keep}
+    if gone:
+        raise ValueError(f"feature {sorted(gone)[0]!r} is left out and cannot be edited or kept as well")
+    names = [*rename.values()]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"two features would be called {twice[0]!r}")
+    return RecordEditor(frozenset(drop), None if keep is None else frozenset(keep), rename, cast)
+
+
+def _name_outputs(sources: FrameSources) -> list[OutShard]:
+    names = [os.path.basename(path) for path in sources.paths]
+    for name in names:
+        if names.count(name) > 1:
+            raise StorageError("two files would be written under one name", shard=name, hint="convert them one by one")
+    return [OutShard(name, split) for name, split in zip(names, sources.sidecars.split_names, strict=True)]
+
+
+def _edit_frames(sources: FrameSources, editor: RecordEditor, outputs: Outputs, progress: Progress) -> Tally:
+    total = 0
+    quick = _make_quick_editor(editor)
+    for number, shard in enumerate(sources.shards):
+        stream = FrameStream(shard, Policy())
+        edited: Any = b""
+        nbytes = 0
+
+        def consume(
+            data: ByteSource, start: int, stop: int, shard: Shard = shard, stream: FrameStream = stream
+        ) -> tuple[int, int, _native.Fault | None]:
+            nonlocal edited, nbytes
+            num_frames, fault, after = 0, None, start
+            if quick is not None:
+                edited, num_frames, after, fault = quick.edit_frames(data, start, stop, _EDITED_NBYTES, "all")
+            if not num_frames and fault is None:
+                # Casts, and whatever is odd about a record, are looked at one by one.
+                max_frames = 4096 if quick is None else 1
+                records, after, fault = _native.read_frames(data, start, stop, max_frames, _EDITED_NBYTES, "all")
+                edited = frame_records(_edit_records(records, editor, shard, stream, start))
+                num_frames = len(records)
+            nbytes = after - start
+            return num_frames, after, fault
+
+        while num_records := stream.step(consume):
+            outputs.put_last(number, edited)
+            progress.advance(num_records, nbytes, 0)
+            total += num_records
+    if quick is not None:
+        editor.seen |= set(map(decode_name, quick.seen()))
+    _require_names(sources, editor)
+    return Tally(total)
+
+
+def _make_quick_editor(editor: RecordEditor) -> _native.FrameEditor | None:
+    """The native one, which drops and renames; None where values are cast."""
+    if editor.cast:
+        return None
+    return _native.FrameEditor(
+        [encode_name(name) for name in editor.drop],
+        [encode_name(name) for name in editor.keep or () if name not in editor.rename],
+        [(encode_name(old), encode_name(new)) for old, new in editor.rename.items()],
+        editor.keep is None,
+    )
+
+
+def _edit_records(
+    records: list[bytes], editor: RecordEditor, shard: Shard, stream: FrameStream, start: int
+) -> list[bytes]:
+    edited = []
+    offset = stream.base + start
+    for record in records:
+        try:
+            edited.append(editor.edit(record))
+        except (CodecError, SchemaError) as error:
+            raise type(error)(
+                error.what,
+                shard=shard.name,
+                record=stream.record + len(edited),
+                offset=offset,
+                hint=_advise(error),
+            ) from None
+        offset += len(record) + _FRAME_OVERHEAD
+    return edited
+
+
+def _advise(error: CodecError | SchemaError) -> str:
+    if isinstance(error, FeatureKindError):
+        return "leave the feature out: drop=[...]"
+    if isinstance(error, SchemaError):
+        return "choose another name: rename=..."
+    return "without edits records are copied as they are"
+
+
+def _require_names(sources: FrameSources, editor: RecordEditor) -> None:
+    """A name that no record has is a slip, found at the end at the latest."""
+    if not editor.seen:
+        return
+    for name in editor.named:
+        if name not in editor.seen:
+            raise MissingFeatureError(
+                f"{describe_missing(name, sorted(editor.seen))}, in no record",
+                shard=sources.paths[0],
+                hint=f"see what is there: tfr info {sources.paths[0]}",
+            )

@@ -1,0 +1,209 @@
+"""The shards a verb reads: counted, and dealt frame by frame to where they go, every checksum compared."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit.container.compression import Compression
+from tfrkit.container.locate import count_frames
+from tfrkit.container.records import FrameStream, Policy
+from tfrkit.container.shards import Shard, find_shards, note_missing_shards
+from tfrkit.errors import (
+    CompressionError,
+    ContainerError,
+    CorruptRecordError,
+    StorageError,
+    TruncatedShardError,
+)
+from tfrkit.outputs.shard import Tally
+from tfrkit.progress import Progress
+from tfrkit.sidecars.read import Sidecars
+from tfrkit.storage.base import ByteSource
+from tfrkit.storage.resolve import Address
+
+UInt32Array = np.ndarray[Any, np.dtype[np.uint32]]
+
+PartsOf = Callable[[int, int, int], UInt32Array]
+"""(shard, start, stop) → the part of each of its records start to stop; a part too high leaves the record out."""
+
+Put = Callable[[int, memoryview], None]
+"""Takes some frames of one part."""
+
+# What is dealt at a time: read twice, so it should still be in the cache the second time.
+_PIECE_NBYTES = 4 << 20
+_PARTS_AT_ONCE = 1 << 16
+
+
+class Counted(NamedTuple):
+    """Records of one shard, and the size of its frames after inflating."""
+
+    num_records: int
+    nbytes: int
+
+
+@dataclass
+class FrameSources:
+    """Shards to be read from front to back."""
+
+    paths: list[str]
+    shards: list[Shard]
+    notes: list[str] = field(default_factory=list)
+    _counts: list[Counted] | None = field(default=None, repr=False)
+
+    @cached_property
+    def sidecars(self) -> Sidecars:
+        """What lies beside them."""
+        return Sidecars(self.paths)
+
+    @property
+    def is_pipe(self) -> bool:
+        """Can one of them be read only once?"""
+        return any(shard.nbytes is None for shard in self.shards)
+
+    @property
+    def stored_nbytes(self) -> int:
+        """Size of the files."""
+        return sum(shard.nbytes or 0 for shard in self.shards)
+
+    @property
+    def known_nbytes(self) -> int:
+        """Size of all frames after inflating; where they were not counted, that of the files, which is no more."""
+        return self.stored_nbytes if self._counts is None else sum(count.nbytes for count in self._counts)
+
+    @property
+    def compression(self) -> Compression:
+        """The one all shards have that are not empty; "none" where they differ."""
+        found = {shard.compression for shard in self.shards if shard.nbytes != 0}
+        return found.pop() if len(found) == 1 else "none"
+
+    @property
+    def counts(self) -> list[Counted]:
+        """Records and bytes of each shard: from its index, else by its headers, else (compressed) by inflating it."""
+        if self._counts is None:
+            counted = (count_frames(shard, Policy()) for shard in self.shards)
+            self._counts = [Counted(count.num_records, count.inflated_size) for count in counted]
+        return self._counts
+
+    @property
+    def num_records(self) -> int:
+        """Records of all shards."""
+        return sum(count.num_records for count in self.counts)
+
+    def begin(self, progress: Progress) -> None:
+        """Tell how much is to be read; compressed files that have no index are not inflated only for that."""
+        is_quick = not self.is_pipe and all(shard.compression == "none" for shard in self.shards)
+        is_counted = self._counts is not None or is_quick
+        progress.begin(self.num_records if is_counted else 0, self.known_nbytes)
+
+    def require_files(self, verb: str) -> None:
+        """Raise where a verb that reads twice is given a pipe."""
+        for shard in self.shards:
+            if shard.nbytes is None:
+                raise StorageError(
+                    f"{verb} expected files, got a pipe, whose records cannot be counted before they are read",
+                    shard=shard.name,
+                    hint="write it first: cat > x.tfrecord",
+                )
+
+    def close(self) -> None:
+        """Let go of open files and maps."""
+        for shard in self.shards:
+            shard.close()
+
+
+@contextlib.contextmanager
+def open_sources(address: Address | Iterable[Address], *, incomplete: bool = False) -> Iterator[FrameSources]:
+    """The shards of an address, closed at the end of the block.
+
+    Where shards of a set are not there, that is an error, or with `incomplete` a note.
+    """
+    paths = find_shards(address, incomplete="ignore" if incomplete else "refuse")
+    notes = [f"the set is not complete: {missing}" for missing in note_missing_shards(paths)] if incomplete else []
+    sources = FrameSources(paths, [Shard.open(path) for path in paths], notes)
+    try:
+        yield sources
+    except (CorruptRecordError, TruncatedShardError, CompressionError) as error:
+        raise _advise(error) from None
+    finally:
+        sources.close()
+
+
+def deal_frames(sources: FrameSources, parts_of: PartsOf | None, num_parts: int, put: Put, progress: Progress) -> Tally:
+    """Read every frame once and hand it on by part; the tally of what was handed on.
+
+    Without `parts_of` the number of its shard is the part of a record, or 0 where there is one part only. Frames are
+    given in the order of the sources within a part.
+    """
+    total = Tally()
+    for number, shard in enumerate(sources.shards):
+        num_records = None if parts_of is None else sources.counts[number].num_records
+        first_part = number if parts_of is None and num_parts > 1 else 0
+        for dealt in _deal_shard(shard, number, parts_of, 1 if parts_of is None else num_parts, num_records):
+            total += dealt.tally
+            progress.advance(dealt.num_frames, dealt.nbytes, 0)
+            view = memoryview(dealt.frames)
+            start = 0
+            for part in np.flatnonzero(dealt.part_nbytes).tolist():
+                nbytes = int(dealt.part_nbytes[part])
+                put(first_part + part, view[start : start + nbytes])
+                start += nbytes
+    return total
+
+
+class _Dealt(NamedTuple):
+    frames: Any
+    part_nbytes: Any
+    tally: Tally
+    num_frames: int
+    nbytes: int  # read
+
+
+def _deal_shard(
+    shard: Shard, number: int, parts_of: PartsOf | None, num_parts: int, num_records: int | None
+) -> Iterator[_Dealt]:
+    stream = FrameStream(shard, Policy())
+    parts, first = np.zeros(_PARTS_AT_ONCE if parts_of is None else 0, np.uint32), 0
+    taken: _Dealt | None = None
+
+    def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
+        nonlocal parts, first, taken
+        if parts_of is not None and stream.record >= first + len(parts):
+            first = stream.record
+            parts = parts_of(number, first, min(first + _PARTS_AT_ONCE, num_records or 0))
+            if not len(parts):
+                raise StorageError(f"the file changed, it has more than the {num_records} records", shard=shard.name)
+        wanted = parts if parts_of is None else parts[stream.record - first :]
+        frames, part_nbytes, digest, num_frames, after, fault = _native.deal_frames(
+            data, start, stop, wanted, num_parts, _PIECE_NBYTES, "all"
+        )
+        kept = int((wanted[:num_frames] < num_parts).sum())
+        taken = _Dealt(frames, part_nbytes, Tally(kept, len(frames), digest), num_frames, after - start)
+        return num_frames, after, fault
+
+    while stream.step(consume):
+        assert taken is not None
+        yield taken
+        taken = None
+    if num_records is not None and stream.record != num_records:
+        raise StorageError(
+            f"the file changed, {stream.record} records, expected {num_records} as counted before", shard=shard.name
+        )
+
+
+def _advise(error: ContainerError) -> ContainerError:
+    return type(error)(
+        error.what,
+        shard=error.shard,
+        record=error.record,
+        offset=error.offset,
+        hint="nothing was written    copy what is readable first: "
+        f"tfr repair {shlex.quote(error.shard or '-')} -o good.tfrecord",
+    )

@@ -1,0 +1,159 @@
+"""Which shards there will be: their names, their splits, and where one ends and the next begins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
+from tfrkit.build.plan import ShardWish, name_dataset, parse_size
+from tfrkit.container.locate import load_frames, scan_frames_once
+from tfrkit.container.records import Policy
+from tfrkit.container.shards import name_shard
+from tfrkit.ops.reshape.frame_sources import FrameSources, PartsOf, UInt32Array
+from tfrkit.ops.reshape.rewrite import STDOUT, OutShard
+from tfrkit.outputs.dataset import FileTarget, FolderTarget
+from tfrkit.outputs.target import Target
+from tfrkit.sidecars.carry import Carried
+from tfrkit.storage.resolve import expand_home
+
+
+@dataclass(frozen=True)
+class Group:
+    """Source shards of one split, or of none, whose records stay together: numbers, and records of each."""
+
+    split: str | None
+    shards: tuple[int, ...]
+    counts: tuple[int, ...]
+    nbytes: int
+
+    @property
+    def num_records(self) -> int:
+        """Records of all its shards."""
+        return sum(self.counts)
+
+
+def group_sources(sources: FrameSources, *, by_split: bool = True) -> list[Group]:
+    """The source shards by split; those of none as one group."""
+    splits: dict[str | None, list[int]] = {}
+    if by_split:
+        splits.update(sources.sidecars.splits)
+    taken = {number for numbers in splits.values() for number in numbers}
+    rest = [number for number in range(len(sources.paths)) if number not in taken]
+    if rest:
+        splits[None] = rest
+    counts = sources.counts
+    return [
+        Group(
+            split,
+            tuple(numbers),
+            tuple(counts[number].num_records for number in numbers),
+            sum(counts[number].nbytes for number in numbers),
+        )
+        for split, numbers in splits.items()
+    ]
+
+
+def parse_wish(shards: int | None, shard_size: int | str | None) -> ShardWish:
+    """The asked-for shards, checked."""
+    wish = ShardWish(shards, parse_size(shard_size) if isinstance(shard_size, str) else shard_size)
+    wish.check({})
+    return wish
+
+
+def choose_name(carried: Carried, out: str) -> str:
+    """The name of the dataset to come: that of the one it is made of, else that of its folder."""
+    name = carried.name
+    return name if name is not None and name_dataset(name) == name else name_dataset(out)
+
+
+def choose_target(output: str | os.PathLike[str]) -> Target:
+    """One file where the name ends in .tfrecord, .gz or the like; else a folder."""
+    path = expand_home(output)
+    if path == STDOUT:
+        raise ValueError("output expected a file or a folder, got standard output, which takes one shard only")
+    return FileTarget(path) if Target(path).is_file else FolderTarget(path)
+
+
+def name_shards(name: str, split: str | None, counts: Sequence[int | None]) -> list[OutShard]:
+    """Shards of one split by the usual names, with their numbers of records as far as known."""
+    stem = f"{name}.tfrecord" if split is None else f"{name}-{split}.tfrecord"
+    return [OutShard(name_shard(stem, number, len(counts)), split, count) for number, count in enumerate(counts)]
+
+
+def cut_evenly(num_records: int, num_shards: int) -> list[int]:
+    """Where shards of near equal numbers of records begin, and the end.
+
+    Example:
+        >>> cut_evenly(10, 3)
+        [0, 3, 6, 10]
+    """
+    return [num_records * number // num_shards for number in range(num_shards + 1)]
+
+
+def cut_by_size(sources: FrameSources, group: Group, num_shards: int) -> list[int]:
+    """The same for shards of near equal size. Looks at where each record of the group is; none is left empty."""
+    wanted = [group.nbytes * number // num_shards for number in range(1, num_shards)]
+    cuts: list[int] = []
+    first_record = first_byte = 0
+    for number, count in zip(group.shards, group.counts, strict=True):
+        shard = sources.shards[number]
+        index = load_frames(shard, Policy()) or scan_frames_once(shard, Policy())
+        stop = first_byte + index.inflated_size
+        while len(cuts) < len(wanted) and wanted[len(cuts)] < stop:
+            at = np.searchsorted(index.offsets, np.uint64(wanted[len(cuts)] - first_byte))
+            cuts.append(first_record + int(at))
+        first_record += count
+        first_byte = stop
+    cuts += [first_record] * (len(wanted) - len(cuts))
+    return [0, *_spread(cuts, group.num_records), group.num_records]
+
+
+def _spread(cuts: Sequence[int], num_records: int) -> list[int]:
+    """Cuts at least one record apart, from each other and from both ends. REQUIRES: more records than cuts."""
+    spread = []
+    last = 0
+    for left, cut in zip(range(len(cuts), 0, -1), cuts, strict=True):
+        last = min(max(cut, last + 1), num_records - left)
+        spread.append(last)
+    return spread
+
+
+def parts_by_position(groups: Sequence[Group], cuts: Sequence[Sequence[int]]) -> PartsOf:
+    """The shard of each record, where shards of all groups are numbered on, by its position in its group."""
+    first_part = [0, *accumulate(len(group_cuts) - 1 for group_cuts in cuts)]
+    place: dict[int, tuple[int, int]] = {}
+    for at, group in enumerate(groups):
+        for number, start in zip(group.shards, [0, *accumulate(group.counts)], strict=False):
+            place[number] = at, start
+
+    def find_parts(shard: int, start: int, stop: int) -> UInt32Array:
+        at, base = place[shard]
+        positions = np.arange(base + start, base + stop, dtype=np.int64)
+        found: Any = np.searchsorted(np.asarray(cuts[at][1:], np.int64), positions, side="right") + first_part[at]
+        return found.astype(np.uint32)  # type: ignore[no-any-return]
+
+    return find_parts
+
+
+def lay_out(name: str, groups: Sequence[Group], cuts: Sequence[Sequence[int]]) -> list[OutShard]:
+    """All shards of all groups, numbered on."""
+    shards = []
+    for group, group_cuts in zip(groups, cuts, strict=True):
+        shards += name_shards(name, group.split, [stop - start for start, stop in pairwise(group_cuts)])
+    return shards
+
+
+def note_fewer_shards(shards: Sequence[OutShard], wanted: int | None) -> list[str]:
+    """A line for each split that has fewer shards than were asked for, because it has fewer records."""
+    notes = []
+    for split in dict.fromkeys(shard.split for shard in shards):
+        counts = [shard.num_records or 0 for shard in shards if shard.split == split]
+        if wanted is not None and len(counts) < wanted:
+            whose = "" if split is None else f"{split}: "
+            notes.append(f"{whose}{len(counts)} shards instead of {wanted}, for there are {sum(counts)} records")
+    return notes

@@ -1,0 +1,59 @@
+"""Several files as one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from tfrkit.container.codecs import CompressionWord, read_compression
+from tfrkit.container.deflate import Level
+from tfrkit.ops.reshape.frame_sources import deal_frames, open_sources
+from tfrkit.ops.reshape.rewrite import STDOUT, OutShard, Rewrite, Rewritten, WriteOptions
+from tfrkit.outputs.dataset import FileTarget
+from tfrkit.progress import Progress, Quiet
+from tfrkit.sidecars.carry import collect_carried
+from tfrkit.storage.resolve import Address, expand_home
+
+
+def merge(
+    address: Address | Iterable[Address],
+    output: str | os.PathLike[str],
+    *,
+    compression: CompressionWord | None = None,
+    level: Level = "default",
+    force: bool = False,
+    incomplete: bool = False,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Rewritten:
+    """Write all records, in the order of the files and byte for byte, into one file.
+
+    The files may be compressed in different ways, and be of different kinds: records are not looked into.
+
+    Args:
+        address: Where the files are; - is standard input.
+        output: The file to write; - is standard output.
+        compression: Of the new file; by default that of the sources, none where they differ.
+        level: "default", "fast", "small", or a number the codec knows.
+        force: Replace what is there.
+        incomplete: Go on where shards of a set are not there.
+        jobs: Threads that compress.
+        progress: Told how it goes on.
+    """
+    options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
+    path = expand_home(output)
+    with open_sources(address, incomplete=incomplete) as sources:
+        carried = collect_carried(sources.sidecars)
+        job = Rewrite("merge", sources, carried, options, {})
+        sources.begin(options.progress)
+        if path == STDOUT:
+            return job.run_to_stdout(
+                lambda outputs: deal_frames(sources, None, 1, outputs.put, options.progress),
+            )
+        target = FileTarget(path)
+        return job.run(
+            target,
+            target.name,
+            [OutShard(os.path.basename(path))],
+            lambda outputs: deal_frames(sources, None, 1, outputs.put, options.progress),
+        )

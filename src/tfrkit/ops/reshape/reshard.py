@@ -1,0 +1,90 @@
+"""The same records in other files: fewer, more, or of another size."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from tfrkit.container.codecs import CompressionWord, read_compression
+from tfrkit.container.deflate import Level
+from tfrkit.ops.reshape.frame_sources import deal_frames, open_sources
+from tfrkit.ops.reshape.layout import (
+    choose_name,
+    choose_target,
+    cut_by_size,
+    cut_evenly,
+    group_sources,
+    lay_out,
+    note_fewer_shards,
+    parse_wish,
+    parts_by_position,
+)
+from tfrkit.ops.reshape.rewrite import OutShard, Rewrite, Rewritten, WriteOptions
+from tfrkit.progress import Progress, Quiet
+from tfrkit.sidecars.carry import collect_carried
+from tfrkit.storage.resolve import Address
+
+
+def reshard(
+    address: Address | Iterable[Address],
+    output: str | os.PathLike[str],
+    *,
+    shards: int | None = None,
+    shard_size: int | str | None = None,
+    compression: CompressionWord | None = None,
+    level: Level = "default",
+    force: bool = False,
+    incomplete: bool = False,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Rewritten:
+    """Copy records, in their order and byte for byte, into another number of shards.
+
+    Records of a split stay in it. A folder gets sets of files named name-split.tfrecord-00000-of-00005, their indexes,
+    and the sidecars of the source.
+
+    Args:
+        address: Where the files are.
+        output: A folder, or NAME.tfrecord for one file.
+        shards: Files of each split, with near equal numbers of records; never more than its records.
+        shard_size: About how large a file is to be, before compression: 200MB, or a number of bytes.
+        compression: Of the new files; that of the source by default.
+        level: "default", "fast", "small", or a number the codec knows.
+        force: Replace what is there.
+        incomplete: Go on where shards of a set are not there.
+        jobs: Threads that compress.
+        progress: Told how it goes on.
+    """
+    if (shards is None) == (shard_size is None):
+        raise ValueError(
+            'expected either a number of shards or their size\n  say one of them: shards=8 or shard_size="200MB"'
+        )
+    wish = parse_wish(shards, shard_size)
+    target = choose_target(output)
+    if target.is_file and shards != 1:
+        raise ValueError(f'one file expected 1 shard, got {shards or shard_size}\n  name a folder: output="out/"')
+    options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
+    with open_sources(address, incomplete=incomplete) as sources:
+        sources.require_files("reshard")
+        carried = collect_carried(sources.sidecars)
+        groups = group_sources(sources, by_split=not target.is_file)
+        cuts = []
+        for group in groups:
+            number = wish.num_shards(group.split or "", group.num_records, group.nbytes)
+            is_by_size = shards is None and number > 1
+            cuts.append(cut_by_size(sources, group, number) if is_by_size else cut_evenly(group.num_records, number))
+        name = choose_name(carried, target.out)
+        planned = lay_out(name, groups, cuts)
+        if target.is_file:
+            planned = [OutShard(os.path.basename(target.out), None, sources.num_records)]
+        recipe = {"shards": shards, "shard_size": wish.nbytes}
+        notes = note_fewer_shards(planned, shards)
+        job = Rewrite("reshard", sources, carried, options, recipe, notes=notes)
+        parts_of = parts_by_position(groups, cuts)
+        sources.begin(options.progress)
+        return job.run(
+            target,
+            name,
+            planned,
+            lambda outputs: deal_frames(sources, parts_of, len(planned), outputs.put, options.progress),
+        )

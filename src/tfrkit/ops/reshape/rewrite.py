@@ -1,0 +1,342 @@
+"""The engine of the verbs that reshape: records in, a set of shards out, all of them or none.
+
+A verb says which shards there will be (`OutShard`) and feeds frames to them; everything else is the same for all: where
+they are written, that nothing is replaced unasked, threads, indexes, sidecars, and the comparison of what was read with
+what was written.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from tfrkit.batches.survey import find_schema
+from tfrkit.build.journal import ShardResult
+from tfrkit.container.codecs import Compression
+from tfrkit.container.deflate import Level
+from tfrkit.container.records import Policy
+from tfrkit.errors import ContainerError, StorageError
+from tfrkit.features.schema import Schema
+from tfrkit.ops.reshape.frame_sources import FrameSources
+from tfrkit.outputs.dataset import Staging
+from tfrkit.outputs.shard import Press, ShardOutput, Tally, Written, add_tallies
+from tfrkit.outputs.target import Target
+from tfrkit.progress import Progress, Quiet
+from tfrkit.sidecars.carry import Carried
+from tfrkit.sidecars.manifest import write_manifest
+from tfrkit.sidecars.places import MANIFEST
+from tfrkit.sidecars.write import NewDataset, NewShard
+from tfrkit.storage.local import require_space
+from tfrkit.storage.text_files import write_text
+
+STDOUT = "-"
+
+
+class OutShard(NamedTuple):
+    """A shard to be written. `num_records`, where it is known, lets it be finished as soon as it is whole."""
+
+    name: str
+    split: str | None = None
+    num_records: int | None = None
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """How a verb writes: compression (that of the source where None), level, replace what is there, threads."""
+
+    compression: Compression | None = None
+    level: Level = "default"
+    force: bool = False
+    jobs: int | None = None
+    progress: Progress = field(default_factory=Quiet)
+
+    def __post_init__(self) -> None:
+        if self.jobs is not None and self.jobs < 1:
+            raise ValueError(f"jobs expected from 1 up, got {self.jobs}")
+
+    def choose_compression(self, sources: FrameSources, target: Target | None) -> Compression:
+        """As asked, else as the name of the output says, else that of the sources."""
+        suffix = None if target is None else target.suffix_compression
+        return self.compression or suffix or sources.compression
+
+
+@dataclass
+class WrittenFile:
+    """One file of an output."""
+
+    path: str
+    split: str | None
+    records: int
+    nbytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """path, split, records, nbytes."""
+        return {"path": self.path, "split": self.split, "records": self.records, "nbytes": self.nbytes}
+
+
+@dataclass
+class Rewritten:
+    """What a verb that reshapes has written.
+
+    Attributes:
+        output: As it was asked for.
+        records: Records of all files.
+        nbytes: Size of all files.
+        compression: Of the files.
+        seed: The one that was used, None where nothing was left to chance.
+        files: Each file with its split (or None), records and size.
+        notes: What a user should know of it.
+    """
+
+    output: str
+    compression: Compression
+    seed: int | None = None
+    files: list[WrittenFile] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def records(self) -> int:
+        """Records of all files."""
+        return sum(file.records for file in self.files)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of all files."""
+        return sum(file.nbytes for file in self.files)
+
+    @property
+    def splits(self) -> dict[str, int]:
+        """Records of each split that has a name."""
+        counts: dict[str, int] = {}
+        for file in self.files:
+            if file.split is not None:
+                counts[file.split] = counts.get(file.split, 0) + file.records
+        return counts
+
+    def to_json(self) -> dict[str, Any]:
+        """The public form: output, records, nbytes, compression, seed, splits, files, notes."""
+        return {
+            "output": self.output,
+            "records": self.records,
+            "nbytes": self.nbytes,
+            "compression": self.compression,
+            "seed": self.seed,
+            "splits": self.splits,
+            "files": [file.to_json() for file in self.files],
+            "notes": self.notes,
+        }
+
+
+class Outputs:
+    """The shards of one output while they are written: frames of shard `number` go to `put(number, frames)`."""
+
+    def __init__(
+        self,
+        shards: Sequence[OutShard],
+        press: Press,
+        *,
+        folder: str,
+        compression: Compression,
+        level: Level,
+        descriptor: int | None = None,
+    ) -> None:
+        self.folder = folder
+        self.press = press
+        self._shards = shards
+        self._open: dict[int, ShardOutput] = {}
+        self._ended: dict[int, ShardOutput] = {}
+        self._options: dict[str, Any] = {
+            "compression": compression,
+            "level": level,
+            "descriptor": descriptor,
+        }
+
+    def put(self, number: int, frames: Any) -> None:
+        """Append whole frames to a shard. The buffer must not be changed afterwards."""
+        output = self._get(number)
+        output.write(frames)
+        if output.tally.num_records == self._shards[number].num_records:
+            self._end(number)
+
+    def put_last(self, number: int, frames: Any) -> None:
+        """The same where shards come in order: those before are whole."""
+        for before in [other for other in self._open if other < number]:
+            self._end(before)
+        self.put(number, frames)
+
+    def finish(self) -> list[Written]:
+        """Every shard, also one that got nothing, on disk."""
+        for number in range(len(self._shards)):
+            if number not in self._ended:
+                self._get(number)
+                self._end(number)
+        self.press.queue.drain()
+        written = [self._ended[number].written for number in range(len(self._shards))]
+        return [shard for shard in written if shard is not None]
+
+    def discard(self) -> None:
+        """Close what is open."""
+        for output in self._open.values():
+            output.discard()
+
+    def _get(self, number: int) -> ShardOutput:
+        output = self._open.get(number)
+        if output is None:
+            if number in self._ended:
+                raise RuntimeError(f"shard {self._shards[number].name} is whole already")
+            path = os.path.join(self.folder, self._shards[number].name)
+            output = self._open[number] = ShardOutput(path, self.press, **self._options)
+        return output
+
+    def _end(self, number: int) -> None:
+        self._ended[number] = output = self._open.pop(number)
+        output.finish()
+
+
+Feed = Callable[[Outputs], Tally]
+"""Puts frames into outputs and tells what it read for that."""
+
+
+@dataclass
+class Rewrite:
+    """One run of a verb: what it reads, and what will be there in the end."""
+
+    verb: str
+    sources: FrameSources
+    carried: Carried
+    options: WriteOptions
+    recipe: Mapping[str, Any]
+    """Options of the verb that decide about the records, for the manifest."""
+    seed: int | None = None
+    notes: list[str] = field(default_factory=list)
+    edit_schema: Callable[[Schema], Schema] | None = None
+    """Where features are edited: the schema after that. The bytes of records then differ, only their number is held
+    against what was read."""
+    queue_nbytes: int = 64 << 20
+    expected_nbytes: int | None = None
+    """Size of the output, where that is another than that of the sources."""
+    scratch_nbytes: int = 0
+    """Space needed beside the output while it is written."""
+
+    def run(self, target: Target, name: str, shards: Sequence[OutShard], feed: Feed) -> Rewritten:
+        """Write `shards` of the dataset `name` to a target, all of them or none."""
+        compression = self.options.choose_compression(self.sources, target)
+        final = {shard.name: target.shard(shard.name) if not target.is_file else target.out for shard in shards}
+        with Staging(target, [*final], sources=self.sources.paths, force=self.options.force) as staging:
+            self._require_space(target, compression)
+            written = self._write(shards, feed, staging.folder, compression)
+            results = [
+                ShardResult(shard.name, made.tally.num_records, made.nbytes)
+                for shard, made in zip(shards, written, strict=True)
+            ]
+            sidecars = self._write_sidecars(target, name, shards, results, staging.folder, compression)
+            staging.commit(sidecars)
+        made_files = [
+            WrittenFile(final[shard.name], shard.split, result.num_records, result.nbytes)
+            for shard, result in zip(shards, results, strict=True)
+        ]
+        return Rewritten(
+            target.out, compression, self.seed, made_files, [*self.sources.notes, *self.carried.notes, *self.notes]
+        )
+
+    def run_to_stdout(self, feed: Feed) -> Rewritten:
+        """Write one shard to standard output."""
+        if sys.stdout.isatty():
+            raise StorageError("frames expected a file or a pipe to go to, got a terminal", shard=STDOUT)
+        compression = self.options.choose_compression(self.sources, None)
+        shard = OutShard("<stdout>")
+        sys.stdout.flush()
+        [made] = self._write([shard], feed, "", compression, descriptor=sys.stdout.fileno())
+        file = WrittenFile(STDOUT, None, made.tally.num_records, made.nbytes)
+        return Rewritten(STDOUT, compression, self.seed, [file], self.notes)
+
+    def _write(
+        self,
+        shards: Sequence[OutShard],
+        feed: Feed,
+        folder: str,
+        compression: Compression,
+        *,
+        descriptor: int | None = None,
+    ) -> list[Written]:
+        progress = self.options.progress
+        press = Press(self.options.jobs, queue_nbytes=self.queue_nbytes)
+        outputs = None
+        try:
+            outputs = Outputs(
+                shards,
+                press,
+                folder=folder,
+                compression=compression,
+                level=self.options.level,
+                descriptor=descriptor,
+            )
+            read = feed(outputs)
+            written = outputs.finish()
+        finally:
+            progress.end()
+            press.close()
+            if outputs is not None:
+                outputs.discard()
+        self._compare(read, add_tallies([made.tally for made in written]))
+        return written
+
+    def _compare(self, read: Tally, written: Tally) -> None:
+        """The last word: what was written is what was read, in whatever order."""
+        if read.num_records != written.num_records:
+            raise ContainerError(
+                f"{self.verb} read {read.num_records} records and wrote {written.num_records}, nothing was kept",
+                hint="this is a mistake of ours, tell us what you did",
+            )
+        if self.edit_schema is None and read != written:
+            raise ContainerError(
+                f"{self.verb} wrote other records than it read, digest {written.digest:#018x} against "
+                f"{read.digest:#018x}, nothing was kept",
+                hint="this is a mistake of ours, tell us what you did",
+            )
+
+    def _require_space(self, target: Target, compression: Compression) -> None:
+        needed = self.expected_nbytes
+        if needed is None:
+            # How far records compress that were not compressed before, or otherwise, is not known beforehand.
+            needed = self.sources.known_nbytes if compression == "none" else 0
+            if compression == self.sources.compression != "none":
+                needed = self.sources.stored_nbytes
+        require_space(target.out, needed + self.scratch_nbytes)
+
+    def _write_sidecars(
+        self,
+        target: Target,
+        name: str,
+        shards: Sequence[OutShard],
+        results: Sequence[ShardResult],
+        folder: str,
+        compression: Compression,
+    ) -> list[str]:
+        """Write sidecars into the staging folder; their names."""
+        if self.sources.is_pipe:
+            return []
+        schema = find_schema(self.sources.shards, Policy(), sidecars=self.sources.sidecars)
+        if self.edit_schema is not None:
+            schema = self.edit_schema(schema)
+        dataset = NewDataset(
+            name,
+            schema,
+            compression,
+            [
+                NewShard(shard.name, shard.split, result.num_records, result.nbytes)
+                for shard, result in zip(shards, results, strict=True)
+            ],
+            {"source": self.verb, "options": dict(self.recipe)},
+            ", ".join(self.sources.paths[:3]) + (" and more" if len(self.sources.paths) > 3 else ""),
+            is_file=target.is_file,
+        )
+        texts, notes = dataset.make_texts(self.carried, is_edited=self.edit_schema is not None)
+        self.notes += notes
+        for file, text in texts.items():
+            write_text(os.path.join(folder, file), text)
+        write_manifest(os.path.join(folder, MANIFEST), dataset.make_manifest([*texts]))
+        return [*texts, MANIFEST]

@@ -1,0 +1,152 @@
+"""Train, validation and test as files."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+
+import numpy as np
+
+from tfrkit.batches.shard_set import ShardSet
+from tfrkit.build.splits import require_split_names
+from tfrkit.container.codecs import CompressionWord, read_compression
+from tfrkit.container.deflate import Level
+from tfrkit.container.records import Policy
+from tfrkit.ops.reshape.frame_sources import FrameSources, PartsOf, UInt32Array, deal_frames, open_sources
+from tfrkit.ops.reshape.layout import choose_name, choose_target, cut_evenly, name_shards, note_fewer_shards, parse_wish
+from tfrkit.ops.reshape.rewrite import OutShard, Rewrite, Rewritten, WriteOptions
+from tfrkit.orders.order import Order, Whole
+from tfrkit.orders.shares import Parts
+from tfrkit.orders.split_by import split_by
+from tfrkit.progress import Progress, Quiet
+from tfrkit.sidecars.carry import collect_carried
+from tfrkit.storage.resolve import Address
+
+# All shards of all parts are written at once, and packing with xz or zstd takes megabytes for each.
+_MAX_PACKED_SHARDS = 512
+
+
+def split(
+    address: Address | Iterable[Address],
+    output: str | os.PathLike[str],
+    parts: Parts,
+    *,
+    seed: int = 0,
+    stratify: str | None = None,
+    group: str | None = None,
+    hash_by: str | None = None,
+    shards: int | None = None,
+    shard_size: int | str | None = None,
+    compression: CompressionWord | None = None,
+    level: Level = "default",
+    force: bool = False,
+    incomplete: bool = False,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Rewritten:
+    """Copy records byte for byte into one set of shards a part.
+
+    Which record goes where is what `Dataset.split` says with the same arguments. Within a part records keep the order
+    of the files.
+
+    Args:
+        address: Where the files are.
+        output: The folder to write.
+        parts: Name and size of each part: a ratio (0.8), a number of records (500), or None for the rest.
+        seed: Chooses which records go where.
+        stratify: A feature whose values every part holds in the same shares.
+        group: A feature whose equal values stay in one part (a patient, a video).
+        hash_by: A feature that alone decides the part, by its hash; ratios only, and kept to about.
+        shards: Files of each part; never more than its records.
+        shard_size: About how large a file is to be; 256 MiB where neither is given.
+        compression: Of the new files; that of the source by default.
+        level: "default", "fast", "small", or a number the codec knows.
+        force: Replace what is there.
+        incomplete: Go on where shards of a set are not there.
+        jobs: Threads that compress.
+        progress: Told how it goes on.
+    """
+    seed = operator.index(seed)
+    wish = parse_wish(shards, shard_size)
+    require_split_names(parts)
+    target = choose_target(output)
+    if target.is_file:
+        raise ValueError(f'split expected a folder to write to, got {target.out!r}\n  name one: output="out/"')
+    options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
+    with open_sources(address, incomplete=incomplete) as sources:
+        sources.require_files("split")
+        carried = collect_carried(sources.sidecars)
+        orders, notes = _split_records(sources, parts, seed=seed, stratify=stratify, group=group, hash_by=hash_by)
+        known = sources.sidecars.splits
+        if len(known) > 1:
+            notes.append(f"the files name splits already, which were put together: {', '.join(known)}")
+        name = choose_name(carried, target.out)
+        planned: list[OutShard] = []
+        shard_of = np.zeros(sources.num_records, np.uint32)
+        for part, order in orders.items():
+            share = sources.known_nbytes * order.size / max(1, sources.num_records)
+            cuts = cut_evenly(order.size, wish.num_shards(part, order.size, share))
+            numbers = np.sort(order.at(np.arange(order.size, dtype=np.uint64)))
+            for number, (start, stop) in enumerate(pairwise(cuts), len(planned)):
+                shard_of[numbers[start:stop]] = number
+            planned += name_shards(name, part, [stop - start for start, stop in pairwise(cuts)])
+        packing = options.choose_compression(sources, target)
+        if packing in ("xz", "zstd") and len(planned) > _MAX_PACKED_SHARDS:
+            raise ValueError(
+                f"split into {packing} expected at most {_MAX_PACKED_SHARDS} shards, got {len(planned)}\n"
+                "  reshard them later"
+            )
+        notes += note_fewer_shards(planned, shards)
+        recipe = {
+            "parts": dict(parts),
+            "seed": seed,
+            "stratify": stratify,
+            "group": group,
+            "hash_by": hash_by,
+            "shards": shards,
+            "shard_size": wish.nbytes,
+        }
+        job = Rewrite("split", sources, carried, options, recipe, seed=seed, notes=notes)
+        sources.begin(options.progress)
+        return job.run(
+            target,
+            name,
+            planned,
+            lambda outputs: deal_frames(
+                sources, _look_up(sources, shard_of), len(planned), outputs.put, options.progress
+            ),
+        )
+
+
+def _split_records(
+    sources: FrameSources,
+    parts: Parts,
+    *,
+    seed: int,
+    stratify: str | None,
+    group: str | None,
+    hash_by: str | None,
+) -> tuple[Mapping[str, Order], list[str]]:
+    """The records of each part, as `Dataset.split` has them."""
+    shard_set = ShardSet(sources.shards, Policy())
+    return split_by(
+        Whole(sources.num_records),
+        parts,
+        shard_set.read_column,
+        seed=seed,
+        stratify=stratify,
+        group=group,
+        hash_by=hash_by,
+    )
+
+
+def _look_up(sources: FrameSources, shard_of: UInt32Array) -> PartsOf:
+    starts = np.cumsum([0, *(count.num_records for count in sources.counts)])
+
+    def find_parts(shard: int, start: int, stop: int) -> UInt32Array:
+        first = int(starts[shard])
+        return np.ascontiguousarray(shard_of[first + start : first + stop])
+
+    return find_parts

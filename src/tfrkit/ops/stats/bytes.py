@@ -1,0 +1,150 @@
+"""Statistics of bytes values: their sizes, how many differ, the frequent ones, and what they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit._types import Int64Array, UInt8Array
+from tfrkit.images.sniff import ImageInfo, sniff_image
+from tfrkit.ops.stats.numbers import NumberSummary, summarize_ints, take_figures
+from tfrkit.ops.stats.sketches import MAX_VALUES, NO_VALUES, SIZES, DistinctSketch, ValueTable
+
+# Values up to this size are kept where they are frequent.
+MAX_SHOWN_NBYTES = 64
+# Most image headers are in the first bytes; some JPEGs have a picture and a colour profile before them.
+_HEAD_NBYTES, _LONG_HEAD_NBYTES = 4096, 256 << 10
+
+
+class ImageSummary:
+    """Formats, modes and sizes of the values that are images, by their headers."""
+
+    __slots__ = ("count", "formats", "heights", "modes", "widths")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.formats: Counter[str] = Counter()
+        self.modes: Counter[str] = Counter()
+        self.widths = NumberSummary()  # of those whose header tells it
+        self.heights = NumberSummary()
+
+    def add(self, images: list[ImageInfo]) -> None:
+        """Count some images."""
+        if not images:
+            return
+        self.count += len(images)
+        self.formats.update(image.format for image in images)
+        self.modes.update(image.mode for image in images if image.mode is not None)
+        sized = [
+            (image.width, image.height) for image in images if image.width is not None and image.height is not None
+        ]
+        if sized:
+            sizes = np.array(sized, np.int64)
+            self.widths.merge(summarize_ints(sizes[:, 0].copy()))
+            self.heights.merge(summarize_ints(sizes[:, 1].copy()))
+
+    def merge(self, other: ImageSummary) -> None:
+        if other.count == 0:
+            return
+        self.count += other.count
+        self.formats.update(other.formats)
+        self.modes.update(other.modes)
+        self.widths.merge(other.widths)
+        self.heights.merge(other.heights)
+
+
+class BytesSummary:
+    """What is known about many bytes values.
+
+    Values are told apart by a 64-bit hash, their key. `shown` has the bytes of the short values in the table.
+    """
+
+    __slots__ = ("distinct", "images", "is_text", "shown", "sizes", "table")
+
+    def __init__(self) -> None:
+        self.sizes = NumberSummary()
+        self.table = NO_VALUES
+        self.distinct: DistinctSketch | None = None
+        self.shown: dict[int, bytes] = {}
+        self.is_text = True
+        self.images = ImageSummary()
+
+    @property
+    def count(self) -> int:
+        return self.sizes.count
+
+    @property
+    def num_distinct(self) -> int:
+        """Different values."""
+        return len(self.table.values) if self.distinct is None else min(self.count, self.distinct.count)
+
+    @property
+    def are_images(self) -> bool:
+        """Is every value an image?"""
+        return 0 < self.images.count == self.count
+
+    def merge(self, other: BytesSummary) -> None:
+        """Add what another summary counted."""
+        if other.count == 0:
+            return
+        self.sizes.merge(other.sizes)
+        self.images.merge(other.images)
+        self.is_text = self.is_text and other.is_text
+        before, distinct = self.table, self.distinct
+        self.table = before.merge(other.table)
+        self.shown.update(other.shown)
+        if len(self.shown) > 2 * MAX_VALUES:
+            self.shown = {key: self.shown[key] for key in self.table.values.tolist() if key in self.shown}
+        if not self.table.is_exact:
+            self.distinct = DistinctSketch(before.values.astype(np.uint64)) if distinct is None else distinct
+            self.distinct.merge(other.distinct or DistinctSketch(other.table.values))
+
+    def list_top(self, count: int) -> list[tuple[bytes, int]]:
+        """The most frequent of the short values; [] where one of the most frequent is too long to be shown."""
+        top = self.table.list_top(count)
+        if not all(key in self.shown for key, _ in top):
+            return []
+        return sorted(((self.shown[key], times) for key, times in top), key=lambda one: (-one[1], one[0]))
+
+
+def summarize_bytes(data: UInt8Array, offsets: Int64Array, limit: int | None = None) -> BytesSummary:
+    """A summary of the values `data[offsets[i]:offsets[i + 1]]`; `limit` as in `summarize_ints`."""
+    summary = BytesSummary()
+    if len(offsets) < 2:
+        return summary
+    sizes, keys, counts, is_whole, rows, hashes, image_rows = _native.summarize_bytes(data, offsets, SIZES, limit)
+    summary.sizes = take_figures(len(offsets) - 1, sizes)
+    summary.images.add(_sniff_images(data, offsets, image_rows))
+    summary.is_text = summary.images.count == 0 and _is_text(data, offsets)
+    summary.table = ValueTable(keys, counts, 0 if is_whole else 1)
+    if not is_whole:
+        summary.distinct = DistinctSketch(hashes, is_exact=False)
+    for key, start, stop in zip(keys.tolist(), offsets[rows].tolist(), offsets[rows + 1].tolist(), strict=True):
+        if stop - start <= MAX_SHOWN_NBYTES:
+            summary.shown[key] = data[start:stop].tobytes()
+    return summary
+
+
+def _sniff_images(data: UInt8Array, offsets: Int64Array, rows: Int64Array) -> list[ImageInfo]:
+    """What each value is that is an image, of those that begin as images do."""
+    images = []
+    for start, stop in zip(offsets[rows].tolist(), offsets[rows + 1].tolist(), strict=True):
+        image = sniff_image(data[start : min(stop, start + _HEAD_NBYTES)].tobytes())
+        if image is not None and image.width is None and stop - start > _HEAD_NBYTES:
+            image = sniff_image(data[start : min(stop, start + _LONG_HEAD_NBYTES)].tobytes())
+        if image is not None:
+            images.append(image)
+    return images
+
+
+def _is_text(data: UInt8Array, offsets: Int64Array) -> bool:
+    """Is every value UTF-8 without control characters other than tab, line feed and carriage return?"""
+    if _native.find_invalid_utf8(data, offsets) != -1:
+        return False
+    content = data[int(offsets[0]) : int(offsets[-1])]
+    if len(content) == 0 or int(content.min()) >= 0x20:
+        return not bool((content == 0x7F).any())
+    controls = content[(content < 0x20) | (content == 0x7F)]
+    return bool(np.isin(controls, np.frombuffer(b"\t\n\r", np.uint8)).all())

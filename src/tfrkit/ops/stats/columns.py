@@ -1,0 +1,116 @@
+"""The features that records were seen to have, as columns to decode them into."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tfrkit import _native
+from tfrkit.errors import SchemaError
+from tfrkit.features.spec import StorageKind
+from tfrkit.ops.stats.features import FeatureKey
+
+_KINDS: tuple[StorageKind | None, ...] = (None, "bytes", "float", "int64")
+
+
+class ColumnSpec(NamedTuple):
+    """A feature, and how it is decoded: with one value in every record, or (-1) with any number of them."""
+
+    key: FeatureKey
+    kind: StorageKind
+    length: int = -1
+
+
+# Each name takes some memory, and a file may have a new one in every record.
+MAX_FEATURES = 20_000
+
+
+class KnownColumns:
+    """The features that were met so far, and builders for them. Safe to share between threads.
+
+    What is known only decides how fast a chunk is decoded: a chunk that holds something else is looked at closely.
+    """
+
+    def __init__(self, names: Sequence[bytes] | None) -> None:
+        self._lock = threading.Lock()
+        self._names = None if names is None else frozenset(names)
+        self._version = 0
+        self._spare: list[tuple[int, list[ColumnSpec], _native.ColumnBuilder]] = []
+        # None where no record set a kind yet. A name that was asked for may come at any time, as either.
+        self._kinds: dict[FeatureKey, StorageKind | None] = {
+            (name, is_list): None for name in names or () for is_list in (False, True)
+        }
+        self._varying = set(self._kinds)
+
+    @property
+    def is_selected(self) -> bool:
+        """Are there features that nobody asked for?"""
+        return self._names is not None
+
+    def wants(self, key: FeatureKey) -> bool:
+        """Is this one of the features that were asked for?"""
+        return self._names is None or key[0] in self._names
+
+    def learn(self, features: Iterable[Mapping[str, Any]], num_records: int) -> None:
+        """Remember features of so many records that were surveyed."""
+        features = list(features)
+        with self._lock:
+            for key, kind in choose_kinds(features).items():
+                is_known = key in self._kinds if kind is None else self._kinds.get(key) is not None
+                if self.wants(key) and not is_known:
+                    self._kinds[key] = kind
+                    self._version += 1
+            for found in features:
+                is_scalar = found["min_length"] == found["max_length"] == 1 and found["present"] == num_records
+                if found["is_list"] or found["num_unset"] or not is_scalar:
+                    self._vary((found["name"], found["is_list"]))
+            if len(self._kinds) > MAX_FEATURES:
+                raise SchemaError(
+                    f"expected at most {MAX_FEATURES:,} different features, got more",
+                    hint="choose some: --features a,b",
+                )
+
+    def loosen(self, keys: Iterable[FeatureKey]) -> None:
+        """Remember features that do not have one value in every record."""
+        with self._lock:
+            for key in keys:
+                self._vary(key)
+
+    def borrow(self) -> tuple[int, list[ColumnSpec], _native.ColumnBuilder]:
+        """A builder of all features met so far, with their names."""
+        with self._lock:
+            while self._spare:
+                version, specs, builder = self._spare.pop()
+                if version == self._version:
+                    return version, specs, builder
+            specs = [
+                ColumnSpec(key, kind or "bytes", -1 if key in self._varying else 1) for key, kind in self._kinds.items()
+            ]
+            version = self._version
+        return version, specs, make_builder(specs)
+
+    def give_back(self, version: int, specs: list[ColumnSpec], builder: _native.ColumnBuilder) -> None:
+        """Keep an emptied builder for the next chunk."""
+        with self._lock:
+            self._spare.append((version, specs, builder))
+
+    def _vary(self, key: FeatureKey) -> None:
+        if self.wants(key) and key not in self._varying:
+            self._varying.add(key)
+            self._version += 1
+
+
+def choose_kinds(features: Iterable[Mapping[str, Any]]) -> dict[FeatureKey, StorageKind | None]:
+    """The kind that most records have each surveyed feature as; None where no record sets one."""
+    kinds = {}
+    for found in features:
+        counts = found["kind_counts"]
+        most = max(counts[1:])
+        kinds[found["name"], found["is_list"]] = _KINDS[counts.index(most, 1)] if most else None
+    return kinds
+
+
+def make_builder(specs: Sequence[ColumnSpec]) -> _native.ColumnBuilder:
+    """A builder of columns, for Examples and SequenceExamples alike."""
+    return _native.ColumnBuilder("sequence_example", [(key[0], kind, key[1], length) for key, kind, length in specs])

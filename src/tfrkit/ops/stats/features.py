@@ -1,0 +1,199 @@
+"""Statistics of features and of whole datasets, made from decoded columns and merged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrkit._types import Int64Array
+from tfrkit.codec.columns import ABSENT, PRESENT, UNSET
+from tfrkit.container.records import Finding
+from tfrkit.features.infer import FeatureStats
+from tfrkit.features.spec import StorageKind
+from tfrkit.ops.stats.bytes import BytesSummary, summarize_bytes
+from tfrkit.ops.stats.numbers import NumberSummary, summarize_equal, summarize_floats, summarize_ints
+
+FeatureKey = tuple[bytes, bool]
+"""Name as stored, and whether it is a feature list."""
+
+NativeColumn = tuple[Any, Any, Any, Any, Any]
+"""What the core hands over: values, splits, list_splits, presence, frame_presence."""
+
+# Records that are no Examples are listed up to here; all are counted.
+MAX_FINDINGS = 1000
+# Values that are summarized at once.
+_BLOCK_VALUES = 32768
+# Pictures kept for a report.
+NUM_SAMPLES = 16
+
+
+@dataclass
+class FeatureSummary:
+    """One feature of many records. `values` is None where records differ in its kind, or none sets it."""
+
+    present: int = 0  # records that have the name
+    unset: int = 0  # records (frames, of a list) where it has no kind
+    kinds: Counter[str] = field(default_factory=Counter)  # records (frames) that have each kind
+    lengths: NumberSummary = field(default_factory=NumberSummary)  # values of a record (frame), where it has a kind
+    frames: NumberSummary = field(default_factory=NumberSummary)  # frames of a record; of lists
+    values: NumberSummary | BytesSummary | None = None
+
+    @property
+    def kind(self) -> str | None:
+        """That of all records, "mixed", or None where no record sets one."""
+        if len(self.kinds) > 1:
+            return "mixed"
+        return next(iter(self.kinds), None)
+
+    def merge(self, other: FeatureSummary) -> None:
+        """Add what another summary counted."""
+        self.present += other.present
+        self.unset += other.unset
+        for kind, count in other.kinds.items():  # several times as quick as `update`
+            self.kinds[kind] += count
+        if len(self.kinds) > 1:
+            # Statistics over some of the values would look like statistics over all.
+            self.values = None
+            self.lengths = NumberSummary()
+        else:
+            self.lengths.merge(other.lengths)
+            if other.values is not None:
+                self.values = type(other.values)() if self.values is None else self.values
+                self.values.merge(other.values)  # type: ignore[arg-type]
+        self.frames.merge(other.frames)
+
+
+class Sample(NamedTuple):
+    """A record kept for a report: the images and labels it has, by feature name."""
+
+    priority: int
+    shard: str
+    record: int
+    images: dict[str, bytes]
+    labels: dict[str, Any]
+
+
+@dataclass
+class DatasetSummary:
+    """Records of any number of shards."""
+
+    records: int = 0
+    sizes: NumberSummary = field(default_factory=NumberSummary)
+    features: dict[FeatureKey, FeatureSummary] = field(default_factory=dict)
+    probes: dict[FeatureKey, FeatureStats] = field(default_factory=dict)  # of some records, to guess meanings from
+    num_others: int = 0  # records that are neither Examples nor SequenceExamples; no part of `records`
+    others: list[Finding] = field(default_factory=list)
+    other_sizes: NumberSummary = field(default_factory=NumberSummary)
+    samples: list[Sample] = field(default_factory=list)
+    num_files: int = 0
+
+    def merge(self, other: DatasetSummary) -> None:
+        """Add what another summary counted; what is kept of it is shared, so it must not change any more."""
+        self.records += other.records
+        self.num_files += other.num_files
+        self.sizes.merge(other.sizes)
+        for key, feature in other.features.items():
+            self.features.setdefault(key, FeatureSummary()).merge(feature)
+        for key, probe in other.probes.items():
+            self.probes[key] = merge_probes(self.probes[key], probe) if key in self.probes else probe
+        self.num_others += other.num_others
+        self.others += other.others[: MAX_FINDINGS - len(self.others)]
+        self.other_sizes.merge(other.other_sizes)
+        self.samples = sorted(self.samples + other.samples, key=lambda sample: sample.priority)[:NUM_SAMPLES]
+
+    def list_limits(self) -> dict[FeatureKey, int]:
+        """The `limit` of the sketch of each feature that has one."""
+        limits = {}
+        for key, feature in self.features.items():
+            distinct = None if feature.values is None else feature.values.distinct
+            if distinct is not None and distinct.limit is not None:
+                limits[key] = distinct.limit
+        return limits
+
+
+def summarize_column(
+    kind: StorageKind, is_list: bool, column: NativeColumn, num_rows: int, limit: int | None = None
+) -> FeatureSummary:
+    """One feature of decoded records; without splits it has one value in each. `limit` as in `DistinctSketch`."""
+    values, splits, list_splits, presence, frame_presence = column
+    summary = FeatureSummary(present=num_rows)
+    if presence is not None:
+        summary.present = num_rows - int(np.count_nonzero(presence == ABSENT))
+    if is_list:
+        frames = np.diff(list_splits) if list_splits is not None else np.zeros(num_rows, np.int64)
+        summary.frames = _summarize_lengths(frames if presence is None else frames[presence != ABSENT])
+        presence = frame_presence
+    if presence is not None:
+        summary.unset = int(np.count_nonzero(presence == UNSET))
+    if splits is None and not is_list:
+        summary.lengths = summarize_equal(1, num_rows)
+    elif splits is not None:
+        lengths = np.diff(splits)
+        summary.lengths = _summarize_lengths(lengths if presence is None else lengths[presence == PRESENT])
+    if summary.lengths.count:
+        summary.kinds[kind] = summary.lengths.count
+        summary.values = _summarize_values(kind, values, limit)
+    return summary
+
+
+def merge_probes(one: FeatureStats, other: FeatureStats) -> FeatureStats:
+    """What two surveys of a feature found, as one survey would have."""
+    merged: dict[str, Any] = dict(one)
+    had_kind, has_kind = sum(one["kind_counts"][1:]) > 0, sum(other["kind_counts"][1:]) > 0
+    for name in ("present", "num_unset", "num_values", "num_nan", "num_text", "num_tensors"):
+        merged[name] += other[name]
+    merged["kind_counts"] = [a + b for a, b in zip(one["kind_counts"], other["kind_counts"], strict=True)]
+    for name, had, has in (
+        ("length", had_kind, has_kind),
+        ("frames", True, True),
+        ("int", one["num_values"] > 0, other["num_values"] > 0),
+        ("float", one["num_values"] > one["num_nan"], other["num_values"] > other["num_nan"]),
+        ("bytes", one["num_values"] > 0, other["num_values"] > 0),
+    ):
+        if has:
+            low, high = other[f"min_{name}"], other[f"max_{name}"]  # type: ignore[literal-required]
+            merged[f"min_{name}"] = min(merged[f"min_{name}"], low) if had else low
+            merged[f"max_{name}"] = max(merged[f"max_{name}"], high) if had else high
+    if other["num_tensors"]:
+        _merge_tensors(merged, one, other)
+    merged["heads"] = (one["heads"] + other["heads"])[:3]
+    return merged  # type: ignore[return-value]
+
+
+def _merge_tensors(merged: dict[str, Any], one: FeatureStats, other: FeatureStats) -> None:
+    if not one["num_tensors"]:
+        for name in ("tensor_dtype", "tensor_shape", "tensor_rank"):
+            merged[name] = other[name]
+        return
+    if one["tensor_dtype"] != other["tensor_dtype"]:
+        merged["tensor_dtype"] = -1
+    if one["tensor_rank"] != other["tensor_rank"]:
+        merged["tensor_rank"] = -1
+    if merged["tensor_rank"] >= 0:
+        pairs = zip(one["tensor_shape"], other["tensor_shape"], strict=True)
+        merged["tensor_shape"] = [a if a == b else -1 for a, b in pairs]
+
+
+def _summarize_lengths(lengths: Int64Array) -> NumberSummary:
+    # Nearly every feature of nearly every dataset has one value in each record.
+    if len(lengths) and lengths[0] == 1 and (lengths == 1).all():
+        return summarize_equal(1, len(lengths))
+    return summarize_ints(lengths)
+
+
+def _summarize_values(kind: StorageKind, values: Any, limit: int | None) -> NumberSummary | BytesSummary:
+    """Statistics of all values of a column, in blocks that stay in a cache and bound the memory for them."""
+    if kind == "bytes":
+        data, offsets = values
+        whole: NumberSummary | BytesSummary = summarize_bytes(data, offsets[: _BLOCK_VALUES + 1], limit)
+        for start in range(_BLOCK_VALUES, len(offsets) - 1, _BLOCK_VALUES):
+            whole.merge(summarize_bytes(data, offsets[start : start + _BLOCK_VALUES + 1], limit))  # type: ignore[arg-type]
+        return whole
+    summarize: Any = summarize_ints if kind == "int64" else summarize_floats
+    whole = summarize(values[:_BLOCK_VALUES], limit)
+    for start in range(_BLOCK_VALUES, len(values), _BLOCK_VALUES):
+        whole.merge(summarize(values[start : start + _BLOCK_VALUES], limit))
+    return whole

@@ -1,0 +1,203 @@
+"""Statistics of numbers: range, moments, frequent values, quantiles and a histogram, from arrays, merged."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit._types import Int64Array
+from tfrkit.ops.stats.sketches import (
+    NO_VALUES,
+    SIZES,
+    Array,
+    DistinctSketch,
+    QuantileSketch,
+    ValueTable,
+    find_quantiles,
+    hash_numbers,
+)
+
+QUANTILES = {"p1": 0.01, "p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95, "p99": 0.99}
+NUM_BINS = 20
+# Up to here a 64-bit float tells an integer from the next one.
+_MAX_WHOLE = 1 << 53
+
+
+Bins = list[tuple[float, float, int]]
+
+
+class NumberSummary:
+    """What is known about many numbers. Mean, deviation and histogram are those of the finite ones.
+
+    Everything but quantiles, histogram, the number of different values and the most frequent ones is always exact;
+    those are as long as there are at most MAX_VALUES different ones (`table.is_exact`).
+    """
+
+    __slots__ = ("count", "distinct", "high", "low", "m2", "mean", "num_finite", "num_nan", "ranks", "table", "zeros")
+
+    def __init__(self) -> None:
+        self.count = 0  # NaN and infinities too
+        self.num_nan = 0
+        self.num_finite = 0
+        self.zeros = 0
+        self.low: int | float | None = None
+        self.high: int | float | None = None
+        self.mean = 0.0
+        self.m2 = 0.0  # sum of the squares of what a number is off the mean
+        self.table = NO_VALUES
+        # Made when the table had to forget something: until then it knows everything.
+        self.ranks: QuantileSketch | None = None
+        self.distinct: DistinctSketch | None = None
+
+    @property
+    def num_infinite(self) -> int:
+        return self.count - self.num_nan - self.num_finite
+
+    @property
+    def std(self) -> float | None:
+        """Standard deviation of the finite numbers (that of a population)."""
+        return math.sqrt(self.m2 / self.num_finite) if self.num_finite else None
+
+    @property
+    def num_distinct(self) -> int:
+        """Different numbers, NaN not counted."""
+        return len(self.table.values) if self.distinct is None else min(self.count, self.distinct.count)
+
+    def merge(self, other: NumberSummary) -> None:
+        """Add what another summary counted."""
+        if other.count == 0:
+            return
+        if self.low == self.high == other.low == other.high and self.count == self.num_finite:
+            self._merge_equal(other)
+            return
+        self._merge_moments(other)
+        self.count += other.count
+        self.num_nan += other.num_nan
+        self.zeros += other.zeros
+        self.low = _choose(min, self.low, other.low)
+        self.high = _choose(max, self.high, other.high)
+        ranks, distinct = self.ranks, self.distinct
+        before = self.table
+        self.table = before.merge(other.table)
+        if self.table.is_exact:
+            return
+        self.ranks = QuantileSketch.from_table(before) if ranks is None else ranks
+        self.distinct = DistinctSketch(hash_numbers(before.values)) if distinct is None else distinct
+        self.ranks.merge(other.ranks or QuantileSketch.from_table(other.table))
+        self.distinct.merge(other.distinct or DistinctSketch(hash_numbers(other.table.values)))
+
+    def weigh(self) -> tuple[Array, Int64Array]:
+        """Values in ascending order, and how many each stands for: all of them where the table is exact."""
+        return (self.table.values, self.table.counts) if self.ranks is None else self.ranks.to_weighted()
+
+    def find_quantiles(self) -> dict[str, Any] | None:
+        """The quantiles named in QUANTILES, NaN left out; None where there are no numbers."""
+        return _find_quantiles(*self.weigh())
+
+    def count_bins(self) -> Bins:
+        """A histogram of the finite numbers: (start, stop, count), the last bin with its stop."""
+        return self._count_bins(*self.weigh())
+
+    def describe(self) -> tuple[dict[str, Any] | None, Bins]:
+        """Both of these, which sort what the sketch keeps but once."""
+        values, weights = self.weigh()
+        return _find_quantiles(values, weights), self._count_bins(values, weights)
+
+    def _count_bins(self, values: Array, weights: Int64Array) -> Bins:
+        if np.issubdtype(values.dtype, np.floating):
+            is_finite = np.isfinite(values)
+            values, weights = values[is_finite], weights[is_finite]
+        if len(values) == 0:
+            return []
+        low = values[0].item() if self.low is None or math.isinf(self.low) else self.low
+        high = values[-1].item() if self.high is None or math.isinf(self.high) else self.high
+        edges = _choose_edges(low, high)
+        # Values are in order: how many are below each edge says how many are between two.
+        reached = np.cumsum(weights)
+        places = np.searchsorted(values.astype(np.float64), edges[1:-1])
+        below = np.where(places > 0, reached[places - 1], 0)
+        share = self.num_finite / int(reached[-1])
+        rounded = np.round(np.concatenate([[0], below, reached[-1:]]) * share)  # so that they add up
+        counts = np.diff(rounded).astype(int)
+        return list(zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True))
+
+    def _merge_equal(self, other: NumberSummary) -> None:
+        """Add more of the same: what lengths do, chunk after chunk."""
+        self.count += other.count
+        self.num_nan += other.num_nan
+        self.num_finite += other.num_finite
+        self.zeros += other.zeros
+        self.table = ValueTable(self.table.values, self.table.counts + other.table.counts)
+
+    def _merge_moments(self, other: NumberSummary) -> None:
+        total = self.num_finite + other.num_finite
+        if total == 0:
+            return
+        if self.num_finite == 0:  # exactly: nothing that is computed once may depend on what it is merged into
+            self.mean, self.m2, self.num_finite = other.mean, other.m2, total
+            return
+        gap = other.mean - self.mean
+        self.m2 += other.m2 + gap * gap * self.num_finite * other.num_finite / total
+        self.mean += gap * other.num_finite / total
+        self.num_finite = total
+
+
+def summarize_equal(value: int, count: int) -> NumberSummary:
+    """A summary of one integer that comes `count` times."""
+    summary = NumberSummary()
+    if count:
+        summary.count = summary.num_finite = count
+        summary.low = summary.high = value
+        summary.mean = float(value)
+        summary.zeros = count if value == 0 else 0
+        summary.table = ValueTable(np.array([value], np.int64), np.array([count], np.int64))
+    return summary
+
+
+def summarize_ints(values: Int64Array, limit: int | None = None) -> NumberSummary:
+    """A summary of 64-bit integers; their hashes above `limit` are left out (see `DistinctSketch`)."""
+    return take_figures(len(values), _native.summarize_ints(values, SIZES, limit))
+
+
+def summarize_floats(values: np.ndarray[Any, np.dtype[np.float32]], limit: int | None = None) -> NumberSummary:
+    """A summary of 32-bit floats; `limit` as in `summarize_ints`."""
+    return take_figures(len(values), _native.summarize_floats(values, SIZES, limit))
+
+
+def take_figures(count: int, figures: tuple[Any, ...]) -> NumberSummary:
+    """The summary of so many numbers in which the core found these figures."""
+    summary = NumberSummary()
+    summary.count = count
+    summary.num_nan, summary.num_finite, summary.zeros = figures[:3]
+    summary.low, summary.high, summary.mean, summary.m2 = figures[3:7]
+    values, counts, is_whole, level, ranks, hashes = figures[7:]
+    if is_whole:
+        summary.table = ValueTable(values, counts)
+    else:
+        summary.table = ValueTable(values, counts, 1)
+        summary.ranks = QuantileSketch(ranks, level)
+        summary.distinct = DistinctSketch(hashes, is_exact=False)
+    return summary
+
+
+def _find_quantiles(values: Array, weights: Int64Array) -> dict[str, Any] | None:
+    if len(values) == 0:
+        return None
+    return dict(zip(QUANTILES, find_quantiles(values, weights, list(QUANTILES.values())), strict=True))
+
+
+def _choose_edges(low: int | float, high: int | float) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """One bin for each integer where they are few, else bins of one width."""
+    is_few = isinstance(low, int) and high - low < NUM_BINS and max(abs(low), abs(high)) < _MAX_WHOLE
+    if is_few:
+        return np.arange(low, high + 2, dtype=np.float64)
+    if low == high:
+        return np.array([low, low], np.float64)
+    return np.linspace(float(low), float(high), NUM_BINS + 1)
+
+
+def _choose(pick: Any, one: int | float | None, other: int | float | None) -> Any:
+    return other if one is None else one if other is None else pick(one, other)

@@ -1,0 +1,294 @@
+"""One pass over the records of shards that gives their statistics, the same ones on any number of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit._ahead import choose_threads, run_ahead
+from tfrkit._types import Int64Array, Verify
+from tfrkit.codec.columns import ABSENT
+from tfrkit.container.records import Finding, Policy
+from tfrkit.container.shards import Shard
+from tfrkit.ops.stats.chunks import FRAME_NBYTES, Chunk, cut_chunks
+from tfrkit.ops.stats.columns import ColumnSpec, KnownColumns, choose_kinds, make_builder
+from tfrkit.ops.stats.features import (
+    MAX_FINDINGS,
+    DatasetSummary,
+    FeatureKey,
+    FeatureSummary,
+    NativeColumn,
+    merge_probes,
+    summarize_column,
+)
+from tfrkit.ops.stats.numbers import summarize_ints
+from tfrkit.ops.stats.samples import pick_samples
+from tfrkit.progress import Progress
+from tfrkit.storage.base import ByteSource
+
+# Records that are surveyed, to guess what features mean: the first ones of a shard's first chunks and of some later.
+_PROBED_RECORDS = 32
+_PROBED_CHUNKS = 4
+_PROBED_EVERY = 16
+_AHEAD_NBYTES = 64 << 20
+# So many features are told one by one not to have one value in every record; then all of them are.
+_MAX_RETRIES = 8
+
+_KINDS = (None, "bytes", "float", "int64")
+_NOT_AN_EXAMPLE = "record is neither an Example nor a SequenceExample, as most others are"
+
+Limits = dict[FeatureKey, int]
+"""What hashes have to be below to count for the shard so far: a hint that saves work and changes nothing."""
+
+
+_Run = tuple[ByteSource, int, int]
+_Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+class _Result(NamedTuple):
+    """The summary of a chunk; of nothing, or of all of a shard, where `is_first`."""
+
+    summary: DatasetSummary
+    nbytes: int
+    is_first: bool = False
+    limits: Limits | None = None
+
+
+class StatsReader:
+    """Reads the statistics of shards, one chunk after the other."""
+
+    def __init__(self, policy: Policy, *, names: Sequence[bytes] | None = None, has_samples: bool = False) -> None:
+        self._policy = policy
+        self._columns = KnownColumns(names)
+        self._has_samples = has_samples
+        # Damage is stepped over by whoever cuts chunks, so in that case the checksums are compared there.
+        skips = policy.on_error == "skip"
+        self._cut_verify: Verify = policy.verify if skips else "none" if policy.verify == "none" else "lengths"
+        self._read_verify: Verify = "none" if skips else policy.verify
+
+    def read(
+        self, shards: Sequence[Shard], *, jobs: int | None = None, progress: Progress | None = None
+    ) -> Iterator[DatasetSummary]:
+        """Yield the summary of each shard, in their order."""
+        threads = choose_threads(jobs)
+        # Inflating takes longer than all the rest, and goes on one thread for each shard.
+        by_shard = threads > 1 and sum(shard.compression != "none" for shard in shards) > 1
+        work = self._list_jobs(shards, by_shard=by_shard)
+        results: Iterator[_Result]
+        if threads == 1:
+            results = (job() for job in work)
+        else:
+            results = run_ahead(work, threads=threads, max_nbytes=_AHEAD_NBYTES, size_of=lambda one: one.nbytes)
+        watch = _Watch(progress, shards)
+        whole: DatasetSummary | None = None
+        limits: Limits = {}
+        for result in results:
+            watch.advance(result)
+            if not result.is_first:
+                assert whole is not None
+                whole.merge(result.summary)
+                limits.update(whole.list_limits())
+                continue
+            if whole is not None:
+                yield whole
+            whole, limits = result.summary, {} if result.limits is None else result.limits
+        if whole is not None:
+            yield whole
+        watch.end()
+
+    def _list_jobs(self, shards: Sequence[Shard], *, by_shard: bool) -> Iterator[Callable[[], _Result]]:
+        for number, shard in enumerate(shards):
+            if by_shard and shard.compression != "none":
+                yield partial(self._read_shard, shard, number)
+                continue
+            limits: Limits = {}
+            yield partial(_Result, DatasetSummary(num_files=1), 0, is_first=True, limits=limits)
+            for chunk in cut_chunks(shard, number, self._policy, self._cut_verify):
+                yield partial(self._read_chunk, chunk, limits)
+
+    def _read_shard(self, shard: Shard, number: int) -> _Result:
+        """All of a shard. Its chunks are merged as `read` merges them, so that the result is the same."""
+        summary = DatasetSummary(num_files=1)
+        nbytes = 0
+        for chunk in cut_chunks(shard, number, self._policy, self._cut_verify):
+            part = self._read_chunk(chunk, summary.list_limits())
+            summary.merge(part.summary)
+            nbytes += part.nbytes
+        return _Result(summary, nbytes, is_first=True)
+
+    def _read_chunk(self, chunk: Chunk, limits: Limits) -> _Result:
+        chunk.shard.reader.check_unchanged()
+        sizes = chunk.sizes
+        probed = self._probe(chunk)
+        summary = self._read_usual(chunk, sizes, limits)
+        if summary is None:
+            chunk.check(self._read_verify)
+            summary = self._read_closely(chunk, sizes, limits)
+        chunk.release()
+        for found in probed:
+            key = found["name"], found["is_list"]
+            summary.probes[key] = merge_probes(summary.probes[key], found) if key in summary.probes else found
+        return _Result(summary, chunk.nbytes)
+
+    def _probe(self, chunk: Chunk) -> list[Any]:
+        """What a survey finds in the first records of a chunk; nothing for most chunks."""
+        if chunk.place >= _PROBED_CHUNKS and chunk.place % _PROBED_EVERY:
+            return []
+        survey = _native.Survey("sequence_example")
+        first = chunk.stretches[0]
+        survey.add_frames(first.data, first.start, first.stop, _PROBED_RECORDS, "none")
+        probed: list[Any] = [one for one in survey.features() if self._columns.wants((one["name"], one["is_list"]))]
+        self._columns.learn(probed, survey.num_records)
+        return probed
+
+    def _read_usual(self, chunk: Chunk, sizes: Int64Array, limits: Limits) -> DatasetSummary | None:
+        """The summary of records that hold what others held; None where some of them do not, or are damaged."""
+        for number in range(_MAX_RETRIES + 2):
+            version, specs, builder = self._columns.borrow()
+            fault = _append_all(builder, chunk, self._read_verify)
+            if fault is None:
+                break
+            builder.finish()
+            if fault.kind not in ("missing", "length"):
+                return None
+            odd = specs[fault.column : fault.column + 1] if number < _MAX_RETRIES else specs
+            self._columns.loosen(spec.key for spec in odd)
+        else:
+            return None
+        columns = builder.finish()
+        if builder.has_others and not self._columns.is_selected:
+            return None
+        self._columns.give_back(version, specs, builder)
+        if not specs or _has_bare_rows(columns, sizes):
+            return None
+        return self._summarize(chunk, specs, columns, sizes, limits)
+
+    def _read_closely(self, chunk: Chunk, sizes: Int64Array, limits: Limits) -> DatasetSummary:
+        """The summary of any records, with those that are no Examples left out and listed."""
+        survey = _native.Survey("sequence_example")
+        for part in chunk.stretches:
+            try:
+                num_frames, start, fault = survey.add_frames(part.data, part.start, part.stop, part.num_frames, "none")
+            except MemoryError as error:
+                raise chunk.locate(part, error) from None
+            if fault is not None:
+                raise chunk.explain(part, fault, num_frames, start)
+        features: list[Any] = [one for one in survey.features() if self._columns.wants((one["name"], one["is_list"]))]
+        self._columns.learn(features, survey.num_records)
+        # Features that come in several kinds cannot stand in one column.
+        mixed = {(one["name"], one["is_list"]): one for one in features if sum(map(bool, one["kind_counts"][1:])) > 1}
+        kinds = choose_kinds(features)
+        specs = [ColumnSpec(key, kind or "bytes") for key, kind in kinds.items() if key not in mixed]
+        builder = make_builder(specs)
+        runs, is_other, others = _part_others(chunk, sizes, survey.shapes["other"])
+        for data, start, stop in runs:
+            _, _, fault = builder.append_frames(data, start, stop, 1 << 62, "none")
+            assert fault is None, fault.kind
+        summary = self._summarize(chunk, specs, builder.finish(), sizes[~is_other], limits, is_other)
+        summary.features.update({key: _summarize_mixed(found) for key, found in mixed.items()})
+        summary.probes = {(found["name"], found["is_list"]): found for found in features}
+        summary.num_others = int(np.count_nonzero(is_other))
+        summary.others = others
+        summary.other_sizes = summarize_ints(sizes[is_other])
+        return summary
+
+    def _summarize(
+        self,
+        chunk: Chunk,
+        specs: Sequence[ColumnSpec],
+        columns: Sequence[NativeColumn],
+        sizes: Int64Array,
+        limits: Limits,
+        is_other: _Flags | None = None,
+    ) -> DatasetSummary:
+        summary = DatasetSummary(records=len(sizes), sizes=summarize_ints(sizes))
+        for spec, column in zip(specs, columns, strict=True):
+            feature = summarize_column(spec.kind, spec.key[1], column, len(sizes), limits.get(spec.key))
+            if feature.present:
+                summary.features[spec.key] = feature
+        if self._has_samples and len(sizes):
+            records = chunk.list_records() if is_other is None else chunk.list_records()[~is_other]
+            summary.samples = pick_samples(chunk.shard.name, chunk.number, records, specs, columns, summary)
+        return summary
+
+
+def _append_all(builder: _native.ColumnBuilder, chunk: Chunk, verify: Verify) -> _native.Fault | None:
+    for part in chunk.stretches:
+        try:
+            _, _, fault = builder.append_frames(part.data, part.start, part.stop, part.num_frames, verify)
+        except MemoryError as error:
+            raise chunk.locate(part, error) from None
+        if fault is not None:
+            return fault
+    return None
+
+
+def _has_bare_rows(columns: Sequence[NativeColumn], sizes: Int64Array) -> bool:
+    """Is there a record with some bytes and none of the features?"""
+    is_bare = sizes > 0
+    for _, _, _, presence, _ in columns:
+        if presence is None:
+            return False
+        is_bare &= presence == ABSENT
+    return bool(is_bare.any())
+
+
+def _part_others(chunk: Chunk, sizes: Int64Array, num_others: int) -> tuple[list[_Run], _Flags, list[Finding]]:
+    """The runs of records that are Examples, which records are none, and where the first of those are."""
+    runs: list[_Run] = []
+    is_other = np.full(len(sizes), num_others == len(sizes))
+    others: list[Finding] = []
+    before = 0
+    for part in chunk.stretches if num_others else ():
+        # Where all of them are, nobody asks which ones.
+        most = part.num_frames if num_others < len(sizes) else max(0, MAX_FINDINGS - len(others))
+        _, found, *_ = _native.find_others(part.data, part.start, part.stop, most, "none")
+        start = part.start
+        for record, offset in found:
+            is_other[before + record] = True
+            if len(others) < MAX_FINDINGS:
+                where = part.offset + offset - part.start
+                others.append(Finding(chunk.shard.name, part.record + record, where, _NOT_AN_EXAMPLE))
+            runs.append((part.data, start, offset))
+            start = offset + FRAME_NBYTES + int(sizes[before + record])
+        runs.append((part.data, start, part.stop))
+        before += part.num_frames
+    if num_others == 0:
+        runs = [(part.data, part.start, part.stop) for part in chunk.stretches]
+    elif num_others == len(sizes):
+        runs = []
+    return [run for run in runs if run[1] < run[2]], is_other, others
+
+
+def _summarize_mixed(found: dict[str, Any]) -> FeatureSummary:
+    summary = FeatureSummary(present=found["present"], unset=found["num_unset"])
+    counts = zip(_KINDS, found["kind_counts"], strict=True)
+    summary.kinds.update({kind: count for kind, count in counts if kind is not None and count})
+    return summary
+
+
+class _Watch:
+    """Tells how far a pass is, with the number of records guessed from the first ones."""
+
+    def __init__(self, progress: Progress | None, shards: Sequence[Shard]) -> None:
+        self._progress = progress
+        self._total = sum(shard.nbytes or 0 for shard in shards)
+        self._has_begun = False
+
+    def advance(self, result: _Result) -> None:
+        num_records = result.summary.records + result.summary.num_others
+        if self._progress is None or num_records == 0:
+            return
+        if not self._has_begun:
+            self._has_begun = True
+            about = round(num_records * self._total / max(1, result.nbytes))
+            self._progress.begin(max(num_records, about), self._total)
+        self._progress.advance(num_records, result.nbytes, result.summary.num_others)
+
+    def end(self) -> None:
+        if self._progress is not None and self._has_begun:
+            self._progress.end()

@@ -1,0 +1,212 @@
+"""Statistics of a dataset: every feature, the balance of classes, and how its splits differ."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tfrkit._types import OnError
+from tfrkit.container.records import Finding, Policy
+from tfrkit.container.shards import Shard, find_shards, note_missing_shards
+from tfrkit.errors import CodecError, ContainerError, MissingFeatureError, StorageError
+from tfrkit.features.schema import encode_name, show_name
+from tfrkit.ops.stats.describe import feature_to_json, guess_specs, is_label, refine_specs, summary_to_json
+from tfrkit.ops.stats.features import DatasetSummary, Sample
+from tfrkit.ops.stats.html import print_html
+from tfrkit.ops.stats.read import StatsReader
+from tfrkit.ops.stats.splits import compare_splits, count_classes
+from tfrkit.outputs.place import require_output
+from tfrkit.progress import Progress
+from tfrkit.sidecars.class_names import ClassNames
+from tfrkit.sidecars.read import Sidecars
+from tfrkit.storage.resolve import Address, expand_home
+from tfrkit.storage.text_files import write_text
+
+_HINT = 'leave such records out: on_error="skip"'
+
+
+@dataclass
+class Stats:
+    """What `stats` found, in the form of its JSON. `findings` are damaged places and records that were left out."""
+
+    records: int = 0
+    kind: str = "example"
+    files: list[dict[str, Any]] = field(default_factory=list)
+    record_bytes: dict[str, Any] | None = None
+    features: list[dict[str, Any]] = field(default_factory=list)
+    splits: list[dict[str, Any]] = field(default_factory=list)
+    classes: list[dict[str, Any]] = field(default_factory=list)
+    comparison: dict[str, Any] | None = None
+    skipped: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    html: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Was every record read?"""
+        return self.skipped == 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The public form; the keys are those of the fields, and `findings` as `verify` has them."""
+        return {**vars(self), "findings": [finding.to_json() for finding in self.findings]}
+
+
+def stats(
+    address: Address | Iterable[Address],
+    *,
+    html: str | os.PathLike[str] | None = None,
+    features: Sequence[str] | None = None,
+    jobs: int | None = None,
+    on_error: OnError = "raise",
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Stats:
+    """Read every record once and give the statistics of every feature.
+
+    Memory is bounded, whatever the number of records: about 1 MB for each feature and split. The numbers do not
+    depend on `jobs`. Counts, ranges, means and deviations are exact; quantiles, histograms, the number of different
+    values and the most frequent ones are too, up to 4096 different values, and say where they are not.
+
+    Args:
+        address: Where the files are.
+        html: A file to write a report into, with plots and some images: one file that needs nothing else.
+        features: Read these only.
+        jobs: How many threads; one for each core by default.
+        on_error: With "skip", damage and records that are no Examples are left out and listed in `findings`.
+        force: Replace the report.
+        progress: Told how the pass goes on.
+
+    Example:
+        >>> [feature["name"] for feature in stats("train-*.tfrecord").features]
+        ['image', 'label']
+    """
+    paths = find_shards(address)
+    sidecars = Sidecars(paths)
+    target = None if html is None else expand_home(html)
+    if target is not None:
+        require_output(target, sources=paths, force=force)
+    names = None if features is None else [encode_name(name) for name in dict.fromkeys(features)]
+    policy = Policy("all", on_error)
+    shards = _open_shards(paths, policy)
+    reader = StatsReader(policy, names=names, has_samples=target is not None)
+    try:
+        named = dict(zip(paths, sidecars.split_names, strict=True))
+        files, splits = _read_splits(reader, shards, [named[shard.name] for shard in shards], jobs, progress)
+    finally:
+        for shard in shards:
+            shard.close()
+    whole = DatasetSummary()
+    for summary in splits.values():
+        whole.merge(summary)
+    num_damaged = len(policy.findings)
+    _check_kinds(whole, policy)
+    _check_names(whole, features, paths[0])
+    result, names_of_classes = _describe(sidecars, files, whole, splits)
+    order = {path: number for number, path in enumerate(paths)}
+    result.findings = sorted(policy.findings.values(), key=lambda one: (order.get(one.shard, -1), one.offset))
+    result.skipped = num_damaged + (0 if result.kind == "raw" else whole.num_others)
+    if target is not None:
+        samples = [_name_labels(sample, names_of_classes) for sample in whole.samples]
+        write_text(target, print_html(result.to_json(), samples))
+        result.html = target
+    return result
+
+
+def _open_shards(paths: Sequence[str], policy: Policy) -> list[Shard]:
+    shards = []
+    for path in paths:
+        try:
+            shards.append(Shard.open(path))
+        except (ContainerError, StorageError) as error:
+            # Nothing at all that can be read is no result.
+            if policy.on_error == "raise" or len(paths) == 1:
+                raise
+            policy.take(Finding(path, 0, 0, error.what), error)
+    return shards
+
+
+def _read_splits(
+    reader: StatsReader,
+    shards: Sequence[Shard],
+    named: Sequence[str | None],
+    jobs: int | None,
+    progress: Progress | None,
+) -> tuple[list[dict[str, Any]], dict[str | None, DatasetSummary]]:
+    """What is in each file, and the summary of each split, in the order of the files."""
+    files = []
+    splits: dict[str | None, DatasetSummary] = {}
+    summaries = reader.read(shards, jobs=jobs, progress=progress)
+    for shard, split, summary in zip(shards, named, summaries, strict=True):
+        files.append(
+            {"path": shard.name, "bytes": shard.nbytes, "records": summary.records + summary.num_others, "split": split}
+        )
+        if split in splits:
+            splits[split].merge(summary)
+        else:
+            splits[split] = summary
+    return files, splits
+
+
+def _check_kinds(whole: DatasetSummary, policy: Policy) -> None:
+    """Say what is left out, or raise: records that are no Examples among others that are."""
+    if whole.num_others == 0 or whole.num_others >= max(1, whole.records):
+        return
+    for finding in whole.others:
+        error = CodecError(finding.cause, shard=finding.shard, record=finding.record, offset=finding.offset, hint=_HINT)
+        policy.take(finding, error)
+
+
+def _check_names(whole: DatasetSummary, features: Sequence[str] | None, path: str) -> None:
+    found = {name for name, _ in whole.features}
+    for name in features or ():
+        if encode_name(name) not in found and whole.records:
+            raise MissingFeatureError(
+                f"no record has feature {show_name(name)}", shard=path, hint=f"see what is there: tfr info {path}"
+            )
+
+
+def _describe(
+    sidecars: Sidecars,
+    files: list[dict[str, Any]],
+    whole: DatasetSummary,
+    splits: dict[str | None, DatasetSummary],
+) -> tuple[Stats, ClassNames]:
+    names = ClassNames(sidecars.classes, sidecars.class_file)
+    is_raw = whole.num_others > 0 and whole.num_others >= whole.records
+    result = Stats(files=files, notes=[*note_missing_shards(sidecars.paths), *sidecars.notes])
+    named = {name: summary for name, summary in splits.items() if name is not None}
+    result.splits = [
+        {
+            "name": name,
+            "files": summary.num_files,
+            "records": summary.records + (summary.num_others if is_raw else 0),
+        }
+        for name, summary in named.items()
+    ]
+    if is_raw:
+        result.kind, result.records = "raw", whole.num_others + whole.records
+        sizes = whole.other_sizes
+        sizes.merge(whole.sizes)
+        result.record_bytes = summary_to_json(sizes)
+        return result, names
+    result.records = whole.records
+    result.kind = "sequence_example" if any(is_list for _, is_list in whole.features) else "example"
+    result.record_bytes = summary_to_json(whole.sizes) if whole.records else None
+    specs = guess_specs(whole)
+    known = refine_specs(specs, sidecars)
+    for key in sorted(whole.features, key=lambda key: (key[1], key[0])):
+        feature = whole.features[key]
+        classes = names if is_label(key, feature, specs[key], names) else None
+        result.features.append(feature_to_json(key, feature, known[key], whole.records, classes))
+    result.classes = count_classes(whole, named, specs, names)
+    result.comparison = compare_splits(whole, named)
+    return result, names
+
+
+def _name_labels(sample: Sample, names: ClassNames) -> Sample:
+    """The same with class ids replaced by their names."""
+    labels = {feature: names.name_of(feature, value) or value for feature, value in sample.labels.items()}
+    return sample._replace(labels=labels)

@@ -1,0 +1,340 @@
+"""The deep part of `verify`: what records hold, and which of them are copies of others."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit._ahead import run_ahead
+from tfrkit._types import Record, Row, UInt64Array
+from tfrkit.codec.decode import Decoder
+from tfrkit.container.records import Finding, Policy
+from tfrkit.container.salvage import Salvage
+from tfrkit.container.shards import Shard
+from tfrkit.errors import CodecError, ContainerError, LimitError, SchemaError, StorageError, TfrkitError
+from tfrkit.images.perceptual import SIDE, has_detail, hash_copies
+from tfrkit.ops.duplicates import Fingerprints, Match, describe_distance
+from tfrkit.ops.verify.kinds import KindCheck
+from tfrkit.ops.verify.record import Judged, RecordCheck, digest
+from tfrkit.ops.verify.result import Kind, Place, ShardTally, Verification, VerifyFinding, kind_of_error
+from tfrkit.ops.verify.rules import Rules, describe_rules, find_rules
+from tfrkit.ops.verify.shard_set import add_sidecar_findings
+from tfrkit.progress import Progress
+from tfrkit.sidecars.read import Sidecars
+from tfrkit.storage.base import ByteSource
+
+# What is handed to a thread at a time, and what may wait for one.
+_BATCH_NBYTES = 4 << 20
+_BATCH_RECORDS = 256
+_MAX_WAITING_NBYTES = 64 << 20
+_COPY_KINDS: frozenset[Kind] = frozenset({"duplicate", "near_duplicate", "leak"})
+_OF_THE_BATCH = re.compile(r",? (in row|value) \d+ of the batch")
+# Training comes first: what is in two splits is told at the record of the other one.
+_FIRST_SPLITS = ("train", "training")
+
+
+def check_deep(result: Verification, *, shape: tuple[int, ...] | None = None, threads: int, watch: Progress) -> None:
+    """Add what is wrong with the content of records; raw pixels are held against `shape`, where it is given."""
+    tallies = [tally for tally in result.shards if tally.is_readable]
+    for tally in tallies:
+        if tally.nbytes is None:
+            raise StorageError("expected a file, got a pipe, which cannot be read a second time", shard=tally.path)
+    with_rows = [Shard.open(tally.path) for tally in tallies if tally.holds_examples and tally.num_frames]
+    rules = None
+    try:
+        rules = find_rules(with_rows, shape) if with_rows else None
+    except LimitError as error:
+        result.notes.append(f"what records hold is not checked: {error.what}")
+    for shard in with_rows:
+        shard.close()
+    if rules is not None:
+        add_sidecar_findings(result, rules.problems)
+        result.notes.append(describe_rules(rules))
+    wanted = _COPY_KINDS - result.ignored
+    splits = _Splits([tally.path for tally in result.shards])
+    deep = _DeepCheck(rules, wants_copies=bool(wanted), wants_near=bool(wanted - {"duplicate"}))
+    known = {(finding.shard, finding.offset) for finding in result.findings}
+    found: list[VerifyFinding] = []
+    places = _Places()
+    prints = Fingerprints()
+    stop = threading.Event()
+    watch.begin(0, sum(tally.nbytes or 0 for tally in tallies))
+    try:
+        # Split by split, so that every record comes behind those it may be a copy of.
+        for number in splits.order:
+            tally = result.shards[number]
+            if not tally.is_readable:
+                continue
+            places.start_shard(tally.path)
+            try:
+                for batch in run_ahead(
+                    deep.cut(tally, stop), threads=threads, max_nbytes=_MAX_WAITING_NBYTES, size_of=_Batch.weigh
+                ):
+                    found += [finding for finding in batch.findings if (finding.shard, finding.offset) not in known]
+                    places.add(batch.records, batch.offsets)
+                    prints.add(batch.digests, *batch.hashes, split=splits.rank[number])
+                    watch.advance(0, batch.nbytes, len(batch.findings))
+            except (StorageError, ContainerError) as error:
+                found.append(VerifyFinding(tally.path, error.record, error.offset, error.what, kind_of_error(error)))
+    finally:
+        stop.set()
+        watch.end()
+    position = {tally.path: number for number, tally in enumerate(result.shards)}
+    result.add(sorted(found, key=lambda finding: (position[finding.shard], finding.offset or 0)))
+    if wanted:
+        what = "the same image" if deep.by_picture else "the same"
+        result.add(_describe_match(match, places, splits, what) for match in prints.find_matches())
+
+
+class _Splits:
+    """The split of each shard, by names and metadata; `order` and `rank` put training first."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        named = Sidecars(paths).split_names
+        names = sorted(dict.fromkeys(named), key=lambda name: (name not in _FIRST_SPLITS, name is None))
+        self.names = names
+        self.rank = [names.index(name) for name in named]
+        self.order = sorted(range(len(paths)), key=lambda number: self.rank[number])
+        self._by_path = dict(zip(paths, self.rank, strict=True))
+
+    def of(self, path: str) -> str | None:
+        """The name of a shard's split, or None."""
+        return self.names[self._by_path[path]]
+
+
+class _Places:
+    """Where every record is that was looked at, in the order of the fingerprints. 16 bytes each."""
+
+    def __init__(self) -> None:
+        self._shards: list[tuple[int, str]] = []
+        self._records: list[UInt64Array] = []
+        self._offsets: list[UInt64Array] = []
+        self._total = 0
+        self._joined: tuple[UInt64Array, UInt64Array] | None = None
+
+    def start_shard(self, path: str) -> None:
+        self._shards.append((self._total, path))
+
+    def add(self, records: UInt64Array, offsets: UInt64Array) -> None:
+        self._records.append(records)
+        self._offsets.append(offsets)
+        self._total += len(records)
+
+    def at(self, number: int) -> Place:
+        if self._joined is None:
+            self._joined = np.concatenate(self._records), np.concatenate(self._offsets)
+            self._starts = np.array([start for start, _ in self._shards])
+        # Of shards without records that start at one number, the last one has it.
+        path = self._shards[int(np.searchsorted(self._starts, number, side="right")) - 1][1]
+        records, offsets = self._joined
+        return Place(path, int(records[number]), int(offsets[number]))
+
+
+def _describe_match(match: Match, places: _Places, splits: _Splits, what: str) -> VerifyFinding:
+    """A pair as a finding. Of records with a picture only that is compared, so only that is said to be the same."""
+    earlier, later = places.at(match.earlier), places.at(match.later)
+    one, two = splits.of(earlier.shard), splits.of(later.shard)
+    is_equal = match.distance is None
+    alike = f"{what} as" if is_equal else f"nearly {what} as"
+    where = f"record {earlier.record} of {earlier.shard}"
+    if one != two:
+        kind: Kind = "leak"
+        cause = f"in {two or 'no split'}, {alike} {where} in {one or 'no split'}{describe_distance(match.distance)}"
+    else:
+        kind = "duplicate" if is_equal else "near_duplicate"
+        cause = f"{alike} {where}{describe_distance(match.distance)}"
+    return VerifyFinding(later.shard, later.record, later.offset, cause, kind, earlier)
+
+
+@dataclass
+class _Batch:
+    """Some records of one shard, judged."""
+
+    records: UInt64Array
+    offsets: UInt64Array
+    nbytes: int
+    findings: list[VerifyFinding]
+    digests: list[bytes]
+    hashes: tuple[UInt64Array, UInt64Array, np.ndarray[Any, np.dtype[np.bool_]]]
+
+    def weigh(self) -> int:
+        """What waited in memory for it."""
+        return self.nbytes
+
+
+@dataclass
+class _Read:
+    """Some records of one shard as they were read: rows where they are decoded, bytes where those are compared.
+
+    `kinds` are features of an unexpected kind: position of the record, and the cause.
+    """
+
+    rows: list[Row | str] = field(default_factory=list)
+    kinds: list[tuple[int, str]] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
+    first: int = 0
+    offsets: UInt64Array = field(default_factory=lambda: np.empty(0, np.uint64))
+    nbytes: int = 0
+
+
+class _DeepCheck:
+    """Reads batches of records, and judges them on whatever thread calls."""
+
+    def __init__(self, rules: Rules | None, *, wants_copies: bool, wants_near: bool) -> None:
+        has_features = rules is not None and len(rules.schema) > 0
+        self._rules = rules if has_features else None
+        self._decoder = Decoder(rules.schema) if rules is not None and has_features else None
+        self._kinds = KindCheck(rules.known, list(rules.schema)) if rules is not None else None
+        self._wants_copies = wants_copies
+        is_picture = self._rules is not None and self._rules.image is not None
+        # Of a clip no single frame stands for the whole.
+        self.by_picture = is_picture and self._rules is not None and self._rules.schema.kind == "example"
+        self._wants_near = wants_near and self.by_picture
+        self._threads = threading.local()
+
+    def cut(self, tally: ShardTally, stop: threading.Event) -> Iterator[Callable[[], _Batch]]:
+        """Jobs for the records of a shard, in order, and at last one for what did not decode."""
+        shard = Shard.open(tally.path)
+        decoder = self._decoder if tally.holds_examples else None
+        kinds = self._kinds if tally.holds_examples else None
+        policy = _SchemaPolicy()
+        parts = Salvage(shard, policy, columns=decoder.column_names if decoder is not None else ())
+        by_record = self._wants_copies and not (decoder is not None and self.by_picture)
+        read = _Read()
+
+        def consume(data: ByteSource, start: int, next_stop: int) -> tuple[int, int, _native.Fault | None]:
+            nonlocal read
+            read, next_start, fault = _read_batch(data, start, next_stop, decoder, by_record)
+            if kinds is not None and len(read.offsets):
+                read.kinds = list(kinds.find(data, read.offsets, next_start))
+            return len(read.offsets), next_start, fault
+
+        try:
+            for stream in parts:
+                while not stop.is_set() and stream.step(consume):
+                    read.first = stream.record - len(read.offsets)
+                    read.offsets = read.offsets + np.uint64(stream.base)
+                    yield partial(self._judge, tally.path, read)
+        finally:
+            shard.close()
+        if policy.listed:
+            yield partial(_make_batch, findings=policy.listed)
+
+    def _judge(self, path: str, read: _Read) -> _Batch:
+        check = self._get_check()
+        num_records = len(read.offsets)
+        judged = [Judged() for _ in range(num_records)]
+        for number, row in enumerate(read.rows):
+            if isinstance(row, str):
+                judged[number].problems.append(("schema", row))
+            elif check is not None:
+                judged[number] = check.judge(row)
+        for number, cause in read.kinds:
+            judged[number].problems.append(("schema", cause))
+        for number, record in enumerate(read.records):
+            judged[number].digest = digest(record)
+        findings = [
+            VerifyFinding(path, read.first + number, int(read.offsets[number]), cause, kind)
+            for number, one in enumerate(judged)
+            for kind, cause in one.problems
+        ]
+        return _Batch(
+            np.arange(read.first, read.first + num_records, dtype=np.uint64),
+            read.offsets,
+            read.nbytes,
+            findings,
+            [one.digest for one in judged],
+            _hash(judged),
+        )
+
+    def _get_check(self) -> RecordCheck | None:
+        """The checker of this thread."""
+        if self._rules is None:
+            return None
+        check: RecordCheck | None = getattr(self._threads, "check", None)
+        if check is None:
+            check = self._threads.check = RecordCheck(self._rules, wants_copy=self._wants_near)
+        return check
+
+
+class _SchemaPolicy(Policy):
+    """Steps over what does not decode. Damage was told before; what is new is a record of another make."""
+
+    def __init__(self) -> None:
+        super().__init__("all", "skip")
+        self.listed: list[VerifyFinding] = []
+
+    def take(self, finding: Finding, error: TfrkitError) -> None:
+        if isinstance(error, (CodecError, SchemaError)):
+            place = (finding.shard, finding.record, finding.offset)
+            self.listed.append(VerifyFinding(*place, finding.cause, "schema"))
+
+
+def _make_batch(findings: list[VerifyFinding]) -> _Batch:
+    nothing = np.empty(0, np.uint64)
+    return _Batch(nothing, nothing, 0, findings, [], _hash([]))
+
+
+def _read_batch(
+    data: ByteSource, start: int, stop: int, decoder: Decoder | None, by_record: bool
+) -> tuple[_Read, int, _native.Fault | None]:
+    """Records from byte `start` on, as many as make a batch and at least one."""
+    near_stop = min(stop, start + _BATCH_NBYTES)
+    num_frames, _, _ = _native.check_frames(data, start, near_stop, _BATCH_RECORDS, "lengths")
+    wanted = max(1, num_frames)
+    read = _Read()
+    if decoder is None:
+        num_frames, next_start, fault = _native.check_frames(data, start, stop, wanted, "all")
+    else:
+        builder = decoder.new_builder()
+        num_frames, next_start, fault = builder.append_frames(data, start, stop, wanted, "all")
+    if num_frames == 0:
+        return read, next_start, fault
+    read.offsets = _native.index_frames(data, start, next_start, num_frames, "none")[0]
+    read.nbytes = next_start - start
+    if decoder is not None:
+        read.rows = _decode_rows(decoder, builder, data, read.offsets, next_start)
+    if by_record:
+        read.records = _native.read_frames(data, start, next_start, num_frames, 1 << 62, "none")[0]
+    return read, next_start, fault
+
+
+def _decode_rows(
+    decoder: Decoder, builder: _native.ColumnBuilder, data: ByteSource, offsets: UInt64Array, stop: int
+) -> list[Row | str]:
+    """Rows; of one that cannot be made (a serialized tensor that is damaged), what is wrong with it."""
+    try:
+        return list(decoder.rows(decoder.take_batch(builder), len(offsets)))
+    except (CodecError, SchemaError):
+        pass
+    rows: list[Row | str] = []
+    for offset in offsets.tolist():
+        alone = decoder.new_builder()
+        alone.append_frames(data, offset, stop, 1, "none")
+        try:
+            rows += decoder.rows(decoder.take_batch(alone), 1)
+        except (CodecError, SchemaError) as error:
+            rows.append(_OF_THE_BATCH.sub("", error.what))
+    return rows
+
+
+def _hash(judged: list[Judged]) -> tuple[UInt64Array, UInt64Array, np.ndarray[Any, np.dtype[np.bool_]]]:
+    """Perceptual hashes of those that have a small copy with something on it."""
+    short, long = np.zeros(len(judged), np.uint64), np.zeros((len(judged), 4), np.uint64)
+    is_hashed = np.zeros(len(judged), np.bool_)
+    numbers = np.array([number for number, one in enumerate(judged) if one.copy is not None], np.int64)
+    if not len(numbers):
+        return short, long, is_hashed
+    copies = np.empty((len(numbers), SIDE, SIDE), np.uint8)
+    for place, number in enumerate(numbers.tolist()):
+        copies[place] = judged[number].copy
+    is_hashed[numbers] = has_detail(copies)
+    short[numbers], long[numbers] = hash_copies(copies)
+    return short, long, is_hashed

@@ -1,0 +1,280 @@
+"""What the records of a dataset are held against: which features are images, labels, boxes and masks, and their ranges.
+
+Class names come from the manifest, from TFDS's features.json, or from classes.txt, labels.txt and charset.txt beside
+the shards, in that order. A feature of which nothing is known is not judged.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tfrkit.batches.stream import read_batches
+from tfrkit.batches.survey import Surveyed, find_schema
+from tfrkit.codec.columns import Ragged
+from tfrkit.codec.decode import Decoder
+from tfrkit.container.records import Policy
+from tfrkit.container.shards import Shard
+from tfrkit.errors import SchemaError
+from tfrkit.features.labels import LabelMap
+from tfrkit.features.meaning import split_words
+from tfrkit.features.schema import Schema, decode_name, show_name
+from tfrkit.features.spec import Spec
+from tfrkit.images.sniff import sniff_image
+from tfrkit.pictures.features import BoxFeatures, PictureFeatures, find_picture_features
+from tfrkit.sidecars.read import Problem, Sidecars
+
+_SAMPLE_SHARDS = 8
+_SAMPLE_RECORDS = 256
+# Boxes whose middle coordinate is above this are counted in pixels.
+_MAX_PART = 1.5
+_VOID = 255
+_UNLABELLED = -1
+# So many labels are named in the line that says what was looked at.
+_MAX_NAMED = 8
+
+# Features that hold class ids, by the names that builders give them.
+_LABEL_NAMES = ("image/class/label", "label", "image/object/class/label", "objects/label", "clip/label/index")
+_HEAD = re.compile(r"label\d+|label/ids")
+_TEXT_OF = {
+    "label": "label/text",
+    "image/class/label": "image/class/text",
+    "image/object/class/label": "image/object/class/text",
+}
+
+
+@dataclass(frozen=True)
+class ClassRange:
+    """Ids that a feature may hold: [low, high), and those of `also`. `names` are by id, as far as they are known."""
+
+    low: int
+    high: int
+    origin: str
+    names: Mapping[int, str] = field(default_factory=dict)
+    also: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is looked at in each record.
+
+    Attributes:
+        schema: The features to decode.
+        known: All features, as most records have them.
+        image: The feature that is the picture, or None.
+        images: Features that hold encoded images, the picture among them where it is one.
+        parts: What belongs to the picture; None where there is none.
+        labels: Features with the ids they may hold.
+        texts: Features with names of ids, by the feature of the ids.
+        mask: Ids that a mask may hold, where they are known.
+        format: The feature that tells the format of the picture, or None.
+        has_pixel_boxes: Boxes are in pixels, not in parts of width and height.
+        problems: Sidecars that cannot be used, or do not fit the records.
+    """
+
+    schema: Schema
+    known: Schema = field(default_factory=lambda: Schema({}))
+    image: str | None = None
+    images: tuple[str, ...] = ()
+    parts: PictureFeatures | None = None
+    boxes: BoxFeatures | None = None
+    labels: Mapping[str, ClassRange] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+    mask: ClassRange | None = None
+    format: str | None = None
+    has_pixel_boxes: bool = False
+    problems: tuple[Problem, ...] = ()
+
+
+def find_rules(shards: Sequence[Shard], shape: tuple[int, ...] | None = None) -> Rules:
+    """Look at some records, and at what lies beside them, and decide what all of them are held against.
+
+    Raw pixels have `shape`, where it is given; `SchemaError` is raised where there are none.
+    """
+    sidecars = Sidecars([shard.name for shard in shards])
+    found = find_schema(shards, Policy("all", "skip"), sidecars=sidecars)
+    specs = {**found.features, **found.feature_lists}
+    # A feature of several kinds cannot be decoded; a size that differs is for the checks below to judge.
+    usable = {name: spec for name, spec in specs.items() if spec.seen is None}
+    images = [name for name in _find_encoded(shards) if name in usable]
+    parts, image = _find_picture(found, images, shape)
+    ranges = _find_ranges(usable, sidecars)
+    mask = None if parts is None or parts.mask is None else ranges.get(parts.mask)
+    boxes = parts.boxes if parts is not None else _find_boxes(found)
+    labels = {name: known for name, known in ranges.items() if usable[name].kind == "int64"}
+    texts = {name: _TEXT_OF[name] for name in labels if _TEXT_OF.get(name) in usable and labels[name].names}
+    format_name = _find_format(image, usable)
+    wanted = [*images, *(parts.names if parts is not None else ()), *labels, *texts.values()]
+    wanted += [] if format_name is None else [format_name]
+    wanted += [] if boxes is None else [*boxes.sides, *(name for name in (boxes.label, boxes.text) if name is not None)]
+    schema = _loosen(found.select([name for name in dict.fromkeys(wanted) if name in usable]))
+    return Rules(
+        schema=schema,
+        known=found,
+        image=image,
+        images=tuple(images),
+        parts=parts,
+        boxes=boxes,
+        labels=labels,
+        texts=texts,
+        mask=mask,
+        format=format_name,
+        has_pixel_boxes=boxes is not None and _are_pixels(shards, schema, boxes),
+        problems=tuple(sidecars.problems),
+    )
+
+
+def describe_rules(rules: Rules) -> str:
+    """One line that says what a deep check looks at, so that "ok" means something."""
+    what = [f"image {show_name(name)}" for name in rules.images]
+    if rules.image is not None and rules.image not in rules.images:
+        what.append(f"pixels {show_name(rules.image)}")
+    what += [
+        f"label {show_name(name)} ({known.low} to {known.high - 1} by {known.origin})"
+        for name, known in list(rules.labels.items())[:_MAX_NAMED]
+    ]
+    if len(rules.labels) > _MAX_NAMED:
+        what.append(f"{len(rules.labels) - _MAX_NAMED} more labels")
+    if rules.boxes is not None:
+        what.append("boxes in pixels" if rules.has_pixel_boxes else "boxes")
+    if rules.parts is not None and rules.parts.mask is not None:
+        what.append(f"mask {show_name(rules.parts.mask)}")
+    return f"looked at: {', '.join(what) or 'kinds of features, whole records'}"
+
+
+def _loosen(schema: Schema) -> Schema:
+    """The same features, none of them required: what is absent is not judged here."""
+    return Schema(
+        {name: spec.replace(optional=True) for name, spec in schema.features.items()},
+        feature_lists=dict(schema.feature_lists) if schema.kind == "sequence_example" else None,
+        kind=schema.kind,
+    )
+
+
+def _find_encoded(shards: Sequence[Shard]) -> list[str]:
+    """Bytes features whose values begin as images do, most of them: one damaged image must not hide the others."""
+    surveyed = Surveyed()
+    for shard in shards[:_SAMPLE_SHARDS]:
+        surveyed.add_shard(shard, Policy("all", "skip"), max_records=_SAMPLE_RECORDS)
+    encoded = []
+    for counted in surveyed.survey.features():
+        heads = [bytes(head) for head in counted["heads"]]
+        num_images = sum(sniff_image(head) is not None for head in heads)
+        if heads and 2 * num_images > len(heads):
+            encoded.append(decode_name(counted["name"]))
+    return encoded
+
+
+def _find_picture(
+    schema: Schema, images: Sequence[str], shape: tuple[int, ...] | None
+) -> tuple[PictureFeatures | None, str | None]:
+    if shape is not None:
+        raw = find_picture_features(schema, shape=shape)
+        if raw.image in images:
+            raise ValueError(f"shape is that of raw pixels, and feature {show_name(raw.image)} holds encoded images")
+        return raw, raw.image
+    try:
+        parts = find_picture_features(schema)
+    except SchemaError:
+        parts = None
+    if parts is not None:
+        spec = schema[parts.image]
+        # Text that is only called an image (base64, say) is nothing that can be judged.
+        is_pixels = spec.kind != "bytes" or spec.encoding != "list" or (parts.sizes.is_told and spec.logical != "text")
+        if parts.image in images or is_pixels:
+            return parts, parts.image
+    plain = [name for name in images if schema[name].logical != "mask"]
+    if not plain:
+        return None, None
+    return find_picture_features(schema, image=plain[0]), plain[0]
+
+
+def _find_boxes(schema: Schema) -> BoxFeatures | None:
+    """Boxes without a picture; some other feature stands in for it."""
+    names = (name for name, spec in schema.features.items() if spec.seen is None and "box" not in name)
+    name = next(names, None)
+    return None if name is None else find_picture_features(schema, image=name).boxes
+
+
+def _find_format(image: str | None, specs: Mapping[str, Spec]) -> str | None:
+    if image is None:
+        return None
+    folder = image.rpartition("/")[0]
+    names = (f"{folder}/format" if folder else "format", f"{image}/format")
+    return next((name for name in names if name in specs and specs[name].kind == "bytes"), None)
+
+
+def _find_ranges(specs: Mapping[str, Spec], sidecars: Sidecars) -> dict[str, ClassRange]:
+    """Ids by feature, from the schema; from a file of names beside the shards where that has none."""
+    ranges = {}
+    is_tfds = sidecars.schema is None and sidecars.is_tfds(0)
+    for name, spec in specs.items():
+        if spec.num_classes is not None:
+            also = _also(spec, is_strict=sidecars.schema is not None, is_tfds=is_tfds)
+            ranges[name] = _range_of_spec(spec, also)
+    if any(specs[name].kind == "int64" for name in ranges):
+        return ranges
+    beside, charset = sidecars.class_file, sidecars.charset
+    if beside is not None:
+        found = next((name for name in _LABEL_NAMES if name in specs and specs[name].kind == "int64"), None)
+        found = found or _find_only_label(specs)
+        if found is not None:
+            ranges[found] = _range_of_map(beside, frozenset({_UNLABELLED}) if is_tfds else frozenset())
+        masks = [name for name, spec in specs.items() if spec.logical == "mask" and spec.shape == ()]
+        ranges.update({name: _range_of_map(beside, frozenset({_VOID})) for name in masks})
+    if charset is not None:
+        heads = [name for name, spec in specs.items() if _HEAD.fullmatch(name) and spec.kind == "int64"]
+        ranges.update({name: _range_of_map(charset, frozenset()) for name in heads})
+    return ranges
+
+
+def _also(spec: Spec, *, is_strict: bool, is_tfds: bool) -> frozenset[int]:
+    """Ids beside those of classes: what counts for nothing, and by custom 255 in masks and -1 in TFDS's labels."""
+    ids = {spec.ignore} if spec.ignore is not None else set()
+    if spec.kind == "bytes" and not is_strict:
+        ids.add(_VOID)
+    if spec.kind == "int64" and is_tfds:
+        ids.add(_UNLABELLED)
+    return frozenset(ids)
+
+
+def _range_of_spec(spec: Spec, also: frozenset[int]) -> ClassRange:
+    names = dict(enumerate(spec.classes or ()))
+    low = 0
+    while names.get(low) == f"unused {low}":
+        low += 1
+    return ClassRange(low, spec.num_classes or 0, "the schema", names, also)
+
+
+def _range_of_map(labels: LabelMap, also: frozenset[int]) -> ClassRange:
+    names = {labels.id_of(name): name for name in labels.names}
+    return ClassRange(labels.offset, labels.offset + len(labels), os.path.basename(labels.origin), names, also)
+
+
+def _find_only_label(specs: Mapping[str, Spec]) -> str | None:
+    numbers = [name for name, spec in specs.items() if spec.kind == "int64"]
+    named = [name for name in numbers if split_words(name)[-1:] in (["label"], ["labels"])]
+    return named[0] if len(named) == 1 else None
+
+
+def _are_pixels(shards: Sequence[Shard], schema: Schema, boxes: BoxFeatures) -> bool:
+    """Are boxes in pixels: does the middle one of the far sides of some boxes lie beyond any part of an image?"""
+    sides = list(boxes.sides[-2:])
+    decoder = Decoder(schema.select(sides))
+    batches = read_batches(
+        shards[:_SAMPLE_SHARDS], decoder, Policy("all", "skip"), batch_size=_SAMPLE_RECORDS, drop_last=False, threads=1
+    )
+    found = []
+    for batch, _ in batches:
+        for name in sides:
+            column = batch.get("context", batch)[name]
+            values = np.asarray(column.values if isinstance(column, Ragged) else column, np.float64).reshape(-1)
+            found.append(values[np.isfinite(values)])
+        if sum(map(len, found)):
+            break
+    values = np.concatenate(found) if found else np.empty(0)
+    return bool(len(values)) and float(np.median(values)) > _MAX_PART

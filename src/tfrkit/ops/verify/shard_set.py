@@ -1,0 +1,217 @@
+"""Shards as a set: all of them there, and each as the manifest, TFDS's metadata and its index say."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from tfrkit._ahead import run_ahead
+from tfrkit.container.index import index_path, read_index
+from tfrkit.container.shards import find_incomplete_sets
+from tfrkit.errors import StaleIndexError, StorageError
+from tfrkit.ops.verify.result import ShardTally, Verification, VerifyFinding
+from tfrkit.progress import Progress
+from tfrkit.sidecars.places import INFO, MANIFEST
+from tfrkit.sidecars.read import Problem, Sidecars
+from tfrkit.storage.resolve import open_reader
+
+_NUMBER = re.compile(r"-(\d{5,})-of-(\d{5,})")
+_PIECE_NBYTES = 1 << 20
+# Notes about single files: more would hide the result.
+_MAX_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user named: a set of shards rather than one file alone, and the folders that are meant whole."""
+
+    is_set: bool
+    folders: tuple[str, ...] = ()
+
+    def means_all_of(self, folder: str) -> bool:
+        """Is every shard in this folder meant?"""
+        path = os.path.abspath(folder)
+        return any(os.path.commonpath([path, asked]) == asked for asked in map(os.path.abspath, self.folders))
+
+
+def check_sets(
+    result: Verification, asked: Asked, *, sha256: bool, must_know: bool, threads: int, watch: Progress
+) -> None:
+    """Add what is wrong with the shards as a set; with `must_know`, shards of unknown sha256 are noted."""
+    tallies = [tally for tally in result.shards if tally.path != "-"]
+    sidecars = Sidecars([tally.path for tally in tallies])
+    entries = [sidecars.entry(number) for number in range(len(tallies))]
+    missing = _find_listed_missing(sidecars, asked)
+    result.add(VerifyFinding(path, None, None, f"listed in {MANIFEST} and not there", "set") for path in missing)
+    _check_numbers(result, [*sidecars.paths, *missing], asked)
+    for number, tally in enumerate(tallies):
+        result.add(_compare_entry(tally, sidecars, number))
+        result.add(_check_index(tally))
+    result.add(_compare_tfds(tallies, sidecars))
+    add_sidecar_findings(result, sidecars.check())
+    _note_unlisted(result, sidecars)
+    if sha256:
+        known = [
+            (tally, entry.sha256)
+            for tally, entry in zip(tallies, entries, strict=True)
+            if entry is not None and entry.sha256 is not None
+        ]
+        if must_know and len(known) < len(tallies):
+            result.notes.append(f"no sha256 is known of {len(tallies) - len(known):,} of {len(tallies):,} shards")
+        # Where damage was found, the answer is known.
+        _check_sha256(result, [(t, sha) for t, sha in known if t.is_readable and not t.is_damaged], threads, watch)
+
+
+def add_sidecar_findings(result: Verification, problems: Iterable[Problem]) -> None:
+    """Add sidecars that cannot be used, each once; a shard of another size than listed is a finding already."""
+    known = {tally.path for tally in result.shards} | {finding.shard for finding in result.findings}
+    result.add(VerifyFinding(path, None, None, what, "set") for path, what in problems if path not in known)
+
+
+def _find_listed_missing(sidecars: Sidecars, asked: Asked) -> list[str]:
+    """Shards of a manifest that are not there: of the splits asked for, or of all where the folder was named."""
+    if not asked.is_set:
+        return []
+    missing = []
+    for folder in sidecars.folders:
+        manifest = sidecars.folder_manifest(folder)
+        if manifest is None:
+            continue
+        is_whole = asked.means_all_of(folder or ".")
+        listed = [number for number, other in enumerate(sidecars.manifests) if other is manifest]
+        splits = {entry.split for number in listed if (entry := sidecars.entry(number)) is not None}
+        for name, entry in manifest.entries.items():
+            path = os.path.join(folder, name)
+            if (is_whole or entry.split in splits) and not os.path.exists(path):
+                missing.append(path)
+    return missing
+
+
+def _check_numbers(result: Verification, paths: Iterable[str], asked: Asked) -> None:
+    """Sets named -00000-of-00012: what is not there is missing, what was not asked for is not."""
+    named = list(paths)
+    wanted = {found.name for found in find_incomplete_sets(named)}
+    if not wanted:
+        return
+    beside = [
+        os.path.join(folder, name)
+        for folder in dict.fromkeys(map(os.path.dirname, named))
+        for name in _list_folder(folder)
+        if _NUMBER.search(name)
+    ]
+    for found in find_incomplete_sets([*named, *beside]):
+        if found.name not in wanted:
+            continue
+        if asked.is_set:
+            cause = f"{len(found.numbers)} of {found.total} shards are there, missing {found.describe_missing()}"
+            result.add([VerifyFinding(found.name, None, None, cause, "set")])
+        else:
+            result.notes.append(str(found))
+
+
+def _list_folder(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder or "."))
+    except OSError:
+        return []
+
+
+def _compare_entry(tally: ShardTally, sidecars: Sidecars, number: int) -> Iterator[VerifyFinding]:
+    manifest, entry = sidecars.manifests[number], sidecars.entry(number)
+    if manifest is None or entry is None:
+        return
+
+    def finding(what: str, expected: int, got: int) -> VerifyFinding:
+        cause = f"expected {expected:,} {what} as {os.path.basename(manifest.path)} says, got {got:,}"
+        return VerifyFinding(tally.path, None, None, cause, "set")
+
+    if entry.nbytes is not None and tally.nbytes is not None and tally.nbytes != entry.nbytes:
+        yield finding("bytes", entry.nbytes, tally.nbytes)
+    # Damage was named already, and the number of records after it is a guess.
+    if entry.records is not None and not tally.is_damaged and tally.num_frames != entry.records:
+        yield finding("records", entry.records, tally.num_frames)
+
+
+def _compare_tfds(tallies: list[ShardTally], sidecars: Sidecars) -> Iterator[VerifyFinding]:
+    """Counts of shards that no manifest lists against shardLengths in TFDS's dataset_info.json."""
+    for number, tally in enumerate(tallies):
+        split = sidecars.split_names[number]
+        if sidecars.manifests[number] is None and split is not None:
+            yield from _compare_length(tally, list(sidecars.tfds_lengths(number).get(split, [])))
+
+
+def _compare_length(tally: ShardTally, lengths: list[int]) -> Iterator[VerifyFinding]:
+    match = _NUMBER.search(os.path.basename(tally.path))
+    if match is None or not lengths:
+        return
+    number, total = int(match[1]), int(match[2])
+    if total != len(lengths):
+        cause = f"expected one of {len(lengths)} shards as {INFO} says, got one of {total}"
+        yield VerifyFinding(tally.path, None, None, cause, "set")
+    elif number < total and not tally.is_damaged and tally.num_frames != lengths[number]:
+        cause = f"expected {lengths[number]:,} records as {INFO} says, got {tally.num_frames:,}"
+        yield VerifyFinding(tally.path, None, None, cause, "set")
+
+
+def _check_index(tally: ShardTally) -> Iterator[VerifyFinding]:
+    """An index that somebody made and that no longer fits: no reader uses it."""
+    if tally.is_damaged or not tally.is_readable or tally.nbytes is None:
+        return
+    reader = open_reader(tally.path)
+    try:
+        index = read_index(index_path(tally.path), shard=reader)
+    except FileNotFoundError:
+        return
+    except (StaleIndexError, StorageError) as error:
+        yield VerifyFinding(tally.path, None, None, error.what, "index")
+        return
+    finally:
+        reader.close()
+    if index.num_records != tally.num_frames:
+        cause = f"index lists {index.num_records:,} records, expected {tally.num_frames:,}"
+        yield VerifyFinding(tally.path, None, None, cause, "index")
+
+
+def _note_unlisted(result: Verification, sidecars: Sidecars) -> None:
+    """Shards beside a manifest that does not list them."""
+    unlisted = [
+        path
+        for path, manifest in zip(sidecars.paths, sidecars.manifests, strict=True)
+        if manifest is None and sidecars.folder_manifest(os.path.dirname(path)) is not None
+    ]
+    for path in unlisted[:_MAX_NAMED]:
+        result.notes.append(f"not listed in {MANIFEST} beside it - at {path}")
+    if len(unlisted) > _MAX_NAMED:
+        result.notes.append(f"not listed in {MANIFEST} beside them: {len(unlisted) - _MAX_NAMED} more")
+
+
+def _check_sha256(result: Verification, known: list[tuple[ShardTally, str]], threads: int, watch: Progress) -> None:
+    watch.begin(0, sum(tally.nbytes or 0 for tally, _ in known))
+    jobs: Iterator[Callable[[], str]] = (partial(hash_shard, tally.path) for tally, _ in known)
+    hashed = run_ahead(jobs, threads=threads, max_nbytes=1 << 20, size_of=len)
+    try:
+        for (tally, sha256), found in zip(known, hashed, strict=True):
+            if found != sha256:
+                cause = f"sha256 expected {sha256[:16]}... as {MANIFEST} says, got {found[:16]}..."
+                result.add([VerifyFinding(tally.path, None, None, cause, "set")])
+            watch.advance(0, tally.nbytes or 0, 0)
+    finally:
+        watch.end()
+
+
+def hash_shard(path: str) -> str:
+    """The sha256 of a file as it is stored."""
+    digest = hashlib.sha256()
+    reader = open_reader(path)
+    try:
+        offset = 0
+        while piece := reader.read_at(offset, _PIECE_NBYTES):
+            digest.update(piece)
+            offset += len(piece)
+    finally:
+        reader.close()
+    return digest.hexdigest()

@@ -1,0 +1,202 @@
+"""Outputs that appear all together: written in a hidden folder, moved into place when everything is whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from tfrkit.build.finish import list_outputs
+from tfrkit.container.index import index_path
+from tfrkit.container.shards import looks_like_shard
+from tfrkit.errors import ContainerError, StorageError
+from tfrkit.outputs.place import MadeFolders, require_output
+from tfrkit.outputs.target import Target
+from tfrkit.sidecars.manifest import Manifest, read_manifest
+from tfrkit.sidecars.places import MANIFEST, list_own
+from tfrkit.storage.local import explain_os_error
+from tfrkit.storage.sync import sync_folder
+from tfrkit.storage.temporaries import TemporaryFolder, move_file, sweep_folder
+
+
+class FileTarget(Target):
+    """One file, whatever its name ends in."""
+
+    @property
+    def is_file(self) -> bool:
+        """Always."""
+        return True
+
+
+class FolderTarget(Target):
+    """A folder, whatever its name ends in."""
+
+    @property
+    def is_file(self) -> bool:
+        """Never."""
+        return False
+
+
+class Staging:
+    """A hidden folder beside or in the output, on the same disk. A context: what was not committed is gone at its end.
+
+    `names` are the shards to come. Raises `StorageError` where they must not be written: something is there and
+    `force` was not given, or a source would be replaced.
+    """
+
+    def __init__(self, target: Target, names: Sequence[str], *, sources: Iterable[str], force: bool) -> None:
+        self.target = target
+        self._names = list(names)
+        self._old: Manifest | None = None
+        sources = [path for path in sources if path != "-"]
+        if target.is_file:
+            if os.path.isdir(target.out) or target.out.endswith(os.sep):
+                raise StorageError("expected a file to write, got a folder", shard=target.out)
+            require_output(target.out, sources=sources, force=force)
+        else:
+            self._require_folder(sources, force)
+        self._made = MadeFolders()
+        # Through a link what it names is written, also where nothing is yet; the link stays.
+        self._place = os.path.realpath(target.out)
+        self._is_fresh = not target.is_file and not os.path.exists(self._place)
+        is_inside = not target.is_file and not self._is_fresh
+        parent, base = os.path.split(self._place)
+        try:
+            self._made.make(parent)
+            sweep_folder(parent)  # left when the output was not there yet
+            self._temporary = TemporaryFolder(os.path.join(self._place, base) if is_inside else self._place)
+        except OSError as error:
+            self._made.remove()
+            raise explain_os_error(error, target.out, verb="write") from None
+        self.folder = self._temporary.path
+
+    def __enter__(self) -> Staging:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._temporary.remove()
+        self._made.remove()
+
+    def path(self, name: str) -> str:
+        """Where a file is written until everything is whole."""
+        return os.path.join(self.folder, name)
+
+    def final(self, name: str) -> str:
+        """Where a shard will lie."""
+        return self.target.out if self.target.is_file else os.path.join(self.target.out, name)
+
+    def commit(self, sidecars: Sequence[str]) -> None:
+        """Move shards, their indexes and the named sidecars into place, the manifest last.
+
+        Where a step fails, those before it are undone: what was there is there again.
+        """
+        try:
+            if self._is_fresh:
+                self._temporary.place(self._place)
+            else:
+                with _Moves(self.path(".replaced")) as moves:
+                    if self.target.is_file:
+                        self._commit_file(sidecars, moves)
+                    else:
+                        self._commit_into_folder(sidecars, moves)
+        except OSError as error:
+            raise explain_os_error(error, self.target.out, verb="put the output in place") from None
+        self._made.keep()
+        if self.target.is_file:
+            sync_folder(os.path.dirname(self._place))
+            sync_folder(os.path.dirname(index_path(self.target.out)))
+        else:
+            sync_folder(os.path.dirname(self._place) if self._is_fresh else self._place)
+
+    def _commit_file(self, sidecars: Sequence[str], moves: _Moves) -> None:
+        [name] = self._names
+        index = index_path(self.target.out)
+        moves.make_folder(os.path.dirname(index))
+        for path in list_own(self.target.out):
+            moves.take_away(path)  # they speak of the file that is replaced
+        for sidecar in sidecars:
+            moves.put(self.path(sidecar), self.target.sidecar(sidecar))
+        moves.put(index_path(self.path(name)), index)
+        # Last, and at once in place of what was there: with it everything is done.
+        os.replace(self.path(name), self._place)
+
+    def _commit_into_folder(self, sidecars: Sequence[str], moves: _Moves) -> None:
+        out = self.target.out
+        moves.take_away(os.path.join(out, MANIFEST))  # first: what is there from here on must not look whole
+        new = {*(self.final(name) for name in self._names), *(os.path.join(out, name) for name in sidecars)}
+        new |= {index_path(self.final(name)) for name in self._names}
+        for path in list_outputs(self.target, self._old) if self._old is not None else ():
+            if path not in new:
+                moves.take_away(path)
+        moves.make_folder(os.path.join(out, "_index"))
+        for name in self._names:
+            moves.put(index_path(self.path(name)), index_path(self.final(name)))
+            moves.put(self.path(name), self.final(name))
+        for name in sorted(sidecars, key=lambda name: name == MANIFEST):
+            moves.put(self.path(name), os.path.join(out, name))
+
+    def _require_folder(self, sources: Sequence[str], force: bool) -> None:
+        out = self.target.out
+        if os.path.exists(out) and not os.path.isdir(out):
+            raise StorageError("expected a folder to write to, got a file", shard=out)
+        inside = os.path.join(os.path.realpath(out), "")
+        for source in sources:
+            if os.path.realpath(source).startswith(inside):
+                raise StorageError(
+                    f"the output is a folder to read from, it holds {source}",
+                    shard=out,
+                    hint="choose another folder",
+                )
+        require_output(out, force=force)
+        if not os.path.isdir(out):
+            return
+        with contextlib.suppress(ContainerError):
+            self._old = read_manifest(os.path.join(out, MANIFEST))
+        known = {*(self.final(name) for name in self._names)}
+        known |= set(list_outputs(self.target, self._old)) if self._old is not None else set()
+        for entry in sorted(os.listdir(out)):
+            path = os.path.join(out, entry)
+            is_ours = path in known or entry.startswith((".", "_"))
+            if not is_ours and os.path.isfile(path) and looks_like_shard(path):
+                raise StorageError(
+                    "the folder holds another shard, which would stand among the new ones",
+                    shard=path,
+                    hint="choose another folder, or remove it",
+                )
+
+
+class _Moves:
+    """Steps that put files in place; a context: where one of them fails, those before it are undone."""
+
+    def __init__(self, aside: str) -> None:
+        self._aside = aside  # a folder for what is replaced
+        self._undo: list[Callable[[], None]] = []
+
+    def __enter__(self) -> _Moves:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        while kind is not None and self._undo:
+            with contextlib.suppress(OSError):
+                self._undo.pop()()
+
+    def make_folder(self, folder: str) -> None:
+        """A folder, which may be there already."""
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder)
+            self._undo.append(partial(os.rmdir, folder))
+
+    def take_away(self, path: str) -> None:
+        """What is at `path`, out of the way."""
+        if os.path.lexists(path):
+            os.makedirs(self._aside, exist_ok=True)
+            kept = os.path.join(self._aside, str(len(self._undo)))
+            move_file(path, kept)
+            self._undo.append(partial(move_file, kept, path))
+
+    def put(self, source: str, path: str) -> None:
+        """A file where it belongs, what was there out of the way."""
+        self.take_away(path)
+        move_file(source, path)
+        self._undo.append(partial(os.unlink, path))

@@ -1,0 +1,199 @@
+"""Shards being written by a verb: frames in; size, offsets and digest out; the index beside them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit._ahead import count_cores
+from tfrkit._types import UInt64Array
+from tfrkit.container.block_deflate import BlockDeflater
+from tfrkit.container.compression import Compression, Deflater, Level
+from tfrkit.container.index import ShardIndex, fingerprint_shard, index_path, write_index
+from tfrkit.errors import CorruptRecordError
+from tfrkit.outputs.write_queue import NewFile, OutputFile, WriteQueue
+from tfrkit.storage.local import explain_os_error
+from tfrkit.storage.resolve import open_reader
+
+# Smaller pieces are copied and put together: one kept by itself would keep the whole window it was cut from.
+_SMALL_NBYTES = 256 << 10
+# What waits in all shards together to be put together; of many shards each gets its share, but at least some pages.
+_ALL_SMALL_NBYTES = 64 << 20
+_LEAST_SMALL_NBYTES = 16 << 10
+_QUEUE_NBYTES = 64 << 20
+_INTERRUPTIBLE_NBYTES = 256 << 10
+_MASK = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many frames, how large, and the sum of their digests: equal for equal sets, whatever their order."""
+
+    num_records: int = 0
+    nbytes: int = 0
+    digest: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.num_records + other.num_records,
+            self.nbytes + other.nbytes,
+            (self.digest + other.digest) & _MASK,
+        )
+
+
+@dataclass(frozen=True)
+class Written:
+    """A finished shard: how large it is as stored, and what it holds."""
+
+    path: str
+    nbytes: int
+    tally: Tally
+
+
+class Press:
+    """The threads that all shards of one command share: one that writes, some that deflate."""
+
+    def __init__(self, jobs: int | None = None, *, queue_nbytes: int = _QUEUE_NBYTES) -> None:
+        self.jobs = jobs or count_cores()
+        self.queue = WriteQueue(queue_nbytes)
+        self.pool = ThreadPoolExecutor(self.jobs, thread_name_prefix="tfrkit-deflate")
+        self.num_shards = 0  # in the making
+
+    def close(self) -> None:
+        """End the threads; what waits is dropped."""
+        self.pool.shutdown(wait=True, cancel_futures=True)
+        self.queue.close()
+
+
+class ShardOutput:
+    """One shard in the making. One thread at a time.
+
+    Whole frames go in; they are counted from what is written, not from what was read.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        press: Press,
+        *,
+        compression: Compression = "none",
+        level: Level = "default",
+        descriptor: int | None = None,
+    ) -> None:
+        self.path = path
+        self.tally = Tally()
+        self.written: Written | None = None
+        self._press = press
+        self._compression: Compression = compression
+        self._deflater: BlockDeflater | Deflater | None = None
+        if compression in ("gzip", "zlib"):
+            self._deflater = BlockDeflater(compression, level, pool=press.pool, ahead=2 * press.jobs)
+        elif compression != "none":
+            self._deflater = Deflater(compression, level)
+        self._is_ours = descriptor is None
+        self._file: OutputFile | None = NewFile(path) if descriptor is None else OutputFile(descriptor, path)
+        press.num_shards += 1
+        # Noted while frames are written, so that the index needs no second look at them.
+        self._small = bytearray()
+        self._offsets: list[UInt64Array] = []
+
+    def write(self, frames: Any) -> None:
+        """Append whole frames, a buffer that nobody changes until the shard is finished."""
+        nbytes = memoryview(frames).nbytes
+        if not nbytes:
+            return
+        offsets, digest, stop, fault = _native.sum_frames(frames, 0, nbytes, 1 << 62, 1 << 62, "lengths")
+        if fault is not None or stop != nbytes:
+            raise CorruptRecordError("frames to be written are not whole", shard=self.path, offset=stop)
+        if self._is_ours:
+            self._offsets.append(offsets + np.uint64(self.tally.nbytes))
+        self.tally += Tally(len(offsets), nbytes, digest)
+        if nbytes < _SMALL_NBYTES:
+            self._small += memoryview(frames).cast("B")
+            share = max(_LEAST_SMALL_NBYTES, _ALL_SMALL_NBYTES // self._press.num_shards)
+            if len(self._small) >= min(_SMALL_NBYTES, share):
+                self._flush_small()
+            return
+        self._flush_small()
+        self._pass_on(frames)
+
+    def finish(self) -> None:
+        """No more frames. The thread that writes does the rest; `written` is there after the queue was drained."""
+        assert self._file is not None
+        self._flush_small()
+        self._press.num_shards -= 1
+        tail = [] if self._deflater is None else [self._deflater.finish()]
+        self._press.queue.put(self._file, tail, then=self._conclude)
+
+    def _conclude(self) -> None:
+        file = self._file
+        assert file is not None
+        if self._is_ours:
+            try:
+                os.fsync(file.descriptor)
+            except OSError as error:
+                raise explain_os_error(error, self.path, verb="write") from None
+        self._close()
+        if self._is_ours:
+            self._write_index()
+        self._offsets.clear()
+        self.written = Written(self.path, file.nbytes, self.tally)
+
+    def _write_index(self) -> None:
+        offsets = np.concatenate(self._offsets) if self._offsets else np.empty(0, np.uint64)
+        reader = open_reader(self.path)
+        checkpoints = self._deflater.checkpoints() if isinstance(self._deflater, BlockDeflater) else b""
+        try:
+            index = ShardIndex(
+                num_records=len(offsets),
+                offsets=offsets,
+                compression=self._compression if reader.size else "none",
+                inflated_size=self.tally.nbytes,
+                checkpoints=checkpoints or None,
+                shard_nbytes=reader.size or 0,
+            )
+            write_index(index_path(self.path), index, fingerprint_shard(reader))
+        finally:
+            reader.close()
+
+    def discard(self) -> None:
+        """Let go of the file, which is not whole."""
+        self._close()
+
+    def _flush_small(self) -> None:
+        if self._small:
+            small, self._small = self._small, bytearray()
+            self._pass_on(small)
+
+    def _pass_on(self, data: Any) -> None:
+        assert self._file is not None
+        if isinstance(self._deflater, BlockDeflater):
+            data = self._deflater.write(memoryview(data).cast("B"))
+        elif self._deflater is not None:
+            # xz packs some 2 MB a second; between two pieces the user can stop it.
+            view = memoryview(data).cast("B")
+            pieces = range(0, len(view), _INTERRUPTIBLE_NBYTES)
+            data = b"".join([self._deflater.write(view[start : start + _INTERRUPTIBLE_NBYTES]) for start in pieces])
+        if len(data):
+            self._press.queue.put(self._file, [data])
+
+    def _close(self) -> None:
+        file, self._file = self._file, None
+        if isinstance(file, NewFile):
+            with contextlib.suppress(OSError):  # it is on the disk, or not wanted any more
+                file.close()
+
+
+def add_tallies(tallies: Sequence[Tally]) -> Tally:
+    """The tally of all."""
+    total = Tally()
+    for tally in tallies:
+        total += tally
+    return total

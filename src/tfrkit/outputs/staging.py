@@ -1,0 +1,204 @@
+"""Files and folders that appear whole: made under a hidden temporary name beside their place, then renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+from tfrkit.errors import StorageError
+from tfrkit.outputs.place import MadeFolders, require_output
+from tfrkit.storage.local import NamedFile, explain_os_error, require_file_place, require_space
+from tfrkit.storage.sync import sync_folder, sync_tree
+from tfrkit.storage.temporaries import TemporaryFile, TemporaryFolder
+
+_BUFFER_NBYTES = 1 << 20
+
+
+class StagedFolder:
+    """A folder of new files. Nothing is at its place before `commit`; `discard` leaves nothing behind.
+
+    Everything inside is made here, in a folder nobody else knows of, so no link can lead a file elsewhere; no file is
+    ever written twice.
+    """
+
+    def __init__(self, path: str, *, sources: Sequence[str], force: bool, nbytes: int) -> None:
+        self.name = path
+        # Through a link the folder it names is replaced, not the link.
+        self._target = os.path.realpath(path)
+        require_output(path, sources=sources, force=force)
+        if os.path.exists(path):
+            self._require_replaceable(sources)
+        require_space(path, nbytes)
+        self.files = 0
+        self.nbytes = 0
+        self._folders: set[str] = {""}
+        self._opened: list[BinaryIO] = []
+        self._made = MadeFolders()
+        try:
+            self._made.make(os.path.dirname(self._target))
+            self._temporary = TemporaryFolder(self._target)
+        except OSError as error:
+            self._made.remove()
+            raise explain_os_error(error, path, verb="write") from None
+        self._root = self._temporary.path
+
+    def _require_replaceable(self, sources: Sequence[str]) -> None:
+        if not os.path.isdir(self._target):
+            raise StorageError("expected a folder, got a file", shard=self.name, hint="choose another output")
+        inside = self._target.rstrip(os.sep) + os.sep
+        for source in sources:
+            if os.path.realpath(source).startswith(inside):
+                raise StorageError("the output holds the files to read", shard=self.name, hint="choose another folder")
+        if f"{os.path.realpath(os.getcwd())}{os.sep}".startswith(inside):
+            raise StorageError("the output is the folder you are in", shard=self.name, hint="choose another folder")
+
+    def __enter__(self) -> StagedFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
+
+    def write(self, name: str, data: bytes | memoryview) -> None:
+        """A new file below the folder; `name` has "/" between its parts and was made safe by `SafeNames`."""
+        descriptor = self._create(name)
+        try:
+            view = memoryview(data).cast("B")
+            self.nbytes += len(view)
+            while len(view):
+                view = view[os.write(descriptor, view) :]
+        except OSError as error:
+            raise explain_os_error(error, os.path.join(self.name, name), verb="write") from None
+        finally:
+            os.close(descriptor)
+
+    def open(self, name: str) -> BinaryIO:
+        """A new file to be written bit by bit; whoever closes it tells its size with `count`."""
+        raw = NamedFile(self._create(name), "wb", shown=os.path.join(self.name, name))
+        file: Any = io.BufferedWriter(raw, buffer_size=_BUFFER_NBYTES)
+        self._opened.append(file)
+        opened: BinaryIO = file
+        return opened
+
+    def open_scratch(self) -> BinaryIO:
+        """A file without a name, to be read again before the folder is done; it goes when it is closed."""
+        try:
+            unnamed: Any = tempfile.TemporaryFile(dir=self._root, buffering=0)  # noqa: SIM115 - its copy is kept
+            with unnamed:
+                raw = NamedFile(os.dup(unnamed.fileno()), "rb+", shown=self.name)
+        except OSError as error:
+            raise explain_os_error(error, self.name, verb="write") from None
+        file: Any = io.BufferedRandom(raw, buffer_size=_BUFFER_NBYTES)
+        self._opened.append(file)
+        scratch: BinaryIO = file
+        return scratch
+
+    def count(self, name: str) -> None:
+        """Add the size of a file that was opened and is closed now."""
+        self.nbytes += os.path.getsize(os.path.join(self._root, name))
+
+    def make_folder(self, name: str) -> None:
+        """A folder, and those above it."""
+        if name not in self._folders:
+            try:
+                os.makedirs(os.path.join(self._root, name), exist_ok=True)
+            except OSError as error:
+                raise explain_os_error(error, os.path.join(self.name, name), verb="write") from None
+            self._folders.add(name)
+
+    def commit(self) -> None:
+        """Put the folder where it belongs; into one that is there already, file by file: what else lies there stays."""
+        self._close()
+        sync_tree(self._root, self.name)
+        try:
+            if os.path.isdir(self._target) and os.listdir(self._target):
+                self._move_files()
+                self._temporary.remove()
+            else:
+                self._temporary.place(self._target)
+        except OSError as error:
+            raise explain_os_error(error, self.name, verb="write") from None
+        self._made.keep()
+        sync_folder(os.path.dirname(self._target))
+
+    def _move_files(self) -> None:
+        for folder, _, names in os.walk(self._root):
+            target = os.path.normpath(os.path.join(self._target, os.path.relpath(folder, self._root)))
+            os.makedirs(target, exist_ok=True)
+            if not (os.path.realpath(target) + os.sep).startswith(self._target.rstrip(os.sep) + os.sep):
+                raise StorageError("a link leads out of the output folder", shard=target, hint="choose another folder")
+            for name in names:
+                os.replace(os.path.join(folder, name), os.path.join(target, name))
+            sync_folder(target)
+
+    def discard(self) -> None:
+        """Leave nothing behind; does nothing after `commit`."""
+        with contextlib.suppress(OSError, StorageError):
+            self._close()
+        self._temporary.remove()
+        self._made.remove()
+
+    def _close(self) -> None:
+        while self._opened:
+            self._opened.pop().close()
+
+    def _create(self, name: str) -> int:
+        self.make_folder(os.path.dirname(name))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+        try:
+            descriptor = os.open(os.path.join(self._root, name), flags, 0o666)
+        except OSError as error:
+            raise explain_os_error(error, os.path.join(self.name, name), verb="write") from None
+        self.files += 1
+        return descriptor
+
+
+class StagedFile:
+    """One new file. Nothing is at its place before `commit`; `discard` leaves nothing behind."""
+
+    def __init__(self, path: str, *, sources: Sequence[str], force: bool, nbytes: int) -> None:
+        self.name = path
+        require_output(path, sources=sources, force=force)
+        require_file_place(path)
+        require_space(path, nbytes)
+        self._target = os.path.realpath(path)
+        self.nbytes = 0
+        self._made = MadeFolders()
+        try:
+            self._made.make(os.path.dirname(self._target))
+            self._temporary = TemporaryFile(self._target)
+        except OSError as error:
+            self._made.remove()
+            raise explain_os_error(error, path, verb="write") from None
+        # The temporary closes the descriptor: the lock on it lasts until it has its name.
+        raw = NamedFile(self._temporary.descriptor, "wb", shown=path, closefd=False)
+        file: Any = io.BufferedWriter(raw, buffer_size=_BUFFER_NBYTES)
+        self.file: BinaryIO = file
+
+    def __enter__(self) -> StagedFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
+
+    def commit(self) -> None:
+        """Make everything durable and visible."""
+        self.file.close()
+        try:
+            os.fsync(self._temporary.descriptor)
+            self.nbytes = os.fstat(self._temporary.descriptor).st_size
+            self._temporary.place(self._target)
+        except OSError as error:
+            raise explain_os_error(error, self.name, verb="write") from None
+        self._made.keep()
+        sync_folder(os.path.dirname(self._target))
+
+    def discard(self) -> None:
+        """Leave nothing behind; does nothing after `commit`."""
+        with contextlib.suppress(OSError, StorageError):
+            self.file.close()
+        self._temporary.remove()
+        self._made.remove()

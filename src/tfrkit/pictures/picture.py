@@ -1,0 +1,396 @@
+"""Rows to pictures: pixels of about the wanted size, with what lies on them and what they are called."""
+
+from __future__ import annotations
+
+import colorsys
+import functools
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrkit._types import Row
+from tfrkit.errors import CodecError
+from tfrkit.features.schema import Schema, show_name
+from tfrkit.images.decode import decode_image, measure_image
+from tfrkit.images.mask import decode_mask
+from tfrkit.images.options import DEFAULT_MAX_PIXELS, DecodeOptions
+from tfrkit.images.raw_shapes import fill_shape
+from tfrkit.images.sniff import sniff_image
+from tfrkit.pictures.features import BoxFeatures, PictureFeatures
+from tfrkit.pictures.masks import voc_colors
+from tfrkit.pictures.raw_pixels import describe_misfit
+from tfrkit.sidecars.class_names import ClassNames
+
+Color = tuple[int, int, int]
+Pixels = np.ndarray[Any, np.dtype[np.uint8]]
+
+# Names of classes under a picture; more would not fit.
+_MAX_SPANS = 6
+NO_OBJECTS = "no objects"
+_BACKGROUND, _IGNORED = 0, 255
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+class Span(NamedTuple):
+    """A piece of a caption, with the colour that stands for it in the picture."""
+
+    text: str
+    color: Color | None = None
+
+
+class Box(NamedTuple):
+    """Corners as parts of width and height, and what is inside."""
+
+    xmin: float
+    ymin: float
+    xmax: float
+    ymax: float
+    text: str
+    color: Color
+
+
+@dataclass
+class Picture:
+    """What a tile shows. `pixels` is None where they cannot be shown, and `cause` says why.
+
+    `overlay` is colours and where they lie, both of the size of the pixels.
+    """
+
+    caption: list[Span] = field(default_factory=list)
+    pixels: Pixels | None = None
+    overlay: tuple[Pixels, np.ndarray[Any, np.dtype[np.bool_]]] | None = None
+    boxes: list[Box] = field(default_factory=list)
+    cause: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The caption as plain text."""
+        return ", ".join(span.text for span in self.caption)
+
+
+class PictureReader:
+    """Makes pictures that fit into a square of `side` pixels. Memory: one decoded image at a time."""
+
+    def __init__(self, schema: Schema, features: PictureFeatures, names: ClassNames, *, side: int) -> None:
+        self._features = features
+        self._names = names
+        self._side = side
+        self._is_sequence = schema.kind == "sequence_example"
+        self._is_framed = features.image in schema.feature_lists
+        mask = features.mask
+        self._is_mask_framed = mask is not None and mask in schema.feature_lists
+        # Where the others are image files, one that is none is a damaged file, whatever its size.
+        self._is_encoded = schema[features.image].logical == "image"
+
+    def find_image(self, row: Row) -> Any:
+        """The value of a row that is shown, as it is stored; None where it is not there."""
+        return self._flatten(row).get(self._features.image)
+
+    def _flatten(self, row: Row) -> Mapping[str, Any]:
+        return {**row["context"], **row["feature_lists"]} if self._is_sequence else row
+
+    def read(self, row: Row) -> Picture:
+        """The picture of a row; what is wrong with it is in its `cause`."""
+        values = self._flatten(row)
+        picture = Picture(caption=self._read_texts(values, self._features.labels))
+        try:
+            pixels, size = self._read_pixels(values)
+            picture.boxes = self._read_boxes(values)
+            picture.overlay = self._read_mask(values, picture, size, (pixels.shape[0], pixels.shape[1]))
+            picture.pixels = pixels
+        except CodecError as error:
+            picture.cause = error.what
+        if not picture.caption:
+            picture.caption = self._describe_objects(picture) or self._read_title(values)
+        return picture
+
+    def _describe_objects(self, picture: Picture) -> list[Span]:
+        """The classes of the boxes; that there are none, where other records of the dataset have some."""
+        has_objects = self._features.boxes is not None or self._features.mask is not None
+        if picture.boxes or not has_objects or picture.cause is not None:
+            return _summarize_boxes(picture.boxes)
+        return [Span(NO_OBJECTS)]
+
+    def _read_title(self, values: Mapping[str, Any]) -> list[Span]:
+        title = self._features.title
+        return self._read_texts(values, (title,) if title else ())
+
+    def _read_texts(self, values: Mapping[str, Any], names: tuple[str, ...]) -> list[Span]:
+        words: list[str] = []
+        for name in names:
+            value = values.get(name)
+            for item in _to_list(value)[: _MAX_SPANS * 4]:
+                is_number = isinstance(item, (int, np.integer))
+                words.append(self._names.show(name, int(item)) if is_number else _to_text(item))
+        if not words:
+            return []
+        # Characters of a text, one label each, read as the text.
+        is_spelled = len(words) > 1 and all(len(word) == 1 for word in words)
+        return [Span(("" if is_spelled else ", ").join(words))]
+
+    def _read_pixels(self, values: Mapping[str, Any]) -> tuple[Pixels, tuple[int, int]]:
+        """Pixels in the size of the tile, and the size they are stored in."""
+        name = self._features.image
+        value = values.get(name)
+        if self._is_framed or isinstance(value, list):
+            if value is None or len(value) == 0:
+                raise CodecError(f"feature {show_name(name)} holds no image")
+            value = value[0]
+            if isinstance(value, list):
+                value = value[0] if value else None
+        if value is None:
+            raise CodecError(f"feature {show_name(name)} is not there")
+        if isinstance(value, bytes):
+            shape = self._find_shape(values, len(value))
+            if shape is None or math.prod(shape) != len(value):
+                # Bytes of a size that fits no image are told as what they are: pixels, or a damaged file.
+                if shape is not None and not self._is_encoded and sniff_image(value[:64]) is None and value:
+                    raise CodecError(self._describe_misfit(shape, len(value)))
+                return self._decode(value)
+            value = np.frombuffer(value, np.uint8).reshape(shape)
+        array = np.asarray(value)
+        if array.ndim == 1:
+            shape = self._find_shape(values, array.size)
+            if shape is None or math.prod(shape) != array.size:
+                expected = "a height and a width" if shape is None else _show_shape(shape)
+                raise CodecError(f"raw pixels expected {expected}, got {array.size} values")
+            array = array.reshape(shape)
+        pixels = to_pixels(array)
+        size = (pixels.shape[0], pixels.shape[1])
+        return resize_pixels(pixels, fit_size(*size, self._side)), size
+
+    def _decode(self, data: bytes) -> tuple[Pixels, tuple[int, int]]:
+        size = measure_image(memoryview(data), DecodeOptions())
+        if size is not None and max(size) > self._side:
+            # A JPEG that becomes smaller is decoded smaller.
+            return decode_image(data, size=fit_size(*size, self._side)), size
+        pixels = decode_image(data)
+        size = (pixels.shape[0], pixels.shape[1])
+        return resize_pixels(pixels, fit_size(*size, self._side)), size
+
+    def _describe_misfit(self, shape: tuple[int, ...], nbytes: int) -> str:
+        if self._features.sizes.fixed is not None:
+            return describe_misfit(shape, nbytes)
+        return f"raw pixels expected {_show_shape(shape)}, got {nbytes} bytes"
+
+    def _find_shape(self, values: Mapping[str, Any], num_values: int) -> tuple[int, ...] | None:
+        sizes = self._features.sizes
+        if sizes.fixed is not None:
+            return fill_shape(sizes.fixed, num_values) or sizes.fixed
+        if sizes.shape is not None:
+            return _check_size(tuple(int(size) for size in _to_list(values.get(sizes.shape))))
+        told = [_to_list(values.get(name)) for name in (sizes.height, sizes.width) if name is not None]
+        if len(told) < 2 or not all(told):
+            return None
+        height, width = int(told[0][0]), int(told[1][0])
+        channels = _to_list(values.get(sizes.channels)) if sizes.channels is not None else []
+        if channels:
+            return _check_size((height, width, int(channels[0])))
+        found = num_values // max(1, height * width)
+        return _check_size((height, width, found if found in (1, 3, 4) else 1))
+
+    def _read_mask(
+        self, values: Mapping[str, Any], picture: Picture, size: tuple[int, int], shown: tuple[int, int]
+    ) -> tuple[Pixels, np.ndarray[Any, np.dtype[np.bool_]]] | None:
+        name = self._features.mask
+        value = None if name is None else values.get(name)
+        if name is None or value is None:
+            return None
+        if self._is_mask_framed:
+            value = value[0] if len(value) else None
+            if value is None:
+                return None
+        elif isinstance(value, list):
+            return _paint_objects([self._decode_mask(item, size) for item in value], picture.boxes, shown)
+        numbers = self._decode_mask(value, size)
+        if not picture.caption:
+            picture.caption = self._summarize_mask(name, numbers)
+        small = resize_nearest(numbers, shown)
+        return voc_palette()[small & 255], small != _BACKGROUND
+
+    def _decode_mask(self, value: Any, size: tuple[int, int]) -> np.ndarray[Any, np.dtype[Any]]:
+        if isinstance(value, bytes) and len(value) == size[0] * size[1] and sniff_image(value[:64]) is None:
+            return np.frombuffer(value, np.uint8).reshape(size)
+        numbers: np.ndarray[Any, np.dtype[Any]]
+        if isinstance(value, bytes):
+            try:
+                numbers = decode_mask(value)
+            except CodecError as error:
+                raise CodecError(error.what if error.what.startswith("mask") else f"mask {error.what}") from None
+        else:
+            numbers = np.asarray(value)
+            numbers = numbers[:, :, 0] if numbers.ndim == 3 and numbers.shape[2] == 1 else numbers
+        if numbers.ndim != 2 or numbers.shape != size:
+            shown = "x".join(map(str, numbers.shape[::-1]))
+            raise CodecError(f"mask expected the size of its image, {size[1]}x{size[0]}, got {shown}")
+        return numbers
+
+    def _summarize_mask(self, name: str, numbers: np.ndarray[Any, np.dtype[Any]]) -> list[Span]:
+        found, counts = np.unique(numbers, return_counts=True)
+        ranked = sorted(zip(counts.tolist(), found.tolist(), strict=True), key=lambda pair: (-pair[0], pair[1]))
+        shown = [number for _, number in ranked if number not in (_BACKGROUND, _IGNORED)][:_MAX_SPANS]
+        return [Span(self._names.show(name, number), _to_color(voc_palette()[number & 255])) for number in shown]
+
+    def _read_boxes(self, values: Mapping[str, Any]) -> list[Box]:
+        features = self._features.boxes
+        if features is None:
+            return []
+        corners = _read_corners(values, features)
+        texts = [_to_text(item) for item in _to_list(values.get(features.text or ""))]
+        labels = [int(item) for item in _to_list(values.get(features.label or ""))]
+        boxes = []
+        for number, (xmin, ymin, xmax, ymax) in enumerate(corners.tolist()):
+            if not (xmin < xmax and ymin < ymax and xmax > 0 and ymax > 0 and xmin < 1 and ymin < 1):
+                sides = ", ".join(f"{side:.4g}" for side in (xmin, ymin, xmax, ymax))
+                raise CodecError(f"box {number} expected corners from 0 to 1 in order, got {sides}")
+            label = labels[number] if number < len(labels) else None
+            text = texts[number] if number < len(texts) else ""
+            if not text and label is not None and features.label is not None:
+                text = self._names.show(features.label, label)
+            key = label if label is not None else zlib.crc32(text.encode("utf-8", "replace"))
+            boxes.append(Box(xmin, ymin, xmax, ymax, text, class_color(key)))
+        return boxes
+
+
+def fit_size(height: int, width: int, side: int) -> tuple[int, int]:
+    """The height and width in which an image fits into a square: smaller in proportion, or larger by a whole factor.
+
+    Example:
+        >>> fit_size(375, 500, 128), fit_size(28, 28, 128)
+        ((96, 128), (112, 112))
+    """
+    longest = max(height, width)
+    if longest <= side:
+        factor = side // longest
+        return height * factor, width * factor
+    return max(1, round(height * side / longest)), max(1, round(width * side / longest))
+
+
+def resize_pixels(pixels: Pixels, size: tuple[int, int]) -> Pixels:
+    """An image in another size: averaged where it becomes smaller, in blocks where it becomes larger."""
+    from PIL import Image
+
+    if pixels.shape[:2] == size:
+        return pixels
+    is_larger = size[0] > pixels.shape[0]
+    how = Image.Resampling.NEAREST if is_larger else Image.Resampling.LANCZOS
+    return np.asarray(Image.fromarray(np.ascontiguousarray(pixels)).resize(size[::-1], how))
+
+
+def resize_nearest(numbers: np.ndarray[Any, np.dtype[Any]], size: tuple[int, int]) -> np.ndarray[Any, np.dtype[Any]]:
+    """Class numbers in another size, none made up."""
+    rows = (np.arange(size[0]) * 2 + 1) * numbers.shape[0] // (2 * size[0])
+    columns = (np.arange(size[1]) * 2 + 1) * numbers.shape[1] // (2 * size[1])
+    small: np.ndarray[Any, np.dtype[Any]] = numbers[rows[:, None], columns[None, :]]
+    return small
+
+
+def to_pixels(array: np.ndarray[Any, np.dtype[Any]]) -> Pixels:
+    """Any array that can be seen as a picture, as (height, width, 3): gray, RGB, channels first or last, a clip."""
+    shape = array.shape
+    if array.ndim == 4 and shape[0]:
+        array = array[0]
+    if array.ndim == 2:
+        array = array[:, :, None]
+    if array.ndim == 3 and array.shape[2] not in (1, 3, 4) and array.shape[0] in (1, 3, 4):
+        array = np.moveaxis(array, 0, 2)
+    if array.ndim != 3 or array.shape[2] not in (1, 3, 4) or array.size == 0 or array.dtype.kind not in "buif":
+        raise CodecError(f"image expected gray or RGB pixels, got a {array.dtype} array of shape {shape}")
+    levels = to_levels(array[:, :, :3])
+    return np.repeat(levels, 3, axis=2) if levels.shape[2] == 1 else levels
+
+
+def to_levels(array: np.ndarray[Any, np.dtype[Any]]) -> Pixels:
+    """Numbers as levels from 0 to 255: as they are where they fit, 0 to 1 in proportion, anything else stretched."""
+    if array.dtype == np.uint8:
+        return array
+    if array.dtype == np.uint16:
+        values = np.floor(array / 256)
+    else:
+        values = np.nan_to_num(array.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    low, high = float(values.min()), float(values.max())
+    if low >= 0 and high <= 1 and array.dtype.kind in "bf":
+        values = values * 255
+    elif low < 0 or high > 255:
+        values = (values - low) * (255 / (high - low) if high > low else 0)
+    levels: Pixels = (values + 0.5).astype(np.uint8)
+    return levels
+
+
+def class_color(number: int) -> Color:
+    """A bright colour for a class: always the same one, and far from that of its neighbours."""
+    # Hues that come near each other again after eight steps differ in strength.
+    red, green, blue = colorsys.hsv_to_rgb(number * _GOLDEN % 1, 0.55 if number // 8 % 2 else 0.9, 1.0)
+    return round(red * 255), round(green * 255), round(blue * 255)
+
+
+@functools.cache
+def voc_palette() -> Pixels:
+    """The colours of Pascal VOC by class number, (256, 3)."""
+    return np.array(sorted(voc_colors(), key=voc_colors().__getitem__), np.uint8)
+
+
+def _paint_objects(
+    masks: list[np.ndarray[Any, np.dtype[Any]]], boxes: list[Box], shown: tuple[int, int]
+) -> tuple[Pixels, np.ndarray[Any, np.dtype[np.bool_]]] | None:
+    """One mask an object, in the colours of their boxes."""
+    if not masks:
+        return None
+    colors = np.zeros((*shown, 3), np.uint8)
+    covered = np.zeros(shown, np.bool_)
+    for number, mask in enumerate(masks):
+        inside = resize_nearest(mask, shown) != 0
+        colors[inside] = boxes[number].color if number < len(boxes) else class_color(number)
+        covered |= inside
+    return colors, covered
+
+
+def _summarize_boxes(boxes: list[Box]) -> list[Span]:
+    counts: dict[tuple[str, Color], int] = {}
+    for box in boxes:
+        counts[box.text, box.color] = counts.get((box.text, box.color), 0) + 1
+    return [Span(text if count == 1 else f"{text} x{count}", color) for (text, color), count in list(counts.items())][
+        :_MAX_SPANS
+    ]
+
+
+def _read_corners(values: Mapping[str, Any], features: BoxFeatures) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """(number of boxes, 4) as xmin, ymin, xmax, ymax."""
+    if len(features.sides) == 1:
+        found = np.asarray(values.get(features.sides[0], ()), np.float64).reshape(-1, 4)
+        return found[:, [1, 0, 3, 2]]
+    sides = [np.asarray(_to_list(values.get(name)), np.float64) for name in features.sides]
+    lengths = [len(side) for side in sides]
+    if len(set(lengths)) != 1:
+        raise CodecError(f"boxes expected four lists of one length, got {', '.join(map(str, lengths))}")
+    return np.stack(sides, axis=1)
+
+
+def _check_size(shape: tuple[int, ...]) -> tuple[int, ...]:
+    if not shape or min(shape) < 1 or math.prod(shape) > 4 * DEFAULT_MAX_PIXELS:
+        raise CodecError(f"image expected a height and a width from 1 up, got {shape}")
+    return shape
+
+
+def _show_shape(shape: tuple[int, ...]) -> str:
+    return f"{math.prod(shape)} ({'x'.join(map(str, shape))})"
+
+
+def _to_color(values: np.ndarray[Any, np.dtype[np.uint8]]) -> Color:
+    return int(values[0]), int(values[1]), int(values[2])
+
+
+def _to_list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    if isinstance(value, (list, np.ndarray)):
+        return list(np.asarray(value).reshape(-1)) if isinstance(value, np.ndarray) else value
+    return [value]
+
+
+def _to_text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

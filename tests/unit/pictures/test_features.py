@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tfrkit.errors import MissingFeatureError, SchemaError
+from tfrkit.features.schema import Schema
+from tfrkit.features.size_features import SizeFeatures
+from tfrkit.features.spec import Spec
+from tfrkit.pictures.features import BoxFeatures, find_picture_features
+
+BYTES, TEXT, INT = Spec("bytes", logical="bytes"), Spec("bytes", logical="text"), Spec("int64")
+SIDES = tuple(f"image/object/bbox/{side}" for side in ("xmin", "ymin", "xmax", "ymax"))
+
+
+@pytest.mark.parametrize(
+    ("features", "image"),
+    [
+        ({"a": "image", "image/encoded": "image"}, "image/encoded"),
+        ({"b": "image", "a": "image"}, "b"),
+        ({"thumb": "image", "image": BYTES}, "thumb"),
+        ({"image_raw": BYTES, "label_raw": BYTES, "height": INT, "width": INT}, "image_raw"),
+        ({"data": BYTES, "shape": Spec("int64", (3,))}, "data"),
+        ({"image_name": TEXT, "image": TEXT}, "image"),
+        ({"x": ("uint8", (28, 28, 1))}, "x"),
+        ({"image": ("uint8", (28, 28)), "embedding": ("float64", (28, 28))}, "image"),
+        ({"pixels": Spec("int64", (784,)), "height": INT, "width": INT}, "pixels"),
+    ],
+)
+def test_image_is_the_feature_that_is_most_surely_one(features: dict[str, Any], image: str) -> None:
+    assert find_picture_features(Schema(features)).image == image
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        {},
+        {"data": BYTES},
+        {"image_name": TEXT, "image/height": INT, "image/width": INT},
+        {"embedding": ("float64", (28, 28))},
+        {"image/mask": "mask"},
+        {"image_floats": Spec("float", (784,))},
+    ],
+)
+def test_features_without_an_image_are_refused(features: dict[str, Any]) -> None:
+    with pytest.raises(SchemaError, match="no feature looks like an image, there is "):
+        find_picture_features(Schema(features))
+
+
+@pytest.mark.parametrize(
+    ("features", "labels"),
+    [
+        ({"label": INT, "label/text": TEXT}, ("label/text",)),
+        ({"image/class/label": INT, "image/class/text": TEXT, "image/format": TEXT}, ("image/class/text",)),
+        ({"label": INT, "label_length": INT}, ("label",)),
+        ({"label1": INT, "label0": INT, "label10": INT, "other": INT}, ("label0", "label1", "label10")),
+        ({"species_class": INT}, ("species_class",)),
+        ({"image/segmentation/class/format": TEXT, "image/filename": TEXT}, ()),
+        ({"height": INT}, ()),
+    ],
+)
+def test_labels_are_texts_then_numbers_and_never_facts(features: dict[str, Any], labels: tuple[str, ...]) -> None:
+    assert find_picture_features(Schema({"image": "image", **features})).labels == labels
+
+
+def test_sizes_are_those_of_the_image_where_there_are_several() -> None:
+    names = ("mask/height", "mask/width", "image/height", "image/width", "image/channels")
+    found = find_picture_features(Schema({"image/encoded": BYTES, **dict.fromkeys(names, INT)}))
+    assert found.sizes == SizeFeatures("image/height", "image/width", "image/channels")
+
+
+def test_boxes_take_their_names_with_them() -> None:
+    lists = dict.fromkeys(SIDES, Spec("float", (None,)))
+    classes = {"image/object/class/text": Spec("bytes", (None,), logical="text"), "image/object/class/label": INT}
+    found = find_picture_features(Schema({"image/encoded": "image", **lists, **classes, "image/filename": TEXT}))
+    assert found.boxes == BoxFeatures(SIDES, "image/object/class/text", "image/object/class/label")
+    assert (found.labels, found.title) == ((), "image/filename")
+    assert set(found.names) == {"image/encoded", "image/filename", *SIDES, *classes}
+    del lists[SIDES[0]]
+    assert find_picture_features(Schema({"image/encoded": "image", **lists})).boxes is None
+
+
+def test_features_of_several_kinds_are_left_out() -> None:
+    mixed = Spec("int64", seen=("int64", "bytes"))
+    assert find_picture_features(Schema({"image": "image", "label": mixed})).labels == ()
+    with pytest.raises(SchemaError, match="feature 'label' expected one kind, got int64 and bytes"):
+        find_picture_features(Schema({"image": "image", "label": mixed}), label="label")
+    with pytest.raises(MissingFeatureError, match="no feature 'lable', did you mean 'label'"):
+        find_picture_features(Schema({"image": "image", "label": INT}), label="lable")

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tfrkit.pictures.picture import Picture, Span
+from tfrkit.pictures.tiles import PAGE, Layout, Sheet, clean_text, fold, load_font, place_name, shorten
+
+FONT = load_font(12)
+
+
+def test_text_is_one_line_of_what_can_be_seen() -> None:
+    assert clean_text("a\nb\x00\x1b[31mc\u202ed") == "a b [31mc d"
+    assert len(clean_text("x" * 10_000)) == 120
+    assert clean_text("\ud800") == ""
+
+
+@pytest.mark.parametrize("text", ["short", "a label that is much too long for its tile", "验证码" * 20, "", "\n"])
+def test_shortened_text_fits(text: str) -> None:
+    for width in (0, 5, 40, 128):
+        assert FONT.getlength(shorten(text, FONT, width)) <= width
+    assert shorten("short", FONT, 128) == "short"
+    assert shorten("a label that is much too long for its tile", FONT, 60).endswith("…")
+
+
+def test_folded_text_fits_and_says_if_there_was_more() -> None:
+    lines = fold("one two three four five six seven eight nine ten", FONT, 60, max_lines=3)
+    assert len(lines) == 3
+    assert all(FONT.getlength(line) <= 60 for line in lines)
+    assert lines[-1].endswith("…")
+    assert fold("one two", FONT, 100, max_lines=3) == ["one two"]
+
+
+def test_layout_has_room_for_every_tile() -> None:
+    for num_tiles in (1, 5, 6, 7, 36):
+        layout = Layout(num_tiles, 6, 64)
+        places = [layout.locate(place) for place in range(num_tiles)]
+        assert len(set(places)) == num_tiles
+        assert all(x + 64 < layout.width and y + 64 + layout.caption_height < layout.height for x, y in places)
+
+
+def test_caption_stays_in_its_column() -> None:
+    sheet = Sheet(Layout(2, 2, 64))
+    caption = [Span("a very long name of a class", (1, 2, 3)), Span("another one that finds no room")]
+    sheet.put(0, Picture(caption, np.zeros((64, 64, 3), np.uint8)), 123_456)
+    x, y = Layout(2, 2, 64).locate(1)
+    beside = sheet.image.crop((x, y, sheet.image.width, sheet.image.height))
+    assert beside.getextrema() == tuple((level, level) for level in PAGE)
+
+
+@pytest.mark.parametrize("size", [(128, 128), (128, 60), (60, 128)])
+def test_name_lies_in_the_picture_and_does_not_cover_its_box(size: tuple[int, int]) -> None:
+    width, height = size
+    name = (50, 12)
+    for left in range(0, width - 6, 7):
+        for top in range(0, height - 6, 5):
+            for side in (5, 11, 30):
+                right, bottom = min(width - 1, left + side), min(height - 1, top + side)
+                x, y = place_name((left, top, right, bottom), name, size)
+                assert x >= 0 and x + name[0] < width
+                assert y >= 0 and y + name[1] < height
+                covers = x <= left and right <= x + name[0] and y <= top and bottom <= y + name[1]
+                assert not covers, (left, top, right, bottom, x, y)
+
+
+def test_name_of_a_box_that_fills_a_tiny_picture_stays_inside_it() -> None:
+    assert place_name((0, 0, 29, 11), (25, 12), (30, 12)) == (0, 0)
