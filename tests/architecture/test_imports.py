@@ -28,8 +28,8 @@ TABLE = read_table()
 FREE = {"__init__", "testing"}
 FRAMEWORKS = {"tensorflow", "torch", "jax", "pyarrow", "pandas", "polars", "duckdb", "datasets", "ray", "dask"}
 # Optional packages may be imported inside functions only, and only in these layers.
-# (`feeding` only names the types of what it gives.)
-MAY_USE_FRAMEWORKS = {"feeding", "feeds", "build", "ops", "cli", "compat", "viewer", "features"}
+# (`dataset` only names the types of what its feeds give.)
+MAY_USE_FRAMEWORKS = {"dataset", "feeds", "build", "ops", "cli", "compat", "features"}
 
 
 def sources() -> list[Path]:
@@ -37,7 +37,9 @@ def sources() -> list[Path]:
 
 
 def layer_of(path: Path) -> str:
-    return path.relative_to(SRC).parts[0].removesuffix(".py")
+    """The folder of a file, or its name; a folder in `ops` is a layer of its own."""
+    parts = path.relative_to(SRC).parts
+    return ".".join(parts[:2]) if parts[0] == "ops" and len(parts) > 2 else parts[0].removesuffix(".py")
 
 
 def imported_modules(path: Path) -> list[tuple[int, str]]:
@@ -59,12 +61,15 @@ def imported_modules(path: Path) -> list[tuple[int, str]]:
 
 
 def find_edges(path: Path) -> list[tuple[int, str]]:
-    """(line, layer) of every import of another layer of ours."""
+    """(line, layer) of every import of another layer of ours; seen from outside, `ops` is one."""
+    layer = layer_of(path)
     edges = []
     for line, name in imported_modules(path):
         package, _, rest = name.partition(".")
         target = rest.split(".")[0]
-        if package == "tfrkit" and target and target != layer_of(path):
+        if target == "ops" and layer.startswith("ops") and (SRC / "/".join(rest.split(".")[:2])).is_dir():
+            target = ".".join(rest.split(".")[:2])
+        if package == "tfrkit" and target and target != layer:
             edges.append((line, target))
     return edges
 
@@ -98,7 +103,7 @@ def find_frameworks(path: Path) -> list[str]:
     at_top = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
     names = {alias.name for node in at_top if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module or "" for node in at_top if isinstance(node, ast.ImportFrom)}
-    if layer_of(path) not in MAY_USE_FRAMEWORKS | FREE:
+    if layer_of(path).split(".")[0] not in MAY_USE_FRAMEWORKS | FREE:
         names |= {name for _, name in imported_modules(path)}
     return [f"{path}: {name}" for name in sorted({name.split(".")[0] for name in names} & FRAMEWORKS)]
 

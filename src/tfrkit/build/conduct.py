@@ -12,7 +12,7 @@ from typing import Any
 from tfrkit._ahead import count_cores
 from tfrkit.build.changes import describe_changes, describe_input_changes
 from tfrkit.build.engines.local import run_tasks
-from tfrkit.build.finish import draft_inputs, finish_build, inputs_path, recall_shards
+from tfrkit.build.finish import draft_inputs, finish_build, recall_shards
 from tfrkit.build.frame_task import FrameTask, count_parts
 from tfrkit.build.journal import BadItem, Journal, add_facts, read_inputs
 from tfrkit.build.plan import PlannedShard, digest_stamps
@@ -127,7 +127,7 @@ def _compare_finished(prepared: Prepared, old: Manifest) -> Report | None:
     if prepared.scan.stamp > since:
         changes.append(f"{prepared.source.title} was changed after the dataset was built")
     if changes or (items.stamps is not None and int(items.stamps.max()) > since):
-        changes += describe_input_changes(read_inputs(inputs_path(target)), items, since=since)
+        changes += describe_input_changes(read_inputs(target.inputs), items, since=since)
     if changes:
         raise StorageError(
             "a finished dataset is there, made otherwise",

@@ -13,11 +13,12 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from tfrkit.build.journal import Journal, ShardResult, add_facts, read_marker, write_inputs_by_steps
-from tfrkit.build.prepare import Prepared, rename_schema
+from tfrkit.build.prepare import Prepared
 from tfrkit.build.report import Report, write_skipped_lines
 from tfrkit.container.index import index_path
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
+from tfrkit.features.rename import rename_schema
 from tfrkit.features.schema import Schema
 from tfrkit.outputs.target import Target
 from tfrkit.sidecars.carry import Carried, collect_carried
@@ -74,7 +75,7 @@ def finish_build(
     write_json(os.path.join(drafts, REPORT), report.to_json())
     write_text(os.path.join(drafts, SKIPPED), write_skipped_lines(report.skipped))
     write_manifest(os.path.join(drafts, MANIFEST), dataset.make_manifest([*sidecars]))
-    _move(os.path.join(drafts, INPUTS), inputs_path(target))
+    _move(os.path.join(drafts, INPUTS), target.inputs)
     for name in [*sidecars, REPORT, SKIPPED, MANIFEST]:
         _move(os.path.join(drafts, name), target.sidecar(name))
     sync_folder(target.folder)
@@ -101,13 +102,6 @@ def recall_shards(target: Target, journal: Journal, plan_hash: str, names: list[
         with contextlib.suppress(FileNotFoundError):
             if not os.path.exists(index_path(staged)):
                 os.replace(index_path(target.shard(name)), index_path(staged))
-
-
-def list_outputs(target: Target, manifest: Manifest) -> list[str]:
-    """Every file of a dataset but its manifest, by its manifest."""
-    shards = [target.shard(name) for name in manifest.entries]
-    names = [*sorted(manifest.files), REPORT, SKIPPED]
-    return [*shards, *map(index_path, shards), *map(target.sidecar, names), inputs_path(target)]
 
 
 def _collect_carried(prepared: Prepared) -> Carried:
@@ -144,7 +138,7 @@ def _remove_old(target: Target, journal: Journal, old: Manifest | None, keep: se
     """
     listing = os.path.join(journal.folder, "replaced.json")
     if old is not None:
-        write_json(listing, list_outputs(target, old))
+        write_json(listing, target.list_files(old))
     with contextlib.suppress(FileNotFoundError):
         os.unlink(target.sidecar(MANIFEST))
     try:
@@ -156,11 +150,6 @@ def _remove_old(target: Target, journal: Journal, old: Manifest | None, keep: se
         if os.path.basename(path) not in keep:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-
-
-def inputs_path(target: Target) -> str:
-    """Where the list of inputs lies."""
-    return target.sidecar(INPUTS) if target.is_file else os.path.join(target.folder, "_index", INPUTS)
 
 
 def _move(source: str, destination: str) -> None:

@@ -11,15 +11,16 @@ from typing import Any
 
 from tfrkit._version import VERSION
 from tfrkit.build.estimate import SizeEstimate, sample_sizes
-from tfrkit.build.plan import Plan, PlannedShard, ShardWish, describe_inputs, digest_shards, make_shards, parse_size
+from tfrkit.build.plan import Plan, PlannedShard, describe_inputs, digest_shards, make_shards
 from tfrkit.build.report import Report, Skipped
 from tfrkit.build.splits import Assignment, SplitSize, assign_splits, group_by_pattern
-from tfrkit.build.task import OnBad, rename
+from tfrkit.build.task import OnBad
 from tfrkit.container.codecs import Compression
 from tfrkit.container.deflate import Level
 from tfrkit.errors import SourceError
-from tfrkit.features.schema import Schema, find_nearest, show_name
+from tfrkit.features.rename import rename_schema
 from tfrkit.features.schema_json import to_json
+from tfrkit.outputs.sizes import ShardSizes, parse_size
 from tfrkit.outputs.target import Target
 from tfrkit.sources.base import Items, Order, Problem, Scan, Source, require_some
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer_file
@@ -52,10 +53,10 @@ class BuildOptions:
             raise ValueError(f"jobs expected from 1 up, got {self.jobs}")
 
     @property
-    def wish(self) -> ShardWish:
+    def wish(self) -> ShardSizes:
         """The asked-for shards."""
         size = parse_size(self.shard_size) if isinstance(self.shard_size, str) else self.shard_size
-        return ShardWish(self.shards, size)
+        return ShardSizes(self.shards, size)
 
     def to_json(self) -> dict[str, Any]:
         """What decides about the bytes, as a JSON value."""
@@ -169,22 +170,6 @@ def prepare(source: Source, target: Target, options: BuildOptions, scratch: str)
     return Prepared(
         source, target, options, scan, plan, compression, estimate, problems, notes, assignment.num_left_out
     )
-
-
-def rename_schema(schema: Schema, keys: Mapping[str, str]) -> Schema:
-    """A schema with some features under other names; raises where two would have one name."""
-    for old in keys:
-        if old not in schema:
-            nearest = find_nearest(old, schema.names)
-            hint = f"did you mean {show_name(nearest)}" if nearest is not None else None
-            raise SourceError(f"no feature {show_name(old)} to rename, there are {', '.join(schema.names)}", hint=hint)
-    for names in (schema.features, schema.feature_lists):
-        renamed = [keys.get(name, name) for name in names]
-        twice = sorted({name for name in renamed if renamed.count(name) > 1})
-        if twice:
-            raise SourceError(f"two features would be called {', '.join(map(show_name, twice))}")
-    lists = rename(schema.feature_lists, keys) if schema.kind == "sequence_example" else None
-    return Schema(rename(schema.features, keys), feature_lists=lists, kind=schema.kind)
 
 
 def _check_keys(scan: Scan, keys: Mapping[str, str]) -> None:

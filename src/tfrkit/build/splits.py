@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from tfrkit.errors import SourceError
 from tfrkit.orders.group_split import split_grouped
 from tfrkit.orders.order import Order, Whole, derive_key, permute
 from tfrkit.orders.split import split_order, split_stratified
+from tfrkit.orders.split_names import require_split_names
 from tfrkit.sources.base import Items, Problem
 from tfrkit.storage.resolve import expand_home
 
@@ -30,7 +31,6 @@ Groups = np.ndarray[Any, Any]
 """A group for each item: numbers, or names as objects."""
 
 REST = "train"
-_SPLIT_NAME = re.compile(r"[A-Za-z0-9_]+")
 
 
 @dataclass
@@ -80,13 +80,6 @@ def assign_splits(
         assignment.num_left_out = len(rest)
         assignment.notes.append(f"{len(rest)} found files are in no list and were left out")
     return assignment
-
-
-def require_split_names(names: Iterable[str]) -> None:
-    """Raise for a name that cannot stand in the name of a file."""
-    for name in names:
-        if not _SPLIT_NAME.fullmatch(name):
-            raise ValueError(f"split name expected letters, digits and _, got {name!r}")
 
 
 def order_split(name: str, numbers: Int64Array, seed: int) -> Int64Array:

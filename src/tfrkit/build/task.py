@@ -25,6 +25,7 @@ from tfrkit.container.compression import Compression, Level
 from tfrkit.container.index import index_path
 from tfrkit.container.locate import save_index
 from tfrkit.errors import CodecError, SchemaError, SourceError, TfrkitError
+from tfrkit.features.rename import rename_keys
 from tfrkit.sources.base import Facts, Item, Reader, TakenItems
 from tfrkit.sources.walk import describe_unreadable
 from tfrkit.writer import Writer
@@ -262,7 +263,7 @@ def _write_columns(writer: Writer, task: ShardTask, numbers: Any) -> int:
     reader: Any = task.reader
     columns = reader.read_columns(numbers)
     if task.keys:
-        columns = rename(columns, task.keys)
+        columns = rename_keys(columns, task.keys)
     writer.write_columns(columns)
     return sum(_size_column(column) for column in columns.values())
 
@@ -287,13 +288,8 @@ def _size_column(column: Any) -> int:
 def rename_row(row: Row, keys: Mapping[str, str]) -> Row:
     """A row with some features under other names, those of a SequenceExample too."""
     if row.keys() <= {"context", "feature_lists"} and all(isinstance(value, dict) for value in row.values()):
-        return {part: rename(features, keys) for part, features in row.items()}
-    return rename(row, keys)
-
-
-def rename(features: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
-    """Features with some of them under other names."""
-    return {keys.get(name, name): value for name, value in features.items()}
+        return {part: rename_keys(features, keys) for part, features in row.items()}
+    return rename_keys(row, keys)
 
 
 def _append_file(target: int, source: int) -> None:

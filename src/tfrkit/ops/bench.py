@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from tfrkit.batches.check import check_records
 from tfrkit.batches.stream import read_batches
 from tfrkit.batches.survey import find_schema
 from tfrkit.codec.decode import Decoder
@@ -23,6 +22,7 @@ from tfrkit.errors import CodecError, TfrkitError
 from tfrkit.features.schema import Schema
 from tfrkit.images.decode import decode_image
 from tfrkit.orders.order import Order, Shuffled, Whole, WindowShuffled, score_mixing
+from tfrkit.passes.check import check_records
 from tfrkit.storage.memory import MemoryReader
 from tfrkit.storage.resolve import Address
 

@@ -18,6 +18,8 @@ _SEPARATOR = re.compile(r"[^A-Za-z0-9]+")
 _TRAILING_DIGITS = re.compile(r"\d+$")
 _SHARD_NUMBER = re.compile(r"-\d+-of-\d+")
 _TFDS_NAME = re.compile(r"(?P<dataset>\w+)-(?P<split>[\w-]+)\.\w+-\d{5,}-of-\d{5,}")
+# What may stand in the name of a file.
+_WRITABLE = re.compile(r"[A-Za-z0-9_]+")
 _TFX_FOLDER = re.compile(r"split-(?P<split>.+)", re.IGNORECASE)
 
 
@@ -149,3 +151,10 @@ def _common_depth(paths: Sequence[Sequence[str]]) -> int:
             break
         depth += 1
     return depth
+
+
+def require_split_names(names: Iterable[str]) -> None:
+    """Raise for a name that cannot stand in the name of a file."""
+    for name in names:
+        if not _WRITABLE.fullmatch(name):
+            raise ValueError(f"split name expected letters, digits and _, got {name!r}")

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from tfrkit.build.finish import list_outputs
 from tfrkit.container.index import index_path
 from tfrkit.container.shards import looks_like_shard
 from tfrkit.errors import ContainerError, StorageError
@@ -126,7 +125,7 @@ class Staging:
         moves.take_away(os.path.join(out, MANIFEST))  # first: what is there from here on must not look whole
         new = {*(self.final(name) for name in self._names), *(os.path.join(out, name) for name in sidecars)}
         new |= {index_path(self.final(name)) for name in self._names}
-        for path in list_outputs(self.target, self._old) if self._old is not None else ():
+        for path in self.target.list_files(self._old) if self._old is not None else ():
             if path not in new:
                 moves.take_away(path)
         moves.make_folder(os.path.join(out, "_index"))
@@ -154,7 +153,7 @@ class Staging:
         with contextlib.suppress(ContainerError):
             self._old = read_manifest(os.path.join(out, MANIFEST))
         known = {*(self.final(name) for name in self._names)}
-        known |= set(list_outputs(self.target, self._old)) if self._old is not None else set()
+        known |= set(self.target.list_files(self._old)) if self._old is not None else set()
         for entry in sorted(os.listdir(out)):
             path = os.path.join(out, entry)
             is_ours = path in known or entry.startswith((".", "_"))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 
-from tfrkit.build.plan import name_dataset
 from tfrkit.container.codecs import Compression, compression_of_name
+from tfrkit.container.index import index_path
 from tfrkit.container.names import strip_output_suffix
 from tfrkit.errors import StorageError
-from tfrkit.sidecars.places import own_path
+from tfrkit.sidecars.manifest import Manifest
+from tfrkit.sidecars.places import INPUTS, REPORT, SKIPPED, own_path
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,17 @@ class Target:
         """Where a shard lies in the end."""
         return os.path.join(self.folder, name)
 
+    @property
+    def inputs(self) -> str:
+        """Where the list of inputs lies."""
+        return self.sidecar(INPUTS) if self.is_file else os.path.join(self.folder, "_index", INPUTS)
+
+    def list_files(self, manifest: Manifest) -> list[str]:
+        """Every file of the dataset but its manifest, by its manifest."""
+        shards = [self.shard(name) for name in manifest.entries]
+        names = [*sorted(manifest.files), REPORT, SKIPPED]
+        return [*shards, *map(index_path, shards), *map(self.sidecar, names), self.inputs]
+
     def require_writable(self) -> None:
         """Make the folder; raises `StorageError` where it cannot be made or written to."""
         try:
@@ -73,3 +86,12 @@ class Target:
             raise StorageError(f"cannot make the output folder, {reason}", shard=self.folder) from None
         if not os.access(self.folder, os.W_OK | os.X_OK):
             raise StorageError("cannot write, permission denied", shard=self.folder)
+
+
+def name_dataset(out: str) -> str:
+    """The name of a dataset from its folder: letters, digits and _, starting with a letter, as TFDS asks."""
+    base = os.path.basename(os.path.abspath(out))
+    name = re.sub(r"[^A-Za-z0-9_]+", "_", base).strip("_")
+    if not name:
+        return "data"
+    return name if name[0].isalpha() else f"data_{name}"

@@ -12,12 +12,12 @@ import pytest
 
 from tfrkit.batches import access
 from tfrkit.batches.access import Records, ShardAccess
-from tfrkit.batches.check import check_records
 from tfrkit.container.locate import save_index, scan_frames
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
 from tfrkit.container.writer import ShardWriter
 from tfrkit.errors import CorruptRecordError, StaleIndexWarning, StorageError, TfrkitError
+from tfrkit.passes.check import check_records
 from tfrkit.storage.memory import MemoryReader, MemoryWriter
 from tfrkit.testing.corruption import flip, frame_offsets, splice
 from tfrkit.testing.reference import write_frames

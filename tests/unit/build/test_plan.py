@@ -3,9 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tfrkit.build.plan import Plan, ShardWish, describe_inputs, digest_shards, make_shards, name_dataset, parse_size
+from tfrkit.build.plan import Plan, describe_inputs, digest_shards, make_shards
 from tfrkit.build.splits import Assignment, assign_splits, group_by_pattern, order_split
 from tfrkit.errors import SourceError
+from tfrkit.outputs.sizes import ShardSizes, parse_size
+from tfrkit.outputs.target import name_dataset
 from tfrkit.sources.base import Items, ItemsBuilder
 
 
@@ -21,7 +23,7 @@ ITEMS = make_items([f"{n:03d}.png" for n in range(100)], [n % 4 for n in range(1
 
 def cut(splits, wish=None, **changes):
     options = {"name": "d", "single_file": None, "seed": 0, "order": "source", "estimate": {}, **changes}
-    return make_shards(Assignment(splits), wish or ShardWish(), **options)
+    return make_shards(Assignment(splits), wish or ShardSizes(), **options)
 
 
 # --- splits
@@ -148,7 +150,7 @@ def test_more_records_asked_for_than_there_are_raises():
 
 
 def test_shards_are_named_as_tfds_names_them_and_near_equal():
-    shards = cut({"train": np.arange(10), "test": np.arange(10, 12)}, ShardWish(3))
+    shards = cut({"train": np.arange(10), "test": np.arange(10, 12)}, ShardSizes(3))
     assert [(shard.name, len(shard.numbers)) for shard in shards] == [
         ("d-train.tfrecord-00000-of-00003", 3),
         ("d-train.tfrecord-00001-of-00003", 3),
@@ -159,12 +161,12 @@ def test_shards_are_named_as_tfds_names_them_and_near_equal():
 
 
 def test_shards_a_split_each_its_own_number():
-    shards = cut({"train": np.arange(10), "test": np.arange(10)}, ShardWish({"train": 2, "test": 1}))
+    shards = cut({"train": np.arange(10), "test": np.arange(10)}, ShardSizes({"train": 2, "test": 1}))
     assert [shard.split for shard in shards] == ["train", "train", "test"]
 
 
 def test_shard_size_decides_the_number_by_the_estimate():
-    shards = cut({"train": np.arange(100)}, ShardWish(nbytes=1000), estimate={"train": 3500.0})
+    shards = cut({"train": np.arange(100)}, ShardSizes(nbytes=1000), estimate={"train": 3500.0})
     assert len(shards) == 4
 
 
@@ -191,16 +193,16 @@ def test_single_file_with_two_splits_raises():
 
 def test_single_file_with_many_shards_raises():
     with pytest.raises(ValueError, match="one file expected one shard, got 3"):
-        cut({"train": np.arange(5)}, ShardWish(3), single_file="x.tfrecord")
+        cut({"train": np.arange(5)}, ShardSizes(3), single_file="x.tfrecord")
 
 
 @pytest.mark.parametrize(
     ("wish", "message"),
     [
-        (ShardWish(0), "shards expected a number from 1 up, got 0"),
-        (ShardWish({"tset": 1}), "shards expected one of the splits train, got 'tset'"),
-        (ShardWish(2, 100), "shards expected a number or a size, got both"),
-        (ShardWish(nbytes=0), "shard size expected from 1 byte up, got 0"),
+        (ShardSizes(0), "shards expected a number from 1 up, got 0"),
+        (ShardSizes({"tset": 1}), "shards expected one of the splits train, got 'tset'"),
+        (ShardSizes(2, 100), "shards expected a number or a size, got both"),
+        (ShardSizes(nbytes=0), "shard size expected from 1 byte up, got 0"),
     ],
 )
 def test_wish_that_means_nothing_raises(wish, message):
@@ -251,6 +253,6 @@ def test_size_that_is_none_raises(text):
 
 
 def test_more_shards_than_five_digits_can_name_have_six():
-    shards = cut({"train": np.arange(100_000)}, ShardWish(100_000))
+    shards = cut({"train": np.arange(100_000)}, ShardSizes(100_000))
     assert shards[0].name == "d-train.tfrecord-000000-of-100000"
     assert shards[-1].name == "d-train.tfrecord-099999-of-100000"

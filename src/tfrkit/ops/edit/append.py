@@ -16,8 +16,8 @@ from tfrkit.features.schema import Schema, find_mismatches, show_name
 from tfrkit.ops.edit.change import Changed, ChangeOptions, Put, ShardWork, keep_all, open_to_change
 from tfrkit.ops.edit.query import find_classes
 from tfrkit.ops.edit.write import Change
-from tfrkit.ops.reshape.frame_sources import FrameSources, deal_frames, open_sources
 from tfrkit.orders.split_names import find_nearest, find_splits
+from tfrkit.passes.frame_sources import FrameSources, deal_frames, open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.resolve import Address, expand_home

@@ -15,7 +15,7 @@ from typing import Any
 from tfrkit.container.compression import Compression
 from tfrkit.container.shards import find_shards
 from tfrkit.errors import StorageError, UnfinishedChangeError
-from tfrkit.ops.reshape.frame_sources import FrameSources, open_sources
+from tfrkit.passes.frame_sources import FrameSources, open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.storage import replace
 from tfrkit.storage.resolve import Address

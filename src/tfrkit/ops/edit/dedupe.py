@@ -24,7 +24,7 @@ from tfrkit.ops.query.errors import quote_name
 from tfrkit.ops.query.query import Session
 from tfrkit.ops.query.scan import Table
 from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS
-from tfrkit.ops.reshape.frame_sources import FrameSources
+from tfrkit.passes.frame_sources import FrameSources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.storage.base import ByteSource
 from tfrkit.storage.resolve import Address, expand_home

@@ -17,7 +17,7 @@ from tfrkit.errors import CodecError, QueryError, StorageError
 from tfrkit.ops.edit.change import Changed, ChangeOptions, Put, ShardWork, keep_all, open_to_change
 from tfrkit.ops.edit.query import Matches, find_matches
 from tfrkit.ops.edit.write import Change
-from tfrkit.ops.reshape.frame_sources import FrameSources, UInt32Array, deal_frames
+from tfrkit.passes.frame_sources import FrameSources, UInt32Array, deal_frames
 from tfrkit.progress import Progress, Quiet
 from tfrkit.storage.base import ByteSource
 from tfrkit.storage.resolve import Address, expand_home

@@ -17,17 +17,17 @@ from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import ContainerError, StaleIndexError, StorageError
 from tfrkit.ops.edit.change import Changed, ChangeOptions, ShardWork, list_changed
-from tfrkit.ops.reshape.frame_sources import FrameSources, deal_frames
 from tfrkit.ops.reshape.layout import choose_name
 from tfrkit.ops.reshape.rewrite import Outputs, OutShard, Rewrite, WriteOptions
-from tfrkit.ops.verify.shard_set import hash_shard
 from tfrkit.outputs.dataset import FileTarget, FolderTarget, Staging
 from tfrkit.outputs.shard import Press, ShardOutput, Tally, Written
 from tfrkit.outputs.target import Target
+from tfrkit.passes.frame_sources import FrameSources, deal_frames
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.sidecars.places import INFO, MANIFEST
 from tfrkit.sidecars.update import ShardChange, list_sidecars, update_info, update_manifest
 from tfrkit.storage.base import ByteSource
+from tfrkit.storage.digest import hash_file
 from tfrkit.storage.local import explain_os_error, require_space
 from tfrkit.storage.replace import Replacement
 from tfrkit.storage.text_files import format_json, write_text
@@ -293,7 +293,7 @@ class Change:
             old_nbytes if made is None else made.nbytes,
             old_nbytes,
             is_changed=made is not None,
-            sha256=hash_shard(made.path) if made is not None and wants_sha256 else None,
+            sha256=hash_file(made.path) if made is not None and wants_sha256 else None,
         )
 
 

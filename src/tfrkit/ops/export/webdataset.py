@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import BinaryIO
 
-from tfrkit.build.plan import parse_size
 from tfrkit.errors import CodecError, SchemaError
 from tfrkit.features.size_features import SizeFeatures
 from tfrkit.ops.export.input import ExportInput, Place, flatten_row
@@ -16,6 +15,7 @@ from tfrkit.ops.export.names import SafeNames, safe_part
 from tfrkit.ops.export.pictures import read_text
 from tfrkit.ops.export.report import Export, OnBad, require_on_bad
 from tfrkit.ops.export.tar import TarWriter
+from tfrkit.outputs.sizes import parse_size
 from tfrkit.outputs.staging import StagedFile, StagedFolder
 from tfrkit.pictures.features import PictureFeatures, find_picture_features
 from tfrkit.progress import Progress

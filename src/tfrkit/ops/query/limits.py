@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
-from tfrkit.build.plan import parse_size
+from tfrkit.outputs.sizes import parse_size
 
 T = TypeVar("T")
 

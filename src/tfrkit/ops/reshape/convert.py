@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tfrkit import _native
-from tfrkit.build.prepare import rename_schema
 from tfrkit.codec.edit_record import CAST_KINDS, CastKind, RecordEditor
 from tfrkit.container.codecs import CompressionWord, read_compression
 from tfrkit.container.deflate import Level
@@ -15,14 +14,15 @@ from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.container.writer import frame_records
 from tfrkit.errors import CodecError, FeatureKindError, MissingFeatureError, SchemaError, StorageError
+from tfrkit.features.rename import rename_schema
 from tfrkit.features.schema import Schema, decode_name, describe_missing, encode_name
 from tfrkit.features.spec import Spec
-from tfrkit.ops.reshape.frame_sources import FrameSources, deal_frames, open_sources
 from tfrkit.ops.reshape.layout import choose_name
 from tfrkit.ops.reshape.rewrite import STDOUT, Outputs, OutShard, Rewrite, Rewritten, WriteOptions
 from tfrkit.outputs.dataset import FileTarget, FolderTarget
 from tfrkit.outputs.shard import Tally
 from tfrkit.outputs.target import Target
+from tfrkit.passes.frame_sources import FrameSources, deal_frames, open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.base import ByteSource

@@ -13,8 +13,8 @@ from tfrkit._types import UInt64Array
 from tfrkit.container.faults import fault_to_error
 from tfrkit.container.locate import load_frames, scan_frames
 from tfrkit.container.records import Policy
-from tfrkit.ops.reshape.frame_sources import FrameSources, UInt32Array
 from tfrkit.outputs.shard import Tally
+from tfrkit.passes.frame_sources import FrameSources, UInt32Array
 from tfrkit.storage.base import ByteSource
 
 _CHUNK_NBYTES = 4 << 20

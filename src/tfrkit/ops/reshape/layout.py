@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from tfrkit.build.plan import ShardWish, name_dataset, parse_size
 from tfrkit.container.locate import load_frames, scan_frames_once
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import name_shard
-from tfrkit.ops.reshape.frame_sources import FrameSources, PartsOf, UInt32Array
 from tfrkit.ops.reshape.rewrite import STDOUT, OutShard
 from tfrkit.outputs.dataset import FileTarget, FolderTarget
-from tfrkit.outputs.target import Target
+from tfrkit.outputs.sizes import ShardSizes, parse_size
+from tfrkit.outputs.target import Target, name_dataset
+from tfrkit.passes.frame_sources import FrameSources, PartsOf, UInt32Array
 from tfrkit.sidecars.carry import Carried
 from tfrkit.storage.resolve import expand_home
 
@@ -58,9 +58,9 @@ def group_sources(sources: FrameSources, *, by_split: bool = True) -> list[Group
     ]
 
 
-def parse_wish(shards: int | None, shard_size: int | str | None) -> ShardWish:
+def parse_wish(shards: int | None, shard_size: int | str | None) -> ShardSizes:
     """The asked-for shards, checked."""
-    wish = ShardWish(shards, parse_size(shard_size) if isinstance(shard_size, str) else shard_size)
+    wish = ShardSizes(shards, parse_size(shard_size) if isinstance(shard_size, str) else shard_size)
     wish.check({})
     return wish
 

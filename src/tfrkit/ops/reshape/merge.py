@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from tfrkit.container.codecs import CompressionWord, read_compression
 from tfrkit.container.deflate import Level
-from tfrkit.ops.reshape.frame_sources import deal_frames, open_sources
 from tfrkit.ops.reshape.rewrite import STDOUT, OutShard, Rewrite, Rewritten, WriteOptions
 from tfrkit.outputs.dataset import FileTarget
+from tfrkit.passes.frame_sources import deal_frames, open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.resolve import Address, expand_home

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from tfrkit.container.codecs import CompressionWord, read_compression
 from tfrkit.container.deflate import Level
-from tfrkit.ops.reshape.frame_sources import deal_frames, open_sources
 from tfrkit.ops.reshape.layout import (
     choose_name,
     choose_target,
@@ -20,6 +19,7 @@ from tfrkit.ops.reshape.layout import (
     parts_by_position,
 )
 from tfrkit.ops.reshape.rewrite import OutShard, Rewrite, Rewritten, WriteOptions
+from tfrkit.passes.frame_sources import deal_frames, open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.resolve import Address

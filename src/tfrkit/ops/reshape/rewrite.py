@@ -14,16 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tfrkit.batches.survey import find_schema
-from tfrkit.build.journal import ShardResult
 from tfrkit.container.codecs import Compression
 from tfrkit.container.deflate import Level
 from tfrkit.container.records import Policy
 from tfrkit.errors import ContainerError, StorageError
 from tfrkit.features.schema import Schema
-from tfrkit.ops.reshape.frame_sources import FrameSources
 from tfrkit.outputs.dataset import Staging
 from tfrkit.outputs.shard import Press, ShardOutput, Tally, Written, add_tallies
 from tfrkit.outputs.target import Target
+from tfrkit.passes.frame_sources import FrameSources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import Carried
 from tfrkit.sidecars.manifest import write_manifest
@@ -229,10 +228,10 @@ class Rewrite:
             self._require_space(target, compression)
             written = self._write(shards, feed, staging.folder, compression)
             results = [
-                ShardResult(shard.name, made.tally.num_records, made.nbytes)
+                NewShard(shard.name, shard.split, made.tally.num_records, made.nbytes)
                 for shard, made in zip(shards, written, strict=True)
             ]
-            sidecars = self._write_sidecars(target, name, shards, results, staging.folder, compression)
+            sidecars = self._write_sidecars(target, name, results, staging.folder, compression)
             staging.commit(sidecars)
         made_files = [
             WrittenFile(final[shard.name], shard.split, result.num_records, result.nbytes)
@@ -311,8 +310,7 @@ class Rewrite:
         self,
         target: Target,
         name: str,
-        shards: Sequence[OutShard],
-        results: Sequence[ShardResult],
+        shards: Sequence[NewShard],
         folder: str,
         compression: Compression,
     ) -> list[str]:
@@ -326,10 +324,7 @@ class Rewrite:
             name,
             schema,
             compression,
-            [
-                NewShard(shard.name, shard.split, result.num_records, result.nbytes)
-                for shard, result in zip(shards, results, strict=True)
-            ],
+            list(shards),
             {"source": self.verb, "options": dict(self.recipe)},
             ", ".join(self.sources.paths[:3]) + (" and more" if len(self.sources.paths) > 3 else ""),
             is_file=target.is_file,

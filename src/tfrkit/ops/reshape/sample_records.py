@@ -16,12 +16,12 @@ from tfrkit.container.codecs import CompressionWord, read_compression
 from tfrkit.container.deflate import Level
 from tfrkit.container.faults import fault_to_error
 from tfrkit.container.records import Policy
-from tfrkit.ops.reshape.frame_sources import open_sources
 from tfrkit.ops.reshape.rewrite import STDOUT, Outputs, OutShard, Rewrite, Rewritten, WriteOptions
 from tfrkit.ops.reshape.sample import pick_rows
 from tfrkit.orders.order import Shuffled, Whole
 from tfrkit.outputs.dataset import FileTarget
 from tfrkit.outputs.shard import Tally
+from tfrkit.passes.frame_sources import open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.resolve import Address, expand_home

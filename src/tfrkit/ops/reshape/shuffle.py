@@ -16,12 +16,10 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from tfrkit._types import UInt64Array
-from tfrkit.build.plan import parse_size
 from tfrkit.container.codecs import CompressionWord, read_compression
 from tfrkit.container.deflate import Level
 from tfrkit.ops.reshape.buckets import Buckets, OpenBucket
 from tfrkit.ops.reshape.direct_picks import DirectPicks
-from tfrkit.ops.reshape.frame_sources import FrameSources, PartsOf, UInt32Array, deal_frames, open_sources
 from tfrkit.ops.reshape.layout import (
     Group,
     choose_name,
@@ -35,6 +33,8 @@ from tfrkit.ops.reshape.layout import (
 from tfrkit.ops.reshape.rewrite import Outputs, OutShard, Rewrite, Rewritten, WriteOptions
 from tfrkit.orders.order import keyed_permutation
 from tfrkit.outputs.shard import Tally
+from tfrkit.outputs.sizes import parse_size
+from tfrkit.passes.frame_sources import FrameSources, PartsOf, UInt32Array, deal_frames, open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.resolve import Address

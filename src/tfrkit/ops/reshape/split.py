@@ -10,16 +10,16 @@ from itertools import pairwise
 import numpy as np
 
 from tfrkit.batches.shard_set import ShardSet
-from tfrkit.build.splits import require_split_names
 from tfrkit.container.codecs import CompressionWord, read_compression
 from tfrkit.container.deflate import Level
 from tfrkit.container.records import Policy
-from tfrkit.ops.reshape.frame_sources import FrameSources, PartsOf, UInt32Array, deal_frames, open_sources
 from tfrkit.ops.reshape.layout import choose_name, choose_target, cut_evenly, name_shards, note_fewer_shards, parse_wish
 from tfrkit.ops.reshape.rewrite import OutShard, Rewrite, Rewritten, WriteOptions
 from tfrkit.orders.order import Order, Whole
 from tfrkit.orders.shares import Parts
 from tfrkit.orders.split_by import split_by
+from tfrkit.orders.split_names import require_split_names
+from tfrkit.passes.frame_sources import FrameSources, PartsOf, UInt32Array, deal_frames, open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.resolve import Address

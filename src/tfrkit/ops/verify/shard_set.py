@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -17,10 +16,10 @@ from tfrkit.ops.verify.result import ShardTally, Verification, VerifyFinding
 from tfrkit.progress import Progress
 from tfrkit.sidecars.places import INFO, MANIFEST
 from tfrkit.sidecars.read import Problem, Sidecars
+from tfrkit.storage.digest import hash_file
 from tfrkit.storage.resolve import open_reader
 
 _NUMBER = re.compile(r"-(\d{5,})-of-(\d{5,})")
-_PIECE_NBYTES = 1 << 20
 # Notes about single files: more would hide the result.
 _MAX_NAMED = 5
 
@@ -191,7 +190,7 @@ def _note_unlisted(result: Verification, sidecars: Sidecars) -> None:
 
 def _check_sha256(result: Verification, known: list[tuple[ShardTally, str]], threads: int, watch: Progress) -> None:
     watch.begin(0, sum(tally.nbytes or 0 for tally, _ in known))
-    jobs: Iterator[Callable[[], str]] = (partial(hash_shard, tally.path) for tally, _ in known)
+    jobs: Iterator[Callable[[], str]] = (partial(hash_file, tally.path) for tally, _ in known)
     hashed = run_ahead(jobs, threads=threads, max_nbytes=1 << 20, size_of=len)
     try:
         for (tally, sha256), found in zip(known, hashed, strict=True):
@@ -201,17 +200,3 @@ def _check_sha256(result: Verification, known: list[tuple[ShardTally, str]], thr
             watch.advance(0, tally.nbytes or 0, 0)
     finally:
         watch.end()
-
-
-def hash_shard(path: str) -> str:
-    """The sha256 of a file as it is stored."""
-    digest = hashlib.sha256()
-    reader = open_reader(path)
-    try:
-        offset = 0
-        while piece := reader.read_at(offset, _PIECE_NBYTES):
-            digest.update(piece)
-            offset += len(piece)
-    finally:
-        reader.close()
-    return digest.hexdigest()

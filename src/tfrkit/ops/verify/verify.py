@@ -10,13 +10,13 @@ from functools import partial
 
 from tfrkit._ahead import choose_threads, run_ahead
 from tfrkit._native import MAX_NAMES
-from tfrkit.batches.check import Checked, Stretch, check_stretch, cut_shard, holds_examples
 from tfrkit.container.records import Finding, Policy
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import ContainerError, NotATFRecordError, StorageError, TfrkitError
 from tfrkit.ops.verify.result import ShardTally, Verification, VerifyFinding, kind_of_error, read_kinds
 from tfrkit.ops.verify.shard_set import Asked, check_sets
 from tfrkit.outputs.place import require_output
+from tfrkit.passes.check import Checked, Stretch, check_stretch, cut_shard, holds_examples
 from tfrkit.pictures.raw_pixels import ShapeWord, read_shape
 from tfrkit.progress import Progress, Quiet
 from tfrkit.storage.resolve import Address, expand_address, expand_home

@@ -1,0 +1,30 @@
+"""Features under other names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tfrkit.errors import SourceError
+from tfrkit.features.schema import Schema, find_nearest, show_name
+
+
+def rename_keys(features: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
+    """Features with some of them under other names."""
+    return {keys.get(name, name): value for name, value in features.items()}
+
+
+def rename_schema(schema: Schema, keys: Mapping[str, str]) -> Schema:
+    """A schema with some features under other names; raises where two would have one name."""
+    for old in keys:
+        if old not in schema:
+            nearest = find_nearest(old, schema.names)
+            hint = f"did you mean {show_name(nearest)}" if nearest is not None else None
+            raise SourceError(f"no feature {show_name(old)} to rename, there are {', '.join(schema.names)}", hint=hint)
+    for names in (schema.features, schema.feature_lists):
+        renamed = [keys.get(name, name) for name in names]
+        twice = sorted({name for name in renamed if renamed.count(name) > 1})
+        if twice:
+            raise SourceError(f"two features would be called {', '.join(map(show_name, twice))}")
+    lists = rename_keys(schema.feature_lists, keys) if schema.kind == "sequence_example" else None
+    return Schema(rename_keys(schema.features, keys), feature_lists=lists, kind=schema.kind)

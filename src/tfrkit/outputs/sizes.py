@@ -1,0 +1,56 @@
+"""How large things are that a user may size: text to bytes, and how many shards."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+# Of a shard whose size nobody chose: few files, and still something to hand out to several readers.
+DEFAULT_SHARD_NBYTES = 256 << 20
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 1 << 10, "MI": 1 << 20, "GI": 1 << 30}
+
+
+@dataclass(frozen=True)
+class ShardSizes:
+    """How many shards: a number for each split, or about how large one is to be."""
+
+    count: int | Mapping[str, int] | None = None
+    nbytes: int | None = None
+
+    def num_shards(self, split: str, num_records: int, estimated_nbytes: float) -> int:
+        """Shards of one split: at least one, never more than its records."""
+        wanted: int | None
+        if isinstance(self.count, Mapping):
+            wanted = self.count.get(split)
+        else:
+            wanted = self.count
+        if wanted is None:
+            wanted = -(-int(estimated_nbytes) // (self.nbytes or DEFAULT_SHARD_NBYTES))
+        return max(1, min(wanted, num_records))
+
+    def check(self, splits: Collection[str]) -> None:
+        """Raise for numbers that mean nothing, and for splits that are not there."""
+        counts = self.count if isinstance(self.count, Mapping) else {} if self.count is None else {"": self.count}
+        for name, count in counts.items():
+            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise ValueError(f"shards expected a number from 1 up, got {count!r}")
+            if name and name not in splits:
+                raise ValueError(f"shards expected one of the splits {', '.join(splits)}, got {name!r}")
+        if self.count is not None and self.nbytes is not None:
+            raise ValueError("shards expected a number or a size, got both")
+        if self.nbytes is not None and self.nbytes < 1:
+            raise ValueError(f"shard size expected from 1 byte up, got {self.nbytes}")
+
+
+def parse_size(text: str) -> int:
+    """Bytes from "256MB", "64MiB" or a number.
+
+    Example:
+        >>> parse_size("256MB"), parse_size("1GiB")
+        (256000000, 1073741824)
+    """
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMG]I?)?B?\s*", text.upper())
+    if match is None:
+        raise ValueError(f"size expected a number of bytes such as 256MB or 1GiB, got {text!r}")
+    return int(float(match[1]) * _UNITS[match[2] or ""])

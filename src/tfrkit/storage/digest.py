@@ -1,0 +1,23 @@
+"""Digests of whole files."""
+
+from __future__ import annotations
+
+import hashlib
+
+from tfrkit.storage.resolve import open_reader
+
+_PIECE_NBYTES = 1 << 20
+
+
+def hash_file(path: str) -> str:
+    """The sha256 of a file as it is stored."""
+    digest = hashlib.sha256()
+    reader = open_reader(path)
+    try:
+        offset = 0
+        while piece := reader.read_at(offset, _PIECE_NBYTES):
+            digest.update(piece)
+            offset += len(piece)
+    finally:
+        reader.close()
+    return digest.hexdigest()
