@@ -30,6 +30,9 @@ MORE: dict[str, list[str]] = {
     "sample": ["-n", "2"],
     "split": ["--split", "train=.5,test=.5"],
     "bench": ["--megabytes", "1"],
+    "edit": ["--where", "label = 1", "--drop", "--dry-run"],
+    "append": ["--dry-run"],
+    "dedupe": ["--dry-run"],
 }
 # The output has to be called so.
 OUTPUTS = {"sheet": "made.png", "export npz": "made.npz", "export parquet": "made.parquet", "export csv": "made.csv"}
@@ -54,7 +57,10 @@ def make_arguments(name: str, source: str, folder: Path) -> list[str]:
     for parameter in command.params:
         if parameter.param_type_name == "argument":
             text = (parameter.metavar or parameter.name or "").upper()
-            arguments.append(f"select * from '{source}'" if "QUERY" in text or "SQL" in text else source)
+            if (name, parameter.name) == ("append", "new"):
+                arguments.append("more.tfrecord")
+            else:
+                arguments.append(f"select * from '{source}'" if "QUERY" in text or "SQL" in text else source)
         elif parameter.required and "--output" in parameter.opts:
             arguments += ["--output", str(folder / OUTPUTS.get(name, "made"))]
     return arguments + [word for word in MORE.get(name, []) if MORE[name][0] in option_names(command)]
@@ -89,6 +95,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
             )
         )
     (tmp_path / "sample.tfrecord").write_bytes(write_frames(records))
+    (tmp_path / "more.tfrecord").write_bytes(write_frames(records[:1]))
     monkeypatch.chdir(tmp_path)
     return "sample.tfrecord"
 

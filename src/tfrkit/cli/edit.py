@@ -12,7 +12,7 @@ from tfrkit.cli.options import Force, FormatOption, Incomplete, Jobs, Paths
 from tfrkit.cli.output import print_line
 from tfrkit.cli.progress import watch_on_terminal
 
-HELP = f"""Change values of records, or drop records, where a condition is true.
+HELP = f"""Change or drop records for which a condition is true.
 
 \b
   tfr edit data/ --where 'label = 7' --set 'label = 3' -o fixed/

@@ -126,7 +126,7 @@ def run_annotations(kind: str) -> Callable[..., int]:
         incomplete: Incomplete = False,
         format: FormatOption = "text",
     ) -> int:
-        export = getattr(importlib.import_module(f"tfrkit.ops.export_{kind}"), f"export_{kind}")
+        export = getattr(importlib.import_module(f"tfrkit.ops.export.{kind}"), f"export_{kind}")
         progress = watch_on_terminal()
         made = export(
             paths, output, image=image, name=name, on_bad=on_bad, force=force, incomplete=incomplete, progress=progress
