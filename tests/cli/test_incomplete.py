@@ -24,6 +24,8 @@ def gap(shards: Path) -> Path:
         ("sample", "data", "-n", "1"),
         ("diff", "data", "data"),
         ("sql", "select count(*) from 'data'"),
+        ("repair", "data", "-o", "repaired/", "--force"),
+        ("index", "data"),
     ],
 )
 @pytest.mark.usefixtures("gap")
@@ -45,6 +47,7 @@ WRITING = {
     "shuffle": ("shuffle", "data", "-o", "out/"),
     "sample": ("sample", "data", "-n", "2", "-o", "out.tfrecord"),
     "convert": ("convert", "data", "-o", "out/", "--compression", "gzip"),
+    "build tfrecord": ("build", "tfrecord", "data", "-o", "out/", "--progress", "none"),
     "export csv": ("export", "csv", "data", "-o", "out.csv"),
     "export jsonl": ("export", "jsonl", "data", "-o", "out.jsonl"),
 }

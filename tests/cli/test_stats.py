@@ -84,6 +84,11 @@ def test_stats_of_raw_records_has_sizes(tfr, raw: Path) -> None:
     ]
 
 
+def test_stats_of_records_of_one_size_says_it_once(tfr, tmp_path: Path) -> None:
+    (tmp_path / "a.tfrecord").write_bytes(write_frames([b"abcd", b"efgh"]))
+    assert tfr("stats", "a.tfrecord").lines[0].endswith("(sizes only), 4 bytes each")
+
+
 def test_stats_of_nothing_says_so(tfr, tmp_path: Path) -> None:
     (tmp_path / "a.tfrecord").write_bytes(b"")
     assert tfr("stats", "a.tfrecord").lines == ["a.tfrecord: no records"]

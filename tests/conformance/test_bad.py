@@ -311,7 +311,7 @@ def test_ten_million_empty_records_read_in_bounded_memory(tmp_path: Path) -> Non
     assert result["num"] == result["len"] == count
     assert result["last"] == 0
     assert result["streaming"] < 120 * MEGABYTE
-    assert result["peak"] < 400 * MEGABYTE  # 8 bytes a record for the index, twice while it is saved
+    assert result["peak"] < 400 * MEGABYTE  # 8 bytes per record for the index, twice while it is saved
     assert seconds < 60
     path.unlink()
 

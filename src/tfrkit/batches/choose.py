@@ -104,7 +104,7 @@ def order_by_tokens(
 
 
 class KeyIndex:
-    """Positions by the value of a feature. Holds the column and 16 bytes a row."""
+    """Positions by the value of a feature. Holds the column and 16 bytes per row."""
 
     def __init__(self, name: str, column: np.ndarray[Any, Any]) -> None:
         self._name = name

@@ -104,7 +104,7 @@ class ShardSet:
         return Decoder(schema, known=None if has_chosen else schema)
 
     def read_column(self, name: str) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
-        """One value a record of a feature, in file order: int64, float32, or objects for bytes."""
+        """One value per record of a feature, in file order: int64, float32, or objects for bytes."""
         try:
             decoder = self.new_decoder([name])
         except MissingFeatureError as error:

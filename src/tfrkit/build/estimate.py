@@ -21,7 +21,7 @@ _SMALL_INT_NBYTES = 2
 
 @dataclass(frozen=True)
 class SizeEstimate:
-    """What a sample of records says about all: bytes out for each byte in, or bytes a record.
+    """What a sample of records says about all: bytes out for each byte in, or bytes per record.
 
     Uncompressed; `per_byte` is None where the inputs have no size of their own, or where it tells nothing.
     """

@@ -1,4 +1,4 @@
-"""`tfr build SOURCE PATH -o OUT`: a dataset from files, one sub-command a source."""
+"""`tfr build SOURCE PATH -o OUT`: a dataset from files, one sub-command per source."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def make_build_app(guard: Callable[[Callable[..., int]], Callable[..., None]]) -
 def make_command(make: Callable[..., Any]) -> Callable[..., int]:
     """A command with the options of a source and the common ones.
 
-    Typer reads a function's signature, so it is put together here: typing twenty options once a source would let them
+    Typer reads a function's signature, so it is put together here: typing twenty options once per source would let them
     drift apart.
     """
     own = inspect.signature(make, eval_str=True).parameters

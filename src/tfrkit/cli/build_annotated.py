@@ -38,6 +38,8 @@ Masks are read as palette indices and stored as a gray PNG of the same numbers, 
 number stops the build, with a histogram. Sets are lists of ImageSets/Segmentation: without --set train, val and test
 or, where none of these is there, all lists, if no image is in two. Features: image/encoded, image/format, image/height,
 image/width, image/channels, image/filename, image/segmentation/class/encoded, image/segmentation/class/format.
+
+With --exif apply, masks are taken as made on the upright image; if made on the stored pixels: --exif keep.
 """
 
 IgnoreOption = Annotated[
@@ -103,6 +105,8 @@ classes.txt and label_map.pbtxt have the labels. Features are those of the Tenso
 image/encoded, image/format, image/height, image/width, image/filename, image/source_id, image/key/sha256,
 image/object/bbox/xmin ..., image/object/class/text, image/object/class/label (from 1), image/object/difficult,
 truncated, view.
+
+With --exif apply, boxes are taken as made on the upright image; if made on the stored pixels: --exif keep.
 """
 
 
@@ -137,6 +141,8 @@ COCO = """Images with annotations in the JSON of COCO.
 Labels are the category ids of the file; --label-offset numbers them anew. Features are those of the TensorFlow
 Object Detection API, as for voc-det, and image/object/is_crowd, area; with --masks image/object/mask (PNG of 0 and
 1 each); with --captions image/caption. classes.txt and label_map.pbtxt have the labels.
+
+With --exif apply, boxes and outlines are taken as made on the upright image; if made on the stored pixels: --exif keep.
 """
 
 MasksOption = Annotated[bool, typer.Option("--masks", help="Also store the outline of each object, as a PNG.")]
@@ -186,6 +192,8 @@ Class names and splits come from data.yaml, else from classes.txt and folders. S
 test are taken where there are none of these, or by --set. Labels are YOLO's numbers plus 1, or plus --label-offset.
 Features are those of the TensorFlow Object Detection API, as for voc-det. classes.txt and label_map.pbtxt have the
 labels.
+
+With --exif apply, boxes are taken as made on the upright image; if made on the stored pixels: --exif keep.
 """
 
 MissingLabelsOption = Annotated[
@@ -233,6 +241,8 @@ The file is what xml_to_csv.py of many tutorials makes: a header with filename, 
 width and height, which are held against the image, and difficult, truncated, pose. A row with a file name alone is an
 image without objects. Labels follow the sorted names from 1, or --classes; classes.txt and label_map.pbtxt have them.
 Features are those of voc-det.
+
+With --exif apply, boxes are taken as made on the upright image; if made on the stored pixels: --exif keep.
 """
 
 BoxColumnsOption = Annotated[

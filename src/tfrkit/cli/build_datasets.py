@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tfrkit.cli import build_options as opt
+from tfrkit.cli.options import Incomplete
 
 ImageColumnOption = Annotated[
     str | None,
@@ -24,7 +25,7 @@ MissingOption = Annotated[
     typer.Option("--missing", metavar="TEXT", help="Cells that hold nothing, beside empty ones; may be repeated."),
 ]
 
-TABLE = """Rows of a CSV, JSON lines, Parquet or Arrow file, one feature a column.
+TABLE = """Rows of a CSV, JSON lines, Parquet or Arrow file, one feature per column.
 
 \b
   tfr build table train.csv -o train.tfrecord --floats float32
@@ -103,7 +104,7 @@ def make_table(
     )
 
 
-FRAMES = """Folders of frames, or a table of frames: one SequenceExample a clip.
+FRAMES = """Folders of frames, or a table of frames: one SequenceExample per clip.
 
 \b
   tfr build frames clips/ -o clips_tfr/ --frame-rate 25
@@ -117,7 +118,7 @@ image/channels; lists: image/encoded, image/filename, image/timestamp. Of a tabl
 """
 
 FrameRateOption = Annotated[
-    float | None, typer.Option("--frame-rate", metavar="N", help="Frames a second, for timestamps.")
+    float | None, typer.Option("--frame-rate", metavar="N", help="Frames per second, for timestamps.")
 ]
 ClipColumnOption = Annotated[
     str | None, typer.Option("--clip-column", metavar="NAME", help="Of a table: which clip a row belongs to.")
@@ -127,7 +128,7 @@ OrderColumnOption = Annotated[
 ]
 ContextOption = Annotated[
     list[str] | None,
-    typer.Option("--context", metavar="NAME", help="Of a table: a column of one value a clip; may be repeated."),
+    typer.Option("--context", metavar="NAME", help="Of a table: a column of one value per clip; may be repeated."),
 ]
 
 
@@ -191,11 +192,12 @@ SplitNamesOption = Annotated[
 def make_tfrecord(
     path: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, globs or folders.", show_default=False)],
     split_names: SplitNamesOption = False,
+    incomplete: Incomplete = False,
 ) -> Any:
     """Records as they are."""
     from tfrkit import sources
 
-    return sources.tfrecord(path[0] if len(path) == 1 else path, split_names=split_names)
+    return sources.tfrecord(path[0] if len(path) == 1 else path, split_names=split_names, incomplete=incomplete)
 
 
 WEBDATASET = """Samples of tar files, in the form of WebDataset.
@@ -206,7 +208,7 @@ WEBDATASET = """Samples of tar files, in the form of WebDataset.
 
 Members that share a name up to its first dot are one sample; the rest of the name says what each is: .jpg and other
 images become image/encoded with image/format, image/height, image/width, image/channels; .cls image/class/label; .txt
-text; .json one feature a key, json/<key>; .npy an array; anything else its bytes, under its suffix. Links and names
+text; .json one feature per key, json/<key>; .npy an array; anything else its bytes, under its suffix. Links and names
 that lead out of the archive are refused; nothing is unpickled. The order is kept unless samples are split.
 """
 

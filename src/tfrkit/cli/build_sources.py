@@ -10,7 +10,7 @@ from tfrkit.cli import build_options as opt
 from tfrkit.cli.build_annotated import ANNOTATED
 from tfrkit.cli.build_datasets import DATASETS
 
-CLASS_FOLDERS = """Images in one folder a class.
+CLASS_FOLDERS = """Images in one folder per class.
 
 \b
   tfr build class-folders flowers/ -o flowers_tfr/ --split train=.8,val=.1,test=.1 --stratify

@@ -1,4 +1,4 @@
-"""`tfr export KIND PATH... -o OUT`: records as files that other programs read, one sub-command a kind."""
+"""`tfr export KIND PATH... -o OUT`: records as files that other programs read, one sub-command per kind."""
 
 from __future__ import annotations
 

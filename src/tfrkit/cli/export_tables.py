@@ -17,24 +17,24 @@ from tfrkit.cli.export_report import (
 from tfrkit.cli.options import Force, FormatOption, Incomplete, Output, Paths
 from tfrkit.cli.progress import watch_on_terminal
 
-PARQUET_HELP = """Write one row a record as Parquet.
+PARQUET_HELP = """Write one row per record as Parquet.
 
 \b
   tfr export parquet data/ -o data.parquet
-  tfr export parquet data/ -o tables/          one file a split
+  tfr export parquet data/ -o tables/          one file per split
   tfr export parquet x.tfrecord -o x.parquet --select label --select image/height
 
 A number of values that varies is a list; what is absent is null, an empty list stays one. Needs pyarrow. Memory: one
 row group of 32 MB and what packing it takes.
 """
-CSV_HELP = """Write a header and one line a record.
+CSV_HELP = """Write a header and one line per record.
 
 \b
   tfr export csv data/ -o data.csv
   tfr export csv data/ -o - --select label --select score
 
 Bytes are text where they are UTF-8, else {"base64": "..."}; several values are a JSON array; an absent value is an
-empty cell. With -o FOLDER/ one file a split. What has to come back as it was: tfr export jsonl, parquet. tfr build
+empty cell. With -o FOLDER/ one file per split. What has to come back as it was: tfr export jsonl, parquet. tfr build
 table reads numbers that float32 does not hold with --floats float64.
 """
 JSONL_HELP = """Write one JSON object a line and record; nothing is lost.
@@ -45,7 +45,7 @@ JSONL_HELP = """Write one JSON object a line and record; nothing is lost.
 
 Bytes are text where they are UTF-8, else {"base64": "..."}; NaN and infinities are {"float": "nan"}; serialized
 tensors are {"tensor": {"dtype", "shape", "values"}}; an absent feature has no key. Records that are no Examples are
-{"record": ...}. With -o FOLDER/ one file a split. tfr build table reads all of this back.
+{"record": ...}. With -o FOLDER/ one file per split. tfr build table reads all of this back.
 """
 NPZ_HELP = """Write arrays that numpy.load reads without pickles.
 

@@ -15,7 +15,7 @@ HELP = """Write an index beside each file.
   tfr index 'train-*'
   tfr index train.tfrecord --dali
 
-The index lies at _index/NAME.tfidx, where no glob for the data finds it: eight bytes a record, and for a
+The index lies at _index/NAME.tfidx, where no glob for the data finds it: eight bytes per record, and for a
 compressed file the checkpoints that let a reader start in the middle. An index that is there and fits is
 kept; one that does not fit its file is written again. Reads the header of each frame; a compressed file
 is inflated once.

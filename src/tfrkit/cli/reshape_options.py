@@ -60,7 +60,7 @@ def say_written(made: Rewritten) -> None:
 
 
 def print_text(made: Rewritten) -> None:
-    """One line a split, then the sum; notes are talk."""
+    """One line per split, then the sum; notes are talk."""
     for note in made.notes:
         say(note)
     for line in describe(made):

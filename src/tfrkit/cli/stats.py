@@ -115,7 +115,7 @@ def run(
 
 
 def to_row(feature: dict[str, Any]) -> dict[str, Any]:
-    """One flat row a feature."""
+    """One flat row per feature."""
     lengths, numbers = feature["lengths"] or {}, feature["numbers"] or feature["sizes"] or {}
     plain = ("name", "list", "type", "present", "share", "values", "distinct", "distinct_exact", "meaning")
     return {
@@ -156,6 +156,8 @@ def summarize(result: dict[str, Any]) -> str:
         return f"{name}: no records"
     text = f"{name}: {count_noun(result['records'], 'record')}, {KINDS[result['kind']]}"
     sizes = result["record_bytes"]
+    if sizes["min"] == sizes["max"]:
+        return f"{text}, {show_span(sizes)} bytes each"
     return f"{text}, {show_span(sizes)} bytes each, mean {show(sizes['mean'])}"
 
 

@@ -28,7 +28,7 @@ those of tfrkit.json or of TFDS's dataset_info.json, and an index that no longer
 --deep decodes every image, holds height, width and channels against it, the length of raw pixels against --shape,
 labels against class names, boxes against 0 to 1 (or the image, where they are in pixels), masks against the classes
 and the image, compares sha256, and lists duplicates, near duplicates (by a perceptual hash) and records that are in
-two splits. It remembers hashes only, at most 300 bytes a record. Kinds to --ignore: file, checksum, truncated,
+two splits. It remembers hashes only, at most 300 bytes per record. Kinds to --ignore: file, checksum, truncated,
 compression, parse, set, index, schema, image, size, label, box, mask, duplicate, near_duplicate, leak.
 
 JSON: ok, records, findings (shard, record, offset, cause, kind, other), counts (by kind), shards (shard,

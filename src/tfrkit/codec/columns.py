@@ -19,7 +19,7 @@ Column = Any
 
 
 class BytesColumn(Sequence[bytes]):
-    """One bytes value a row, kept in one buffer: value `i` is `data[offsets[i]:offsets[i + 1]]`.
+    """One bytes value per row, kept in one buffer: value `i` is `data[offsets[i]:offsets[i + 1]]`.
 
     Acts as a sequence of bytes. `data` and `offsets` are what Arrow calls large_binary.
 

@@ -257,7 +257,7 @@ _PLAIN = Spec("int64", (None,))  # of a column that the schema does not know: no
 
 
 def _row_values(column: Column, spec: Spec) -> list[Any]:
-    """One value a row; _MISSING where the key is absent."""
+    """One value per row; _MISSING where the key is absent."""
     if isinstance(column, np.ndarray):
         # The dtype of a serialized scalar is part of its value, so it stays an array, of rank 0.
         is_plain = column.ndim == 1 and column.dtype != object

@@ -87,7 +87,7 @@ def cache_path(shard_path: str) -> str:
 
 @lru_cache
 def _find_cache(base: str, home: str) -> str:
-    """The folder of remembered indexes, with a slash behind it; asked for once a shard."""
+    """The folder of remembered indexes, with a slash behind it; asked for once per shard."""
     if not os.path.isabs(base):  # the XDG specification has relative ones ignored
         base = os.path.join(home or os.path.expanduser("~"), ".cache")
     return os.path.join(base, "tfrkit", "index", "")

@@ -490,7 +490,7 @@ class Dataset(Feeding):
         """Batches of rows as columns. Each pass over them is the next epoch.
 
         A column is a NumPy array where every record has the same number of values, `Ragged` where that varies,
-        `BytesColumn` for one bytes value a row.
+        `BytesColumn` for one bytes value per row.
 
         Args:
             size: Rows of a batch. Where ranks share the dataset, of all ranks together, unless `per_rank` is given.
@@ -603,7 +603,7 @@ class Dataset(Feeding):
         )
 
     def _read_column(self, name: str) -> np.ndarray[Any, Any]:
-        """One value a row of a feature, in the order of the rows."""
+        """One value per row of a feature, in the order of the rows."""
         column = self._set.read_column(name)
         order = self._recipe.order
         return column if order is None else column[order.at(np.arange(order.size, dtype=np.uint64))]

@@ -149,7 +149,7 @@ def to_arrow_fields(schema: Schema) -> list[ArrowField]:
 
 
 def print_arrow_schema(schema: Schema) -> str:
-    """One line a column, in the words of `pyarrow.Schema.to_string`.
+    """One line per column, in the words of `pyarrow.Schema.to_string`.
 
     Example:
         >>> print(print_arrow_schema(Schema({"label": "int64", "tokens": ("int64", (None,))})))

@@ -116,7 +116,7 @@ def make_class_map(names: Iterable[str], *, offset: int = 0) -> LabelMap:
 
 
 def read_class_map(path: str, *, offset: int = 0) -> LabelMap:
-    """A map from a file: one name a line in the order of ids, or `id:name` lines as we write them."""
+    """A map from a file: one name per line in the order of ids, or `id:name` lines as we write them."""
     names = []
     numbered: dict[int, str] = {}
     for line in _read_lines(path):
@@ -140,8 +140,10 @@ def parse_label_map(text: str, path: str) -> LabelMap:
         for item in items:
             ids = item.fields.get("id", [])
             name = item.get_text("name") or item.get_text("display_name")
-            if len(ids) != 1 or not isinstance(ids[0], int) or not 0 <= ids[0] <= _MAX_ID or not name:
+            if len(ids) != 1 or not isinstance(ids[0], int) or not name:
                 raise SourceError("item expected an id and a name", shard=f"{path}, line {item.line}")
+            if not 0 <= ids[0] <= _MAX_ID:
+                raise SourceError(f"id expected from 0 to {_MAX_ID:,}, got {ids[0]}", shard=f"{path}, line {item.line}")
             if ids[0] in names:
                 raise SourceError(f"id {ids[0]} expected once, got it twice", shard=f"{path}, line {item.line}")
             names[ids[0]] = name

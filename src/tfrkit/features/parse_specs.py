@@ -153,7 +153,7 @@ def _dali_feature(spec: Spec) -> str:
     kind, default = f"tfrec.{_DALI_KINDS[spec.kind]}", _DALI_DEFAULTS[spec.kind]
     if spec.kind == "bytes":
         if spec.encoding == "list" and spec.shape != ():
-            raise _UnsupportedError("DALI reads one bytes value a record")
+            raise _UnsupportedError("DALI reads one bytes value per record")
         return f"tfrec.FixedLenFeature((), {kind}, {default})"
     if None in spec.shape or spec.optional:
         inner = [size for size in spec.shape[1:] if size is not None]

@@ -123,7 +123,7 @@ class _Writer:
     def _keep_labels(self, name: str, spec: Spec) -> None:
         if spec.classes is None:
             return
-        # One name a line, stripped, blank lines dropped: that is how TFDS reads them back.
+        # One name per line, stripped, blank lines dropped: that is how TFDS reads them back.
         if any(label != label.strip() or not label or "\n" in label for label in spec.classes):
             self._note(name, "has class names that a list of lines cannot hold; TFDS will see ids only")
             return

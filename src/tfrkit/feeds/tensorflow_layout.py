@@ -137,7 +137,7 @@ def _flatten(column: Column, leaf: Leaf) -> list[Array]:
             splits.append(np.arange(len(column) + 1, dtype=np.int64) * column.shape[1])
             column = column.reshape(-1, *column.shape[2:])
         else:
-            raise ShapeError(f"feature {leaf.name!r} expected rows of varying length, got one value a row")
+            raise ShapeError(f"feature {leaf.name!r} expected rows of varying length, got one value per row")
     if isinstance(column, Ragged):
         raise ShapeError(
             f"feature {leaf.name!r} has rows of varying length in this batch, of one length in the first",

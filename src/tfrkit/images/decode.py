@@ -51,7 +51,7 @@ def decode_image(
 
     Reads JPEG, PNG, WebP, BMP, GIF and TIFF (the first frame, of several). `DecodeOptions` tells what each option
     means. A file that is cut off or damaged raises `CodecError`; there are no half-gray images. 16-bit colour PNGs
-    come as 8 bits a channel, because Pillow reads them so; 16-bit gray is kept with `channels="keep"`.
+    come as 8 bits per channel, because Pillow reads them so; 16-bit gray is kept with `channels="keep"`.
 
     Example:
         >>> decode_image(jpeg_bytes, size=(224, 224)).shape

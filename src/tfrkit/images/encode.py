@@ -3,7 +3,7 @@
 What becomes of unusual pixels when an image is made anew, in one place:
 
     palette            its colours
-    16 bits a channel  the upper 8
+    16-bit channels    the upper 8
     CMYK               RGB
     alpha              dropped
     gray               RGB, unless gray is asked for
@@ -50,6 +50,7 @@ _MAX_SIZES = 16
 # Enough of a file to say which format it has.
 _HEAD_NBYTES = 64
 _AS_NAMED = "as-named"
+_TURNED_WITH_ANNOTATIONS = "turned-annotated"
 
 
 @dataclass(frozen=True)
@@ -144,11 +145,14 @@ class ImageOptions:
         if misnamed:
             kinds = ", ".join(f"{kind.replace(':', ' called ')} {count:,}" for kind, count in misnamed.most_common())
             notes.append(f"files named otherwise than they are, taken for what they are: {kinds}")
-        if seen["turned"]:
-            notes.append(f"images turned by their EXIF orientation: {seen['turned']} of {total}")
+        num_turned = seen["turned"] + seen[_TURNED_WITH_ANNOTATIONS]
+        if num_turned:
+            notes.append(f"images turned by their EXIF orientation: {num_turned:,} of {total:,}")
+        if seen[_TURNED_WITH_ANNOTATIONS]:
+            notes.append(_note_annotations(seen[_TURNED_WITH_ANNOTATIONS]))
         if seen["rotated"]:
             notes.append(
-                f"images with an EXIF orientation, pixels taken as stored: {seen['rotated']} of {total}; "
+                f"images with an EXIF orientation, pixels taken as stored: {seen['rotated']:,} of {total:,}; "
                 'to store them upright use exif="apply"'
             )
         return notes
@@ -176,10 +180,11 @@ class ImageStore:
         self._sizes: set[tuple[int, int]] = set()
         self._scratch = Scratch()
 
-    def store(self, data: bytes, name: str = "") -> StoredImage:
+    def store(self, data: bytes, name: str = "", *, is_annotated: bool = False) -> StoredImage:
         """The image to write; raises `SourceError` for what is no image, is damaged, or is a bomb.
 
-        `name` is that of its file, which is held against what it is.
+        `name` is that of its file, which is held against what it is. `is_annotated` where boxes or a mask come with
+        it, which are counted where it is turned.
         """
         options = self.options
         orientation = find_orientation(memoryview(data))
@@ -198,7 +203,8 @@ class ImageStore:
                 bits = info.bits
         except CodecError as error:
             raise SourceError(error.what) from None
-        turn = "upright" if orientation == UPRIGHT else "turned" if is_turned else "rotated"
+        turned = _TURNED_WITH_ANNOTATIONS if is_annotated else "turned"
+        turn = "upright" if orientation == UPRIGHT else turned if is_turned else "rotated"
         self._count(image, bits, turn, "cmyk" if info.mode == "CMYK" else "plain", _find_misnomer(info.format, name))
         return image
 
@@ -217,6 +223,12 @@ class ImageStore:
     def __getstate__(self) -> dict[str, Any]:
         fresh = {"_facts": Counter(), "_sizes": set(), "_scratch": Scratch()}
         return {"options": self.options, "_keeps": self._keeps, **fresh}
+
+
+def _note_annotations(number: int) -> str:
+    """What turned images mean for their boxes and masks, which are not turned."""
+    what = "1 turned image has annotations" if number == 1 else f"{number:,} turned images have annotations"
+    return f'{what}, which are taken as made on the upright image; made on the stored pixels? use exif="keep"'
 
 
 def _find_misnomer(format: str, name: str) -> str:

@@ -53,7 +53,7 @@ def read_jpeg_header(data: memoryview) -> JpegHeader:
         raise CodecError(f"JPEG ends inside its header, after {len(data)} bytes")
     header = JpegHeader._make(facts)
     if header.bits != 8:
-        raise CodecError(f"JPEG expected 8 bits a sample, got {header.bits}")
+        raise CodecError(f"JPEG expected 8 bits per sample, got {header.bits}")
     if not (header.height and header.width):
         raise CodecError(f"JPEG expected a height and a width in its header, got {header.height}x{header.width}")
     return header

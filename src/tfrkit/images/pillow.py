@@ -93,7 +93,7 @@ def _naming_faults(info: ImageInfo, nbytes: int) -> Iterator[None]:
     except (MemoryError, CodecError):
         raise
     except Exception as error:  # noqa: BLE001 - readers of Pillow fail in a dozen ways on damaged bytes
-        raise CodecError(f"{info.format} of {nbytes} bytes does not decode, {_describe(error)}") from None
+        raise CodecError(f"{info.format} of {nbytes} bytes does not decode{_describe(error)}") from None
 
 
 def _open_image(data: memoryview, info: ImageInfo) -> ImageFile:
@@ -126,7 +126,7 @@ def to_pixels(image: Image, channels: Channels) -> Pixels:
     if mode in _WIDE_MODES:
         if channels != "keep":
             raise CodecError(
-                f"image expected 8 or 16 bits a sample, got {'32-bit float' if mode == 'F' else '32-bit integers'}",
+                f"image expected 8 or 16 bits per sample, got {'32-bit float' if mode == 'F' else '32-bit integers'}",
                 hint='take the values as they are: channels="keep"',
             )
         return np.asarray(image)[:, :, None]
@@ -160,5 +160,7 @@ def _convert_wide(levels: np.ndarray[Any, np.dtype[np.uint16]], channels: Channe
 
 
 def _describe(error: Exception) -> str:
+    """What the reader says of the bytes; errors of Python, such as a missing key, say nothing to people."""
     text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:100]}" if text else type(error).__name__
+    says_more = text and isinstance(error, (OSError, SyntaxError, ValueError))
+    return f", {text[:100]}" if says_more else ""

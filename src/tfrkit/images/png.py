@@ -1,6 +1,6 @@
 """PNGs of the ordinary kind, several times faster than through Pillow.
 
-Ordinary is what cameras, screens and programs write: 8 bits a channel, gray or colours with or without alpha, rows in
+Ordinary is what cameras, screens and programs write: 8 bits per channel, gray or colours with or without alpha, rows in
 one go. Everything else (palettes, 16 bits, interlaced rows, animation, chunks that are not in order) is left to Pillow.
 """
 

@@ -3,7 +3,7 @@
 Equal bytes are found by sorting digests. Images that look the same are found without comparing each with each: two
 64-bit hashes that differ in at most 3 bits have at least one of their four 16-bit parts in common, so only hashes that
 share a part are compared. The 256-bit hash then tells pictures of one layout (plates, forms, captchas) apart. Memory:
-65 bytes a record, and 300 while they are compared.
+65 bytes per record, and 300 while they are compared.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ def make_index(address: Address | Iterable[Address], *, dali: bool = False) -> l
     With `dali`, a DALI text index `<shard>.idx` is written instead; DALI reads uncompressed shards only.
     """
     made = []
-    for path in find_shards(address):
+    for path in find_shards(address, incomplete="warn"):
         index, target = save_index(path) if not dali else _save_dali_index(path)
         made.append((path, index.num_records, target))
     return made

@@ -105,7 +105,7 @@ def repair(
     not changed; `compression` is that of the name (.gz) or else of the source unless one is given. The sources stay
     as they are. Of several files, one that is no TFRecord at all is a loss and has no copy; one named alone raises.
     """
-    paths = find_shards(address)
+    paths = find_shards(address, incomplete="warn")
     target, asked = expand_home(output), read_compression(compression)
     is_folder = len(paths) > 1 or os.path.isdir(target) or target.endswith(os.sep)
     targets = [os.path.join(target, os.path.basename(path)) if is_folder else target for path in paths]

@@ -11,7 +11,7 @@ from tfrkit._types import Int64Array
 from tfrkit.codec.columns import PRESENT
 
 Values = Sequence[Any] | np.ndarray[Any, Any]
-"""One value a record: integers, bytes or str, as an array, a list or a `BytesColumn`."""
+"""One value per record: integers, bytes or str, as an array, a list or a `BytesColumn`."""
 
 
 def code_values(values: Values, what: str, size: int) -> tuple[Int64Array, list[Any]]:

@@ -107,7 +107,7 @@ class Arrays:
         lengths = {}
         for name, array in stored.items():
             if not array.shape:
-                raise SourceError(f"array {name!r} expected one row a record, got a single value", shard=self.title)
+                raise SourceError(f"array {name!r} expected one row per record, got a single value", shard=self.title)
             lengths[name] = array.shape[0]
         if len(set(lengths.values())) > 1:
             listed = ", ".join(f"{name} {length}" for name, length in lengths.items())

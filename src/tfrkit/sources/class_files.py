@@ -26,7 +26,7 @@ def find_class_file(root: str) -> str | None:
 
 
 def load_classes(classes: str | Sequence[str], *, label_offset: int | None) -> LabelMap:
-    """The map of a list of names or of a file: names a line, `id:name` lines, labelmap.txt, or a label map .pbtxt.
+    """The map of a list of names or of a file: one name per line, `id:name` lines, labelmap.txt, or a label map .pbtxt.
 
     Ids the file itself gives stay, unless `label_offset` is given. Otherwise the first name has id 1, as readers of
     boxes expect; a background at the front of the list has id 0.

@@ -29,7 +29,7 @@ _SPLIT_WORDS = frozenset({"train", "training", "val", "valid", "validation", "de
 
 @dataclass(frozen=True)
 class ClassFolders:
-    """Pictures in one folder a class; folders may be nested deeper below.
+    """Pictures in one folder per class; folders may be nested deeper below.
 
     Features are those of the slim readers: `image/encoded`, `image/format`, `image/height`, `image/width`,
     `image/channels`, `image/filename`, `image/class/label`, `image/class/text`.

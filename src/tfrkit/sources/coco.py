@@ -126,7 +126,8 @@ class Coco:
 
         notes = [*gatherer.notes(), f"labels: {labels.origin}", *note_zero(labels), *self.images.describe()]
         if num_keypoints:
-            notes.append(f"keypoints are not stored: {num_keypoints} annotations have some")
+            have = "annotation has" if num_keypoints == 1 else "annotations have"
+            notes.append(f"keypoints are not stored: {num_keypoints:,} {have} some")
         return Scan(
             looked_for=f"images named in {', '.join(file.path for file in files)}",
             items=gatherer.builder.build(),
@@ -221,7 +222,7 @@ class Coco:
     def _number(self, categories: Mapping[int, str]) -> LabelMap:
         ordered = [categories[number] for number in sorted(categories)]
         if self.label_offset is not None:
-            origin = f"{len(ordered)} categories, numbered anew from {self.label_offset}"
+            origin = f"{_count(ordered)}, numbered anew from {self.label_offset}"
             return LabelMap(tuple(ordered), title="category", origin=origin, offset=self.label_offset)
         if not categories:
             return LabelMap((), title="category", origin="no categories")
@@ -231,8 +232,13 @@ class Coco:
                 f"category ids expected close together, got {first} to {last}",
                 hint="number them anew: label_offset=1",
             )
-        origin = f"{len(ordered)} categories with their own ids, {first} to {last}"
+        own = f"their own ids, {first} to {last}" if len(ordered) > 1 else f"its own id, {first}"
+        origin = f"{_count(ordered)} with {own}"
         return make_numbered_map(categories, title="category", origin=origin)
+
+
+def _count(categories: Sequence[str]) -> str:
+    return "1 category" if len(categories) == 1 else f"{len(categories):,} categories"
 
 
 def _list_files(root: str) -> dict[str, str]:

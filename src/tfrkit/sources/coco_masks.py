@@ -65,7 +65,7 @@ def decode_run_lengths(coded: Mapping[str, Any], *, width: int, height: int) -> 
 
 
 def unpack_counts(text: str | bytes) -> list[int]:
-    """Run lengths from their text: five bits a character, later ones as the difference to the last but one.
+    """Run lengths from their text: five bits per character, later ones as the difference to the last but one.
 
     Example:
         >>> unpack_counts("06")

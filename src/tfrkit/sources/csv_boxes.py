@@ -278,12 +278,14 @@ class _Rows:
 
 
 def _read_number(row: Mapping[str, str], name: str) -> float:
+    text = row[name]
     try:
-        value = float(row[name])
+        # Python takes 3_0 for 30, which nobody means.
+        value = math.nan if "_" in text else float(text)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ValueError(f"{name} expected a number, got {row[name] or 'an empty cell'!r:.64}")
+        raise ValueError(f"{name} expected a number, got {f'{text!r:.64}' if text else 'an empty cell'}")
     return value
 
 

@@ -6,6 +6,7 @@ row with too few or too many cells is never guessed at; all of them are named wi
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import math
@@ -69,7 +70,7 @@ class CsvFile:
             raise SourceError(
                 f"expected {self.encoding} text, got byte {error.object[error.start]:#04x}",
                 shard=self.path,
-                hint='name its encoding, such as gbk or utf-16: encoding="latin-1"',
+                hint=_advise_encoding(self.path),
             ) from None
         finally:
             csv.field_size_limit(limit)
@@ -267,6 +268,15 @@ def _is_number(cell: str) -> bool:
         return math.isfinite(float(cell))
     except ValueError:
         return False
+
+
+def _advise_encoding(path: str) -> str:
+    """The encoding that the first bytes name, else some to try."""
+    with open(path, "rb") as file:
+        is_utf16 = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    if is_utf16:
+        return 'it begins as UTF-16 does: encoding="utf-16"'
+    return 'name its encoding, such as gbk or utf-16: encoding="latin-1"'
 
 
 def _with_mark(encoding: str) -> str:

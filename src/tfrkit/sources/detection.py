@@ -232,7 +232,7 @@ class DetectionReader:
         found = json.loads(item.data.decode("utf-8", "surrogateescape"))
         with open(os.path.join(self._root, found["file"]), "rb") as file:
             data = file.read()
-        stored = self._store.store(data, found["file"])
+        stored = self._store.store(data, found["file"], is_annotated=bool(found["names"]))
         width, height = found["size"]
         if (stored.source_width, stored.source_height) != (width, height):
             raise SourceError(

@@ -278,7 +278,7 @@ def _load_columns(data: Mapping[str, Any], options: TableOptions, spooler: Table
         array = np.asarray(values) if hasattr(values, "__array__") else np.asarray(values, object)
         if array.ndim != 1:
             raise SourceError(
-                f"column {name!r} expected one value a row, got an array of {array.shape}",
+                f"column {name!r} expected one value per row, got an array of {array.shape}",
                 shard=title,
                 hint="arrays of more dimensions: tfrkit.sources.arrays(...)",
             )

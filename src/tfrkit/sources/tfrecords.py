@@ -34,11 +34,13 @@ class TFRecords:
     Attributes:
         path: A file, a glob, a folder, or a list of these.
         split_names: Records stay in their splits: those of the manifest, of TFDS's metadata, or of file names.
+        incomplete: Go on where shards of a set are not there.
     """
 
     path: str | Sequence[str]
     _: KW_ONLY
     split_names: bool = False
+    incomplete: bool = False
 
     kind = "tfrecord"
 
@@ -48,12 +50,12 @@ class TFRecords:
         return os.fspath(self.path) if isinstance(self.path, (str, os.PathLike)) else ", ".join(map(str, self.path))
 
     def options(self) -> dict[str, Any]:
-        """Everything that decides about the output."""
+        """Everything that decides about the output; with the same shards `incomplete` does not."""
         return {"path": self.title, "split_names": self.split_names}
 
     def scan(self, scratch: str) -> Scan:
         """Find every record by its header."""
-        paths = find_shards(self.path)
+        paths = find_shards(self.path, incomplete="ignore" if self.incomplete else "refuse")
         notes = [f"the set is not complete: {missing}" for missing in note_missing_shards(paths)]
         offsets: list[Int64Array] = []
         stops: list[Int64Array] = []

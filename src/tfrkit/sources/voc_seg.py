@@ -139,7 +139,7 @@ class VocSegReader:
     def read(self, item: Item) -> Row:
         """The row of one image."""
         image_file, mask_file = item.data.split(b"\0")
-        stored = self._images.store(_read_file(self._root, image_file), os.fsdecode(image_file))
+        stored = self._images.store(_read_file(self._root, image_file), os.fsdecode(image_file), is_annotated=True)
         mask = self._masks.store(
             _read_file(self._root, mask_file),
             source_size=(stored.source_width, stored.source_height),

@@ -3,7 +3,7 @@
     .jpg .jpeg .png .webp .gif .bmp .tif .tiff .ppm   image/encoded, and image/format, height, width, channels
     .cls                                              image/class/label, one integer
     .txt                                              text
-    .json                                             json/<key>, one feature a key
+    .json                                             json/<key>, one feature per key
     .npy                                              npy, one array
     .index .id                                        one integer, called like the suffix
     .bin, .pkl and any other                          the bytes as they are, called like the suffix

@@ -92,7 +92,7 @@ def _is_number(word: str) -> bool:
 
 
 def parse_names(text: str) -> list[str]:
-    """Class names, one a line, as in classes.txt and obj.names; blank lines at the end count for nothing."""
+    """Class names, one per line, as in classes.txt and obj.names; blank lines at the end count for nothing."""
     return [line.strip() for line in text.lstrip("\ufeff").rstrip().splitlines()]
 
 

@@ -250,7 +250,7 @@ def test_rows_of_a_table_name_what_does_not_fit(tmp_path: Path, rows: Any, messa
         ({"s": ["a", float("nan")]}, r"got NaN beside text - at a table in memory, row 1\n  where NaN means no value"),
         ({"s": 1}, r"column 's' expected values of many rows, got int .*\n  rows go into a list"),
         ({"s": "abc"}, "column 's' expected values of many rows, got str"),
-        ({"s": np.zeros((2, 2))}, r"expected one value a row, got an array of \(2, 2\) .*\n  .*sources.arrays"),
+        ({"s": np.zeros((2, 2))}, r"expected one value per row, got an array of \(2, 2\) .*\n  .*sources.arrays"),
     ],
 )
 def test_dict_of_columns_names_what_does_not_fit(tmp_path: Path, columns: Any, message: str) -> None:

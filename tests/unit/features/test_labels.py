@@ -10,6 +10,7 @@ from tfrkit.features.labels import (
     describe_strangers,
     make_charset,
     make_class_map,
+    parse_label_map,
     read_charset,
     read_class_map,
 )
@@ -99,6 +100,12 @@ def test_class_file_that_is_empty_raises(tmp_path):
     path.write_text("\n")
     with pytest.raises(SourceError, match="expected at least one name, got an empty file"):
         read_class_map(str(path))
+
+
+@pytest.mark.parametrize("number", [-1, 65537])
+def test_label_map_with_an_id_out_of_range_names_it(number: int) -> None:
+    with pytest.raises(SourceError, match=f"id expected from 0 to 65,536, got {number} - at m.pbtxt, line 2"):
+        parse_label_map(f"item {{ id: 1 name: 'a' }}\nitem {{ id: {number} name: 'b' }}\n", "m.pbtxt")
 
 
 def test_charset_file_of_characters_keeps_their_order(tmp_path):

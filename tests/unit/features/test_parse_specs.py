@@ -121,7 +121,7 @@ FEATURES = {
     'weight': tfrec.VarLenFeature(tfrec.float32, 0.0),  # missing in some records
     'pixels': tfrec.FixedLenFeature((), tfrec.string, ""),
     'boxes': tfrec.VarLenFeature([4], tfrec.float32, 0.0),
-    # 'names': DALI reads one bytes value a record
+    # 'names': DALI reads one bytes value per record
     'flag': tfrec.FixedLenFeature([1], tfrec.int64, 0),
     'raw': tfrec.FixedLenFeature((), tfrec.string, ""),
     'packed': tfrec.FixedLenFeature((), tfrec.string, ""),

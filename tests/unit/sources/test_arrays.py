@@ -56,7 +56,7 @@ def test_lengths_that_differ_are_all_named(tmp_path):
 
 
 def test_single_value_raises(tmp_path):
-    with pytest.raises(SourceError, match="array 'x' expected one row a record, got a single value"):
+    with pytest.raises(SourceError, match="array 'x' expected one row per record, got a single value"):
         Arrays({"x": np.int64(3)}).scan(str(tmp_path))
 
 

@@ -322,11 +322,12 @@ def test_coco_names_with_blanks_are_stripped_and_reported_once(tmp_path: Path) -
     assert row["image/object/class/text"] == [b"dog", b"dog"]
     expected = r"class names with blanks around them, stripped: 1 - 'dog\n' at annotations.json, category 90"
     assert expected in scan.notes
+    assert any(note.endswith("1 category with its own id, 90") for note in scan.notes)
 
 
 def test_coco_keypoints_are_said_not_to_be_stored(tmp_path: Path) -> None:
     content = make_coco(annotations=[annotation(keypoints=[1, 1, 2])])
-    assert "keypoints are not stored: 1 annotations have some" in Coco(save(tmp_path, content)).scan("").notes
+    assert "keypoints are not stored: 1 annotation has some" in Coco(save(tmp_path, content)).scan("").notes
 
 
 def test_coco_ids_far_apart_ask_for_new_ones(tmp_path: Path) -> None:

@@ -152,6 +152,23 @@ def test_bad_rows_are_named_with_file_and_line_and_their_images_are_bad(tmp_path
     assert found.problems[-1].hint == "name the folder where file names start: image_root=..."
 
 
+def test_number_as_python_writes_it_and_an_empty_cell_are_refused(tmp_path):
+    found = scan(tmp_path, "a.jpg,60,40,cat,3_0,0,60,20", "b.jpg,60,40,dog,,4,30,40")
+    assert problems_of(found) == {
+        "boxes.csv, line 2": "xmin expected a number, got '3_0'",
+        "boxes.csv, line 3": "xmin expected a number, got an empty cell",
+    }
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_file_in_utf_16_is_named_as_such(tmp_path, encoding):
+    path = Path(make(tmp_path, *ROWS))
+    path.write_bytes(("\ufeff" + path.read_text(encoding="utf-8")).encode(encoding))
+    with pytest.raises(SourceError, match='begins as UTF-16 does: encoding="utf-16"'):
+        sources.csv_boxes(str(path), image_root=str(tmp_path / "pics")).scan("")
+    assert not sources.csv_boxes(str(path), image_root=str(tmp_path / "pics"), encoding="utf-16").scan("").problems
+
+
 def test_boxes_outside_fail_are_cut_or_are_left_out(tmp_path):
     rows = ("a.jpg,60,40,cat,30,0,90,20", "a.jpg,60,40,dog,0,0,9,9")
     [problem] = scan(tmp_path, *rows).problems

@@ -31,6 +31,10 @@ SCENE = np.zeros((HEIGHT, WIDTH), np.uint8)
 SCENE[4:20, 8:24] = 250
 FILES = [(f"{form}{orientation}", form, orientation) for orientation in range(1, 9) for form in ("jpg", "png")]
 UNDO = {6: 8, 8: 6}
+_ANNOTATED = (
+    "14 turned images have annotations, which are taken as made on the upright image; "
+    'made on the stored pixels? use exif="keep"'
+)
 
 
 class Shot(NamedTuple):
@@ -247,6 +251,8 @@ def test_applied_pictures_are_upright_with_parts_of_the_upright_picture(tmp_path
             assert min(np.abs(one.astype(int) - row["pixels"]).mean() for one in shown) < 1
     assert sum(row["data"] in untouched for row in rows) == 2
     assert "images turned by their EXIF orientation: 14 of 16" in report.notes
+    said = [note for note in report.notes if "turned images have annotations" in note]
+    assert said == ([_ANNOTATED] if kind in ("voc-seg", "voc-det", "coco", "yolo") else [])
 
 
 @pytest.mark.parametrize("exif", ["keep", "apply"])

@@ -82,9 +82,11 @@ def test_tfrecords_split_names_follow_the_files(tmp_path: Path) -> None:
         scan_paths(tmp_path, str(tmp_path / "other.tfrecord"), split_names=True)
 
 
-def test_tfrecords_incomplete_set_is_noted(tmp_path: Path) -> None:
+def test_tfrecords_incomplete_set_is_refused_and_noted_where_asked_for(tmp_path: Path) -> None:
     write(tmp_path / "x-00000-of-00003.tfrecord", [b"a"])
-    scan = scan_paths(tmp_path, str(tmp_path / "x-*"))
+    with pytest.raises(StorageError, match="expected all 3 shards of the set, got 1"):
+        scan_paths(tmp_path, str(tmp_path / "x-*"))
+    scan = scan_paths(tmp_path, str(tmp_path / "x-*"), incomplete=True)
     assert scan.notes[0].startswith("the set is not complete: 1 of 3 shards")
 
 

@@ -1,4 +1,4 @@
-"""Records of two datasets matched by a feature. Held are 8 or 16 bytes a record: the key, or a digest of it."""
+"""Records of two datasets matched by a feature. Held are 8 or 16 bytes per record: the key, or a digest of it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def match_keys(a: ShardSet, b: ShardSet, feature: str) -> Matching:
 
 
 def read_keys(shard_set: ShardSet, feature: str) -> Keys:
-    """One key a record, in file order: int64, or a digest of bytes."""
+    """One key per record, in file order: int64, or a digest of bytes."""
     schema = shard_set.schema
     if not len(schema):
         if not len(shard_set.records):
@@ -112,7 +112,7 @@ def show_key(shard_set: ShardSet, feature: str, number: int) -> str:
 
 
 def _require_one(column: Any, shard_set: ShardSet, feature: str, first: int) -> Any:
-    """The column of one value a row; raises at the first row of none or several."""
+    """The column of one value per row; raises at the first row of none or several."""
     if isinstance(column, Ragged):
         wrong = np.flatnonzero(column.lengths != 1)
         if not len(wrong):

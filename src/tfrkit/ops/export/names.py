@@ -24,7 +24,7 @@ class SafeNames:
     def __init__(self, *, by_stem: bool = False, is_plain: bool = False) -> None:
         """With `by_stem`, names that differ in their suffix only fall together too.
 
-        With `is_plain`, names can stand one a line in a text file: no control characters, no blanks around them.
+        With `is_plain`, names can stand one per line in a text file: no control characters, no blanks around them.
         """
         self._by_stem = by_stem
         self._is_plain = is_plain

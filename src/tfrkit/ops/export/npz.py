@@ -61,7 +61,7 @@ def export_npz(
 
     Args:
         address: Where the files are.
-        output: The file to write, or a folder for one file a split.
+        output: The file to write, or a folder for one file per split.
         select: Only these features.
         force: Replace what is there.
         incomplete: Go on where shards of a set are not there.

@@ -99,7 +99,7 @@ class ObjectSource:
         for feature, found in ((boxes.text, texts), (boxes.label, labels)):
             if feature is not None and len(found) != len(corners) and (found or feature in values):
                 raise CodecError(
-                    f"feature {show_name(feature)} expected one value a box, {len(corners)}, got {len(found)}"
+                    f"feature {show_name(feature)} expected one value per box, {len(corners)}, got {len(found)}"
                 )
         names = texts or [self._name(label) for label in labels]
         if len(names) != len(corners):
@@ -110,7 +110,7 @@ class ObjectSource:
         for what, found in extras.items():
             if found and len(found) != len(corners):
                 feature = show_name(self._extras[what])
-                raise CodecError(f"feature {feature} expected one value a box, {len(corners)}, got {len(found)}")
+                raise CodecError(f"feature {feature} expected one value per box, {len(corners)}, got {len(found)}")
         return FoundObjects(corners, names, labels, {what: found for what, found in extras.items() if found})
 
     def _name(self, label: int) -> str:

@@ -34,7 +34,7 @@ def export_parquet(
     incomplete: bool = False,
     progress: Progress | None = None,
 ) -> Export:
-    """Write a dataset as Parquet: one row a record, one column a feature.
+    """Write a dataset as Parquet: one row per record, one column per feature.
 
     Numbers that vary in count are lists, an absent or unset feature is null and an empty list stays an empty list.
     Text is a string, other bytes are binary, serialized tensors have the type of what is inside. A SequenceExample is
@@ -44,7 +44,7 @@ def export_parquet(
 
     Args:
         address: Where the files are.
-        output: The file to write, or a folder for one file a split.
+        output: The file to write, or a folder for one file per split.
         select: Only these features.
         compression: Of the columns.
         force: Replace what is there.

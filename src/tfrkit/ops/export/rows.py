@@ -46,7 +46,7 @@ def export_jsonl(
     """Write one JSON object a record and line; nothing is lost but the kind of a list without values.
 
     Records that are no Examples are {"record": bytes}. A feature whose kind differs from record to record is written
-    as each record has it. `output` is a file, "-" for standard output, or a folder for one file a split.
+    as each record has it. `output` is a file, "-" for standard output, or a folder for one file per split.
 
     Args:
         address: Where the files are.
@@ -82,10 +82,10 @@ def export_csv(
     incomplete: bool = False,
     progress: Progress | None = None,
 ) -> Export:
-    """Write a header and one line a record, in UTF-8 with line feeds.
+    """Write a header and one line per record, in UTF-8 with line feeds.
 
     Parts of a SequenceExample are the columns context/x and feature_lists/x. `output` is a file, "-" for standard
-    output, or a folder for one file a split. Arguments are those of `export_jsonl`.
+    output, or a folder for one file per split. Arguments are those of `export_jsonl`.
     """
 
     def write(source: ExportInput, file: BinaryIO, shards: Sequence[int] | None) -> None:

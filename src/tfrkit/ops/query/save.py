@@ -273,7 +273,7 @@ def _save_text(path: str, lines: Iterable[str]) -> int:
 
 
 def _csv_lines(answer: Answer) -> Iterator[str]:
-    """A header and one record a row: an absent value is an empty cell, a list or an object is JSON."""
+    """A header and one record per row: an absent value is an empty cell, a list or an object is JSON."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(answer.columns)

@@ -1,4 +1,4 @@
-"""JSON lines and CSV: one line a record, everything in JSON, what spreadsheets hold in CSV."""
+"""JSON lines and CSV: one line per record, everything in JSON, what spreadsheets hold in CSV."""
 
 from __future__ import annotations
 
