@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,27 @@ def test_info_says_ranges_of_the_records_as_they_are_now(tfr, tmp_path: Path) ->
     out = tfr("info", tmp_path / "set").out
     assert "class id 0..7" in out
     assert "0..2" not in str(tfrkit.open(tmp_path / "set").schema)
+
+
+def test_sign_of_zero_is_kept(tfr, sample: Path) -> None:
+    tfr(
+        "edit",
+        "sample.tfrecord",
+        "--set",
+        "weight = case when label % 2 = 0 then 0.0 else -0.0::float end",
+        "--in-place",
+    )
+    signs = [math.copysign(1, row["weight"]) for row in tfrkit.open(sample)]
+    assert signs == [1, -1] * 5
+
+
+def test_list_may_become_empty(tfr, sample: Path) -> None:
+    tfr("edit", "sample.tfrecord", "--where", "label = 3", "--set", "tokens = []", "--in-place")
+    assert [len(row["tokens"]) for row in tfrkit.open(sample)] == [0, 3, 6, 0, 12, 15, 18, 21, 24, 27]
+    done = tfr("edit", "sample.tfrecord", "--set", "tokens = [null]", "--in-place", code=3)
+    assert "feature 'tokens' expected values, got NULL in a list" in done.err
+
+
+@pytest.mark.parametrize("command", ["edit", "dedupe", "append"])
+def test_help_names_no_stdin_where_it_is_refused(tfr, command: str) -> None:
+    assert "stdin" not in tfr(command, "-h").out

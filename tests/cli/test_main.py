@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from tfrkit.testing.reference import write_frames
 
@@ -126,6 +128,37 @@ def test_closed_pipe_of_a_short_answer_ends_quietly(tmp_path: Path, sample: Path
     )
     os.close(write_end)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def run_with_stderr(arguments: list[str], folder: Path, how: str) -> subprocess.CompletedProcess[bytes]:
+    """Run with an stderr that nobody reads: a broken pipe, or none at all."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    command = shlex.join([*COMMAND, *arguments])
+    line = f"{command} 2>&-" if how == "closed" else f"{command} 2>/dev/full" if how == "full" else command
+    try:
+        return subprocess.run(
+            ["bash", "-c", line], cwd=folder, stdout=subprocess.PIPE, stderr=write_end, check=False, timeout=60
+        )
+    finally:
+        os.close(write_end)
+
+
+@pytest.mark.parametrize("how", ["broken", "closed", "full"])
+def test_stderr_that_nobody_reads_changes_no_exit_code(tmp_path: Path, sample: Path, how: str) -> None:
+    assert run_with_stderr(["count", "nowhere"], tmp_path, how).returncode == 3
+    assert run_with_stderr(["count", "--nonsense"], tmp_path, how).returncode == 2
+    counted = run_with_stderr(["count", str(sample)], tmp_path, how)
+    assert (counted.returncode, b"10" in counted.stdout) == (0, True)
+
+
+def test_broken_stderr_does_not_stop_the_work(tmp_path: Path) -> None:
+    (tmp_path / "photos" / "a").mkdir(parents=True)
+    for number in range(3):
+        Image.new("RGB", (8, 8), (number, 0, 0)).save(tmp_path / "photos" / "a" / f"{number}.png")
+    arguments = ["build", "class-folders", "photos", "-o", "out", "--progress", "json"]
+    assert run_with_stderr(arguments, tmp_path, "broken").returncode == 0
+    assert (tmp_path / "out" / "tfrkit.json").exists()
 
 
 def test_interrupt_exits_130_quietly(tmp_path: Path) -> None:

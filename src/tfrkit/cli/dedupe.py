@@ -8,8 +8,8 @@ import typer
 
 from tfrkit.cli.change_options import JSON_HELP, PLACE_HELP, DryRun, InPlace, MaybeOutput, print_changed, sum_up
 from tfrkit.cli.convert import split_names
-from tfrkit.cli.options import Force, FormatOption, Incomplete, Jobs, Paths
-from tfrkit.cli.output import count_noun
+from tfrkit.cli.options import FilePaths, Force, FormatOption, Incomplete, Jobs
+from tfrkit.cli.output import count_noun, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ PerSplit = Annotated[bool, typer.Option("--per-split", help="Keep one copy in ea
 
 
 def run(
-    paths: Paths,
+    paths: FilePaths,
     by: By = None,
     per_split: PerSplit = False,
     output: MaybeOutput = None,
@@ -72,8 +72,9 @@ def run(
         jobs=jobs,
         progress=watch_on_terminal(),
     )
+    code = set_verdict(1 if dry_run and (made.dropped or made.num_leaks) else 0)
     print_changed(made, format, verdict=describe(made), rows_of=[*describe_splits(made), *describe_leaks(made)])
-    return 1 if dry_run and (made.dropped or made.num_leaks) else 0
+    return code
 
 
 def describe(made: Deduped) -> str:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from tfrkit.cli.change_options import JSON_HELP, PLACE_HELP, DryRun, InPlace, MaybeOutput, print_changed, sum_up
-from tfrkit.cli.options import Force, FormatOption, Incomplete, Jobs, Paths
-from tfrkit.cli.output import print_line
+from tfrkit.cli.options import FilePaths, Force, FormatOption, Incomplete, Jobs
+from tfrkit.cli.output import print_line, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
 
 HELP = f"""Change or drop records for which a condition is true.
@@ -49,7 +49,7 @@ Restore = Annotated[bool, typer.Option("--restore", help="Put back what a change
 
 
 def run(
-    paths: Paths,
+    paths: FilePaths,
     where: Where = None,
     set: Set = None,
     drop: Drop = False,
@@ -82,8 +82,9 @@ def run(
         jobs=jobs,
         progress=watch_on_terminal(),
     )
+    code = set_verdict(0 if made.changed or made.dropped else 1)
     print_changed(made, format, verdict=sum_up(made))
-    return 0 if made.changed or made.dropped else 1
+    return code
 
 
 def run_restore(paths: list[str]) -> int:

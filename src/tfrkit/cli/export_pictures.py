@@ -26,7 +26,7 @@ IMAGES_HELP = """Write images as files, with the bytes they were stored with.
   tfr export images data/ -o pictures/
   tfr export images x.tfrecord -o pictures/ --image photo --name id --layout flat
   tfr export images raw.tfrecord -o pictures/ --shape 224x224x3
-  tfr export images data/ -o some/ -n 20 --where "label = 3 and \"image/width\" > 500"
+  tfr export images data/ -o some/ -n 20 --where 'label = 3 and "image/width" > 500'
 
 Files are called as the records say, or by number. Classes that have names are folders, and so are splits where there
 are several. Raw pixels become PNG; masks go to masks/ as PNG with a palette, images to images/ then; frames of a clip

@@ -23,6 +23,7 @@ from tfrkit.cli.endings import Terminated, raise_when_asked_to_end
 from tfrkit.cli.hints import Flag, explain, read_flags
 from tfrkit.cli.options import Json, Quiet
 from tfrkit.cli.output import get_verdict, print_error, say
+from tfrkit.cli.streams import prepare_streams
 from tfrkit.errors import RemoteAddressError, TfrkitError, TfrkitWarning
 
 HELP = """Build, check, reshape and query TFRecord files, without TensorFlow.
@@ -212,9 +213,7 @@ def explain_view(arguments: list[str]) -> str:
 
 def main() -> None:
     """Entry point of `tfr`."""
-    for stream in (sys.stdout, sys.stderr):
-        # A file name or a text that the terminal's encoding lacks must not end the command.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    prepare_streams()
     asked = sys.argv[1] if len(sys.argv) > 1 else None
     if asked == "view":
         print_error(f"tfr: {explain_view(sys.argv[2:])}")

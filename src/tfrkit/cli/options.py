@@ -17,6 +17,12 @@ Paths = Annotated[
     ),
 ]
 
+# For commands that need more than one pass over the bytes.
+FilePaths = Annotated[
+    list[str],
+    typer.Argument(metavar="PATH...", help="Files, folders or quoted globs.", show_default=False),
+]
+
 FormatOption = Annotated[
     Format,
     typer.Option("--format", "-f", metavar="text|json|jsonl|csv", help="How to print the result."),

@@ -26,6 +26,7 @@ _KINDS_OF_TYPES: Mapping[str, tuple[StorageKind, ...]] = {
     **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), ("float",)),
     **dict.fromkeys(("VARCHAR", "BLOB"), ("bytes",)),
 }
+_NULL = '"NULL"'
 _CASTS = {"int64": "bigint", "float": "float", "bytes": "varchar"}
 _MAX_CACHED = 10_000
 _MAX_SHOWN = 64
@@ -66,7 +67,7 @@ def make_encoder(feature: str, spec: Spec, sql_type: str, classes: Classes | Non
             hint="write the records anew: tfrkit.Writer",
         )
     is_list = _LIST.search(sql_type) is not None
-    if sql_type != '"NULL"':
+    if sql_type != _NULL:
         _check_type(feature, spec, sql_type, is_list=is_list, has_names=bool(classes and classes.ids))
     convert = _make_converter(feature, spec, classes)
     cache: dict[tuple[type, Any], bytes] = {}
@@ -85,7 +86,8 @@ def make_encoder(feature: str, spec: Spec, sql_type: str, classes: Classes | Non
         encoded = cache.get(key)
         if encoded is None:
             encoded = encode_feature(spec.kind, [convert(value)])
-            if len(cache) < _MAX_CACHED and len(encoded) < _MAX_SHOWN:
+            # 0.0 and -0.0 are equal keys of different values.
+            if value != 0 and len(cache) < _MAX_CACHED and len(encoded) < _MAX_SHOWN:
                 cache[key] = encoded
         return encoded
 
@@ -102,6 +104,8 @@ def _check_type(feature: str, spec: Spec, sql_type: str, *, is_list: bool, has_n
             hint="write a list: [...]",
         )
     element = _LIST.sub("", sql_type)
+    if element == _NULL:
+        return  # the empty list; a NULL in it is refused with its record
     kinds = _KINDS_OF_TYPES.get(element.partition("(")[0], ())
     is_name = element == "VARCHAR" and has_names and spec.kind == "int64"
     if spec.kind not in kinds and not is_name:

@@ -1,0 +1,35 @@
+"""The streams of the command: results on stdout, talk on stderr, which never stops the work."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import Any
+
+
+class _Talk(io.FileIO):
+    """Stderr. Notes that nobody can read any more, for a closed pipe or a full disk, are dropped."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return len(data)
+
+
+def prepare_streams() -> None:
+    """Make stdout and stderr safe to print to, whatever they are connected to.
+
+    A failure to write to stderr is ignored: an edit must not stop half-way because its notes are not read. Stdout keeps
+    its errors. A stream that is closed goes nowhere.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - open until the process ends
+    sys.stderr.flush()
+    talk = io.BufferedWriter(_Talk(sys.stderr.fileno(), "w", closefd=False))
+    sys.stderr = io.TextIOWrapper(talk, encoding=sys.stderr.encoding, line_buffering=True)
+    for stream in (sys.stdout, sys.stderr):
+        # A file name or a text that the terminal's encoding lacks must not end the command.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
