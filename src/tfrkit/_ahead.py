@@ -52,7 +52,7 @@ def run_ahead(
     Without a bound two for each thread wait. An error comes when its turn comes. A consumer that stops, however it
     does, stops the threads.
     """
-    from concurrent.futures import ThreadPoolExecutor  # whoever reads on one thread does not pay for it
+    from concurrent.futures import ThreadPoolExecutor  # reading on one thread does not pay for it
 
     executor = ThreadPoolExecutor(threads, thread_name_prefix="tfrkit")
     waiting: deque[Future[T]] = deque()

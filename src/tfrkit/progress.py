@@ -1,4 +1,4 @@
-"""What a build tells about how it goes on."""
+"""How far a long operation is: a callback."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Told how a build goes on. Called in the process that leads it."""
+    """Callback for progress. Called in the main process."""
 
     def begin(self, num_items: int, nbytes: int | None) -> None:
-        """Reading starts: so many items of so many bytes are to come."""
+        """Called once with the totals; `num_items` is 0 where only bytes are known."""
 
     def advance(self, num_items: int, nbytes: int, num_bad: int) -> None:
-        """So many more were read."""
+        """Called with what was read since the last call."""
 
     def end(self) -> None:
-        """Reading is over."""
+        """Called once at the end."""
 
 
 class Quiet:
-    """Progress for nobody."""
+    """Reports nothing."""
 
     def begin(self, num_items: int, nbytes: int | None) -> None:
         pass

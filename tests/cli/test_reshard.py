@@ -17,9 +17,9 @@ def test_reshard_by_number_and_by_size(tfr, shards: Path) -> None:
 
 def test_reshard_says_where_there_are_fewer_records_than_shards(tfr, sample: Path) -> None:
     done = tfr("reshard", "sample.tfrecord", "-o", "out", "--shards", 50)
-    assert done.err == "10 shards instead of 50, for there are 10 records\n"
+    assert done.err == "10 shards instead of 50, only 10 records\n"
     done = tfr("reshard", "sample.tfrecord", "-o", "more", "--shards", 50, "--format", "json")
-    assert done.json["notes"] == ["10 shards instead of 50, for there are 10 records"]
+    assert done.json["notes"] == ["10 shards instead of 50, only 10 records"]
     assert done.err == ""
 
 

@@ -262,7 +262,7 @@ class BatchLoop:
             chosen = numbers[start:stop]
             return [(self._make(plan, order, epoch, number), plan.stop_of(number)) for number in chosen]
 
-        # The first ones alone: whoever waits for the first batch does not wait for others.
+        # The first ones alone: the first batch does not wait for others.
         alone = (partial(make_group, start, start + 1) for start in range(min(threads, len(numbers))))
         groups = (partial(make_group, start, start + group) for start in range(threads, len(numbers), group))
         for results in run_ahead(

@@ -176,7 +176,7 @@ def _read_threaded(
     def cut_and_decode() -> list[_Numbered]:
         """The next few batches, numbered; none at the end.
 
-        Whoever walks the headers of a batch decodes it, while they are in the cache. Small batches are taken
+        The thread that walks the headers of a batch decodes it, while they are in the cache. Small batches are taken
         several at a time, because handing one over costs as much as decoding a hundred rows.
         """
         nonlocal num_cut

@@ -65,7 +65,7 @@ class FrameTask(ShardTask):
         return result
 
     def _blocks(self, row_nbytes: float) -> Iterator[Int64Array]:
-        """Numbers of the items, so many at a time that their frames make about a block."""
+        """Numbers of the items, in groups whose frames make about a block."""
         numbers = self.items.numbers
         # A frame has names and lengths beside its values: about as much again.
         num_rows = max(1, min(_MAX_ROWS, int(_BLOCK_NBYTES / (2 * row_nbytes + 1))))

@@ -118,7 +118,7 @@ class Journal:
     def save_plan(self, description: dict[str, Any], items: Items) -> None:
         """Begin: remember what is being built, and from what."""
         self.forget()
-        # Gone when the build is done: packed in a hurry.
+        # Deleted at the end: compressed at level 1.
         write_inputs(self._inputs_path, items, level=1)
         write_json(self._plan_path, description)
 

@@ -1,6 +1,6 @@
 """The plan: which records go into which shard, in which order. Data, with a hash.
 
-Equal inputs and options give an equal plan, whoever makes it and with however many workers it is carried out. What
+Equal inputs and options give an equal plan, on any machine and with any number of workers. What
 a shard holds follows from the plan alone, so a shard can be written at any time, anywhere, and again.
 """
 

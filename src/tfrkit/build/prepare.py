@@ -185,9 +185,9 @@ def _split_items(items: Items, options: BuildOptions, problems: list[Problem]) -
     if options.group is not None:
         if items.keys is None:
             raise ValueError("group expected a source with file names, got rows")
-        groups, strangers = group_by_pattern(items, options.group)
-        if strangers:
-            problems += strangers
+        groups, unmatched = group_by_pattern(items, options.group)
+        if unmatched:
+            problems += unmatched
             return Assignment({})
     try:
         assignment = assign_splits(items, options.splits, seed=options.seed, stratify=options.stratify, groups=groups)

@@ -1,4 +1,4 @@
-"""A shard, or a part of one, written by whoever is told to. The same task gives the same bytes, always and anywhere.
+"""Idempotent unit of work: a shard, or a part of one. The same task gives the same bytes, always and anywhere.
 
 A part is a stretch of a shard's frames. Frames follow one another with nothing between them, so parts written one
 after the other are the shard: how a shard is cut for more workers than there are shards changes nothing in it.

@@ -42,7 +42,7 @@ COUNTS = {
 First = Annotated[str, typer.Argument(metavar="A", help="File, folder or quoted glob: how it was.", show_default=False)]
 Second = Annotated[str, typer.Argument(metavar="B", help="The same: how it is.", show_default=False)]
 Key = Annotated[str | None, typer.Option("--key", metavar="FEATURE", help="Match records by this feature.")]
-Max = Annotated[int, typer.Option("--max", min=0, metavar="N", help="List so many records of each kind of change.")]
+Max = Annotated[int, typer.Option("--max", min=0, metavar="N", help="Records to list of each kind of change.")]
 
 
 def run(a: First, b: Second, key: Key = None, max: Max = 20, format: FormatOption = "text") -> int:

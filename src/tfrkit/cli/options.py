@@ -63,7 +63,7 @@ InferOption = Annotated[
 ]
 
 Jobs = Annotated[
-    int | None, typer.Option("-j", "--jobs", min=1, metavar="N", help="How many at once; one for each core by default.")
+    int | None, typer.Option("-j", "--jobs", min=1, metavar="N", help="Threads or processes; default one per core.")
 ]
 
 Quiet = Annotated[

@@ -119,7 +119,7 @@ def set_quiet(wanted: bool) -> bool:
 
 
 def set_verdict(code: int) -> int:
-    """The exit code that holds from here on, also if whoever reads the result closes the pipe."""
+    """The exit code that holds from here on, also if the reader of the result closes the pipe."""
     global _verdict
     _verdict = code
     return code

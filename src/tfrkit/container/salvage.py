@@ -21,7 +21,7 @@ from tfrkit.errors import CompressionError
 # With the method behind it, which is always deflate.
 _MAGIC = {"gzip": b"\x1f\x8b\x08", "xz": XZ_MAGIC, "zstd": ZSTD_MAGIC}
 _PIECE_NBYTES = 1 << 20
-# A member counts if a frame is found in so many of its bytes.
+# A member counts if a frame is found in this many of its first bytes.
 _PROOF_NBYTES = 4 << 20
 # A made-up file can be full of starts of members: so much is inflated in all to tell them from real ones.
 _MAX_PROOF_NBYTES = 1 << 30

@@ -68,7 +68,7 @@ class LabelMap:
         """The id of a name; KeyError where there is none."""
         return self._ids[name]
 
-    def describe_stranger(self, name: str) -> str:
+    def describe_unknown(self, name: str) -> str:
         """What is wrong with a name the map does not hold."""
         return f"{self.title} {name!r} is not one of the {len(self)} of {self.origin}"
 
@@ -183,10 +183,10 @@ def read_charset(path: str) -> LabelMap:
     return LabelMap(tuple("".join(lines)), title="character", origin=path)
 
 
-def describe_strangers(labels: LabelMap, used: Mapping[str, Sequence[str]]) -> list[str]:
+def describe_unknowns(labels: LabelMap, used: Mapping[str, Sequence[str]]) -> list[str]:
     """One sentence for each name in `used` (name → where it is used) that the map does not hold, with every place."""
     return [
-        f"{labels.describe_stranger(name)} - at {', '.join(used[name])}" for name in sorted(used) if name not in labels
+        f"{labels.describe_unknown(name)} - at {', '.join(used[name])}" for name in sorted(used) if name not in labels
     ]
 
 

@@ -11,7 +11,7 @@ from tfrkit.features.spec import Spec
 
 @dataclass(frozen=True)
 class SizeFeatures:
-    """Where the size of raw pixels is told, as far as it is.
+    """Features that hold height, width and channels of raw pixels.
 
     Attributes:
         height: The feature with the height.

@@ -26,7 +26,7 @@ def batches_to_tf(loop: BatchLoop, *, epochs: int | None = None) -> Any:
     tf.string. Features of varying length are tf.RaggedTensor. SequenceExamples are {"context": ..., "feature_lists":
     ...}. To know all that, the first and the last batch are read once.
 
-    Each pass over the dataset is the next epoch. With `epochs` one pass is so many of them, always the same; such a
+    Each pass over the dataset is the next epoch. With `epochs` one pass is that many epochs, always the same; such a
     dataset can be saved and restored with tf.train.Checkpoint.
     """
     tf = _load_tensorflow()

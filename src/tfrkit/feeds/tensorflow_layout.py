@@ -117,7 +117,7 @@ def _merge(leaf: Leaf, other: Leaf) -> Leaf:
     if leaf.dtype != other.dtype:
         raise SchemaError(f"feature {leaf.name!r} is {leaf.dtype} in some batches and {other.dtype} in others")
     if leaf.depth != other.depth:
-        # Rows that happen to have one length are stacked by whoever made them.
+        # Rows that happen to have one length are stacked already.
         return leaf if leaf.depth > other.depth else other
     if len(leaf.shape) != len(other.shape):
         raise ShapeError(f"feature {leaf.name!r} has values of shape {leaf.shape} and {other.shape}")

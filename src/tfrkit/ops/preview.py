@@ -38,7 +38,7 @@ def preview_row(row: Row) -> dict[str, str]:
     """One short text per feature, in the order of the row.
 
     The parts of a SequenceExample are named `context/x` and `feature_lists/x`. Text from the data is
-    passed on as it is: whoever prints it has to take the control characters out.
+    passed on as it is: the caller removes control characters before printing.
 
     Example:
         >>> preview_row({"label": 3, "tokens": np.arange(100)})

@@ -75,7 +75,7 @@ def permute(size: int, key: int, positions: UInt64Array) -> UInt64Array:
 
 
 def keyed_permutation(size: int, seed: int, epoch: int = 0) -> _native.Permutation:
-    """The permutation that `Shuffled` mixes `size` positions with, for whoever needs its inverse too."""
+    """The permutation that `Shuffled` mixes `size` positions with, for callers that need its inverse."""
     return _permutation(size, derive_key("shuffle", seed, epoch))
 
 

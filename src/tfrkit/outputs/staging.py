@@ -76,7 +76,7 @@ class StagedFolder:
             os.close(descriptor)
 
     def open(self, name: str) -> BinaryIO:
-        """A new file to be written bit by bit; whoever closes it tells its size with `count`."""
+        """A new file to be written bit by bit; after closing it, report its size with `count`."""
         raw = NamedFile(self._create(name), "wb", shown=os.path.join(self.name, name))
         file: Any = io.BufferedWriter(raw, buffer_size=_BUFFER_NBYTES)
         self._opened.append(file)

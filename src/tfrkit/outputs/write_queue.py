@@ -1,4 +1,4 @@
-"""Writing behind the back of whoever makes the bytes: one thread, a bounded queue, errors told at the next call."""
+"""Background writer: one thread, a bounded queue, errors raised at the next call."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class OutputFile:
                     else:
                         views[0] = views[0][taken:]
         except BrokenPipeError:
-            raise  # whoever reads our output has seen enough: no failure of the disk
+            raise  # the reader of our output has seen enough: no failure of the disk
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise StorageError(f"cannot write, {reason}, nothing was left behind", shard=self.name) from None
@@ -99,7 +99,7 @@ class NewFile(OutputFile):
 class WriteQueue:
     """Appends to files on a thread of its own, in the order of the calls.
 
-    At most `max_nbytes` wait; whoever brings more waits for the disk. After a failed write every call raises it.
+    At most `max_nbytes` are queued; a call with more waits for the disk. After a failed write every call raises it.
     Buffers must not change until `drain` returns. Of `NewFile`s only those written last are open.
     """
 

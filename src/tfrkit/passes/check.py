@@ -14,7 +14,7 @@ from tfrkit.container.shards import Shard
 from tfrkit.errors import LimitError, StorageError
 from tfrkit.storage.base import ByteSource
 
-# So many records tell whether a shard holds Examples at all.
+# Records sampled to see whether a shard holds Examples at all.
 _SAMPLE_RECORDS = 256
 _NOT_AN_EXAMPLE = "record is neither an Example nor a SequenceExample, as most others are"
 # Large enough that handing one to a thread does not show, small enough that several fit into memory.

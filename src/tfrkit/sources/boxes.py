@@ -21,7 +21,7 @@ Corners = tuple[float, float, float, float]
 _ROUNDING = 0.5
 # Blanks that str.strip leaves in place: byte order mark, zero-width characters.
 _INVISIBLE = "\ufeff\u200b\u200c\u200d\u2060"
-# So many places are named in a note.
+# Places named in a note.
 _MAX_PLACES = 5
 _DROP = 'leave them out: boxes="drop"'
 _CUT_OR_DROP = f'cut them to the image: boxes="clip"    {_DROP}'

@@ -26,9 +26,9 @@ FLOAT = (
 _IS_INT = re.compile(INT)
 _IS_FLOAT = re.compile(FLOAT)
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
-# So many offending cells are named; the rest is counted.
+# Offending cells that are named; the rest is counted.
 _MAX_PLACES = 5
-# So many cells of a block are looked at first.
+# Cells of a block that are looked at first.
 _NUM_SAMPLED = 200
 # Digits that float64 holds whatever they are.
 _SAFE_DIGITS = 15

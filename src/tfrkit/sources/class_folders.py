@@ -82,7 +82,7 @@ class ClassFolders:
                 hint = self._advise(any(_depth_of(other) > depth for other in folders))
                 wrong[folder] = Problem("", _NO_FOLDER, kind="images lie in no class folder", hint=hint)
             elif parts[depth] not in labels:
-                wrong[folder] = Problem("", labels.describe_stranger(parts[depth]), blocking=True)
+                wrong[folder] = Problem("", labels.describe_unknown(parts[depth]), blocking=True)
             else:
                 counts[parts[depth]] += num_files
                 known[folder] = (labels.id_of(parts[depth]), splits.index(parts[0]) if self.split_folders else -1)

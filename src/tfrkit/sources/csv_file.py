@@ -27,7 +27,7 @@ _BLOCK_ROWS = 1 << 15
 _BLOCK_NBYTES = 8 << 20
 # A cell may be as long as memory allows; csv stops at 131,072 characters unless told.
 _MAX_CELL = 1 << 30
-# So many ragged rows are named.
+# Ragged rows that are named.
 _MAX_NAMED = 100
 # Rows that the header is compared with.
 _SAMPLE_ROWS = 20

@@ -32,7 +32,7 @@ from tfrkit.sources.walk import describe_unreadable
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
 # An array of strings says what a list of nothing is a list of.
 _EMPTY_TEXTS = np.empty(0, "S1")
-# A class that is not in the map is shown at so many places.
+# Places shown for a class that is not in the map.
 _MAX_USES = 3
 _IMAGE = "image/encoded"
 _NO_OUTLINE = "masks expected a segmentation of every object, got none"

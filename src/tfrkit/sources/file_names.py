@@ -121,12 +121,12 @@ class FileNames:
             labels = LabelMap(tuple(self.classes), origin="the given classes", offset=self.label_offset)
         else:
             labels = make_class_map(seen, offset=self.label_offset)
-        strangers = {name: labels.describe_stranger(name) for name in seen if name not in labels}
-        ids = {name: labels.id_of(name) for name in seen if name not in strangers}
-        problems = labelled.find_problems(strangers)
+        unknown = {name: labels.describe_unknown(name) for name in seen if name not in labels}
+        ids = {name: labels.id_of(name) for name in seen if name not in unknown}
+        problems = labelled.find_problems(unknown)
         return Scan(
             looked_for=f"images in {self.title} and below",
-            items=labelled.to_items(strangers, ids),
+            items=labelled.to_items(unknown, ids),
             reader=ClassNameReader(self.title, self.label, labels, self.images),
             schema=_make_class_schema(self.images, labels, {}),
             problems=problems,
@@ -144,12 +144,12 @@ class FileNames:
             for character in text:
                 counts[character] += number
         charset = make_charset(self.charset, counts)
-        strangers: dict[str, str] = {}
+        unknown: dict[str, str] = {}
         for text in seen:
             outside = [character for character in dict.fromkeys(text) if character not in charset]
             if outside:
-                strangers[text] = "; ".join(map(charset.describe_stranger, outside))
-        problems = labelled.find_problems(strangers)
+                unknown[text] = "; ".join(map(charset.describe_unknown, outside))
+        problems = labelled.find_problems(unknown)
         num_heads = max(lengths, default=0)
         if num_heads > _MAX_HEADS:
             raise SourceError(f"text labels expected at most {_MAX_HEADS} characters, got {num_heads}")
@@ -161,7 +161,7 @@ class FileNames:
         labels = LabelMap(names, title="character", origin=charset.origin, offset=self.label_offset)
         return Scan(
             looked_for=f"images in {self.title} and below",
-            items=labelled.to_items(strangers),
+            items=labelled.to_items(unknown),
             reader=TextNameReader(self.title, self.label, labels, self.images, num_heads),
             schema=_make_text_schema(self.images, labels, num_heads, {}),
             problems=problems,
@@ -185,22 +185,22 @@ class _Labelled:
         """The label of the next file; None for one that has none."""
         self._labels.append(-1 if label is None else self._numbers.setdefault(label, len(self._numbers)))
 
-    def find_problems(self, strangers: Mapping[str, str]) -> list[Problem]:
-        """Every file whose label is a stranger, with the reason."""
-        if not strangers:
+    def find_problems(self, unknown: Mapping[str, str]) -> list[Problem]:
+        """Every file with an unknown label, with the reason."""
+        if not unknown:
             return []
-        reasons = {self._numbers[label]: reason for label, reason in strangers.items()}
+        reasons = {self._numbers[label]: reason for label, reason in unknown.items()}
         return [
             Problem(key, reasons[number], blocking=True)
             for key, number in zip(self._files.each_key(), self._labels, strict=True)
             if number in reasons
         ]
 
-    def to_items(self, strangers: Mapping[str, str], ids: Mapping[str, int] | None = None) -> Items:
-        """Files that have a label that is no stranger, with its id where there are ids."""
+    def to_items(self, unknown: Mapping[str, str], ids: Mapping[str, int] | None = None) -> Items:
+        """Files with a known label, with its id where there are ids."""
         numbers = np.frombuffer(self._labels, np.int64) if self._labels else np.empty(0, np.int64)
         is_known = np.ones(len(self._numbers) + 1, bool)
-        is_known[[self._numbers[label] for label in strangers]] = False
+        is_known[[self._numbers[label] for label in unknown]] = False
         is_known[-1] = False  # what a file without a label points to
         labels = None
         if ids is not None:

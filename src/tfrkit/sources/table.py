@@ -33,7 +33,7 @@ from tfrkit.storage.resolve import expand_home
 TableFormat = Literal["auto", "csv", "jsonl", "parquet", "arrow"]
 
 _IMAGE = "image/encoded"
-# So many rows of a kind of mistake are named one by one.
+# Rows named one by one for one kind of mistake.
 _MAX_NAMED = 100
 
 

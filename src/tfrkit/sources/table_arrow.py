@@ -37,9 +37,9 @@ from tfrkit.sources.table_options import TableOptions
 from tfrkit.sources.table_spool import LoadedTable, SpoolColumn, TableSpooler
 
 _BATCH_ROWS = 1 << 16
-# Columns are looked at on so many threads; pyarrow lets go of the interpreter while it works.
+# Threads that look at columns; pyarrow releases the interpreter while it works.
 NUM_THREADS = 4
-# Columns of Parquet are read in so many groups: enough for all threads to end at about the same time, and few enough
+# Groups in which columns of Parquet are read: enough for all threads to end at about the same time, and few enough
 # to open the file seldom.
 _NUM_GROUPS = 16
 

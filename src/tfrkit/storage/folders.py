@@ -21,7 +21,7 @@ class FolderList(NamedTuple):
 
 
 def list_folder(path: str) -> FolderList:
-    """Everything in a folder; links count as what they lead to, one to nowhere as a file of no bytes changed never.
+    """Everything in a folder; links count as what they lead to, a dangling one as an empty file with mtime 0.
 
     Raises `OSError` where it cannot be read.
 

@@ -340,7 +340,7 @@ def require_file_place(path: str) -> None:
 
 
 def require_space(path: str, nbytes: int) -> None:
-    """Raise `StorageError` where the disk of `path`, which need not be there yet, has no room for so many bytes."""
+    """Raise `StorageError` where the disk of `path`, which need not be there yet, has no room for `nbytes`."""
     folder = os.path.abspath(path)
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)

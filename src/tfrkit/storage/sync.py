@@ -20,7 +20,7 @@ _CANNOT = {
     errno.EPERM,
     errno.EROFS,
 }
-# So many files are synced one by one; for more, one sync of the whole disk is quicker.
+# Up to this many files are synced one by one; for more, one sync of the whole disk is quicker.
 _FEW_FILES = 16
 
 

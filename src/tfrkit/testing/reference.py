@@ -409,7 +409,7 @@ def classify_record(record: bytes) -> str:
 
 
 def _judge_lists(field: Field) -> tuple[bool, int] | None:
-    """`_judge_map` of a field if it can be the feature_lists; None if it is a stranger."""
+    """`_judge_map` of a field if it can be the feature_lists; None if it is unknown."""
     if field.number != 2 or field.wire_type != 2:
         return None
     try:

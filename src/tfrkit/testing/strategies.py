@@ -179,7 +179,7 @@ class OddWire:
         return tag + self._random.randbytes(8 if wire_type == 1 else 4)
 
     def message(self, pieces: list[bytes], known: tuple[int, ...]) -> bytes:
-        """Fields one after the other, with a stranger here and there."""
+        """Fields one after the other, with an unknown one here and there."""
         out = []
         for piece in [*pieces, b""]:
             if self._sometimes(12):

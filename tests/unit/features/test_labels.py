@@ -7,7 +7,7 @@ import pytest
 from tfrkit.errors import SourceError
 from tfrkit.features.labels import (
     LabelMap,
-    describe_strangers,
+    describe_unknowns,
     make_charset,
     make_class_map,
     parse_label_map,
@@ -127,5 +127,5 @@ def test_unknown_charset_names_the_known_ones():
 
 def test_strangers_are_named_with_every_place():
     labels = make_charset("digits", "")
-    sentences = describe_strangers(labels, {"x": ["a.png", "b.png"], "1": ["c.png"]})
+    sentences = describe_unknowns(labels, {"x": ["a.png", "b.png"], "1": ["c.png"]})
     assert sentences == ["character 'x' is not one of the 10 of digits - at a.png, b.png"]

@@ -22,7 +22,7 @@ from tfrkit.ops.preview import preview_value
 Keys = np.ndarray[Any, np.dtype[Any]]
 
 _BATCH_ROWS = 4096
-# Two of so many digests are equal by chance less often than a disk gives wrong bytes.
+# Bytes of a digest: equal by chance less often than a disk gives wrong bytes.
 _DIGEST_NBYTES = 16
 _MAX_NAMED = 3
 

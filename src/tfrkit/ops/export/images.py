@@ -59,7 +59,7 @@ def export_images(
         name: The feature with the names of files.
         layout: "auto", or "flat" for no folders but those in the names; labels are then all in labels.csv.
         shape: Of raw pixels, "224x224" or "224x224x3", height first, where no feature tells it.
-        count: Write only so many images, spread evenly over the records.
+        count: Write at most this many images, spread evenly over the records.
         where: Write only images of records that this condition is true for, in DuckDB's SQL: "label = 3". Needs
             ``pip install 'tfrkit[sql]'``.
         on_bad: A record without an image stops the export ("fail"), or is left out and listed ("skip").

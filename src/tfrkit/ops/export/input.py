@@ -128,7 +128,7 @@ class ExportInput:
         max_rows: int | None = None,
         watched: bool = True,
     ) -> Iterator[SourceBatch]:
-        """Columns of all records, or of those in some shards, in file order, so many bytes at a time or a bit more.
+        """Columns of all records, or of those in some shards, in file order, about `nbytes` at a time.
 
         Progress is told unless `watched` is False.
         """

@@ -1,6 +1,6 @@
 """Names of files that come out of records: never outside of the output, never twice, never told apart by case alone.
 
-What a record calls itself was written by whoever made the file. Parts such as `..` and an empty one are left out, NULs
+Names in records are untrusted. Parts such as `..` and an empty one are left out, NULs
 and names that are too long are replaced, and of names that would fall together, on this file system or on one that does
 not know small letters from capitals, all but the first get a number behind them.
 """

@@ -18,7 +18,7 @@ from tfrkit.storage.resolve import Address
 
 ParquetCompression = Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"]
 
-# A row group is in memory until it is written: so much of it, or so many rows.
+# Limits of a row group, which is in memory until it is written.
 _GROUP_NBYTES = 32 << 20
 _GROUP_ROWS = 1 << 20
 _BATCH_NBYTES = 4 << 20

@@ -257,7 +257,7 @@ class _OneTar(_Tars):
 
 
 def _open_tars(target: str, source: ExportInput, limit: int, *, is_file: bool, force: bool) -> _Tars:
-    # A member takes a header of 512 bytes, and its end is filled up to so many.
+    # A member takes a header of 512 bytes, and is padded to a multiple of 512.
     nbytes = source.nbytes + source.num_records * 4 * 1024
     if is_file:
         return _OneTar(source, StagedFile(target, sources=source.paths, force=force, nbytes=nbytes))

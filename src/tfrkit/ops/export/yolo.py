@@ -120,7 +120,7 @@ def make_yolo_boxes(corners: Corners, image: AnnotatedImage) -> list[str]:
         rounded = np.round(values, decimals)
         half = rounded[:, 2:] / 2
         back = np.concatenate([rounded[:, :2] - half, rounded[:, :2] + half], axis=1)
-        # As whoever reads it does: through pixels, cut to the image.
+        # As readers do: through pixels, cut to the image.
         back = (np.clip(back * sizes, 0, sizes) / sizes).astype(np.float32)
         is_last = decimals == _DECIMALS[-1]
         for index in np.flatnonzero((back == corners).all(axis=1) | is_last).tolist():

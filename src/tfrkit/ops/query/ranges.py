@@ -1,6 +1,6 @@
 """Columns of whole shards on several threads, cut by bytes: no header is looked at twice.
 
-A thread takes so many bytes of a shard and starts at the first frame it finds there. Bytes that look like a frame may
+A thread takes a range of a shard and starts at the first frame it finds there. Bytes that look like a frame may
 also lie within one, so what it made counts only if it started where the range before ended; else that range is read
 again from there. Order and errors are those of reading from front to back.
 """

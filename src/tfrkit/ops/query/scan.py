@@ -38,7 +38,7 @@ _BATCH_NBYTES = 8 << 20
 _COUNTED_ROWS = 1 << 17
 # The start of a frame is found by looking at every byte, which is quick only where it is not far.
 _SMALL_NBYTES = 32 << 10
-# So many records tell how large they are, and whether raw ones are text.
+# Records sampled for their size, and for whether raw ones are text.
 _SAMPLED_RECORDS = 1000
 _SAMPLED_SHARDS = 4
 

@@ -18,7 +18,7 @@ from tfrkit.errors import QueryError
 from tfrkit.ops.query.errors import point_at, to_query_error
 
 RECORD_COLUMN = "_record"
-"""The number of a record in its table, from 0: there for whoever names it."""
+"""The number of a record in its table, from 0; a column only where a query names it."""
 
 STRUCTS = ("context", "feature_lists")
 

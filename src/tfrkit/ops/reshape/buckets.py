@@ -62,7 +62,7 @@ class Buckets:
             self._queue.drain()
 
     def take(self, bucket: int) -> memoryview:
-        """All frames of a bucket. Whoever takes it lets go of it before he drops it."""
+        """All frames of a bucket. Release the view before `drop`."""
         if self._is_one:
             pieces, self._held = self._held[0], []
             return memoryview(b"".join(pieces))

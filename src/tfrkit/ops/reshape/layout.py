@@ -155,5 +155,5 @@ def note_fewer_shards(shards: Sequence[OutShard], wanted: int | None) -> list[st
         counts = [shard.num_records or 0 for shard in shards if shard.split == split]
         if wanted is not None and len(counts) < wanted:
             whose = "" if split is None else f"{split}: "
-            notes.append(f"{whose}{len(counts)} shards instead of {wanted}, for there are {sum(counts)} records")
+            notes.append(f"{whose}{len(counts)} shards instead of {wanted}, only {sum(counts)} records")
     return notes

@@ -288,13 +288,13 @@ class Rewrite:
         if read.num_records != written.num_records:
             raise ContainerError(
                 f"{self.verb} read {read.num_records} records and wrote {written.num_records}, nothing was kept",
-                hint="this is a mistake of ours, tell us what you did",
+                hint="this is a bug of tfrkit: report it with the command",
             )
         if self.edit_schema is None and read != written:
             raise ContainerError(
                 f"{self.verb} wrote other records than it read, digest {written.digest:#018x} against "
                 f"{read.digest:#018x}, nothing was kept",
-                hint="this is a mistake of ours, tell us what you did",
+                hint="this is a bug of tfrkit: report it with the command",
             )
 
     def _require_space(self, target: Target, compression: Compression) -> None:

@@ -94,7 +94,7 @@ def sample_rows(address: Address | Iterable[Address], count: int, *, seed: int =
 
 
 def choose_numbers(num_records: int, count: int, seed: int) -> UInt64Array:
-    """Numbers of `count` records of so many, ascending: the first ones of a shuffle with this seed.
+    """Numbers of `count` records, ascending: the first ones of a shuffle with this seed.
 
     Example:
         >>> choose_numbers(3, 5, 0).tolist(), len(choose_numbers(1000, 5, 0))

@@ -66,7 +66,7 @@ class Chunk:
             self.shard.reader.release(part.start, part.stop)
 
     def explain(self, part: Stretch, fault: _native.Fault, num_frames: int, start: int) -> TfrkitError:
-        """The error for a fault at byte `start` of a stretch, behind so many frames of it."""
+        """The error for a fault at byte `start` of a stretch, after some of its frames."""
         record, offset = part.record + num_frames, part.offset + start - part.start
         return fault_to_error(fault, shard=self.shard.name, record=record, offset=offset)
 

@@ -53,7 +53,7 @@ class KnownColumns:
         return self._names is None or key[0] in self._names
 
     def learn(self, features: Iterable[Mapping[str, Any]], num_records: int) -> None:
-        """Remember features of so many records that were surveyed."""
+        """Add the features of records that were surveyed."""
         features = list(features)
         with self._lock:
             for key, kind in choose_kinds(features).items():

@@ -168,7 +168,7 @@ def summarize_floats(values: np.ndarray[Any, np.dtype[np.float32]], limit: int |
 
 
 def take_figures(count: int, figures: tuple[Any, ...]) -> NumberSummary:
-    """The summary of so many numbers in which the core found these figures."""
+    """The summary of `size` numbers, from the figures of the core."""
     summary = NumberSummary()
     summary.count = count
     summary.num_nan, summary.num_finite, summary.zeros = figures[:3]

@@ -35,7 +35,7 @@ _PROBED_RECORDS = 32
 _PROBED_CHUNKS = 4
 _PROBED_EVERY = 16
 _AHEAD_NBYTES = 64 << 20
-# So many features are told one by one not to have one value in every record; then all of them are.
+# Up to this many features are marked one by one as not a single value per record; beyond it, all of them.
 _MAX_RETRIES = 8
 
 _KINDS = (None, "bytes", "float", "int64")
@@ -65,7 +65,7 @@ class StatsReader:
         self._policy = policy
         self._columns = KnownColumns(names)
         self._has_samples = has_samples
-        # Damage is stepped over by whoever cuts chunks, so in that case the checksums are compared there.
+        # Damage is skipped where chunks are cut, so checksums are compared there in that case.
         skips = policy.on_error == "skip"
         self._cut_verify: Verify = policy.verify if skips else "none" if policy.verify == "none" else "lengths"
         self._read_verify: Verify = "none" if skips else policy.verify

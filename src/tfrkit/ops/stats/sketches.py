@@ -61,7 +61,7 @@ class ValueTable:
     def __init__(self, values: Array, counts: Int64Array, slack: int = 0) -> None:
         surplus = len(values) - MAX_VALUES
         if surplus > 0:
-            # The count of the largest that has to go is taken off every one: whoever stays was more frequent.
+            # The count of the largest that has to go is taken off every one: those that stay were more frequent.
             kept = counts > 1
             cut = 1
             if np.count_nonzero(kept) > MAX_VALUES:

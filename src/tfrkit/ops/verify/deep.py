@@ -265,7 +265,7 @@ class _DeepCheck:
 
 
 class _SchemaPolicy(Policy):
-    """Steps over what does not decode. Damage was told before; what is new is a record of another make."""
+    """Skips what does not decode. Frame damage is already listed; this collects schema mismatches."""
 
     def __init__(self) -> None:
         super().__init__("all", "skip")

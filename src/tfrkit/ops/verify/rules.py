@@ -34,7 +34,7 @@ _SAMPLE_RECORDS = 256
 _MAX_PART = 1.5
 _VOID = 255
 _UNLABELLED = -1
-# So many labels are named in the line that says what was looked at.
+# Labels named in the line that says what was looked at.
 _MAX_NAMED = 8
 
 # Features that hold class ids, by the names that builders give them.

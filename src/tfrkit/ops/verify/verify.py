@@ -130,7 +130,7 @@ def _check_frames(result: Verification, *, parse: bool, sample: bool, threads: i
             result.add(outcome.findings)
             watch.advance(0, outcome.nbytes, len(outcome.findings))
     finally:
-        # Whoever still checks, because this was interrupted, ends at its next step.
+        # After an interrupt, threads that still check end at their next step.
         stop.set()
         watch.end()
     if num_crowded:
