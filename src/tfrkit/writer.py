@@ -137,7 +137,9 @@ class Writer:
         """Write many rows as Examples: each column is an array, `Ragged`, `BytesColumn` or list, of one length.
 
         Or a whole table, or a dict of columns, of pandas, polars or pyarrow (anything with Arrow's stream): a missing
-        value is absent from its row, and an index of pandas is a column where it has a name, else left out.
+        value is absent from its row, and an index of pandas is a column where it has a name, else left out. To pandas
+        NaN is a missing value, so that it is absent; NaN of polars and pyarrow is stored, and so is NaN in a list of
+        floats of any of them.
 
         The bytes are those of writing the rows one by one. Columns that cannot be written raise; where some of
         their rows are on disk by then, the writer gives up, since they cannot be taken back.
@@ -329,6 +331,8 @@ def _lose(path: str, encoder: _native.RowEncoder, shard: ShardWriter, place: tup
         return  # the process that this one was forked from still writes
     num_rows = encoder.num_records
     shard.discard()
+    if not num_rows:
+        return  # nothing is lost
     warnings.warn_explicit(
         f"{num_rows:,} row{'' if num_rows == 1 else 's'} lost, the writer was never closed - at {path}\n"
         f"  write in a with block: with tfrkit.Writer({path!r}) as w: ..., or call close()",

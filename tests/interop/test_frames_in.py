@@ -80,6 +80,22 @@ def test_index_is_a_column_where_it_has_a_name_else_left_out(tmp_path: Path, val
         ),
         (pandas.DataFrame({"when": pandas.to_datetime(["2020-01-01"])}), "column 'when'.* is of type timestamp"),
         (polars.DataFrame({"when": [datetime.date(2020, 1, 1)]}), "column 'when'.* is of type "),
+        (
+            polars.DataFrame({"o": polars.Series([object(), object()], dtype=polars.Object)}),
+            "column 'o' holds Python objects, which no record holds",
+        ),
+        (
+            {"id": [1], "o": polars.Series([object()], dtype=polars.Object)},
+            "column 'o' holds Python objects, which no record holds",
+        ),
+        (pandas.DataFrame({"x": [1, 2**70]}, dtype=object), rf"column 'x' .*64 bits with sign, got {2**70} .*row 1"),
+        ({"x": pandas.Series([[2**63]])}, rf"column 'x' .*64 bits with sign, got {2**63} .*row 0"),
+        (pandas.DataFrame({"x": pandas.arrays.SparseArray([0, 1])}), r"column 'x' is sparse.*to_dense\(\)"),
+        ({"x": pandas.Series(pandas.arrays.SparseArray([0, 1]))}, r"column 'x' is sparse.*to_dense\(\)"),
+        (pandas.DataFrame(index=range(3)), "no column holds any value"),
+        (pandas.DataFrame({"x": [None, None]}), "no column holds any value"),
+        (polars.DataFrame({"x": [None, None]}), "no column holds any value"),
+        (pandas.DataFrame({"x": [[0.5, None]]}), "column 'x'.* got a null inside"),
         (FRAME["id"], r"expected a table, got one column \(Series\)"),
     ],
 )
@@ -104,6 +120,32 @@ def test_rows_of_a_frame_name_nan(tmp_path: Path) -> None:
 def test_frame_that_is_not_computed_yet_says_so(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"got LazyFrame\n  .*collect\(\)"):
         tfr.build(polars.from_pandas(FRAME).lazy(), tmp_path / "x.tfrecord")
+    with tfr.Writer(tmp_path / "y.tfrecord") as writer, pytest.raises(TypeError, match=r"LazyFrame\n  .*collect\(\)"):
+        writer.write_columns(polars.from_pandas(FRAME).lazy())
+
+
+@pytest.mark.parametrize("as_series", [False, True])
+def test_nan_in_a_list_is_stored(tmp_path: Path, as_series: bool) -> None:
+    lists = [[0.5, float("nan")], None, np.array([np.nan, 2.0]), float("nan"), []]
+    frame = pandas.DataFrame({"id": range(5), "x": lists}, index=[0.5, 1.5, 2.5, 3.5, 4.5])
+    data = {"id": frame["id"], "x": frame["x"]} if as_series else frame
+    tfr.build(data, tmp_path / "built.tfrecord")
+    with tfr.Writer(tmp_path / "written.tfrecord") as writer:
+        writer.write_columns(data)
+    for name in ("built", "written"):
+        rows = [row.get("x") for row in tfr.open(tmp_path / f"{name}.tfrecord")]
+        assert rows[1] is None and rows[3] is None
+        np.testing.assert_array_equal(rows[0], [0.5, np.nan])
+        np.testing.assert_array_equal(rows[2], [np.nan, 2.0])
+        assert len(rows[4]) == 0
+
+
+def test_nan_of_pandas_is_absent_and_of_polars_a_value(tmp_path: Path) -> None:
+    values = {"id": [1, 2], "x": [0.5, float("nan")]}
+    tfr.build(pandas.DataFrame(values), tmp_path / "pandas.tfrecord")
+    tfr.build(polars.DataFrame(values), tmp_path / "polars.tfrecord")
+    assert "x" not in tfr.open(tmp_path / "pandas.tfrecord")[1]
+    assert np.isnan(tfr.open(tmp_path / "polars.tfrecord")[1]["x"])
 
 
 @pytest.mark.resources

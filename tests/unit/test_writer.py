@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,14 @@ def test_writer_forgotten_leaves_nothing_and_says_so(path: Path) -> None:
     with pytest.warns(LostRowsWarning, match=said) as told:
         del writer
     assert told[0].filename == __file__
+    assert list(path.parent.iterdir()) == []
+
+
+def test_writer_forgotten_without_rows_is_quiet(path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        writer = Writer(path)
+        del writer
     assert list(path.parent.iterdir()) == []
 
 

@@ -54,9 +54,10 @@ def build(
     Args:
         source: One of `tfr.sources`; an iterable of rows as `Writer.write` takes them; or a table: a DataFrame of
             pandas or polars, a table of pyarrow, anything with Arrow's stream, or a dict of columns. Of a table, a
-            missing value (None, and NaN where pandas has it) is absent from its record, dates and decimals ask for
-            ``tfr.sources.table(df, types={"when": "text"})``, and an index is a column where it has a name,
-            else left out.
+            missing value is absent from its record: None, and NaN of pandas, to which it is the same. NaN of polars
+            and pyarrow is stored, and so is NaN in a list of floats of any of them. Dates and decimals ask for
+            ``tfr.sources.table(df, types={"when": "text"})``, and an index is a column where it has a name, else
+            left out.
         out: A folder; or a name that ends in .tfrecord, for one file.
         splits: Names with a ratio (0.1), a count (500), the path of a list of names, or None for the rest. What
             nothing asks for goes to "train".

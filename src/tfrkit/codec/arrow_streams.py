@@ -1,6 +1,7 @@
 """Tables of other libraries by Arrow's stream (the PyCapsule protocol): pandas, polars, pyarrow, DuckDB and others.
 
 None of them is imported here. A null is a feature that is absent; pandas gives its NaN, NaT and None as nulls.
+NaN in its lists of floats stays NaN.
 """
 
 from __future__ import annotations
@@ -24,10 +25,19 @@ from tfrkit.codec.arrow_columns import (
 from tfrkit.codec.coerce import Coercer, Floats
 from tfrkit.codec.columns import ABSENT, PRESENT, BytesColumn, Column, Ragged
 from tfrkit.codec.encode_columns import encode_columns
+from tfrkit.codec.frame_columns import (
+    IN_MEMORY,
+    find_cells,
+    list_cells,
+    refuse_large_integer,
+    refuse_large_integers,
+    refuse_lost_type,
+    refuse_lost_types,
+    restore_nan,
+)
 from tfrkit.errors import SourceError
 
-IN_MEMORY = "a table in memory"
-"""Where a table is that no file holds, for messages."""
+NO_VALUES = "no column holds any value"
 
 # How pandas calls the columns of an index that has no name.
 _NAMELESS_INDEX = re.compile(r"__index_level_\d+__")
@@ -53,9 +63,15 @@ def to_arrow_table(columns: Mapping[str, Any]) -> Any:
     arrow = import_or_explain("pyarrow", "arrow")
     arrays = {}
     for name, column in columns.items():
+        refuse_lost_type(name, getattr(column, "dtype", None))
         try:
-            arrays[name] = arrow.chunked_array(column) if has_stream(column) else arrow.array(column)
-        except (arrow.ArrowException, ValueError) as error:
+            if has_stream(column):
+                arrays[name] = restore_nan(arrow.chunked_array(column), list_cells(column), arrow)
+            else:
+                arrays[name] = arrow.array(column)
+        except (arrow.ArrowException, ValueError, OverflowError) as error:
+            if isinstance(error, OverflowError):
+                refuse_large_integer(name, column)
             raise SourceError(
                 f"column {name!r} cannot become one of Arrow, {_explain(error)}", shard=IN_MEMORY
             ) from None
@@ -69,9 +85,12 @@ def to_arrow_table(columns: Mapping[str, Any]) -> Any:
 def open_stream(data: Any) -> tuple[Any, Iterator[Any], int]:
     """(schema, record batches, columns of a nameless index, which are left out) of a table."""
     arrow = import_or_explain("pyarrow", "arrow")
+    refuse_lost_types(data)
     try:
         reader = arrow.RecordBatchReader.from_stream(data)
-    except (arrow.ArrowException, ValueError) as error:
+    except (arrow.ArrowException, ValueError, OverflowError) as error:
+        if isinstance(error, OverflowError):
+            refuse_large_integers(data)
         if _is_one_column(data, arrow):
             raise SourceError(
                 f"expected a table, got one column ({type(data).__name__})",
@@ -87,6 +106,13 @@ def open_stream(data: Any) -> tuple[Any, Iterator[Any], int]:
     ranges = _find_named_ranges(reader.schema)
     fields = [arrow.field(name, arrow.int64()) for name in ranges]
     schema = arrow.schema([*(reader.schema.field(index) for index in kept), *fields])
+    if not schema.names and hasattr(data, "__len__") and len(data):
+        raise SourceError(NO_VALUES, shard=IN_MEMORY)
+    cells = {index: find_cells(data, index) for index in kept}
+
+    def pick(batch: Any, index: int, start: int) -> Any:
+        array, column = batch.column(index), cells[index]
+        return array if column is None else restore_nan(array, column[start : start + len(array)], arrow)
 
     def batches() -> Iterator[Any]:
         start = 0
@@ -94,7 +120,7 @@ def open_stream(data: Any) -> tuple[Any, Iterator[Any], int]:
             stop = start + batch.num_rows
             parts = [index[start:stop] for index in ranges.values()]
             numbers = [arrow.array(np.arange(part.start, part.stop, part.step)) for part in parts]
-            yield arrow.record_batch([*(batch.column(index) for index in kept), *numbers], schema=schema)
+            yield arrow.record_batch([*(pick(batch, index, start) for index in kept), *numbers], schema=schema)
             start = stop
 
     return schema, batches(), len(reader.schema.names) - len(kept)
@@ -150,6 +176,8 @@ def read_columns(data: Any, coercer: Coercer, floats: Floats) -> Iterator[dict[s
                 at = f", row {error.args[1]} of its batch" if len(error.args) == 2 else ""
                 raise SourceError(f"column {name!r} {_explain(error)}", shard=f"{IN_MEMORY}{at}") from None
             columns[name] = _make_column(name, *converted, coercer, floats)
+        if not columns and batch.num_rows:
+            raise SourceError(NO_VALUES, shard=IN_MEMORY)
         yield columns
 
 

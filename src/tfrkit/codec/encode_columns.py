@@ -28,10 +28,11 @@ _Source = tuple["str | None", Any, Any, int, Any, Any]
 """A column without its name; its kind is None where no row says what it is."""
 
 
-def check_columns(columns: Mapping[str, Any]) -> int:
+def check_columns(columns: Mapping[str, Any] | Any) -> int:
     """The number of rows all columns have; raises for what is no column."""
     if not isinstance(columns, Mapping):
-        raise TypeError(f"columns expected a dict of columns, got {type(columns).__name__}")
+        hint = "\n  rows that are not computed yet: collect() them first" if hasattr(columns, "collect") else ""
+        raise TypeError(f"columns expected a dict of columns, got {type(columns).__name__}{hint}")
     num_rows: int | None = None
     first_name = ""
     for name, column in columns.items():

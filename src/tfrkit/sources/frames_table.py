@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from tfrkit._types import Int64Array, Row
-from tfrkit.codec.arrow_streams import IN_MEMORY
 from tfrkit.codec.coerce import Floats
 from tfrkit.codec.columns import PRESENT
+from tfrkit.codec.frame_columns import IN_MEMORY
 from tfrkit.errors import SourceError
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec

@@ -14,9 +14,10 @@ from typing import Any, Literal
 import numpy as np
 
 from tfrkit._types import Int64Array, Row
-from tfrkit.codec.arrow_streams import IN_MEMORY
+from tfrkit.codec.arrow_streams import NO_VALUES
 from tfrkit.codec.coerce import Floats
 from tfrkit.codec.columns import PRESENT, Ragged
+from tfrkit.codec.frame_columns import IN_MEMORY
 from tfrkit.errors import SourceError
 from tfrkit.features.labels import LabelMap, make_class_map
 from tfrkit.features.schema import Schema
@@ -124,7 +125,7 @@ class Table:
         """Read the table once, into the spool."""
         table = load_table(self.data, self._table_options(), scratch)
         if table.num_rows and not table.features and not table.problems:
-            raise SourceError("no column holds any value", shard=self.title)
+            raise SourceError(NO_VALUES, shard=self.title)
         fingerprint, stamp = fingerprint_file(self.data) if isinstance(self.data, str) else (table.spool.digest(), 0)
         nbytes = np.full(table.num_rows, table.nbytes // max(1, table.num_rows), np.int64)
         scan = Scan(

@@ -22,7 +22,6 @@ from tfrkit.codec.arrow_columns import (
     pick_column,
 )
 from tfrkit.codec.arrow_streams import (
-    IN_MEMORY,
     has_stream,
     holds_series,
     open_stream,
@@ -30,6 +29,7 @@ from tfrkit.codec.arrow_streams import (
     to_arrow_table,
 )
 from tfrkit.codec.columns import BytesColumn
+from tfrkit.codec.frame_columns import IN_MEMORY
 from tfrkit.errors import SourceError
 from tfrkit.sources.arrow_files import is_parquet, read_batches
 from tfrkit.sources.base import Problem

@@ -1,0 +1,114 @@
+"""Columns of pandas and polars that do not survive Arrow's stream: seen by their own types, before or after it.
+
+Neither library is imported: frames and Series are known by their attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tfrkit.errors import SourceError
+
+IN_MEMORY = "a table in memory"
+"""Where a table is that no file holds, for messages."""
+
+
+def refuse_lost_types(data: Any) -> None:
+    """Raise for columns of a frame whose values Arrow's stream would not give.
+
+    polars hands a column of Python objects over as their addresses in memory; pandas has no way for a sparse one.
+    """
+    for name, dtype in _list_dtypes(data):
+        refuse_lost_type(name, dtype)
+
+
+def refuse_lost_type(name: str, dtype: Any) -> None:
+    """The same for one column; a dtype of None is of no such library."""
+    if _holds_objects(dtype):
+        raise SourceError(
+            f"column {name!r} holds Python objects, which no record holds",
+            shard=IN_MEMORY,
+            hint="make it numbers, text, or lists of these, or leave it out",
+        )
+    if type(dtype).__name__ == "SparseDtype":
+        raise SourceError(
+            f"column {name!r} is sparse, which Arrow does not hold",
+            shard=IN_MEMORY,
+            hint="make it dense: column.sparse.to_dense()",
+        )
+
+
+def refuse_large_integers(data: Any) -> None:
+    """Raise for the first integer of a frame of pandas that 64 bits do not hold, in columns of objects."""
+    if not hasattr(data, "items"):
+        return
+    for name, column in data.items():
+        cells = list_cells(column)
+        if cells is not None:
+            refuse_large_integer(str(name), cells)
+
+
+def refuse_large_integer(name: str, cells: Any) -> None:
+    """The same for one column, whose cells may be lists."""
+    for row, cell in enumerate(cells):
+        for value in cell if isinstance(cell, (list, tuple)) else (cell,):
+            if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+                raise SourceError(
+                    f"column {name!r} expected integers of 64 bits with sign, got {_shorten(value)}",
+                    shard=f"{IN_MEMORY}, row {row}",
+                    hint="make it text or float",
+                )
+
+
+def restore_nan(array: Any, cells: Any, arrow: Any) -> Any:
+    """A column of lists of floats with NaN where its cells have NaN, which pandas hands over as null."""
+    if cells is None or not _is_float_list(array.type, arrow):
+        return array
+    if isinstance(array, arrow.ChunkedArray):
+        array = array.combine_chunks()
+    if not array.flatten().null_count:
+        return array
+    lists = [cell if isinstance(cell, (list, tuple, np.ndarray)) else None for cell in cells]
+    return arrow.array(lists, array.type, from_pandas=False)
+
+
+def find_cells(data: Any, index: int) -> Any | None:
+    """The cells of a column of objects of a frame of pandas, by its number; None for any other."""
+    if not hasattr(data, "iloc") or index >= len(data.columns):
+        return None
+    return list_cells(data.iloc[:, index])
+
+
+def list_cells(column: Any) -> Any | None:
+    """The cells of a Series of objects of pandas; None for any other."""
+    return column.to_numpy() if hasattr(column, "iloc") and column.dtype == object else None
+
+
+def _list_dtypes(data: Any) -> Iterator[tuple[str, Any]]:
+    names, dtypes = getattr(data, "columns", None), getattr(data, "dtypes", None)
+    if names is None or dtypes is None:
+        return
+    for name, dtype in zip(names, dtypes, strict=False):
+        yield str(name), dtype
+
+
+def _holds_objects(dtype: Any) -> bool:
+    """Is this polars' type of Python objects, or a list or struct of them? That of pandas has another name."""
+    if type(dtype).__name__ == "Object":
+        return True
+    if type(dtype).__name__ == "Struct":
+        return any(_holds_objects(field.dtype) for field in dtype.fields)
+    return type(dtype).__name__ in ("List", "Array") and _holds_objects(dtype.inner)
+
+
+def _is_float_list(kind: Any, arrow: Any) -> bool:
+    types = arrow.types
+    return bool((types.is_list(kind) or types.is_large_list(kind)) and types.is_floating(kind.value_type))
+
+
+def _shorten(value: int) -> str:
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:20]}… of {len(text)} digits"
