@@ -134,7 +134,8 @@ class DecodeStage:
             values, rows = _find_values(name, column)
             size = getattr(request.spec, "size", None)
             sizes = self._sizes.get(name, SizeFeatures()) if rows is None else SizeFeatures()
-            shapes = read_shapes(size, sizes, batch, len(values))
+            has_alpha = getattr(request.spec, "channels", None) == "rgba"
+            shapes = read_shapes(size, sizes, batch, len(values), has_alpha=has_alpha)
             made, failures = decode_values(values, request.spec, executor, shapes, stop_early=on_error == "raise")
             decoded[name] = _wrap_like(column, made)
             for value in sorted(failures):
@@ -143,7 +144,8 @@ class DecodeStage:
                     continue
                 error = failures[value]
                 which = "" if rows is None else f", value {value - int(rows[row])} of its row"
-                failed[row] = CodecError(f"feature {show_name(name)} {error.what}{which}", hint=error.hint)
+                hint = None if error.hint is None else error.hint.replace('"NAME"', repr(name))
+                failed[row] = CodecError(f"feature {show_name(name)} {error.what}{which}", hint=hint)
         return decoded
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,17 +22,22 @@ from tfrkit.images.sniff import sniff_image
 
 _HEAD_NBYTES = 64
 _OPAQUE = 255
+_BASE64 = re.compile(rb"[A-Za-z0-9+/_-]+={0,2}")
 
 
 class RawShapes:
     """The shapes of raw pixels in one column of a batch, value by value.
 
-    Features of the row come first; without them, bytes of exactly the size asked for are pixels of that size.
+    Features of the row come first; without them, bytes of exactly the size asked for are pixels of that size, gray or
+    RGB. Pixels with alpha are taken where a feature says four channels, or the caller does with `has_alpha`.
     """
 
-    def __init__(self, size: tuple[int, int] | None = None, columns: Sequence[Any] = ()) -> None:
+    def __init__(
+        self, size: tuple[int, int] | None = None, columns: Sequence[Any] = (), *, has_alpha: bool = False
+    ) -> None:
         self._size = size
         self._columns = columns
+        self._has_alpha = has_alpha
 
     def find(self, index: int, data: memoryview) -> RawShape | None:
         """The shape of a value, None where it is something else than raw pixels of a known shape."""
@@ -38,11 +45,11 @@ class RawShapes:
             return None
         told = self._read(index)
         if told:
-            shape = fill_shape(told, len(data))
+            shape = fill_shape(told, len(data), has_alpha=self._has_alpha)
             # A shape that fits in another way (channels first) is not read as though it were height, width, channels.
             if shape is not None or math.prod(told) == len(data):
                 return shape
-        return None if self._size is None else fill_shape(self._size, len(data))
+        return None if self._size is None else fill_shape(self._size, len(data), has_alpha=self._has_alpha)
 
     def _read(self, index: int) -> tuple[int, ...]:
         """What features say of a value; nothing where they say nothing that can be."""
@@ -67,7 +74,14 @@ class RawShapes:
         if error.hint is not None or not len(data) or sniff_image(bytes(data[:_HEAD_NBYTES])) is not None:
             return error
         told = self._read(index)
-        for dtype in ("uint8", "uint16"):
+        hidden = _find_base64(data, told)
+        if hidden is not None:
+            hint = (
+                f"it looks like base64 text of {hidden}; decode that first: "
+                'ds.map(lambda row: {**row, "NAME": base64.b64decode(row["NAME"])})'
+            )
+            return CodecError(error.what, hint=hint)
+        for dtype in ("uint8", "uint16", "float32"):
             if told and math.prod(told) * np.dtype(dtype).itemsize == len(data):
                 hint = f'features say {"x".join(map(str, told))}, take it so: {{"dtype": "{dtype}", "shape": {told}}}'
                 return CodecError(error.what, hint=hint)
@@ -77,8 +91,26 @@ class RawShapes:
         if self._size is not None:
             height, width = self._size
             gray, rgb, rgba = (height * width * channels for channels in RAW_CHANNELS)
-            hint += f"; those of {width}x{height} are {gray}, {rgb} or {rgba} bytes"
+            hint += f"; those of {width}x{height} are {gray} or {rgb} bytes"
+            if len(data) == rgba:
+                hint += f', or {rgba} in RGBA, as "channels": "rgba" takes them'
         return CodecError(error.what, hint=hint)
+
+
+def _find_base64(data: memoryview, told: Sequence[int]) -> str | None:
+    """What lies in bytes that are base64 text of an image file, or of pixels as features tell them; None otherwise."""
+    if _BASE64.fullmatch(data) is None:
+        return None
+    head = bytes(data[:_HEAD_NBYTES]).translate(bytes.maketrans(b"-_", b"+/"))
+    info = sniff_image(base64.b64decode(head)) if len(head) == _HEAD_NBYTES and b"=" not in head else None
+    if info is not None:
+        return f"a {info.format} file"
+    shapes = [tuple(told)] if len(told) != 2 else [(*told, channels) for channels in RAW_CHANNELS]
+    for shape in shapes:
+        num_bits = 8 * math.prod(shape)
+        if told and len(data) in (-(-num_bits // 24) * 4, -(-num_bits // 6)):
+            return f"{'x'.join(map(str, shape))} pixels"
+    return None
 
 
 def stack_raw(values: BytesColumn, shapes: RawShapes, options: DecodeOptions) -> UInt8Array | None:
@@ -108,14 +140,20 @@ def find_size_features(name: str, schema: Schema) -> SizeFeatures:
 
 
 def read_shapes(
-    size: tuple[int, int] | None, sizes: SizeFeatures, batch: Mapping[str, Any], num_values: int
+    size: tuple[int, int] | None,
+    sizes: SizeFeatures,
+    batch: Mapping[str, Any],
+    num_values: int,
+    *,
+    has_alpha: bool = False,
 ) -> RawShapes:
     """What the columns of a batch say about one of them, whose values are one for each row."""
     if sizes.shape is not None:
         shapes = batch.get(sizes.shape)
         if isinstance(shapes, np.ndarray) and shapes.shape in ((num_values, 2), (num_values, 3)):
-            return RawShapes(size, list(shapes.T))
+            return RawShapes(size, list(shapes.T), has_alpha=has_alpha)
     found = [batch.get(name) for name in (sizes.height, sizes.width, sizes.channels) if name is not None]
     columns = [column for column in found if isinstance(column, np.ndarray) and column.size == num_values]
     is_whole = sizes.height is not None and sizes.width is not None and len(columns) == len(found)
-    return RawShapes(size, [column.reshape(-1) for column in columns] if is_whole else ())
+    flat = [column.reshape(-1) for column in columns] if is_whole else ()
+    return RawShapes(size, flat, has_alpha=has_alpha)

@@ -365,8 +365,9 @@ class Dataset(Feeding):
             shape: Their shape, with at most one None for a size that varies.
 
         Bytes that are no image file are raw pixels where height, width and channels features tell their shape, or where
-        they are exactly height * width bytes of the size asked for, or 3 or 4 times that. They come with the channels
-        asked for, as any image does.
+        they are exactly height * width bytes of the size asked for, or 3 times that. Four times that are RGBA only
+        with ``"channels": "rgba"`` or a feature that says 4 channels. They come with the channels asked for, as any
+        image does.
 
         Example:
             >>> ds.decode(image=(224, 224))[0]["image"].shape

@@ -11,6 +11,8 @@ RawShape = tuple[int, int, int]
 """(height, width, channels)."""
 
 RAW_CHANNELS: Final = {1: "gray", 3: "RGB", 4: "RGBA"}
+FOUND_CHANNELS: Final = (1, 3)
+"""What a height and a width alone may stand for."""
 
 # Smaller ones are rather hashes and embeddings than pictures.
 _MIN_SIDE: Final = 16
@@ -48,8 +50,11 @@ def check_shape(shape: Sequence[int]) -> tuple[int, ...]:
     return sizes
 
 
-def fill_shape(shape: Sequence[int], nbytes: int) -> RawShape | None:
+def fill_shape(shape: Sequence[int], nbytes: int, *, has_alpha: bool = False) -> RawShape | None:
     """The shape with its channels, where `nbytes` bytes are exactly such pixels; None where they are not.
+
+    Four channels are never guessed: the same bytes are gray of twice the sides, and float32 of this size. They are
+    taken where the shape says 4, or the caller does with `has_alpha`.
 
     Example:
         >>> fill_shape((224, 224), 150_528), fill_shape((224, 224), 1000)
@@ -57,7 +62,8 @@ def fill_shape(shape: Sequence[int], nbytes: int) -> RawShape | None:
     """
     height, width = shape[:2]
     channels = shape[2] if len(shape) == 3 else nbytes // (height * width)
-    if channels not in RAW_CHANNELS or height * width * channels != nbytes:
+    known = RAW_CHANNELS if has_alpha or len(shape) == 3 else FOUND_CHANNELS
+    if channels not in known or height * width * channels != nbytes:
         return None
     return height, width, channels
 
@@ -88,7 +94,7 @@ def suggest_shapes(nbytes: int, near: Sequence[int] = ()) -> list[RawShape]:
     """Shapes that fit this number of bytes: those with the height or width of `near`, then the likely ones."""
     found: list[RawShape] = []
     if near:
-        same = fill_shape(near[:2], nbytes)
+        same = fill_shape(near[:2], nbytes, has_alpha=True)
         found += [] if same is None else [same]
         for channels in (near[2],) if len(near) == 3 else RAW_CHANNELS:
             num_pixels, rest = divmod(nbytes, channels)
@@ -100,7 +106,8 @@ def suggest_shapes(nbytes: int, near: Sequence[int] = ()) -> list[RawShape]:
     likely.sort(key=lambda shape: abs(math.log(shape[0] / shape[1])))
     fitting = list(dict.fromkeys([*likely, *guess_shapes(nbytes)]))
     plain = [shape for shape in fitting if shape[2] != 4 or near[2:] == (4,)]
-    return (plain or fitting)[:_MAX_NEAR]
+    asked = [shape for shape in fitting if shape[:2] == tuple(near[:2]) and shape not in plain]
+    return [*plain[: _MAX_NEAR - len(asked)], *asked] or fitting[:_MAX_NEAR]
 
 
 def describe_guesses(nbytes: int) -> str:

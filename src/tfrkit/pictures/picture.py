@@ -6,7 +6,7 @@ import colorsys
 import functools
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from tfrkit.features.schema import Schema, show_name
 from tfrkit.images.decode import decode_image, measure_image
 from tfrkit.images.mask import decode_mask
 from tfrkit.images.options import DEFAULT_MAX_PIXELS, DecodeOptions
-from tfrkit.images.raw_shapes import fill_shape
+from tfrkit.images.raw_shapes import FOUND_CHANNELS, RAW_CHANNELS, fill_shape
 from tfrkit.images.sniff import sniff_image
 from tfrkit.pictures.features import BoxFeatures, PictureFeatures
 from tfrkit.pictures.masks import voc_colors
@@ -145,7 +145,7 @@ class PictureReader:
         if value is None:
             raise CodecError(f"feature {show_name(name)} is not there")
         if isinstance(value, bytes):
-            shape = self._find_shape(values, len(value))
+            shape = self._find_shape(values, len(value), FOUND_CHANNELS)
             if shape is None or math.prod(shape) != len(value):
                 # Bytes of a size that fits no image are told as what they are: pixels, or a damaged file.
                 if shape is not None and not self._is_encoded and sniff_image(value[:64]) is None and value:
@@ -154,7 +154,7 @@ class PictureReader:
             value = np.frombuffer(value, np.uint8).reshape(shape)
         array = np.asarray(value)
         if array.ndim == 1:
-            shape = self._find_shape(values, array.size)
+            shape = self._find_shape(values, array.size, RAW_CHANNELS)
             if shape is None or math.prod(shape) != array.size:
                 expected = "a height and a width" if shape is None else _show_shape(shape)
                 raise CodecError(f"raw pixels expected {expected}, got {array.size} values")
@@ -177,7 +177,7 @@ class PictureReader:
             return describe_misfit(shape, nbytes)
         return f"raw pixels expected {_show_shape(shape)}, got {nbytes} bytes"
 
-    def _find_shape(self, values: Mapping[str, Any], num_values: int) -> tuple[int, ...] | None:
+    def _find_shape(self, values: Mapping[str, Any], num_values: int, known: Collection[int]) -> tuple[int, ...] | None:
         sizes = self._features.sizes
         if sizes.fixed is not None:
             return fill_shape(sizes.fixed, num_values) or sizes.fixed
@@ -191,7 +191,7 @@ class PictureReader:
         if channels:
             return _check_size((height, width, int(channels[0])))
         found = num_values // max(1, height * width)
-        return _check_size((height, width, found if found in (1, 3, 4) else 1))
+        return _check_size((height, width, found if found in known else 1))
 
     def _read_mask(
         self, values: Mapping[str, Any], picture: Picture, size: tuple[int, int], shown: tuple[int, int]

@@ -9,7 +9,7 @@ from tfrkit.errors import SchemaError
 from tfrkit.features.schema import show_name
 from tfrkit.features.size_features import SizeFeatures
 from tfrkit.images.raw_shapes import (
-    RAW_CHANNELS,
+    FOUND_CHANNELS,
     check_shape,
     describe_guesses,
     fill_shape,
@@ -50,7 +50,7 @@ def require_raw_shape(name: str, sizes: SizeFeatures, nbytes: int, *, shard: str
 
 def describe_misfit(shape: Sequence[int], nbytes: int) -> str:
     """What is wrong with bytes that are no pixels of a shape."""
-    sizes = [math.prod(shape)] if len(shape) == 3 else [math.prod(shape) * channels for channels in RAW_CHANNELS]
+    sizes = [math.prod(shape)] if len(shape) == 3 else [math.prod(shape) * channels for channels in FOUND_CHANNELS]
     expected = ", ".join(f"{size}" for size in sizes[:-1]) + (" or " if len(sizes) > 1 else "") + f"{sizes[-1]}"
     return f"shape {write_shape(shape)} expected {expected} bytes, got {nbytes}"
 

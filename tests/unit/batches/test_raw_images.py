@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ def write(path: Path, rows: list[dict[str, Any]]) -> tfrkit.Dataset:
     return tfrkit.open(path / "x.tfrecord")
 
 
-@pytest.mark.parametrize("pixels", [GRAY, RGB, RGBA], ids=["gray", "rgb", "rgba"])
+@pytest.mark.parametrize("pixels", [GRAY, RGB], ids=["gray", "rgb"])
 def test_bytes_of_the_size_asked_for_are_pixels(tmp_path: Path, pixels: np.ndarray[Any, Any]) -> None:
     ds = write(tmp_path, [{"image": pixels.tobytes()}] * 3)
     kept = ds.decode(image={"size": (20, 30), "channels": "keep"})
@@ -49,9 +50,10 @@ def test_channels_are_those_of_an_encoded_image(tmp_path: Path) -> None:
 @pytest.mark.parametrize("channels", ["rgb", "gray", "rgba", "keep"])
 def test_many_at_once_are_what_they_are_one_by_one(tmp_path: Path, pixels: np.ndarray[Any, Any], channels: str) -> None:
     # A damaged row among them makes that every value is looked at by itself.
-    ds = write(tmp_path, [{"image": np.roll(pixels, n).tobytes(), "id": n} for n in range(3)])
+    depth = {"channels": 4, "height": 20, "width": 30} if pixels is RGBA else {}
+    ds = write(tmp_path, [{"image": np.roll(pixels, n).tobytes(), "id": n, **depth} for n in range(3)])
     once = next(iter(ds.decode(image={"size": (20, 30), "channels": channels}).batch(3)))["image"]
-    write(tmp_path, [{"image": np.roll(pixels, n).tobytes() if n < 3 else b"x", "id": n} for n in range(4)])
+    write(tmp_path, [{"image": np.roll(pixels, n).tobytes() if n < 3 else b"x", "id": n, **depth} for n in range(4)])
     mixed = tfrkit.open(tmp_path / "x.tfrecord", on_error="skip")
     single = next(iter(mixed.decode(image={"size": (20, 30), "channels": channels}).batch(4)))["image"]
     np.testing.assert_array_equal(once, single)
@@ -86,8 +88,43 @@ def test_other_lengths_name_what_would_fit(tmp_path: Path) -> None:
     ds = write(tmp_path, [{"image": bytes(range(256)) * 12}])
     with pytest.raises(CodecError) as caught:
         ds.decode(image=(224, 224))[0]
-    assert "those of 224x224 are 50176, 150528 or 200704 bytes" in str(caught.value)
+    assert "those of 224x224 are 50176 or 150528 bytes" in str(caught.value)
     assert 'of 32x32 RGB, give their shape: {"dtype": "uint8", "shape": (32, 32, 3)}' in str(caught.value)
+
+
+@pytest.mark.parametrize("channels", ["rgb", "gray", "keep"])
+def test_four_times_the_size_is_no_picture_unless_asked_for(tmp_path: Path, channels: str) -> None:
+    # As long as RGBA: 40x60 gray, and float32 of 20x30.
+    ds = write(tmp_path, [{"image": RGBA.tobytes(), "id": 1}] * 2)
+    with pytest.raises(CodecError, match=r"of 30x20 are 600 or 1800 bytes, or 2400 in RGBA, as .*rgba"):
+        ds.decode(image={"size": (20, 30), "channels": channels})[0]
+    np.testing.assert_array_equal(ds.decode(image={"size": (20, 30), "channels": "rgba"})[0]["image"], RGBA)
+    told = write(tmp_path, [{"image": RGBA.tobytes(), "height": 20, "width": 30}])
+    with pytest.raises(CodecError, match=r'"dtype": "float32", "shape": \(20, 30\)'):
+        told.decode(image=True)[0]
+    four = write(tmp_path, [{"image": RGBA.tobytes(), "height": 20, "width": 30, "channels": 4}])
+    np.testing.assert_array_equal(four.decode(image=True)[0]["image"], RGBA[:, :, :3])
+
+
+def test_base64_of_pixels_is_named(tmp_path: Path) -> None:
+    pixels = np.zeros((600, 800, 3), np.uint8)
+    rows = [{"photo": base64.b64encode(pixels.tobytes()), "height": 600, "width": 800, "channels": 3}]
+    ds = write(tmp_path, rows)
+    for asked in ("image", (600, 800)):
+        with pytest.raises(CodecError, match="base64 text of 600x800x3 pixels; .*b64decode") as caught:
+            ds.decode(photo=asked)[0]
+        assert "row['photo']" in str(caught.value) and "800, 800" not in str(caught.value)
+    with pytest.raises(TypeError, match="feature 'photo': True is .* text; expected 'text' .*'image' or"):
+        ds.decode(photo=True)
+
+
+def test_base64_of_an_image_file_is_named(tmp_path: Path) -> None:
+    file = io.BytesIO()
+    Image.fromarray(RGB).save(file, "PNG")
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        ds = write(tmp_path, [{"image": encode(file.getvalue())}])
+        with pytest.raises(CodecError, match="base64 text of a PNG file"):
+            ds.decode(image="image")[0]
 
 
 def test_lengths_of_no_picture_name_the_form_of_the_option(tmp_path: Path) -> None:

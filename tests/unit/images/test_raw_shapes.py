@@ -31,7 +31,8 @@ def test_shape_that_is_none_is_refused(text: str) -> None:
     [
         ((224, 224), 50_176, (224, 224, 1)),
         ((224, 224), 150_528, (224, 224, 3)),
-        ((224, 224), 200_704, (224, 224, 4)),
+        ((224, 224), 200_704, None),
+        ((224, 224, 4), 200_704, (224, 224, 4)),
         ((224, 224), 100_352, None),
         ((224, 224), 50_177, None),
         ((224, 224), 0, None),
@@ -75,6 +76,13 @@ def test_suggestions_keep_a_side_that_was_given() -> None:
     assert suggest_shapes(50_176, (224, 225))[0] == (224, 224, 1)
     assert suggest_shapes(600, (20, 20, 3)) == [(20, 10, 3), (10, 20, 3)]
     assert suggest_shapes(7, (224, 224)) == []
+
+
+def test_four_channels_are_taken_only_when_asked_for() -> None:
+    # 224x224 gray, or 112x112 in RGBA or float32: nothing in the bytes tells which.
+    assert fill_shape((112, 112), 50_176) is None
+    assert fill_shape((112, 112), 50_176, has_alpha=True) == fill_shape((112, 112, 4), 50_176) == (112, 112, 4)
+    assert {(224, 224, 1), (112, 112, 4)} <= set(suggest_shapes(50_176, (112, 112)))
 
 
 def test_written_form_is_read_back() -> None:

@@ -14,7 +14,7 @@ from tfrkit.features.schema import show_name
 from tfrkit.features.size_features import SizeFeatures
 from tfrkit.images.mask import decode_mask
 from tfrkit.images.options import DEFAULT_MAX_PIXELS
-from tfrkit.images.raw_shapes import fill_shape
+from tfrkit.images.raw_shapes import FOUND_CHANNELS, fill_shape
 from tfrkit.images.sniff import sniff_image
 from tfrkit.pictures.picture import to_levels, voc_palette
 from tfrkit.pictures.raw_pixels import describe_misfit
@@ -111,19 +111,19 @@ def _to_file(name: str, data: bytes, values: Mapping[str, Any], sizes: SizeFeatu
     if not is_pixels and data[:2] in (b"P1", b"P2", b"P3", b"P4", b"P5", b"P6") and data[2:3].isspace():
         return ImageFile(data, ".ppm")
     if sizes.is_told:
-        [file] = _to_pngs(_fold(name, np.frombuffer(data, np.uint8), values, sizes))
+        [file] = _to_pngs(_fold(name, np.frombuffer(data, np.uint8), values, sizes, is_bytes=True))
         return file
     raise CodecError(f"feature {show_name(name)} expected an image, got {len(data)} bytes of no known kind")
 
 
-def _fold(name: str, flat: Array, values: Mapping[str, Any], sizes: SizeFeatures) -> Array:
+def _fold(name: str, flat: Array, values: Mapping[str, Any], sizes: SizeFeatures, *, is_bytes: bool = False) -> Array:
     """Pixels one after the other as rows and columns, by the features that tell of their size."""
     if sizes.fixed is not None:
         filled = fill_shape(sizes.fixed, flat.size)
         if filled is None:
             raise CodecError(f"feature {show_name(name)}: {describe_misfit(sizes.fixed, flat.size)}")
         return flat.reshape(filled)
-    shape = _find_shape(values, flat.size, sizes)
+    shape = _find_shape(values, flat.size, sizes, is_bytes=is_bytes)
     if shape is None:
         raise CodecError(f"feature {show_name(name)} expected a height and a width beside it, there are none")
     if min(shape, default=0) < 1 or math.prod(shape) > 4 * DEFAULT_MAX_PIXELS or math.prod(shape) != flat.size:
@@ -132,7 +132,9 @@ def _fold(name: str, flat: Array, values: Mapping[str, Any], sizes: SizeFeatures
     return flat.reshape(shape)
 
 
-def _find_shape(values: Mapping[str, Any], num_values: int, sizes: SizeFeatures) -> tuple[int, ...] | None:
+def _find_shape(
+    values: Mapping[str, Any], num_values: int, sizes: SizeFeatures, *, is_bytes: bool
+) -> tuple[int, ...] | None:
     def read(feature: str | None) -> list[int]:
         value = None if feature is None else values.get(feature)
         return [] if value is None else [int(item) for item in np.asarray(value).reshape(-1)]
@@ -144,6 +146,8 @@ def _find_shape(values: Mapping[str, Any], num_values: int, sizes: SizeFeatures)
         return None
     if not channels:
         channels = [num_values // max(1, height[0] * width[0])]
+        if is_bytes and channels[0] not in FOUND_CHANNELS:
+            return height[0], width[0]
     return height[0], width[0], channels[0]
 
 
