@@ -122,7 +122,7 @@ def _guess_pixels(report: list[dict[str, Any]], schema: Schema, constants: Mappi
         sizes = find_sizes({name: one for name, one in schema.features.items() if one.seen is None}, row["name"])
         if sizes.is_told:
             told = [constants.get(name or "", 0) for name in (sizes.height, sizes.width)]
-            told += [constants[sizes.channels]] if sizes.channels in constants else []
+            told += [constants[sizes.channels]] if sizes.channels is not None and sizes.channels in constants else []
             filled = fill_shape(told, nbytes) if min(told) > 0 else None
             if filled is not None:
                 row["pixel_shapes"] = [list(filled)]
