@@ -24,12 +24,11 @@ def prepare_streams() -> None:
     A failure to write to stderr is ignored: an edit must not stop half-way because its notes are not read. Stdout keeps
     its errors. A stream that is closed goes nowhere.
     """
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - open until the process ends
-    sys.stderr.flush()
-    talk = io.BufferedWriter(_Talk(sys.stderr.fileno(), "w", closefd=False))
-    sys.stderr = io.TextIOWrapper(talk, encoding=sys.stderr.encoding, line_buffering=True)
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - open until the process ends
+    descriptor = os.open(os.devnull, os.O_WRONLY) if sys.stderr is None else sys.stderr.fileno()
+    talk = io.BufferedWriter(_Talk(descriptor, "w", closefd=False))
+    sys.stderr = io.TextIOWrapper(talk, encoding=sys.stdout.encoding, line_buffering=True)
     for stream in (sys.stdout, sys.stderr):
         # A file name or a text that the terminal's encoding lacks must not end the command.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
