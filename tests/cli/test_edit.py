@@ -10,6 +10,7 @@ import pytest
 import tfrkit
 from tfrkit.cli.edit import parse_assignments
 from tfrkit.storage.replace import PENDING
+from tfrkit.testing.reference import encode_example, write_frames
 
 pytest.importorskip("duckdb")
 
@@ -155,3 +156,66 @@ def test_list_may_become_empty(tfr, sample: Path) -> None:
 @pytest.mark.parametrize("command", ["edit", "dedupe", "append"])
 def test_help_names_no_stdin_where_it_is_refused(tfr, command: str) -> None:
     assert "stdin" not in tfr(command, "-h").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--where", "", "--set", "label = 1"), 2, "the condition is empty\n  say which records: --where SQL"),
+        (("--where", " \n", "--drop"), 2, "the condition is empty"),
+        (
+            ("--where", "true) limit (2", "--drop"),
+            3,
+            "a bracket is closed that was not opened - at character 5 of the condition\n  true) limit (2\n      ^",
+        ),
+        (("--where", "1=1) or (1=1", "--drop"), 3, "at character 4 of the condition"),
+        (("--where", "true, false", "--drop"), 3, "the condition expected one expression, got several"),
+        (("--set", "label = unnest([1, 2])"), 3, "expected one value for each record, got unnest()"),
+        (("--set", "label = 1 + UNNEST(tokens)"), 3, "expected one value for each record, got unnest()"),
+        (
+            ("--set", "label = 3, text = 'x'"),
+            3,
+            "got several, \"3, text = 'x'\"\n  one for each feature: --set FEATURE=SQL",
+        ),
+        (("--set", "label = 'abc'"), 3, "got VARCHAR\n  the names of its classes are not known, give a number"),
+    ],
+)
+def test_text_that_is_no_single_expression_is_refused(
+    tfr, sample: Path, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    before = sample.read_bytes()
+    assert message in tfr("edit", "sample.tfrecord", *arguments, "--in-place", code=code).err
+    assert sample.read_bytes() == before
+
+
+def test_brackets_in_strings_comments_and_subqueries_are_fine(tfr, sample: Path) -> None:
+    where = """text <> ')' and ((label) = 3) /* ) */ and (select max(x) > 2 from unnest(tokens) t(x)) -- )"""
+    assert tfr("edit", "sample.tfrecord", "--where", where, "--set", "label=1", "--dry-run").out.startswith(
+        "sample.tfrecord: 1 of 10 records changed"
+    )
+
+
+def test_last_line_names_what_was_given(tfr, shards: Path) -> None:
+    options = ("--where", "label = 99", "--set", "label = 1", "--dry-run")
+    end = "0 of 10 records changed in 0 of 3 files, nothing was written"
+    names = sorted(path.name for path in shards.iterdir())
+    for name in names:
+        (shards / name).rename(shards.parent / name)
+    assert tfr("edit", "train-*", *options, code=1).lines[-1] == f"train-*: {end}"
+    assert tfr("edit", *names, *options, code=1).lines[-1] == f"{names[0]} and 2 more: {end}"
+
+
+def test_class_text_that_stays_is_noted(tfr, tmp_path: Path) -> None:
+    records = [
+        encode_example({b"image/class/label": ("int64", [number]), b"image/class/text": ("bytes", [b"c%d" % number])})
+        for number in range(3)
+    ]
+    (tmp_path / "x.tfrecord").write_bytes(write_frames(records))
+    where = ("--where", '"image/class/label" = 2')
+    done = tfr("edit", "x.tfrecord", *where, "--set", "image/class/label = 1", "--dry-run")
+    assert done.err == (
+        "'image/class/text' holds the name of the class in 'image/class/label' and stays as it was; "
+        """set it too: --set "image/class/text = '...'"\n"""
+    )
+    both = ("--set", "image/class/label = 1", "--set", "image/class/text = 'c1'")
+    assert tfr("edit", "x.tfrecord", *where, *both, "--dry-run").err == ""

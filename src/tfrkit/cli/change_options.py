@@ -51,13 +51,20 @@ def print_changed(made: Changed, format: Format, *, verdict: str, rows_of: Seque
     print_result(format, document=lambda: result, rows=lambda: result["files"], columns=COLUMNS, text=text)
 
 
-def sum_up(made: Changed) -> str:
+def name_place(made: Changed, paths: Sequence[str]) -> str:
+    """What was changed, as the user named it where that says more than the folder one is in."""
+    if made.output != ".":
+        return made.output
+    return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1:,} more"
+
+
+def sum_up(made: Changed, paths: Sequence[str]) -> str:
     """The last line: what was done to the whole dataset."""
     touched = sum(bool(file.changed or file.dropped or file.added) for file in made.files)
     what = _describe(made.changed, made.dropped, made.added, made.records)
     files = f" in {touched:,} of {count_noun(len(made.files), 'file')}" if len(made.files) > 1 else ""
     end = "" if made.is_written else ", nothing was written"
-    return f"{made.output}: {what}{files}{end}"
+    return f"{name_place(made, paths)}: {what}{files}{end}"
 
 
 def _describe(changed: int, dropped: int, added: int, left: int) -> str:

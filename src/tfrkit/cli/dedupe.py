@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfrkit.cli.change_options import JSON_HELP, PLACE_HELP, DryRun, InPlace, MaybeOutput, print_changed, sum_up
+from tfrkit.cli.change_options import (
+    JSON_HELP,
+    PLACE_HELP,
+    DryRun,
+    InPlace,
+    MaybeOutput,
+    name_place,
+    print_changed,
+    sum_up,
+)
 from tfrkit.cli.convert import split_names
 from tfrkit.cli.options import FilePaths, Force, FormatOption, Incomplete, Jobs
 from tfrkit.cli.output import count_noun, set_verdict
@@ -73,16 +82,16 @@ def run(
         progress=watch_on_terminal(),
     )
     code = set_verdict(1 if dry_run and (made.dropped or made.num_leaks) else 0)
-    print_changed(made, format, verdict=describe(made), rows_of=[*describe_splits(made), *describe_leaks(made)])
+    print_changed(made, format, verdict=describe(made, paths), rows_of=[*describe_splits(made), *describe_leaks(made)])
     return code
 
 
-def describe(made: Deduped) -> str:
+def describe(made: Deduped, paths: list[str]) -> str:
     """The last line."""
     if made.dropped:
-        return sum_up(made)
+        return sum_up(made, paths)
     end = "" if made.is_written else ", nothing was written"
-    return f"{made.output}: no duplicates among {count_noun(made.records, 'record')}{end}"
+    return f"{name_place(made, paths)}: no duplicates among {count_noun(made.records, 'record')}{end}"
 
 
 def describe_splits(made: Deduped) -> list[str]:

@@ -83,7 +83,7 @@ def run(
         progress=watch_on_terminal(),
     )
     code = set_verdict(0 if made.changed or made.dropped else 1)
-    print_changed(made, format, verdict=sum_up(made))
+    print_changed(made, format, verdict=sum_up(made, paths))
     return code
 
 

@@ -106,9 +106,12 @@ class LocalReader:
             self.size = info.st_size if stat.S_ISREG(info.st_mode) else None
         elif identity != self._identity:
             file.close()
+            is_as_large = info.st_size == self.size
+            how = "with the same size" if is_as_large else f"{self.size} bytes at first, {info.st_size} now"
             raise StorageError(
-                f"the file changed since it was opened, {self.size} bytes at first, {info.st_size} now",
+                f"the file changed since it was opened, {how}",
                 shard=self.name,
+                hint="another process changed it meanwhile; run this again",
             )
         self._file = file
         return file

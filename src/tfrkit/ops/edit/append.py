@@ -183,16 +183,15 @@ def _require_classes(schema: Schema, sources: FrameSources, added: FrameSources)
             continue
         values = ShardSet(added.shards, Policy()).read_column(name).tolist()
         for number, value in enumerate(values):
-            if value != spec.ignore and not classes.first <= value < classes.first + classes.num_classes:
-                for path, count in zip(added.paths, added.counts, strict=True):
-                    if number < count.num_records:
-                        raise SchemaError(
-                            f"feature {show_name(name)} expected a class id from {classes.first} to "
-                            f"{classes.first + classes.num_classes - 1}, got {value}",
-                            shard=path,
-                            record=number,
-                        )
-                    number -= count.num_records
+            if value == spec.ignore or value in classes.ids:
+                continue
+            for path, count in zip(added.paths, added.counts, strict=True):
+                if number < count.num_records:
+                    try:
+                        classes.check(name, value)
+                    except SchemaError as error:
+                        raise SchemaError(error.what, shard=path, record=number) from None
+                number -= count.num_records
 
 
 # ---- which shards there will be --------------------------------------------------------------------------------------

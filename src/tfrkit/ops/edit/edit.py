@@ -14,6 +14,8 @@ from tfrkit.codec.set_features import set_features
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.writer import frame_records
 from tfrkit.errors import CodecError, QueryError, StorageError
+from tfrkit.features.labels import TEXTS_OF_LABELS
+from tfrkit.features.schema import show_name
 from tfrkit.ops.edit.change import Changed, ChangeOptions, Put, ShardWork, keep_all, open_to_change
 from tfrkit.ops.edit.query import Matches, find_matches
 from tfrkit.ops.edit.write import Change
@@ -70,6 +72,8 @@ def edit(
     expressions = {name: value if isinstance(value, str) else repr(value) for name, value in (set or {}).items()}
     if drop == bool(expressions):
         raise ValueError("expected values to set, or drop, got " + ("both" if drop else "neither"))
+    if where is not None and not where.strip():
+        raise ValueError("the condition is empty\n  say which records: where=..., or leave it out for all of them")
     if drop and where is None:
         raise ValueError("drop expected a condition, got none\n  say which records: where=...")
     out = None if output is None else expand_home(output)
@@ -100,7 +104,20 @@ def edit(
             count = len(found.numbers)
             verbs = ("record matches", "has") if count == 1 else ("records match", "have")
             made.notes.append(f"{count:,} {verbs[0]}, and {verbs[1]} these values already")
+        if made.changed:
+            made.notes += _note_class_texts(found)
         return made
+
+
+def _note_class_texts(found: Matches) -> list[str]:
+    """A line for each class label that was set without the feature that holds its name."""
+    pairs = ((name, TEXTS_OF_LABELS.get(name)) for name in found.names)
+    return [
+        f"{show_name(text)} holds the name of the class in {show_name(name)} and stays as it was; set it too: "
+        f"""--set "{text} = '...'\""""
+        for name, text in pairs
+        if text is not None and text in found.features and text not in found.names
+    ]
 
 
 def note_empty(works: Sequence[ShardWork]) -> list[str]:

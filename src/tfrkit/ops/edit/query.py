@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,9 @@ from tfrkit.sidecars.read import Sidecars
 
 _TABLE = "tfrkit_dataset"
 _FETCHED_ROWS = 1024
+CONDITION = "the condition"
+# Functions that make several rows of one, or none.
+_SEVERAL = frozenset({"unnest", "unlist", "generate_subscripts"})
 
 Values = tuple[bytes | None, ...]
 Locate = Callable[[int], tuple[str, int]]
@@ -33,11 +36,12 @@ Locate = Callable[[int], tuple[str, int]]
 class Matches:
     """Records that a condition is true for, by number, ascending; and for each of them the new features."""
 
-    def __init__(self, numbers: UInt64Array, names: Sequence[str], values: Sequence[Values], *, is_raw: bool) -> None:
+    def __init__(self, numbers: UInt64Array, names: Sequence[str], values: Sequence[Values], table: Table) -> None:
         self.numbers = numbers
         self.names = names
         self.values = values
-        self.is_raw = is_raw
+        self.is_raw = table.is_raw
+        self.features = () if table.is_raw else tuple(table.schema.names)
 
 
 def find_matches(
@@ -80,12 +84,13 @@ def find_matches(
     numbers = numbers[order]
     if len(numbers) > 1 and (numbers[1:] == numbers[:-1]).any():
         raise QueryError("an expression expected to give one value for each record, got several")
-    return Matches(numbers, names, [values[at] for at in order.tolist()] if values else [], is_raw=table.is_raw)
+    return Matches(numbers, names, [values[at] for at in order.tolist()] if values else [], table)
 
 
 def _compose(where: str | None, expressions: Mapping[str, str]) -> tuple[str, list[Part]]:
     """The query, and where in it the parts are that the user wrote."""
-    connection = get_engine(import_or_explain("duckdb", "sql")).connect()
+    duckdb = import_or_explain("duckdb", "sql")
+    connection = get_engine(duckdb).connect()
     parts: list[Part] = []
     text = f"select {RECORD_COLUMN}"
 
@@ -93,7 +98,7 @@ def _compose(where: str | None, expressions: Mapping[str, str]) -> tuple[str, li
         nonlocal text
         text += "("
         part = Part(len(text.encode()), piece, name)
-        _check_expression(connection, part)
+        _check_expression(duckdb, connection, part)
         parts.append(part)
         # A line of its own, so that a comment ends before the bracket.
         text += f"{piece}\n)"
@@ -107,17 +112,21 @@ def _compose(where: str | None, expressions: Mapping[str, str]) -> tuple[str, li
         text += f" from {_TABLE}"
         if where is not None:
             text += " where "
-            add(where, "the condition")
+            add(where, CONDITION)
     finally:
         connection.close()
     return text, parts
 
 
-def _check_expression(connection: Any, part: Part) -> None:
-    """Raise where a text is not one expression by itself."""
+def _check_expression(duckdb: Any, connection: Any, part: Part) -> None:
+    """Raise where a text is not one expression by itself, which gives one value for each record."""
     start = "select ("
     query = f"{start}{part.text}\n)"
     own = Part(len(start), part.text, part.name)
+    place = _find_closing(duckdb, part.text)
+    if place is not None:
+        facts = {"exception_message": "a bracket is closed that was not opened", "position": len(start) + place}
+        raise to_query_error(facts, query, parts=[own])
     content = json.loads(connection.execute("select json_serialize_sql(?::varchar)", [query]).fetchall()[0][0])
     if content["error"]:
         raise to_query_error(content, query, parts=[own])
@@ -125,6 +134,42 @@ def _check_expression(connection: Any, part: Part) -> None:
     is_one = len(nodes) == 1 and nodes[0]["type"] == "SELECT_NODE" and len(nodes[0]["select_list"]) == 1
     if not is_one or nodes[0]["from_table"]["type"] not in ("EMPTY", "EMPTY_FROM"):
         raise QueryError(f"{part.name} expected one expression, got {part.text!r:.64}")
+    top = nodes[0]["select_list"][0]
+    if top.get("function_name") == "row":
+        is_value = part.name != CONDITION
+        raise QueryError(
+            f"{part.name} expected one expression, got several, {part.text!r:.64}",
+            hint="one for each feature: set=..." if is_value else "combine conditions with and, or",
+        )
+    several = next((name for name in _list_functions(top) if name in _SEVERAL), None)
+    if several is not None:
+        raise QueryError(
+            f"{part.name} expected one value for each record, got {several}(), which gives several or none",
+            hint="set a whole list: [...], or take one of its values: feature[1]",
+        )
+
+
+def _find_closing(duckdb: Any, text: str) -> int | None:
+    """Where, in bytes, a bracket is closed that the text did not open; DuckDB finds strings and comments."""
+    data = text.encode()
+    depth = 0
+    for place, _ in duckdb.tokenize(text):
+        depth += {b"(": 1, b")": -1}.get(data[place : place + 1], 0)
+        if depth < 0:
+            return int(place)
+    return None
+
+
+def _list_functions(node: Any) -> Iterator[str]:
+    """Functions that are called for each record; those of subqueries are not."""
+    if isinstance(node, list):
+        for one in node:
+            yield from _list_functions(one)
+    elif isinstance(node, dict) and node.get("class") != "SUBQUERY":
+        if node.get("class") == "FUNCTION":
+            yield str(node.get("function_name")).lower()
+        for one in node.values():
+            yield from _list_functions(one)
 
 
 def _find_target(table: Table, name: str) -> str:
@@ -166,13 +211,12 @@ def find_classes(schema: Schema, name: str, spec: Spec, files: Sequence[str]) ->
     if spec.kind != "int64" or spec.logical != "class_label":
         return None
     if spec.classes is not None:
-        return Classes({text: number for number, text in enumerate(spec.classes)}, len(spec.classes))
+        return Classes.of(enumerate(spec.classes))
     labels = [other for other, one in schema.features.items() if one.logical == "class_label" and one.classes is None]
     beside = Sidecars(files).class_file if labels == [name] else None
     if beside is not None:
-        ids = {text: beside.id_of(text) for text in beside.names}
-        return Classes(ids, len(ids), beside.offset)
-    return None if spec.num_classes is None else Classes({}, spec.num_classes)
+        return Classes.of((beside.id_of(text), text) for text in beside.names)
+    return None if spec.num_classes is None else Classes({}, range(spec.num_classes))
 
 
 def _run(session: Session, encoders: Sequence[Encode], locate: Locate) -> tuple[UInt64Array, list[Values]]:

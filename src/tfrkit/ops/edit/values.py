@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,32 +30,50 @@ _NULL = '"NULL"'
 _CASTS = {"int64": "bigint", "float": "float", "bytes": "varchar"}
 _MAX_CACHED = 10_000
 _MAX_SHOWN = 64
+_MAX_STRETCHES = 8
 
 
 @dataclass(frozen=True)
 class Classes:
-    """Class ids that there are, by name."""
+    """Class ids that there are, and those of names. A number without a class ("unused 0") is none of them."""
 
-    ids: Mapping[str, int]
-    num_classes: int
-    first: int = 0
+    by_name: Mapping[str, int]
+    ids: Collection[int]
+    """Ascending."""
+
+    @classmethod
+    def of(cls, names: Iterable[tuple[int, str]]) -> Classes:
+        """The classes of a list of names that may hold placeholders."""
+        used = sorted((number, name) for number, name in names if name != f"unused {number}")
+        return cls({name: number for number, name in used}, dict.fromkeys(number for number, _ in used))
 
     def id_of(self, feature: str, name: str) -> int:
         """The id of a class name. Raises `SchemaError` where there is none."""
-        found = self.ids.get(name)
+        found = self.by_name.get(name)
         if found is None:
-            nearest = find_nearest(name, self.ids)
+            nearest = find_nearest(name, self.by_name)
             meant = "" if nearest is None else f", did you mean {show_name(nearest)}"
             raise SchemaError(f"feature {show_name(feature)} has no class {show_name(name)}{meant}")
         return found
 
     def check(self, feature: str, number: int) -> None:
         """Raise `SchemaError` for a number that is no class id."""
-        if not self.first <= number < self.first + self.num_classes:
-            raise SchemaError(
-                f"feature {show_name(feature)} expected a class id from {self.first} to "
-                f"{self.first + self.num_classes - 1}, got {number}"
-            )
+        if number not in self.ids:
+            raise SchemaError(f"feature {show_name(feature)} expected a class id {_show_ids(self.ids)}, got {number}")
+
+
+def _show_ids(ids: Iterable[int]) -> str:
+    """Ascending numbers in a few words: from 1 to 3; of 1, 3 to 5."""
+    stretches: list[list[int]] = []
+    for number in ids:
+        if stretches and stretches[-1][1] == number - 1:
+            stretches[-1][1] = number
+        else:
+            stretches.append([number, number])
+    if len(stretches) == 1:
+        return f"from {stretches[0][0]} to {stretches[0][1]}"
+    shown = [str(first) if first == last else f"{first} to {last}" for first, last in stretches[:_MAX_STRETCHES]]
+    return f"of {', '.join(shown)}{', ...' if len(stretches) > _MAX_STRETCHES else ''}"
 
 
 def make_encoder(feature: str, spec: Spec, sql_type: str, classes: Classes | None) -> Encode:
@@ -68,7 +86,7 @@ def make_encoder(feature: str, spec: Spec, sql_type: str, classes: Classes | Non
         )
     is_list = _LIST.search(sql_type) is not None
     if sql_type != _NULL:
-        _check_type(feature, spec, sql_type, is_list=is_list, has_names=bool(classes and classes.ids))
+        _check_type(feature, spec, sql_type, is_list=is_list, has_names=bool(classes and classes.by_name))
     convert = _make_converter(feature, spec, classes)
     cache: dict[tuple[type, Any], bytes] = {}
 
@@ -112,8 +130,17 @@ def _check_type(feature: str, spec: Spec, sql_type: str, *, is_list: bool, has_n
         brackets = "[]" * is_list
         raise FeatureKindError(
             f"feature {show_name(feature)} expected {spec.kind}, got {sql_type}",
-            hint=f"say what it becomes: (...)::{_CASTS[spec.kind]}{brackets}",
+            hint=_explain_kind(spec, sql_type, f"(...)::{_CASTS[spec.kind]}{brackets}"),
         )
+
+
+def _explain_kind(spec: Spec, sql_type: str, cast: str) -> str:
+    """The next step for a value of another kind; text becomes a number only where it is one."""
+    if spec.kind == "bytes" or "VARCHAR" not in sql_type:
+        return f"say what it becomes: {cast}"
+    if spec.logical == "class_label":
+        return f"the names of its classes are not known, give a number; text of digits: {cast}"
+    return f"give a number; text of digits: {cast}"
 
 
 def _make_converter(feature: str, spec: Spec, classes: Classes | None) -> Callable[[Any], Any]:

@@ -148,6 +148,7 @@ class Change:
     def _run_in_place(self) -> Changed:
         folder = self._folder
         with Replacement(folder) as change:
+            self._require_unchanged()
             rewritten = [work for work in self.works if work.feed is not None]
             require_space(folder or ".", sum(work.nbytes for work in rewritten))
             written = self._write_shards(change.new, folder)
@@ -163,6 +164,13 @@ class Change:
             self.sources.close()
             change.commit()
         return Changed(self._place, True, list_changed(self.works, folder), [*self.sources.notes, *self.notes])
+
+    def _require_unchanged(self) -> None:
+        """Raise where another process has changed a shard since it was opened; from here on the folder is locked."""
+        for shard in self.sources.shards:
+            shard.reader.park()  # a file is compared with what it was when it is opened again
+            shard.reader.descriptor()
+            shard.reader.park()
 
     def _place_shards(self, change: Replacement, written: Mapping[str, Written]) -> None:
         """Shards with their indexes: rewritten ones, and those that only get another name."""

@@ -20,7 +20,7 @@ from tfrkit.codec.decode import Decoder
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import SchemaError
-from tfrkit.features.labels import LabelMap
+from tfrkit.features.labels import TEXTS_OF_LABELS, LabelMap
 from tfrkit.features.meaning import split_words
 from tfrkit.features.schema import Schema, decode_name, show_name
 from tfrkit.features.spec import Spec
@@ -40,11 +40,6 @@ _MAX_NAMED = 8
 # Features that hold class ids, by the names that builders give them.
 _LABEL_NAMES = ("image/class/label", "label", "image/object/class/label", "objects/label", "clip/label/index")
 _HEAD = re.compile(r"label\d+|label/ids")
-_TEXT_OF = {
-    "label": "label/text",
-    "image/class/label": "image/class/text",
-    "image/object/class/label": "image/object/class/text",
-}
 
 
 @dataclass(frozen=True)
@@ -106,7 +101,9 @@ def find_rules(shards: Sequence[Shard], shape: tuple[int, ...] | None = None) ->
     mask = None if parts is None or parts.mask is None else ranges.get(parts.mask)
     boxes = parts.boxes if parts is not None else _find_boxes(found)
     labels = {name: known for name, known in ranges.items() if usable[name].kind == "int64"}
-    texts = {name: _TEXT_OF[name] for name in labels if _TEXT_OF.get(name) in usable and labels[name].names}
+    texts = {
+        name: TEXTS_OF_LABELS[name] for name in labels if TEXTS_OF_LABELS.get(name) in usable and labels[name].names
+    }
     format_name = _find_format(image, usable)
     wanted = [*images, *(parts.names if parts is not None else ()), *labels, *texts.values()]
     wanted += [] if format_name is None else [format_name]
