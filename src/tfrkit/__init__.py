@@ -62,7 +62,9 @@ _LATER = {
 def __getattr__(name: str) -> object:
     """Import the other names when they are asked for: `import tfrkit` has to stay quick."""
     if name not in _LATER:
-        raise AttributeError(f"module 'tfrkit' has no attribute {name!r}")
+        from tfrkit._familiar import explain_name
+
+        raise explain_name(name)
     import importlib
 
     place, attribute = _LATER[name]

@@ -52,6 +52,10 @@ OF_DATASET: Mapping[str, str] = {
     "cache": _CACHE,
     "interleave": "a shuffle mixes the rows of all files: ds.shuffle(seed=0)",
     "padded_batch": "batches of one width: ds.batch(64, pad=0)",
+    "with_options": "reading is parallel and in a fixed order already: ds.batch(64, threads=8)",
+    "unbatch": "a Dataset gives rows already: for row in ds    batches: ds.batch(64)",
+    "zip": "rows of two datasets side by side: for one, other in zip(first, second)    one after the other: "
+    "tfrkit.open([first, second])",
     "shard": "the part of one process: ds.batch(64).to_torch(rank=0, world_size=4)",
     "train_test_split": 'parts: train, test = ds.split({"train": 0.8, "test": 0.2}, seed=0)',
     "random_split": 'parts: train, test = ds.split({"train": 0.8, "test": 0.2}, seed=0)',
@@ -65,6 +69,20 @@ OF_DATASET: Mapping[str, str] = {
     "to_parquet": _WRITE,
     "save": _WRITE,
     "save_to_disk": _WRITE,
+}
+
+_OPEN = "open files, a folder or a glob: ds = tfrkit.open(path)"
+OF_MODULE: Mapping[str, str] = {
+    "TFRecordDataset": _OPEN,
+    "TFRecordReader": _OPEN,
+    "Reader": _OPEN,
+    "read": _OPEN,
+    "load": _OPEN,
+    "load_dataset": _OPEN,
+    "TFRecordWriter": "write rows: with tfrkit.Writer(path) as w: w.write({...})",
+    "write": "write rows: with tfrkit.Writer(path) as w: w.write({...})",
+    "info": "what is in files: tfrkit.open(path).schema    on the command line: tfr info PATH",
+    "count": "number of rows: len(tfrkit.open(path))    on the command line: tfr count PATH",
 }
 
 OF_BATCHES: Mapping[str, str] = {
@@ -81,6 +99,12 @@ OF_BATCHES: Mapping[str, str] = {
 }
 
 
+def explain_name(name: str) -> AttributeError:
+    """The error for a name that the module does not have."""
+    hint = f"\n  {OF_MODULE[name]}" if name in OF_MODULE else ""
+    return AttributeError(f"module 'tfrkit' has no attribute {name!r}{hint}")
+
+
 def explain_attribute(owner: object, name: str, known: Mapping[str, str]) -> AttributeError:
     """The error for an attribute that is not there, with what takes its place here where `known` says so."""
     if hasattr(type(owner), name):
@@ -90,9 +114,11 @@ def explain_attribute(owner: object, name: str, known: Mapping[str, str]) -> Att
 
 
 def refuse_arguments(
-    called: str, /, **known: str
+    called: str, /, *, given_twice: str | None = None, **known: str
 ) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
     """Make a function, which users know as `called`, explain arguments that it does not have and others of its kind do.
+
+    `given_twice` is the step for an argument that is given by its place and by its name.
 
     Example:
         >>> @refuse_arguments("shuffle", buffer_size="no buffer is needed")
@@ -109,8 +135,12 @@ def refuse_arguments(
             for name in kwargs:
                 if name in known:
                     raise TypeError(f"{called} has no argument {name}\n  {known[name]}")
+                if given_twice is not None and name in function.__code__.co_varnames[: len(args)]:
+                    raise TypeError(f"{called} got two values for {name}\n  {given_twice}")
             return function(*args, **kwargs)
 
+        if called not in function.__qualname__.split("."):
+            function.__qualname__ = called  # the name that Python's own errors have
         return call
 
     return decorate

@@ -28,6 +28,7 @@ TfrkitWarning             a UserWarning: shown unless filtered
 ├── GuessedKindWarning    a feature that is an empty list in every row
 ├── IncompleteSetWarning  shards of a numbered set that are not there
 ├── EmptyShardWarning     a shard of several that holds nothing
+├── UnlistedShardWarning  a shard that the manifest beside it does not list
 ├── SkippedRecordsWarning damage that a pass left out
 └── RankBatchWarning      a batch size that ranks share, and nobody said so
 
@@ -202,6 +203,14 @@ class IncompleteSetWarning(TfrkitWarning):
 
 class EmptyShardWarning(TfrkitWarning):
     """Some of several shards hold no record, and no manifest says so; `shards` names them."""
+
+    def __init__(self, message: str, shards: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.shards = shards
+
+
+class UnlistedShardWarning(TfrkitWarning):
+    """Shards lie among those of a manifest that does not list them; `shards` names them."""
 
     def __init__(self, message: str, shards: tuple[str, ...] = ()) -> None:
         super().__init__(message)

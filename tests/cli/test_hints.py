@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import tfrkit
 from tfrkit import tools
 from tfrkit.cli.hints import Flag, say_steps
 from tfrkit.errors import StorageError
@@ -49,3 +50,18 @@ def test_python_names_arguments_where_the_shell_names_options(tfr, sample: Path,
     with pytest.raises(ValueError, match='shards=8 or shard_size="200MB"$'):
         tools.reshard(sample, tmp_path / "out")
     assert tfr("reshard", sample, "-o", "out", code=2).err.endswith("--shards 8 or --shard-size 200MB\n")
+
+
+def test_advice_in_python_is_left_out() -> None:
+    assert say_steps("leave it out: features=[...]    read the bytes: ds.records()", {}) == ""
+    assert say_steps("look: tfr info x    fewer: ds.select(['a'])", {}) == "look: tfr info x"
+
+
+def test_feature_of_two_kinds_is_told_in_words_of_the_command(tfr, tmp_path: Path) -> None:
+    for name, value in (("k-0.tfrecord", 1), ("k-1.tfrecord", b"x")):
+        with tfrkit.Writer(tmp_path / name) as writer:
+            writer.write({"v": value, "id": 1})
+    err = tfr("head", "k-0.tfrecord", "k-1.tfrecord", code=3).err
+    assert "expected one kind" in err and "ds." not in err
+    err = tfr("sql", "select v from 'k-*'", code=3).err
+    assert "expected one kind" in err and "*\n" not in err and "leave 'v' out: name the other columns" in err

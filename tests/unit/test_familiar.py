@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,8 +15,9 @@ import pytest
 
 import tfrkit
 from tfrkit import _familiar
+from tfrkit.batches import shard_set
 from tfrkit.dataset.batched import Batches
-from tfrkit.errors import QueryError
+from tfrkit.errors import MissingFeatureError, QueryError, UnlistedShardWarning
 
 
 @pytest.fixture
@@ -71,6 +73,15 @@ def test_dataset_with_hints_is_copied_and_pickled(ds: tfrkit.Dataset) -> None:
         (lambda ds: ds.shuffle(buffer_size=1000), r"shuffle has no argument buffer_size\n  all rows .* by a seed"),
         (lambda ds: ds.map(dict, num_proc=4), r"map has no argument num_proc\n  .*processes=4"),
         (lambda ds: ds.batch(4, drop_remainder=True), r"batch has no argument drop_remainder\n  .*drop_last=True"),
+        (
+            lambda ds: ds.shuffle(1000, seed=3),
+            r"shuffle got two values for seed\n  the number is the seed; .*without a buffer",
+        ),
+        (lambda ds: tfrkit.open(ds.files, shuffle=True), r"open has no argument shuffle\n  .*\.shuffle\(seed=0\)"),
+        (lambda ds: tfrkit.open(ds.files, nonsense=1), r"^open\(\) got an unexpected keyword argument 'nonsense'"),
+        (lambda ds: ds[["id"]], r"expected numbers of rows, got \['id'\]\n  .*ds\.select\(\['id'\]\)"),
+        (lambda ds: "id" in ds, r"got 'id'\n  .*in ds\.columns"),
+        (lambda ds: ds.batch(4)[0], r"iterated over.*\n.*to_torch_dataset\(\), batch_size=None\)"),
         (lambda ds: ds.shuffle(nonsense=1), r"unexpected keyword argument 'nonsense'"),
         (lambda ds: ds + ds, r"datasets cannot be added\n  .*tfrkit.open\(\[first, second\]\)"),
         (lambda ds: ds + 1, "unsupported operand"),
@@ -96,6 +107,61 @@ def test_feature_asked_for_as_a_split_is_named(ds: tfrkit.Dataset, tmp_path: Pat
             QueryError, match=r"no split 'label', it is a feature - at .*\n  .*ds.select\(\['label'\]\)"
         ):
             dataset["label"]
+
+
+def test_misspelt_feature_asked_for_as_a_split_is_named(ds: tfrkit.Dataset, tmp_path: Path) -> None:
+    with pytest.raises(QueryError, match=r"no split 'lable', did you mean the feature 'label'.*\n  .*ds\.select"):
+        ds["lable"]
+    tfrkit.build(iter(ds), tmp_path / "out", splits={"test": 5})
+    with pytest.raises(QueryError, match="tset") as caught:
+        tfrkit.open(tmp_path / "out")["tset"]
+    assert "feature" not in str(caught.value)
+
+
+def test_unknown_feature_of_decode_is_answered_with_those_there_are(ds: tfrkit.Dataset) -> None:
+    with pytest.raises(MissingFeatureError, match=r"no feature 'img'\n  there are: id, label"):
+        ds.decode(img=(4, 4))
+
+
+@pytest.mark.parametrize("name", _familiar.OF_MODULE)
+def test_name_of_another_module_is_an_error_that_names_ours(name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"module 'tfrkit' has no attribute '{name}'\n  .*tfrkit\.(open|Writer)"):
+        getattr(tfrkit, name)
+
+
+def test_batches_list_their_public_names(ds: tfrkit.Dataset) -> None:
+    public = [name for name in dir(ds.batch(4)) if not name.startswith("_")]
+    assert public == ["epoch", "map", "schema", "set_epoch", "to_jax", "to_tf", "to_torch", "to_torch_dataset"]
+
+
+def test_repr_of_mapped_rows_claims_no_features(ds: tfrkit.Dataset) -> None:
+    assert repr(ds.map(lambda row: {"x": 1})) == "Dataset(a.tfrecord; 30 rows; mapped)"
+    assert repr(ds.batch(4).map(lambda batch: batch)) == "Batches(4 rows, epoch 0: mapped)"
+    assert repr(ds.take(1)) == "Dataset(a.tfrecord; 1 row; features id, label)"
+    assert repr(ds.batch(1)).startswith("Batches(1 row, ")
+
+
+def test_repr_of_a_damaged_or_large_file_says_what_is_known(
+    ds: tfrkit.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert repr(tfrkit.open(ds.files)) == "Dataset(a.tfrecord; 30 rows; features id, label)"
+    (tmp_path / "cut.tfrecord").write_bytes((tmp_path / "a.tfrecord").read_bytes()[:-5])
+    assert repr(tfrkit.open(tmp_path / "cut.tfrecord")) == "Dataset(cut.tfrecord)"
+    monkeypatch.setattr(shard_set, "_QUICK_NBYTES", (tmp_path / "a.tfrecord").stat().st_size)
+    assert "30 rows" in repr(tfrkit.open(ds.files))
+    monkeypatch.setattr(shard_set, "_QUICK_NBYTES", 10)
+    assert repr(tfrkit.open(ds.files)) == "Dataset(a.tfrecord)"
+
+
+def test_file_that_the_manifest_does_not_list_is_warned_of(ds: tfrkit.Dataset, tmp_path: Path) -> None:
+    tfrkit.build(iter(ds), tmp_path / "out", splits={"train": None, "test": 5})
+    shutil.copy(ds.files[0], tmp_path / "out" / "new.tfrecord")
+    with pytest.warns(UnlistedShardWarning, match="not listed in tfrkit.json beside it, and in no split") as caught:
+        tfrkit.open(tmp_path / "out")
+    [warning] = caught
+    assert isinstance(warning.message, UnlistedShardWarning)
+    assert warning.message.shards == (str(tmp_path / "out" / "new.tfrecord"),) and warning.filename == __file__
+    assert len(tfrkit.open(tmp_path / "out" / "new.tfrecord")) == 30
 
 
 def test_head_is_a_list_of_the_first_rows(ds: tfrkit.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

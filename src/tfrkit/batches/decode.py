@@ -44,6 +44,7 @@ Failures = dict[int, CodecError]
 
 # What other programs call an encoded image: TFDS, slim and the object detection API.
 _SHORT_NAME_ENDS = ("/encoded",)
+_MAX_NAMED = 8  # features in a message
 
 
 class DecodeStage:
@@ -348,7 +349,12 @@ def _resolve_name(name: str, schema: Schema) -> str:
     matches = [name + end for end in _SHORT_NAME_ENDS if name + end in schema]
     if len(matches) == 1:
         return matches[0]
-    raise MissingFeatureError(describe_missing(name, schema.names))
+    what = describe_missing(name, schema.names)
+    raise MissingFeatureError(what, hint=None if "did you mean" in what else f"there are: {_list_names(schema.names)}")
+
+
+def _list_names(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MAX_NAMED]) + (f", … {len(names)} in all" if len(names) > _MAX_NAMED else "")
 
 
 def _find_values(name: str, column: Column) -> tuple[BytesColumn, Int64Array | None]:

@@ -64,7 +64,7 @@ class Batching:
             rows = "" if self.size is None else f" and {self.size} rows"
             text = f"up to {self.max_tokens} tokens{rows}"
         elif self.world_size == 1:
-            text = f"{self.size} rows{' on each rank' if self.per_rank else ''}"
+            text = f"{self.size} row{'' if self.size == 1 else 's'}{' on each rank' if self.per_rank else ''}"
         else:
             text = f"{self.global_size // self.world_size} of {self.global_size} rows"
         return text if self.world_size == 1 else f"{text}, rank {self.rank} of {self.world_size}"

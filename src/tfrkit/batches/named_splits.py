@@ -7,6 +7,7 @@ from itertools import accumulate, pairwise
 
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.errors import QueryError
+from tfrkit.features.schema import find_nearest, show_name
 from tfrkit.orders.order import Joined, Order, Slice, Whole
 from tfrkit.orders.slice_syntax import resolve_slices
 
@@ -45,6 +46,22 @@ def refuse_feature(shard_set: ShardSet, text: str) -> None:
             hint=f"rows with this feature only: ds.select([{text!r}])    its values: "
             f"[row[{text!r}] for row in ds.select([{text!r}])]",
         )
+    meant = None if shard_set.is_pipe else _find_meant(shard_set, text)
+    if meant is not None:
+        raise QueryError(
+            f"no split {text!r}, did you mean the feature {show_name(meant)}",
+            shard=shard_set.files[0],
+            hint=f"rows with this feature only: ds.select([{meant!r}])",
+        )
+
+
+def _find_meant(shard_set: ShardSet, text: str) -> str | None:
+    """The feature that a misspelt name most likely means, where no split is nearer."""
+    splits = shard_set.sidecars.splits
+    if text in splits or not text.replace("/", "_").isidentifier():
+        return None
+    nearest = find_nearest(text, [*splits, *shard_set.schema.names])
+    return None if nearest in splits else nearest
 
 
 def _join_shards(shard_set: ShardSet, shards: Sequence[int]) -> Order:

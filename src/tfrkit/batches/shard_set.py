@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import partial
 
@@ -17,11 +18,20 @@ from tfrkit.codec.decode import Decoder
 from tfrkit.container.compression import Compression
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
-from tfrkit.errors import EmptyShardWarning, MissingFeatureError, SchemaError, ShapeError, warn_caller
+from tfrkit.errors import (
+    EmptyShardWarning,
+    MissingFeatureError,
+    SchemaError,
+    ShapeError,
+    UnlistedShardWarning,
+    warn_caller,
+)
 from tfrkit.features.schema import Schema, find_mismatches
 from tfrkit.sidecars.read import Sidecars
 
 _COLUMN_BATCH = 4096
+_QUICK_NBYTES = 32 << 20
+_MAX_QUICK_SHARDS = 64
 
 
 class ShardSet:
@@ -79,6 +89,15 @@ class ShardSet:
         """The number of records where it is known without a scan."""
         counts = self.records.known_counts or _recall_counts(self.sidecars, self.policy)
         return None if counts is None else sum(counts)
+
+    @property
+    def is_quick(self) -> bool:
+        """Can it be looked through in a moment?"""
+        nbytes = [(shard.nbytes, shard.compression == "none") for shard in self.shards[: _MAX_QUICK_SHARDS + 1]]
+        if len(nbytes) > _MAX_QUICK_SHARDS or self.is_pipe:
+            return False
+        # What is compressed may be many times as large.
+        return sum((size or 0) * (1 if is_plain else 8) for size, is_plain in nbytes) <= _QUICK_NBYTES
 
     def look_at_all(self) -> bool:
         """Find the schema from all records; False where that has been done, or a schema was given."""
@@ -152,6 +171,31 @@ class ShardSet:
                 EmptyShardWarning(
                     f"{len(names):,} of {len(self.shards):,} shards are empty - at {names[0]}{more}\n"
                     "  copy or write them anew, if they should hold records",
+                    tuple(names),
+                )
+            )
+
+    def warn_of_unlisted(self) -> None:
+        """Warn of shards among others of a manifest that does not list them: what it says is not about them."""
+        if len(self.shards) == 1:
+            return
+        for folder in dict.fromkeys(os.path.dirname(shard.name) for shard in self.shards):
+            manifest = self.sidecars.folder_manifest(folder)
+            if manifest is None:
+                continue
+            inside = [number for number, shard in enumerate(self.shards) if os.path.dirname(shard.name) == folder]
+            extra = [number for number in inside if os.path.basename(self.files[number]) not in manifest.entries]
+            extra = [number for number in extra if self.sidecars.manifests[number] is None]
+            if not extra or len(extra) == len(inside):
+                continue
+            names = [self.files[number] for number in extra]
+            more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+            has_none = self.sidecars.splits and all(self.sidecars.split_names[number] is None for number in extra)
+            splits = ", and in no split" if has_none else ""
+            warn_caller(
+                UnlistedShardWarning(
+                    f"not listed in {os.path.basename(manifest.path)} beside it{splits} - at {names[0]}{more}\n"
+                    "  add its records to the dataset: tfr append, or move it elsewhere",
                     tuple(names),
                 )
             )

@@ -16,6 +16,8 @@ _ARGUMENT = re.compile(
     r"""(?<!\S)([a-z][a-z_]*)=(True|"[^"\n]*"|'[^'\n]*'|\d+|\{\d+: \d+\}|\[\.\.\.\]|\.\.\.)(?=[\s,;.)]|$)""",
     re.MULTILINE,
 )
+# A step in Python, which a command cannot take.
+_METHOD = re.compile(r"(?<![\w.])ds\.[a-z_]+[(\[]|(?<![\w.])ds\.[a-z_]+$", re.MULTILINE)
 _GAP = " " * 4  # between two steps of one line
 
 
@@ -49,7 +51,7 @@ def say_steps(hint: str, flags: Mapping[str, Flag]) -> str:
     """
     lines = []
     for line in hint.split("\n"):
-        if _ARGUMENT.search(line):
+        if _ARGUMENT.search(line) or _METHOD.search(line):
             steps = [_say_step(step, flags) for step in line.strip().split(_GAP) if _can_take(step, flags)]
             line = line[: len(line) - len(line.lstrip())] + _GAP.join(steps)
         if line.strip():
@@ -58,7 +60,7 @@ def say_steps(hint: str, flags: Mapping[str, Flag]) -> str:
 
 
 def _can_take(step: str, flags: Mapping[str, Flag]) -> bool:
-    return all(match[1] in flags for match in _ARGUMENT.finditer(step))
+    return not _METHOD.search(step) and all(match[1] in flags for match in _ARGUMENT.finditer(step))
 
 
 def _say_step(step: str, flags: Mapping[str, Flag]) -> str:

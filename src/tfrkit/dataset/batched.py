@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from tfrkit._familiar import OF_BATCHES, explain_attribute
 from tfrkit.batches.loop import BatchLoop
-from tfrkit.batches.stages import BatchFunction, MapBatches
+from tfrkit.batches.stages import BatchFunction, MapBatches, MapRows
 from tfrkit.orders.plan import Even
 
 if TYPE_CHECKING:
     from tfrkit.feeds.jax import JaxLoader
     from tfrkit.feeds.torch import TorchBatches, TorchLoader
+
+
+# What users call of the loop; the rest is for loaders.
+_INHERITED = ("epoch", "schema", "set_epoch")
 
 
 class Batches(BatchLoop):
@@ -37,6 +41,22 @@ class Batches(BatchLoop):
 
         def __getattr__(self, name: str) -> Any:
             raise explain_attribute(self, name, OF_BATCHES)
+
+    def __getitem__(self, index: object) -> Any:
+        raise TypeError(
+            "batches are iterated over, not picked by number: for batch in ds.batch(64)\n"
+            "  for PyTorch: ds.batch(64).to_torch()    for a DataLoader of your own: "
+            "DataLoader(ds.batch(64).to_torch_dataset(), batch_size=None), or rows: "
+            "DataLoader(ds.to_torch(), batch_size=64)"
+        )
+
+    def __dir__(self) -> list[str]:
+        return sorted({*(name for name in super().__dir__() if name.startswith("_")), *vars(Batches), *_INHERITED})
+
+    def __repr__(self) -> str:
+        if any(isinstance(stage, (MapBatches, MapRows)) for stage in self._stages):
+            return f"Batches({self._batching.describe()}, epoch {self.epoch}: mapped)"
+        return super().__repr__()
 
     def map(self, function: BatchFunction, *, processes: int | None = None) -> Batches:
         """Every batch as `function` returns it. Runs on the reading threads, or in `processes`."""

@@ -5,6 +5,7 @@ What only some callers need (splits, images) is imported where it is used: `impo
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import operator
 import os
@@ -28,7 +29,7 @@ from tfrkit.batches.stages import DecodeFeatures, MapRows
 from tfrkit.container.records import Finding
 from tfrkit.dataset.batched import Batches
 from tfrkit.dataset.feeding import Feeding
-from tfrkit.errors import WireError
+from tfrkit.errors import TfrkitError, WireError
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import RecordKind
 from tfrkit.orders.order import (
@@ -166,21 +167,24 @@ class Dataset(Feeding):
         return len(self._set.records) if self._recipe.order is None else self._recipe.order.size
 
     def __repr__(self) -> str:
-        """Files, and what is known without reading records: rows, splits, features, and how rows are mixed."""
+        """Files, rows, splits, features and how rows are mixed, as far as they are known or soon found."""
+        self._look_if_small()
         files = self.files
         names = ", ".join(os.path.basename(name) for name in files[:3])
         parts = [f"{names}, … {len(files)} files" if len(files) > 3 else names]
         order, known = self._recipe.order, self._set.known_schema
         size = self._set.known_count if order is None else order.size
         if size is not None:
-            parts.append("endless" if self._recipe.is_endless else f"{size:,} rows")
+            parts.append("endless" if self._recipe.is_endless else f"{size:,} row{'' if size == 1 else 's'}")
         if order is None and size is not None and len(self._set.sidecars.splits) > 1:
             parts.append("splits " + ", ".join(f"{name} {count:,}" for name, count in self.splits.items()))
         if isinstance(order, WindowShuffled):
             parts.append(f"shuffled in windows, mixed {score_mixing(order, self._recipe.epoch):.2f} where 1 is perfect")
         elif isinstance(order, Shuffled):
             parts.append("shuffled")
-        if known is not None:
+        if any(isinstance(stage, MapRows) for stage in self._recipe.stages):
+            parts.append("mapped")
+        elif known is not None:
             features = list(known.names if self._recipe.features is None else self._recipe.features)
             more = f", … {len(features)} in all" if len(features) > _MAX_NAMED else ""
             parts.append(f"features {', '.join(features[:_MAX_NAMED])}{more}")
@@ -267,6 +271,7 @@ class Dataset(Feeding):
 
     @refuse_arguments(
         "shuffle",
+        given_twice="the number is the seed; rows are mixed without a buffer: ds.shuffle(seed=3)",
         buffer_size="all rows of all files are mixed, by a seed and without a buffer: ds.shuffle(seed=0)",
         reshuffle_each_iteration="every pass over batches is the next epoch, in another order: ds.shuffle(seed=0)",
         random_state="ds.shuffle(seed=0)",
@@ -448,11 +453,21 @@ class Dataset(Feeding):
             chosen = range(*index.indices(len(self)))
             return self._pick_rows(np.arange(chosen.start, chosen.stop, chosen.step, dtype=np.int64))
         numbers = np.asarray(index)
+        if numbers.dtype.kind in "US":
+            raise TypeError(
+                f"expected numbers of rows, got {index!r:.64}\n  only some features: ds.select({index!r:.64})"
+            )
         if numbers.dtype == bool and numbers.shape == (len(self),):
             numbers = np.flatnonzero(numbers)
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
             raise TypeError(f"expected a number, a slice or a list of numbers, got {index!r}")
         return self._pick_rows(numbers.astype(np.int64))
+
+    def __contains__(self, value: object) -> bool:
+        raise TypeError(
+            f"a Dataset is not searched with in, got {value!r:.64}\n"
+            '  names of the features: "label" in ds.columns    a row by a value: ds.by("id", 7)'
+        )
 
     def head(self, count: int = 5) -> list[Row]:
         """The first `count` rows, or all if there are fewer, as a list."""
@@ -565,6 +580,12 @@ class Dataset(Feeding):
 
     def _derive(self, **changes: Any) -> Dataset:
         return Dataset(self._set, recipe=replace(self._recipe, **changes))
+
+    def _look_if_small(self) -> None:
+        """Count rows and find the schema of small files, for a repr. Damage is for those who read to meet."""
+        if self._set.is_quick and self._set.policy.on_error == "raise":
+            with contextlib.suppress(TfrkitError, OSError):
+                _ = len(self._set.records), self._set.schema
 
     def _get_order(self) -> Order:
         return Whole(len(self._set.records)) if self._recipe.order is None else self._recipe.order

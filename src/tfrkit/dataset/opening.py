@@ -26,6 +26,8 @@ _READ_AHEAD = "files are mapped and batches read ahead by themselves: ds.batch(6
     buffer_size=_READ_AHEAD,
     num_parallel_reads=_READ_AHEAD,
     split='splits are picked from what was opened: tfrkit.open(folder)["train"]',
+    shuffle="what was opened is shuffled, whole and by a seed: tfrkit.open(path).shuffle(seed=0)",
+    batch_size="what was opened gives batches: tfrkit.open(path).batch(64)",
     columns='only some features: tfrkit.open(path, features=["label"])',
 )
 def open_dataset(
@@ -76,6 +78,7 @@ def open_dataset(
     shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
     opened = ShardSet(shards, Policy(verify, on_error, max_errors), schema, infer=infer)
     opened.warn_of_empty()
+    opened.warn_of_unlisted()
     return Dataset(opened, features=features)
 
 

@@ -133,7 +133,7 @@ class Schema:
         if spec.seen is not None and len(spec.seen) > 1:
             raise SchemaError(
                 f"feature {show_name(name)} expected one kind, got {' and '.join(spec.seen)} in different records",
-                hint="leave it out: ds.select([...]), or read the bytes: ds.records()",
+                hint="leave it out: features=[...]    read the bytes: ds.records()",
             )
         return spec
 

@@ -96,7 +96,7 @@ def test_files_and_splits_of_a_part_are_those_of_its_rows(name: str, tmp_path: P
 
 def test_repr_of_a_part_names_its_files_and_rows(tmp_path: Path) -> None:
     ds = tfrkit.open(write(tmp_path))
-    assert repr(ds["test"]) == "Dataset(a-test-00000-of-00001.tfrecord; 4 rows)"
+    assert repr(ds["test"]) == "Dataset(a-test-00000-of-00001.tfrecord; 4 rows; features id, x)"
     assert "a-test" not in repr(ds["train"].shuffle(1))
 
 

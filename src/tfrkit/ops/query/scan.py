@@ -189,7 +189,7 @@ class Table:
             raise QueryError(
                 f"column {show_name(feature)} expected one kind, got {kinds} in different records",
                 shard=self.files[0],
-                hint="name the columns you want instead of *",
+                hint=f"leave {show_name(feature)} out: name the other columns",
             )
 
 
