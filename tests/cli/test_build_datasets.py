@@ -181,4 +181,21 @@ def test_build_whose_inputs_are_all_bad_says_why_with_skip_too(run_tfr: Run, tmp
     assert failed.returncode == 3
     assert failed.stderr.splitlines()[0] == "tfr: 5 of 5 inputs are bad, nothing was written"
     assert "5 images lie in no class folder" in failed.stderr
-    assert failed.stderr.endswith("  correct them\n")
+    assert failed.stderr.splitlines()[-2].startswith("    did you mean the folder above")
+    assert failed.stderr.endswith("  list every one: --dry-run --format json\n")
+
+
+def test_build_of_a_table_that_seems_to_have_no_header_says_so_beside_the_floats(run_tfr: Run, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("5.1,3.5,setosa\n4.9,3.0,setosa\n4.7,3.2,virginica\n")
+    failed = run_tfr("build", "table", tmp_path / "x.csv", "-o", tmp_path / "out")
+    assert failed.returncode == 3
+    assert failed.stderr.count("--floats float64 keeps them as tensors") == 2
+    assert failed.stderr.splitlines()[-1] == (
+        "    the first line, taken as names of columns, looks like the rows below it; "
+        "if it has no header, name its columns: --columns A,B,..."
+    )
+    assert "correct them" not in failed.stderr
+    typed = run_tfr("build", "table", tmp_path / "x.csv", "-o", tmp_path / "out", "--no-header")
+    assert typed.returncode == 2
+    assert "names of its columns: --columns a,b,c" in typed.stderr
+    assert "--no-header" not in run_tfr("build", "table", "--help").stdout

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tfrkit.testing.reference import write_frames
+from tfrkit.testing.reference import encode_example, write_frames
 
 
 def test_merge_writes_one_file(tfr, sample: Path, raw: Path, tmp_path: Path) -> None:
@@ -56,3 +56,17 @@ def test_merge_foreign_file_exits_3(tfr, sample: Path, tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
     assert "expected a TFRecord, got a text file" in tfr("merge", "sample.tfrecord", "table.csv", "-o", "x", code=3).err
     assert not (tmp_path / "x").exists()
+
+
+def test_merge_notes_a_feature_of_two_kinds(tfr, tmp_path: Path) -> None:
+    (tmp_path / "k-0.tfrecord").write_bytes(write_frames([encode_example({b"v": ("int64", [1])})] * 3))
+    (tmp_path / "k-1.tfrecord").write_bytes(write_frames([encode_example({b"v": ("float", [0.5])})] * 3))
+    (tmp_path / "k-2.tfrecord").write_bytes(write_frames([encode_example({b"v": ("int64", [2])})] * 3))
+    note = (
+        "feature 'v' is int64 in k-0.tfrecord and float in k-1.tfrecord: reading them together fails; "
+        "tfr verify --deep lists every record"
+    )
+    ran = tfr("merge", "k-0.tfrecord", "k-1.tfrecord", "-o", "out.tfrecord")
+    assert note in ran.err.splitlines()
+    alike = tfr("merge", "k-0.tfrecord", "k-2.tfrecord", "-o", "alike.tfrecord")
+    assert "feature 'v'" not in alike.out + alike.err

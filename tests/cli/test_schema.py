@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+
+from tfrkit.testing.reference import encode_example, write_frames
 
 STYLES = ["json", "tfds", "pbtxt", "arrow", "tf", "dali", "vahidk"]
 
@@ -41,3 +44,27 @@ def test_schema_source_compiles(tfr, sample: Path, style: str) -> None:
 
 def test_schema_unknown_style_exits_2(tfr, sample: Path) -> None:
     assert "pbtxt" in tfr("schema", "sample.tfrecord", "--as", "xml", code=2).err
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    """More than 32 MiB, of which a schema is found from a sample."""
+    blob = b"x" * 8000
+    records = [encode_example({b"blob": ("bytes", [blob]), b"number": ("int64", [index])}) for index in range(5000)]
+    (tmp_path / "large.tfrecord").write_bytes(write_frames(records))
+    return tmp_path / "large.tfrecord"
+
+
+def test_schema_of_a_sample_says_of_how_many_records(tfr, large: Path) -> None:
+    ran = tfr("schema", large.name, "--as", "tf")
+    [note] = ran.err.splitlines()
+    assert re.fullmatch(r"note: from [\d,]+ records; all of them: --infer all", note)
+    assert ".." in ran.out
+    assert all(line.endswith(" in a sample") for line in ran.lines if ".." in line)
+    tfr("index", large.name)
+    assert " of 5,000 records; all of them: --infer all" in tfr("schema", large.name).err
+    whole = tfr("schema", large.name, "--as", "tf", "--infer", "all")
+    assert whole.err == ""
+    assert "0..4999" in whole.out
+    assert "in a sample" not in whole.out
+    assert tfr("schema", large.name, "--quiet").err == ""

@@ -150,3 +150,17 @@ def test_verify_sha256_of_a_built_dataset(tfr, tmp_path: Path) -> None:
     (shard,) = (tmp_path / "out").glob("*-of-00001")
     shard.write_bytes(write_frames(make_records(2)))
     assert "tfrkit.json says" in tfr("verify", "out", "--sha256", code=1).out
+
+
+def test_verify_notes_a_feature_of_two_kinds(tfr, tmp_path: Path) -> None:
+    (tmp_path / "k-0.tfrecord").write_bytes(write_frames([encode_example({b"v": ("int64", [1])})] * 3))
+    (tmp_path / "k-1.tfrecord").write_bytes(write_frames([encode_example({b"v": ("float", [0.5])})] * 3))
+    (tmp_path / "k-2.tfrecord").write_bytes(write_frames([encode_example({b"v": ("int64", [2])})] * 3))
+    note = (
+        "note: feature 'v' is int64 in k-0.tfrecord and float in k-1.tfrecord: reading them together fails; "
+        "tfr verify --deep lists every record"
+    )
+    ran = tfr("verify", "k-0.tfrecord", "k-1.tfrecord")
+    assert note in (ran.out + ran.err).splitlines()
+    alike = tfr("verify", "k-0.tfrecord", "k-2.tfrecord")
+    assert "feature 'v'" not in alike.out + alike.err

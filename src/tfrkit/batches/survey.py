@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,12 +13,14 @@ from tfrkit._types import UInt64Array
 from tfrkit.container.records import SAMPLED_SEARCH_NBYTES, FrameStream, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import SchemaError
-from tfrkit.features.infer import InferredSchema, infer_schema
-from tfrkit.features.schema import Schema, find_mismatches
+from tfrkit.features.infer import InferredSchema, count_kinds, infer_schema
+from tfrkit.features.schema import Schema, decode_name, find_mismatches
 from tfrkit.features.spec import RecordKind
 from tfrkit.images.sniff import sniff_image
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.base import ByteSource
+
+T = TypeVar("T")
 
 # A schema is inferred from all records of a small dataset, and from this many, spread out, of a large one.
 _SAMPLE_RECORDS = 4096
@@ -71,6 +73,7 @@ class Surveyed:
     """Counts over records: how they look, and what their features are."""
 
     survey: _native.Survey = field(default_factory=lambda: _native.Survey("sequence_example"))
+    is_sample: bool = False  # there may be records that were not looked at
 
     def add_shard(
         self, shard: Shard, policy: Policy, *, max_records: int | None = None, sizes: RecordSizes | None = None
@@ -109,12 +112,18 @@ class Surveyed:
 
 
 def find_schema(
-    shards: Sequence[Shard], policy: Policy, *, from_all: bool = False, sidecars: Sidecars | None = None
+    shards: Sequence[Shard],
+    policy: Policy,
+    *,
+    from_all: bool = False,
+    sidecars: Sidecars | None = None,
+    surveyed: Surveyed | None = None,
 ) -> Schema:
     """The schema of a dataset: that of its manifest, else inferred from many records and refined by sidecars.
 
     A manifest that some records contradict is one of the problems of `sidecars`, and not used. With `from_all` every
-    record is looked at, however many there are.
+    record is looked at, however many there are. `surveyed` is what to count in, for those who want to know how many
+    records the schema is from.
     """
     if sidecars is None:
         sidecars = Sidecars([shard.name for shard in shards])
@@ -125,7 +134,7 @@ def find_schema(
         sidecars.refuse_schema(mismatches)
     # Damage is for the reader to report; here it only means that a record says nothing about the schema.
     lenient = Policy("none" if policy.verify == "none" else "all", "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
-    surveyed = Surveyed()
+    surveyed = surveyed or Surveyed()
     is_small = sum(shard.nbytes or 0 for shard in shards) <= _SMALL_NBYTES
     sampled = shards if from_all or is_small else _spread(shards)
     per_shard = max(64, _SAMPLE_RECORDS // max(1, len(sampled)))
@@ -141,7 +150,9 @@ def find_schema(
         elif shard.compression == "none":
             _add_places(surveyed, shard, per_shard)
         else:
-            surveyed.add_shard(shard, lenient, max_records=_SAMPLE_RECORDS if is_small else per_shard)
+            limit = _SAMPLE_RECORDS if is_small else per_shard
+            surveyed.is_sample |= surveyed.add_shard(shard, lenient, max_records=limit) == limit
+    surveyed.is_sample |= not from_all and not is_small
     return sidecars.refine(surveyed.infer().schema)
 
 
@@ -154,7 +165,37 @@ def sample_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
     return surveyed.infer().schema
 
 
-def _spread(shards: Sequence[Shard]) -> Sequence[Shard]:
+def note_kinds(paths: Sequence[str]) -> list[str]:
+    """A sentence for each feature whose values are of one kind in one shard and of another in the next.
+
+    Looks at the first records of each of some shards, which are files.
+    """
+    lenient = Policy("all", "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
+    seen: dict[str, dict[str, str]] = {}
+    for path in _spread(paths) if len(paths) > 1 else ():
+        surveyed = Surveyed()
+        shard = Shard.open(path)
+        try:
+            surveyed.add_shard(shard, lenient, max_records=_SAMPLED_RECORDS)
+        finally:
+            shard.close()
+        if surveyed.decoded_kind == "raw":
+            continue
+        counts: list[Any] = surveyed.survey.features()
+        for counted in counts:
+            for kind in count_kinds(counted):
+                seen.setdefault(decode_name(counted["name"]), {}).setdefault(kind, path)
+    notes = []
+    for name, kinds in seen.items():
+        if len(kinds) > 1 and len(set(kinds.values())) > 1:
+            where = " and ".join(f"{kind} in {path}" for kind, path in kinds.items())
+            notes.append(
+                f"feature {name!r:.64} is {where}: reading them together fails; tfr verify --deep lists every record"
+            )
+    return notes
+
+
+def _spread(shards: Sequence[T]) -> Sequence[T]:
     """All shards, or as many as are looked at, from the first to the last."""
     number = min(len(shards), _MAX_SHARDS)
     return [shards[at * (len(shards) - 1) // max(1, number - 1)] for at in range(number)]

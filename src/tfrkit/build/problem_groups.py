@@ -15,6 +15,8 @@ from tfrkit.sources.base import Problem
 
 # Up to this many problems of a group are shown in full; of more, this many places.
 _SHOWN = 3
+# What to do about all of them, where they can be left out.
+SKIP_ADVICE = 'repair or remove them    or leave them out: on_bad="skip"'
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 

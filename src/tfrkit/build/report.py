@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfrkit.build.problem_groups import group_problems
+from tfrkit.build.problem_groups import SKIP_ADVICE, group_problems
 from tfrkit.errors import SourceError
 from tfrkit.sources.base import Problem, count_bad_inputs
 
@@ -138,8 +138,8 @@ def refuse(problems: Iterable[Problem], *, found: int, is_begun: bool = False, c
         lines.append(f"... and {num_more:,} more")
     is_blocked = not can_skip or any(problem.blocking for problem in listed)
     begun = "shards without them are kept" if is_begun else "nothing was written"
-    advice = "correct them" if is_blocked else 'repair or remove them    or leave them out: on_bad="skip"'
-    error = SourceError(f"{_count(listed, found)}, {begun}", hint="\n  ".join([*lines, advice]))
+    advice = [] if is_blocked else [SKIP_ADVICE]
+    error = SourceError(f"{_count(listed, found)}, {begun}", hint="\n  ".join([*lines, *advice]) or None)
     error.problems = listed
     return error
 

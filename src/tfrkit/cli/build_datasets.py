@@ -58,12 +58,23 @@ GroupColumnOption = Annotated[
 ]
 
 
+def _refuse_no_header(is_given: bool) -> bool:
+    """What people type who know pandas; a table without a header needs names all the same."""
+    if is_given:
+        raise typer.BadParameter("a file without a header needs names of its columns: --columns a,b,c")
+    return is_given
+
+
+NoHeaderOption = Annotated[bool, typer.Option("--no-header", hidden=True, callback=_refuse_no_header, is_eager=True)]
+
+
 def make_table(
     path: opt.FileArgument,
     table_format: TableFormatOption = "auto",
     separator: opt.SeparatorOption = None,
     encoding: opt.EncodingOption = "utf-8",
     columns: ColumnsOption = None,
+    no_header: NoHeaderOption = False,
     missing: MissingOption = None,
     types: TypeOption = None,
     floats: opt.FloatsOption = "ask",

@@ -91,8 +91,10 @@ def explain(error: Exception, flags: Mapping[str, Flag]) -> str:
     problems: Any = getattr(error, "problems", ())
     what, _, hint = str(error).partition("\n")
     if problems:
-        # The message has room for the first bad inputs only; its last line is what to do about all of them.
-        hint = hint.rpartition("\n")[2]
+        from tfrkit.build.problem_groups import SKIP_ADVICE
+
+        # The message has room for the first bad inputs only; its last line may be what to do about all of them.
+        hint = f"  {SKIP_ADVICE}" if hint.endswith(SKIP_ADVICE) else ""
     listed = [f"  {line}" for line in describe_problems(problems, flags)]
     return "\n".join(line for line in (what, *listed, say_steps(hint, flags)) if line)
 

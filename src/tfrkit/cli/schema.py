@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tfrkit.cli.options import FormatOption, InferOption, Paths
-from tfrkit.cli.output import escape_controls, print_result
+from tfrkit.cli.output import escape_controls, print_result, say
 
 HELP = """Print the schema in the words of another program.
 
@@ -26,7 +26,7 @@ HELP = """Print the schema in the words of another program.
      vahidk   a description for the tfrecord package
 
 The schema is that of tfrkit.json or features.json beside the records, else inferred from them: of more than 32 MiB from
-some thousands of records, with --infer all from all of them. An index makes no difference.
+some thousands of records, which is noted, with --infer all from all of them. An index makes no difference.
 
 JSON: as, schema (an object for json and tfds, otherwise text).
 """
@@ -39,9 +39,11 @@ As = Annotated[Style, typer.Option("--as", metavar="json|tfds|pbtxt|arrow|tf|dal
 
 def run(paths: Paths, style: As = "json", infer: InferOption = "sample", format: FormatOption = "text") -> int:
     """Print the schema as text, ready to be saved."""
-    from tfrkit.ops.print_schema import print_schema
+    from tfrkit.ops.print_schema import make_schema_text
 
-    text = print_schema(paths, style, infer=infer)
+    text, note = make_schema_text(paths, style, infer=infer)
+    if note:
+        say("note: " + note.replace('infer="all"', "--infer all"))
     print_result(
         format,
         document=lambda: to_document(style, text),

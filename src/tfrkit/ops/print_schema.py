@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from tfrkit._types import Infer
-from tfrkit.batches.survey import find_schema
+from tfrkit.batches.survey import Surveyed, find_schema
+from tfrkit.container.index import load_index
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard, find_shards
+from tfrkit.errors import ContainerError
 from tfrkit.features.arrow_schema import print_arrow_schema
 from tfrkit.features.parse_specs import print_dali_spec, print_tf_spec, print_vahidk_spec
 from tfrkit.features.schema import Schema
 from tfrkit.features.schema_json import to_json
 from tfrkit.features.schema_pbtxt import to_pbtxt
+from tfrkit.features.spec import Spec
 from tfrkit.features.tfds_export import to_tfds
+from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.resolve import Address
 
 Style = Literal["json", "tfds", "pbtxt", "arrow", "tf", "dali", "vahidk"]
@@ -23,13 +28,58 @@ Style = Literal["json", "tfds", "pbtxt", "arrow", "tf", "dali", "vahidk"]
 
 def print_schema(address: Address | Iterable[Address], style: Style = "json", *, infer: Infer = "sample") -> str:
     """The schema as text, ready to be saved: JSON, or source for the program named. `infer` as in `tfr.open`."""
-    shards = [Shard.open(path) for path in find_shards(address)]
-    schema = find_schema(shards, Policy(), from_all=infer == "all")
-    for shard in shards:
-        shard.close()
+    return make_schema_text(address, style, infer=infer)[0]
+
+
+def make_schema_text(
+    address: Address | Iterable[Address], style: Style = "json", *, infer: Infer = "sample"
+) -> tuple[str, str]:
+    """The schema as text, and a note where it is from some of the records only; else an empty one."""
     if style not in _PRINTERS:
         raise ValueError(f"style expected one of {', '.join(_PRINTERS)}, got {style!r}")
-    return _PRINTERS[style](schema)
+    shards = [Shard.open(path) for path in find_shards(address)]
+    surveyed = Surveyed()
+    sidecars = Sidecars([shard.name for shard in shards])
+    schema = find_schema(shards, Policy(), from_all=infer == "all", sidecars=sidecars, surveyed=surveyed)
+    note = ""
+    if surveyed.is_sample:
+        total = _count_records(shards, sidecars)
+        of_all = "" if total is None else f" of {total:,}"
+        # All that there are may have been in the sample.
+        if total != surveyed.survey.num_records:
+            note = f'from {surveyed.survey.num_records:,}{of_all} records; all of them: infer="all"'
+    for shard in shards:
+        shard.close()
+    if note and style in _COMMENTING:
+        schema = _mark_ranges(schema)
+    return _PRINTERS[style](schema), note
+
+
+def _count_records(shards: Sequence[Shard], sidecars: Sidecars) -> int | None:
+    """How many records there are, by manifests or indexes; None where one shard has neither."""
+    total = 0
+    for number, shard in enumerate(shards):
+        entry = sidecars.entry(number) if sidecars.fits[number] else None
+        count = None if entry is None else entry.records
+        if count is None:
+            with contextlib.suppress(ContainerError):
+                index = load_index(shard.reader)  # one that does not fit is no news here
+                count = None if index is None else index.num_records
+        if count is None:
+            return None
+        total += count
+    return total
+
+
+def _mark_ranges(schema: Schema) -> Schema:
+    """The schema whose ranges, which are printed in comments, say that they are those of a sample."""
+
+    def mark(specs: Mapping[str, Spec]) -> dict[str, Spec]:
+        ranged = {name: spec for name, spec in specs.items() if spec.meaning and ".." in spec.meaning}
+        return {**specs, **{name: spec.replace(meaning=f"{spec.meaning} in a sample") for name, spec in ranged.items()}}
+
+    lists = schema.feature_lists
+    return Schema(mark(schema.features), feature_lists=None if lists is None else mark(lists), kind=schema.kind)
 
 
 def _print_json(schema: Schema) -> str:
@@ -40,6 +90,8 @@ def _print_tfds(schema: Schema) -> str:
     return json.dumps(to_tfds(schema).features, indent=2)
 
 
+# These put ranges into comments.
+_COMMENTING = ("tf", "dali", "vahidk")
 _PRINTERS: dict[str, Callable[[Schema], str]] = {
     "json": _print_json,
     "tfds": _print_tfds,

@@ -47,6 +47,7 @@ class CsvFile:
     has_header: bool = True
     missing: frozenset[str] = frozenset({""})
     notes: list[str] = field(default_factory=list, compare=False)
+    doubt: str = ""  # where the header looks like a row: that, and what to do
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """(line, cells) of every row of data, in the slow way; the line is the one the row starts in."""
@@ -182,8 +183,10 @@ def open_csv(
         raise ValueError(f"separator expected one character, got {separator!r}")
     names = tuple(columns) if columns is not None else _read_header(path, encoding, separator)
     is_suspect = columns is None and _looks_like_data(names, _read_rows(path, encoding, separator))
+    doubt = ""
     if is_suspect:
-        notes.append(f"the first line, taken as names of columns, looks like the rows below it; {headerless}")
+        doubt = f"the first line, taken as names of columns, looks like the rows below it; {headerless}"
+        notes.append(doubt)
     unnamed = [index for index, name in enumerate(names) if not name.strip()]
     if unnamed:
         numbers = ", ".join(str(index + 1) for index in unnamed)
@@ -197,7 +200,7 @@ def open_csv(
             hint=headerless if is_suspect else "give them different names in its first line",
         )
     has_header = columns is None
-    return CsvFile(path, named, separator, encoding, has_header, frozenset({"", *missing}), notes)
+    return CsvFile(path, named, separator, encoding, has_header, frozenset({"", *missing}), notes, doubt)
 
 
 def find_separator(line: str) -> str:

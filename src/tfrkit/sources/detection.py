@@ -36,7 +36,7 @@ _EMPTY_TEXTS = np.empty(0, "S1")
 _MAX_USES = 3
 _IMAGE = "image/encoded"
 _NO_OUTLINE = "masks expected a segmentation of every object, got none"
-_WITHOUT_MASKS = 'store boxes only: leave out masks=True    leave such images out: on_bad="skip"'
+_WITHOUT_MASKS = "store boxes only: leave out masks=True"
 
 
 @dataclass

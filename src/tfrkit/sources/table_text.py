@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from tfrkit._ahead import count_cores
@@ -68,6 +69,9 @@ def load_csv(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedT
 
 def _note_file(loaded: LoadedTable, file: CsvFile, empty: Sequence[str]) -> None:
     loaded.notes += file.notes
+    if loaded.problems and file.doubt and not loaded.problems[-1].hint:
+        # Problems end the build before notes are printed.
+        loaded.problems[-1] = replace(loaded.problems[-1], hint=file.doubt)
     if empty:
         loaded.notes.append(f"columns without any value, left out: {', '.join(map(repr, empty))}")
 

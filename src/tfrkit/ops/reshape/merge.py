@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from tfrkit.batches.survey import note_kinds
 from tfrkit.container.codecs import CompressionWord, read_compression
 from tfrkit.container.deflate import Level
 from tfrkit.ops.reshape.rewrite import STDOUT, OutShard, Rewrite, Rewritten, WriteOptions
@@ -44,7 +45,8 @@ def merge(
     path = expand_home(output)
     with open_sources(address, incomplete=incomplete) as sources:
         carried = collect_carried(sources.sidecars)
-        job = Rewrite("merge", sources, carried, options, {})
+        notes = [] if sources.is_pipe else note_kinds(sources.paths)
+        job = Rewrite("merge", sources, carried, options, {}, notes=notes)
         sources.begin(options.progress)
         if path == STDOUT:
             return job.run_to_stdout(

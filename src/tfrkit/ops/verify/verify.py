@@ -10,6 +10,7 @@ from functools import partial
 
 from tfrkit._ahead import choose_threads, run_ahead
 from tfrkit._native import MAX_NAMES
+from tfrkit.batches.survey import note_kinds
 from tfrkit.container.records import Finding, Policy
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import ContainerError, NotATFRecordError, StorageError, TfrkitError
@@ -69,6 +70,9 @@ def verify(
     _check_frames(result, parse=parse, sample=parse or deep, threads=threads, watch=watch)
     result.records = sum(tally.records for tally in result.shards)
     check_sets(result, asked, sha256=sha256 or deep, must_know=sha256, threads=threads, watch=watch)
+    if not deep:
+        files = [tally for tally in result.shards if tally.nbytes is not None]
+        result.notes += note_kinds([tally.path for tally in files if tally.is_readable and not tally.is_damaged])
     if deep:
         from tfrkit.ops.verify.deep import check_deep
 
