@@ -23,6 +23,7 @@ from tfrkit.codec.untyped import UntypedLists, is_untyped_column
 from tfrkit.container.codecs import CompressionWord, compression_of_name, read_compression
 from tfrkit.container.deflate import Level
 from tfrkit.container.locate import save_index, save_known_index
+from tfrkit.container.names import refuse_foreign_suffix
 from tfrkit.container.writer import Digest, ShardWriter
 from tfrkit.errors import FeatureKindError, GuessedKindWarning, LostRowsWarning, MissingFeatureError
 from tfrkit.features.schema import Schema, show_name
@@ -77,6 +78,8 @@ class Writer:
         digest: Digest | None = None,
     ) -> None:
         self._path = expand_home(path)
+        if compression is None:
+            refuse_foreign_suffix(self._path)
         chosen = read_compression(compression) or compression_of_name(self._path) or "none"
         if chosen == "none" and level not in ("default", "fast", "small") and not isinstance(level, int):
             raise ValueError(f"level expected 'default', 'fast', 'small' or a number, got {level!r}")

@@ -211,10 +211,33 @@ def test_filter_takes_what_counts_as_true(ds: tfrkit.Dataset) -> None:
     assert ids(ds.filter(lambda row: row["id"] % 2)) == list(range(1, NUM_ROWS, 2))
     assert ids(ds.filter(lambda row: np.array([row["id"] < 2]))) == [0, 1]
     assert len(ds.filter(lambda row: row["label"])) == NUM_ROWS
-    with pytest.raises(tfrkit.TfrkitError, match="a function of filter expected to return True or False, got None"):
-        ds.filter(lambda row: None)  # a forgotten return
+    said = r"filter expected to return True or False, got None - at .*, record 7, .*\n  a forgotten return\?"
+    with pytest.raises(tfrkit.TfrkitError, match=said):
+        ds.filter(lambda row: None if row["id"] == 7 else True)
     with pytest.raises(tfrkit.TfrkitError, match=r"expected to return True or False, got an array of shape \(2,\)"):
         ds.filter(lambda row: np.array([True, False]))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda ds: ds.batch("a"), "size expected a whole number, got 'a'"),
+        (lambda ds: ds.batch(4.0), "size expected a whole number, got 4.0"),
+        (lambda ds: ds.batch(True), "size expected a whole number, got True"),
+        (lambda ds: ds.batch(4, threads="2"), "threads expected a whole number, got '2'"),
+        (lambda ds: ds.batch(max_tokens=1.5, bucket="id"), "max_tokens expected a whole number, got 1.5"),
+        (lambda ds: ds.take("3"), "count expected a whole number, got '3'"),
+        (lambda ds: ds.shuffle("a"), "seed expected a whole number, got 'a'"),
+        (lambda ds: ds.shuffle(0, window=1.5), "window expected a whole number, got 1.5"),
+        (lambda ds: ds.repeat(2.0), "times expected a whole number, got 2.0"),
+        (lambda ds: ds.map(3), "map expected a function, got 3"),
+        (lambda ds: ds.batch(4).map(3), "map expected a function, got 3"),
+        (lambda ds: ds.filter("id"), "filter expected a function, got 'id'"),
+    ],
+)
+def test_argument_of_a_wrong_type_is_named_at_the_call(ds: tfrkit.Dataset, call: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        call(ds)
 
 
 def test_map_changes_rows_everywhere(ds: tfrkit.Dataset) -> None:

@@ -189,6 +189,15 @@ def test_writer_forgotten_without_rows_is_quiet(path: Path) -> None:
     assert list(path.parent.iterdir()) == []
 
 
+@pytest.mark.parametrize("suffix", ["bz2", "LZ4", "zip", "7z", "br", "snappy"])
+def test_suffix_of_a_compression_that_is_not_written_is_refused(tmp_path: Path, suffix: str) -> None:
+    with pytest.raises(ValueError, match=rf"compression \.{suffix.lower()} is not among those written: \.gz, "):
+        Writer(tmp_path / f"x.tfrecord.{suffix}")
+    with pytest.raises(ValueError, match="is not among those written"):
+        tfrkit.build([{"x": 1}], tmp_path / f"x.{suffix}")
+    assert list(tmp_path.iterdir()) == []
+
+
 FORGETFUL = """
 import sys, tfrkit
 writer = tfrkit.Writer(sys.argv[1])

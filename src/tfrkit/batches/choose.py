@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from tfrkit.batches.loop import Stage
 from tfrkit.batches.pad import Pad, choose_pad
 from tfrkit.batches.rows import ROWS_AT_ONCE, make_rows
 from tfrkit.batches.shard_set import ShardSet
-from tfrkit.batches.stages import Processes, find_kept
+from tfrkit.batches.stages import Processes, find_kept, require_function
 from tfrkit.batches.stream import read_batches
 from tfrkit.codec.columns import Ragged
 from tfrkit.errors import SchemaError, ShapeError, TfrkitError
@@ -31,19 +32,26 @@ def choose_rows(
     processes: int | None,
 ) -> UInt64Array:
     """Positions of an order whose rows a function says True to."""
+    require_function("filter", function)
     workers = None if processes is None else Processes(function, processes)
     at_once = ROWS_AT_ONCE if workers is None else 16 * ROWS_AT_ONCE * workers.count
     kept: list[UInt64Array] = []
     for start in range(0, order.size, at_once):
         positions = np.arange(start, min(order.size, start + at_once), dtype=np.uint64)
-        rows = make_rows(order.at(positions), fetcher, stages)
+        numbers = order.at(positions)
+        rows = make_rows(numbers, fetcher, stages)
         if len(rows) != len(positions):
             raise TfrkitError(
                 "filter expected every row to decode, some are damaged",
                 hint="copy what is readable first: tfr repair",
             )
-        kept.append(find_kept(workers.run(rows) if workers else [function(row) for row in rows], start))
+        answers = workers.run(rows) if workers else [function(row) for row in rows]
+        kept.append(find_kept(answers, start, partial(_locate, fetcher, numbers)))
     return np.concatenate(kept) if kept else np.empty(0, np.uint64)
+
+
+def _locate(fetcher: Fetcher, numbers: UInt64Array, row: int) -> tuple[str, int, int]:
+    return fetcher.where(int(numbers[row]))
 
 
 def measure_lengths(shard_set: ShardSet, name: str) -> Int64Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +16,15 @@ from tfrkit.batches.collate import count_rows, size_batch
 from tfrkit.batches.fetch import Fetched, Fetcher
 from tfrkit.batches.pad import Pad, check_pad, pad_batch
 from tfrkit.batches.shard_set import ShardSet
-from tfrkit.batches.state import MAX_EPOCH, Position, fingerprint_order, load_state, require_count, save_state
+from tfrkit.batches.state import (
+    MAX_EPOCH,
+    Position,
+    fingerprint_order,
+    load_state,
+    require_count,
+    require_whole,
+    save_state,
+)
 from tfrkit.batches.stream import read_batches
 from tfrkit.codec.decode import Batch
 from tfrkit.container.records import Policy
@@ -81,17 +88,16 @@ class Batching:
             self._check_tokens(self.max_tokens)
         elif self.size is None:
             raise TypeError("batch expected a number of rows, or max_tokens, got neither")
-        if self.size is not None and operator.index(self.size) < 1:
-            raise ValueError(f"size expected at least 1, got {self.size}")
+        if self.size is not None:
+            require_whole("size", self.size, first=1)
         if self.per_rank not in (None, False, True):
             raise TypeError(f"per_rank expected True or False, got {self.per_rank!r:.64}")
         check_pad(self.pad, truncate=self.truncate)
-        if self.threads is not None and operator.index(self.threads) < 1:
-            raise ValueError(f"threads expected at least 1, got {self.threads}")
+        if self.threads is not None:
+            require_whole("threads", self.threads, first=1)
 
     def _check_tokens(self, max_tokens: int) -> None:
-        if operator.index(max_tokens) < 1:
-            raise ValueError(f"max_tokens expected at least 1, got {max_tokens}")
+        require_whole("max_tokens", max_tokens, first=1)
         if self.drop_last:
             raise ValueError("drop_last goes with a number of rows: with max_tokens every batch has its own")
         if self.per_rank is False:

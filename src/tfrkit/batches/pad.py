@@ -44,27 +44,63 @@ def choose_pad(pad: Pad | float | None, name: str) -> Choice | None:
     if len(choice) != 2:
         raise ValueError(f"pad of {name!r} expected a value or (value, length), got {choice!r:.64}")
     value, length = choice
+    if length == 0 and not isinstance(length, bool):
+        raise ValueError(
+            f"pad of {name!r} expected a length from 1 up, got 0\n"
+            f"  the order is (value, length): pad={{{name!r}: (0, 128)}}"
+        )
     lengths = length if isinstance(length, tuple) else (length,)
     if not 1 <= len(lengths) <= 2 or not all(map(_is_length, lengths)):
         raise ValueError(
-            f"pad of {name!r} expected a length from 0 up, or (frames, values) of frames of varying length, "
+            f"pad of {name!r} expected a length from 1 up, or (frames, values) of frames of varying length, "
             f"got {length!r:.64}"
         )
     return Choice(value, *(None if item is None else operator.index(item) for item in lengths))
 
 
 def _is_length(length: Any) -> bool:
-    return length is None or (hasattr(length, "__index__") and not isinstance(length, bool) and length >= 0)
+    return length is None or (hasattr(length, "__index__") and not isinstance(length, bool) and length >= 1)
 
 
 def check_pad(pad: Pad | float | None, *, truncate: bool) -> None:
     """Refuse what cannot be meant before anything is read."""
-    choices = [choose_pad(pad, name) for name in pad] if isinstance(pad, Mapping) else []
+    choices = []
+    if isinstance(pad, Mapping):
+        choices = [choose_pad(pad, name) for name in pad]
+        for name, choice in zip(pad, choices, strict=True):
+            if choice is not None and not isinstance(choice.value, str):  # decoded text is padded with text
+                _require_numbers(f"pad of {name!r}", choice.value)
+    elif pad is not None:
+        _require_numbers("pad", pad)
     if truncate and not any(choice and choice[1:] != (None, None) for choice in choices):
         raise ValueError(
             "truncate cuts rows to the length that pad gives, and pad gives none\n"
             "  say which: batch(64, pad={'tokens': (0, 128)}, truncate=True)"
         )
+
+
+def _require_numbers(what: str, value: Any) -> None:
+    # Whole numbers above 64 bits are objects to NumPy, as are None and a dict.
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        raise ValueError(f"{what} expected a number of 64 bits, got {value!r:.64}")
+    is_number = isinstance(value, (int, float, np.number, np.bool_, np.ndarray, list))
+    if not is_number or np.asarray(value).dtype.kind not in "biuf":
+        raise TypeError(f"{what} expected a number, got {value!r:.64}")
+
+
+def _fit_value(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
+    """The value as one of a column; ValueError where it would become another, as 1.5 and NaN among integers would."""
+    if dtype.kind not in "biuf":
+        return value
+    _require_numbers(f"pad of {name!r}", value)
+    given = np.asarray(value)
+    with np.errstate(all="ignore"):
+        made = given.astype(dtype)
+        fits = np.isfinite(made) == np.isfinite(given) if dtype.kind == "f" else made == given
+    if not np.all(fits):
+        article = "an" if dtype.name[0] in "iu" else "a"
+        raise ValueError(f"pad of {name!r} expected {article} {dtype.name}, got {value!r:.64}")
+    return made
 
 
 def pad_batch(batch: Batch, pad: Pad | float, *, truncate: bool = False, locate: Locate = lambda _: None) -> Batch:
@@ -173,6 +209,7 @@ def _fill(
             offset=offset,
             hint="cut longer ones off: truncate=True",
         )
-    array = np.full((len(lengths), length, *values.shape[1:]), value, values.dtype)
+    fill = _fit_value(name, value, values.dtype)
+    array = np.full((len(lengths), length, *values.shape[1:]), fill, values.dtype)
     array[np.arange(length) < lengths[:, None]] = values
     return array, lengths

@@ -12,6 +12,7 @@ import numpy as np
 from tfrkit._types import Row, UInt64Array
 from tfrkit.batches.collate import stack_rows
 from tfrkit.batches.fetch import Fetched, Fetcher
+from tfrkit.batches.state import require_whole
 from tfrkit.codec.columns import Column, Ragged
 from tfrkit.codec.decode import Batch
 from tfrkit.errors import TfrkitError
@@ -25,12 +26,17 @@ RowFunction = Callable[[Row], Row]
 BatchFunction = Callable[[Batch], Batch]
 
 
+def require_function(verb: str, function: Any) -> None:
+    """Raise where a step is given something that cannot be called."""
+    if not callable(function):
+        raise TypeError(f"{verb} expected a function, got {function!r:.64}")
+
+
 class Processes:
     """Processes that run one function. Started at first use, ended with this object."""
 
     def __init__(self, function: Callable[..., Any], count: int) -> None:
-        if count < 1:
-            raise ValueError(f"processes expected at least 1, got {count}")
+        require_whole("processes", count, first=1)
         from multiprocessing.reduction import ForkingPickler
 
         try:
@@ -68,6 +74,7 @@ class MapRows:
     """Calls a function with every row as a dict. What it gives back is stacked only where a batch is asked for."""
 
     def __init__(self, function: RowFunction, *, processes: int | None) -> None:
+        require_function("map", function)
         self._function = function
         self._processes = None if processes is None else Processes(function, processes)
 
@@ -84,6 +91,7 @@ class MapBatches:
     """Calls a function with every batch."""
 
     def __init__(self, function: BatchFunction, *, processes: int | None) -> None:
+        require_function("map", function)
         self._function = function
         self._processes = None if processes is None else Processes(function, processes)
 
@@ -162,14 +170,27 @@ def _to_arrays(column: Column) -> Column:
     return []
 
 
-def find_kept(is_kept: Sequence[Any], first: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Positions, from `first` on, where a filter said yes: True, or what Python takes for it."""
-    return np.flatnonzero([_is_yes(answer) for answer in is_kept]).astype(np.uint64) + np.uint64(first)
+def find_kept(
+    is_kept: Sequence[Any], first: int, locate: Callable[[int], tuple[str, int, int]]
+) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Positions, from `first` on, where a filter said yes: True, or what Python takes for it.
+
+    `locate` gives (shard, record, byte) of the row with a number in `is_kept`, for the message about a wrong answer.
+    """
+    answers = [_is_yes(answer, row, locate) for row, answer in enumerate(is_kept)]
+    return np.flatnonzero(answers).astype(np.uint64) + np.uint64(first)
 
 
-def _is_yes(answer: Any) -> bool:
+def _is_yes(answer: Any, row: int, locate: Callable[[int], tuple[str, int, int]]) -> bool:
     # Nothing is what a function gives that forgets its return; an array is neither true nor false.
     if answer is None or (isinstance(answer, np.ndarray) and answer.size != 1):
         got = "None" if answer is None else f"an array of shape {answer.shape}"
-        raise TfrkitError(f"a function of filter expected to return True or False, got {got}")
+        shard, record, offset = locate(row)
+        raise TfrkitError(
+            f"a function of filter expected to return True or False, got {got}",
+            shard=shard,
+            record=record,
+            offset=offset,
+            hint="a forgotten return?" if answer is None else "one answer a row: .any() or .all()",
+        )
     return bool(answer)

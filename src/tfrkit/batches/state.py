@@ -82,11 +82,19 @@ def load_state(state: Mapping[str, Any], dataset: str, order: str, size: int) ->
     return Position(epoch, require_count("state key 'row'", state["row"], size))
 
 
-def require_count(name: str, value: Any, last: int) -> int:
-    """The value as an int from 0 to `last`; TypeError where it is no whole number, ValueError where it is another."""
+def require_whole(name: str, value: Any, *, first: int | None = None) -> int:
+    """The value as an int; TypeError where it is no whole number, ValueError where it is below `first`."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} expected a whole number, got {value!r:.64}")
     number = operator.index(value)
+    if first is not None and number < first:
+        raise ValueError(f"{name} expected at least {first}, got {number}")
+    return number
+
+
+def require_count(name: str, value: Any, last: int) -> int:
+    """The value as an int from 0 to `last`; TypeError where it is no whole number, ValueError where it is another."""
+    number = require_whole(name, value)
     if not 0 <= number <= last:
         raise ValueError(f"{name} expected 0 to {last}, got {number}")
     return number

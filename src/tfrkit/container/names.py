@@ -20,6 +20,23 @@ _SIMILAR_NAME = re.compile(rf"tfrecord|{_SUFFIX}(?![a-z])|-{_NUMBERED}", re.IGNO
 _OUTPUT_NAME = re.compile(rf"({_SUFFIX}|({_SUFFIX})?{SUFFIX_PATTERN})$", re.IGNORECASE)
 
 
+FOREIGN_SUFFIXES: Final = ("bz2", "lz4", "zip", "7z", "br", "snappy")
+"""Compressions that no output has: a name that ends so would not hold what it says."""
+
+
+def refuse_foreign_suffix(path: str) -> None:
+    """Raise ValueError for an output named by a compression that is not written.
+
+    Example:
+        >>> refuse_foreign_suffix("x.tfrecord.bz2")
+        Traceback (most recent call last):
+        ValueError: compression .bz2 is not among those written: .gz, .zlib, .xz, .zst - at x.tfrecord.bz2
+    """
+    suffix = path.rpartition(".")[2].lower()
+    if "." in path and suffix in FOREIGN_SUFFIXES:
+        raise ValueError(f"compression .{suffix} is not among those written: .gz, .zlib, .xz, .zst - at {path}")
+
+
 def is_shard_name(name: str) -> bool:
     """Is a file named like a shard: NAME.tfrecord, NAME.record, NAME-00000-of-00010, also with .gz?"""
     return _SHARD_NAME.search(name) is not None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from tfrkit.batches.part_records import PartRecords
 from tfrkit.batches.rows import ROWS_AT_ONCE, make_rows, pick_row, read_rows
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.batches.stages import DecodeFeatures, MapRows
+from tfrkit.batches.state import require_whole
 from tfrkit.container.records import Finding
 from tfrkit.dataset.batched import Batches
 from tfrkit.dataset.feeding import Feeding
@@ -284,16 +284,14 @@ class Dataset(Feeding):
         blocks of `block` neighbours and mixed with each other, which needs few long reads. How well that mixes is in
         the Dataset's repr: 1 is a perfect shuffle.
         """
-        seed = operator.index(seed)
+        seed, epoch = require_whole("seed", seed), require_whole("epoch", epoch)
         base = self._get_order()
         if window is None:
             if block is not None:
                 raise ValueError("block goes with window: shuffle(seed, window=100_000, block=100)")
             return self._derive(order=Shuffled(base, seed), epoch=epoch)
-        if operator.index(window) < 1:
-            raise ValueError(f"window expected at least 1, got {window}")
-        if block is None:
-            block = max(1, min(window // 64, 1024))
+        window = require_whole("window", window, first=1)
+        block = max(1, min(window // 64, 1024)) if block is None else require_whole("block", block, first=1)
         return self._derive(order=WindowShuffled(base, seed, block=block, window=window), epoch=epoch)
 
     def take(self, count: int) -> Dataset:
@@ -311,9 +309,7 @@ class Dataset(Feeding):
             if base.size == 0:
                 raise ValueError("no rows to repeat without end")
             return self._derive(order=Repeated(base, (1 << 60) // base.size), is_endless=True)
-        if operator.index(times) < 1:
-            raise ValueError(f"times expected at least 1, got {times}")
-        return self._derive(order=Repeated(base, times))
+        return self._derive(order=Repeated(base, require_whole("times", times, first=1)))
 
     def filter(
         self, function: Callable[[Row], object], *, features: Sequence[str] | None = None, processes: int | None = None
@@ -679,6 +675,6 @@ class Dataset(Feeding):
 
 
 def _require_count(count: int) -> int:
-    if operator.index(count) < 0:
+    if require_whole("count", count) < 0:
         raise ValueError(f"expected a number of rows from 0 up, got {count}")
     return count

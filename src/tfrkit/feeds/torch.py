@@ -112,8 +112,14 @@ def find_rank() -> tuple[int, int]:
         return int(distributed.get_rank()), int(distributed.get_world_size())
     # A loader is often made before the process group is; it must not give every rank all rows then.
     rank, world_size = (os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE"))
-    if not rank or not world_size:
+    if not rank and world_size in ("", "1"):
         return 0, 1
+    if not rank or not world_size:
+        given, absent = ("WORLD_SIZE", "RANK") if world_size else ("RANK", "WORLD_SIZE")
+        raise ValueError(
+            f"RANK and WORLD_SIZE of the environment expected both or neither, got {given}={rank or world_size!s:.64} "
+            f"without {absent}\n  start with torchrun, which sets both, remove {given}, or give rank= and world_size="
+        )
     try:
         return int(rank), int(world_size)
     except ValueError:

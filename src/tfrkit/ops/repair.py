@@ -12,6 +12,7 @@ from tfrkit import _native
 from tfrkit._types import Record
 from tfrkit.container.codecs import Compression, CompressionWord, compression_of_name, read_compression
 from tfrkit.container.index import load_index
+from tfrkit.container.names import refuse_foreign_suffix
 from tfrkit.container.records import Finding, Policy
 from tfrkit.container.salvage import Gap, Salvage
 from tfrkit.container.shards import Shard, find_shards
@@ -117,6 +118,8 @@ def repair(
         require_output(destination, sources=paths, force=force)
     sizes = [_size_of(path) for path in paths]
     require_space(target, sum(sizes))
+    if asked is None and not is_folder:
+        refuse_foreign_suffix(target)
     made = MadeFolders()
     watch = progress or Quiet()
     watch.begin(0, sum(sizes))

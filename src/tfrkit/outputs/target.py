@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tfrkit.container.codecs import Compression, compression_of_name
 from tfrkit.container.index import index_path
-from tfrkit.container.names import strip_output_suffix
+from tfrkit.container.names import refuse_foreign_suffix, strip_output_suffix
 from tfrkit.errors import StorageError
 from tfrkit.sidecars.manifest import Manifest
 from tfrkit.sidecars.places import INPUTS, REPORT, SKIPPED, own_path
@@ -23,6 +23,10 @@ class Target:
     """
 
     out: str
+
+    def __post_init__(self) -> None:
+        if not self.out.endswith(os.sep) and not os.path.isdir(self.out):
+            refuse_foreign_suffix(self.out)
 
     @property
     def is_file(self) -> bool:

@@ -75,9 +75,11 @@ def test_bytes_and_text_are_left_alone_by_one_value_for_all() -> None:
 @pytest.mark.parametrize(
     ("pad", "message"),
     [
-        ({"t": (0, -1)}, "pad of 't' expected a length from 0 up, or .*, got -1"),
-        ({"t": (0, "4")}, "expected a length from 0 up, or .*, got '4'"),
+        ({"t": (0, -1)}, "pad of 't' expected a length from 1 up, or .*, got -1"),
+        ({"t": (0, "4")}, "expected a length from 1 up, or .*, got '4'"),
         ({"t": (0, True)}, "got True"),
+        ({"t": (100, 0)}, r"pad of 't' expected a length from 1 up, got 0\n  the order is \(value, length\)"),
+        ({"t": 2**70}, f"pad of 't' expected a number of 64 bits, got {2**70}"),
         ({"t": (0, (1, 2, 3))}, r"got \(1, 2, 3\)"),
         ({"t": (0, 1, 2)}, r"pad of 't' expected a value or \(value, length\), got \(0, 1, 2\)"),
     ],
@@ -85,6 +87,44 @@ def test_bytes_and_text_are_left_alone_by_one_value_for_all() -> None:
 def test_length_that_cannot_be_is_refused_before_reading(pad: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         check_pad(pad, truncate=False)
+
+
+@pytest.mark.parametrize(
+    ("pad", "message"),
+    [
+        ("x", "pad expected a number, got 'x'"),
+        ({"t": {"a": 1}}, "pad of 't' expected a number, got {'a': 1}"),
+        ({"t": (None, 4)}, "pad of 't' expected a number, got None"),
+    ],
+)
+def test_value_that_is_no_number_is_refused_before_reading(pad: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        check_pad(pad, truncate=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "message"),
+    [
+        (1.5, np.int64, "pad of 't' expected an int64, got 1.5"),
+        (float("nan"), np.int64, "pad of 't' expected an int64, got nan"),
+        (1 << 63, np.int64, "pad of 't' expected an int64, got 9223372036854775808"),
+        (-1, np.uint8, "pad of 't' expected an uint8, got -1"),
+        (1e300, np.float32, "pad of 't' expected a float32, got 1e"),
+    ],
+)
+@pytest.mark.parametrize("is_named", [False, True])
+def test_value_that_the_column_cannot_hold_is_refused(value: Any, dtype: Any, message: str, is_named: bool) -> None:
+    column = Ragged(np.array([1, 2, 3], dtype), np.array([0, 1, 3]))
+    with pytest.raises(ValueError, match=message):
+        pad_batch({"t": column}, {"t": value} if is_named else value)
+
+
+def test_value_of_another_type_that_fits_is_taken() -> None:
+    assert pad_batch({"t": ragged()}, -1.0)["t"].tolist()[0] == [1, 2, -1]
+    floats = Ragged(np.ones(3, np.float32), np.array([0, 1, 3]))
+    assert np.isnan(pad_batch({"t": floats}, float("nan"))["t"][0, 1])
+    with pytest.raises(TypeError, match="pad of 't' expected a number, got 'x'"):
+        pad_batch({"t": floats}, {"t": "x"})
 
 
 @pytest.mark.parametrize("pad", [None, 0, {}, {"t": 0}, {"t": (0, None)}])
@@ -248,5 +288,5 @@ def test_row_that_a_function_of_batches_made_is_named_by_its_row(lists: str) -> 
     def halve(batch: dict[str, Any]) -> dict[str, Any]:
         return {"t": batch["t"][:2]}
 
-    with pytest.raises(ShapeError, match="in row 1 of the batch"):
-        list(tfr.open(lists).batch(3, pad={"t": (0, 0)}).map(halve))
+    with pytest.raises(ShapeError, match="in row 0 of the batch"):
+        list(tfr.open(lists).batch(3, pad={"t": (0, 1)}).map(halve))

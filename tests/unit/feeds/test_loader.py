@@ -135,7 +135,7 @@ def fake_torch(group: tuple[int, int] | None) -> Any:
         (None, {}, (0, 1)),
         (None, {"RANK": "3", "WORLD_SIZE": "8"}, (3, 8)),
         ((1, 2), {"RANK": "3", "WORLD_SIZE": "8"}, (1, 2)),
-        (None, {"WORLD_SIZE": "8"}, (0, 1)),
+        (None, {"WORLD_SIZE": "1"}, (0, 1)),
         (None, {"RANK": "", "WORLD_SIZE": ""}, (0, 1)),
     ],
 )
@@ -151,6 +151,15 @@ def test_rank_is_that_of_the_process_group_or_the_environment(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert torch_feed.find_rank() == expected
+
+
+@pytest.mark.parametrize(("given", "absent"), [("WORLD_SIZE", "RANK"), ("RANK", "WORLD_SIZE")])
+def test_half_of_the_environment_is_refused(given: str, absent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_feed, "load_torch", lambda: fake_torch(None))
+    monkeypatch.delenv(absent, raising=False)
+    monkeypatch.setenv(given, "2")
+    with pytest.raises(ValueError, match=f"RANK and WORLD_SIZE .*both or neither, got {given}=2 without {absent}\n"):
+        torch_feed.find_rank()
 
 
 def test_rank_of_the_environment_that_is_no_number_raises(monkeypatch: pytest.MonkeyPatch) -> None:
