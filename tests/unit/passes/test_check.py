@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tfrkit.batches import check as check_module
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import CorruptRecordError, StorageError
+from tfrkit.passes import check as check_module
 from tfrkit.passes.check import Stretch, check_records, check_stretch, cut_shard, holds_examples
 from tfrkit.storage.memory import MemoryReader
 from tfrkit.testing.corruption import flip, frame_offsets, make_frame, truncate

@@ -16,9 +16,10 @@ import tfrkit
 from tfrkit import tools
 from tfrkit.container.index import read_index
 from tfrkit.errors import ContainerError, CorruptRecordError, StorageError, TruncatedShardError
-from tfrkit.ops.reshape import frame_sources, rewrite
+from tfrkit.ops.reshape import rewrite
 from tfrkit.ops.reshape.rewrite import Rewritten
 from tfrkit.outputs.shard import Tally
+from tfrkit.passes import frame_sources
 from tfrkit.sidecars.manifest import read_manifest
 from tfrkit.storage.local import LocalReader
 from tfrkit.testing.corruption import flip, frame_offsets

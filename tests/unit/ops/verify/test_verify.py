@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import tfrkit
-from tfrkit.batches import check as check_module
 from tfrkit.errors import StorageError
 from tfrkit.ops.verify import result as verify_result
 from tfrkit.ops.verify.verify import verify, write_report
+from tfrkit.passes import check as check_module
 from tfrkit.testing.corruption import flip, frame_offsets, truncate
 from tfrkit.testing.reference import encode_example, write_frames
 
