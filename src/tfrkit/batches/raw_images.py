@@ -76,9 +76,10 @@ class RawShapes:
         told = self._read(index)
         hidden = _find_base64(data, told)
         if hidden is not None:
+            call = "urlsafe_b64decode" if {*b"-_"} & set(data.tolist()) else "b64decode"
             hint = (
                 f"it looks like base64 text of {hidden}; decode that first: "
-                'ds.map(lambda row: {**row, "NAME": base64.b64decode(row["NAME"])})'
+                f'ds.map(lambda row: {{**row, "NAME": base64.{call}(row["NAME"])}})'
             )
             return CodecError(error.what, hint=hint)
         for dtype in ("uint8", "uint16", "float32"):
