@@ -371,17 +371,23 @@ def test_placeholders_and_gaps_are_no_classes(tmp_path: Path) -> None:
     assert edit(tmp_path / "d", set={"label": "'eel'"}, in_place=True).changed == 2
 
 
-def test_change_by_another_process_meanwhile_is_not_lost(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_same_shard", [True, False])
+def test_change_by_another_process_meanwhile_is_not_lost(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, is_same_shard: bool
+) -> None:
+    own = shard_of(folder, 17)
+    # Of another shard only the manifest would be lost, with what it says was changed.
+    won = next(number for number in (17, *range(38)) if (shard_of(folder, number) == own) == is_same_shard)
     real = edit_module.find_matches
 
     def find(*args: Any, **kwargs: Any) -> Any:
         monkeypatch.setattr(edit_module, "find_matches", real)
         found = real(*args, **kwargs)
-        edit(folder, where="id = 17", set={"name": "'won'"}, in_place=True)
+        edit(folder, where=f"id = {won}", set={"name": "'won'"}, in_place=True)
         return found
 
     monkeypatch.setattr(edit_module, "find_matches", find)
     with pytest.raises(StorageError, match="changed since it was opened") as caught:
         edit(folder, where="id = 17", set={"label": "3"}, in_place=True)
     assert caught.value.hint == "another process changed it meanwhile; run this again"
-    assert [row["name"] for row in tfrkit.open(folder) if row["id"] == 17] == [b"won"]
+    assert [row["name"] for row in tfrkit.open(folder) if row["id"] == won] == [b"won"]
