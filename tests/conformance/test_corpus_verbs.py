@@ -51,6 +51,9 @@ CALLS: dict[str, list[str]] = {
     "reshard": ["{path}", "-o", "{out}", "--shards", "2"],
     "sample": ["{path}", "-n", "3", "-o", "{out}.tfrecord"],
     "convert": ["{path}", "-o", "{out}.tfrecord.gz", "--compression", "gzip"],
+    "edit": ["{path}", "--drop", "--where", "_record = 0", "-o", "{out}.tfrecord"],
+    "append": ["{path}", "{copy}", "-o", "{out}.tfrecord"],
+    "dedupe": ["{path}", "-o", "{out}.tfrecord"],
     "export images": ["{path}", "-o", "{out}"],
     "export parquet": ["{path}", "-o", "{out}.parquet"],
     "export csv": ["{path}", "-o", "{out}.csv"],
@@ -61,8 +64,8 @@ CALLS: dict[str, list[str]] = {
     "export yolo": ["{path}", "-o", "{out}"],
     "export coco": ["{path}", "-o", "{out}"],
 }
-# These write beside the file, or time what other tests check.
-NOT_CALLED = {"index", "bench", "build"}
+# These write beside the file, time what other tests check, or take a script.
+NOT_CALLED = {"index", "bench", "build", "run"}
 
 
 NAMES = [name for name in find_commands() if name.split()[0] not in NOT_CALLED]
@@ -71,7 +74,11 @@ CALLED = [*NAMES, "verify --deep"]
 
 def make_call(name: str, path: Path, out: Path) -> list[str]:
     words = CALLS.get(name, ["{path}", "-o", "{out}"])
-    return [*name.split(), *(word.format(path=path, out=out) for word in words)]
+    copy = out.parent / "copy" / path.name
+    if "{copy}" in words:
+        copy.parent.mkdir()
+        shutil.copy(path, copy)
+    return [*name.split(), *(word.format(path=path, out=out, copy=copy) for word in words)]
 
 
 def count_made(out: Path) -> int:
@@ -103,6 +110,9 @@ ANSWERS: dict[str, Callable[[dict[str, Any], Ran, Path], bool]] = {
     "reshard": lambda entry, ran, out: count_made(out) == entry["records"],
     "convert": lambda entry, ran, out: count_made(out) == entry["records"],
     "sample": lambda entry, ran, out: count_made(out) == min(3, entry["records"]),
+    "edit": lambda entry, ran, out: count_made(out) == max(0, entry["records"] - 1),
+    "append": lambda entry, ran, out: count_made(out) == entry["records"] * 2,
+    "dedupe": lambda entry, ran, out: min(1, entry["records"]) <= count_made(out) <= entry["records"],
 }
 
 
