@@ -24,8 +24,8 @@ LIMIT = """
             size = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         resource.setrlimit(resource.RLIMIT_AS, (size + nbytes,) * 2)
 """
-# With the file, which is a little larger than its largest record, mapped already, and not yet.
-MAPPED, NOT_MAPPED = NBYTES // 2, NBYTES * 3 // 2
+# Enough to map the file, which is a little larger than its largest record, and not enough for that record.
+ROOM = NBYTES * 3 // 2
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ READ = """
     ],
 )
 def test_sound_record_is_neither_skipped_nor_called_damaged(path: Path, way: str, on_error: str) -> None:
-    done = run(READ.format(way=way, on_error=on_error, nbytes=MAPPED), path)
+    done = run(READ.format(way=way, on_error=on_error, nbytes=ROOM), path)
     assert "out of memory" in done.stdout, done.stderr
     assert f"large.tfrecord, record {LARGE}, byte" in done.stdout
     assert done.stdout.endswith("[]\n")
@@ -97,7 +97,7 @@ COMMAND = """
 )
 def test_command_says_so_in_one_line_and_ends_with_3(path: Path, words: list[str], modules: list[str]) -> None:
     words = [str(path.parent / word) if word == "out.jsonl" else word for word in words]
-    done = run(COMMAND.format(words=words, modules=modules, nbytes=NOT_MAPPED), path)
+    done = run(COMMAND.format(words=words, modules=modules, nbytes=ROOM), path)
     assert done.stderr.startswith("tfr: out of memory"), done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode == 3
