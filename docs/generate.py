@@ -87,6 +87,8 @@ def quote_help(text: str) -> list[str]:
 def describe_parameters(command: Any) -> list[str]:
     lines = ["| argument | meaning | default |", "| --- | --- | --- |"]
     for parameter in command.params:
+        if getattr(parameter, "hidden", False):
+            continue
         if parameter.name in COMPLETION:
             # Typer adds these two by itself, in words that change with its version.
             lines.append(f"| `{parameter.opts[0]}` | {COMPLETION[parameter.name]} | |")

@@ -65,7 +65,12 @@ def _refuse_no_header(is_given: bool) -> bool:
     return is_given
 
 
-NoHeaderOption = Annotated[bool, typer.Option("--no-header", hidden=True, callback=_refuse_no_header, is_eager=True)]
+NoHeaderOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-header", hidden=True, callback=_refuse_no_header, is_eager=True, help="Not there: see --columns."
+    ),
+]
 
 
 def make_table(
