@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar, Protocol
 
 from tfrkit._types import Row
@@ -65,6 +65,7 @@ class TorchLoader(Loader):
                 )
         super().__init__(share_loop(loop, rank=rank, world_size=world_size, even=even, find_rank=find_rank))
         self._source = TorchBatches(self._loop, with_rows=True)
+        self._given_init = options.get("worker_init_fn")
         self._loader = torch.utils.data.DataLoader(
             self._source, batch_size=None, collate_fn=_as_it_is, num_workers=num_workers, **options
         )
@@ -86,6 +87,8 @@ class TorchLoader(Loader):
 
     def _start(self, start: Position) -> Iterator[tuple[Batch, int]]:
         self._source.start_at(start)
+        if self._loader.num_workers and _get_start_method(self._loader) != "forkserver":
+            self._loader.worker_init_fn = partial(_start_worker, os.getpid(), self._given_init)
         return self._collect(iter(self._loader))
 
     def _collect(self, batches: Iterator[tuple[Batch, int, list[Any]]]) -> Iterator[tuple[Batch, int]]:
@@ -103,6 +106,20 @@ class TorchLoader(Loader):
                 "  load it into the StatefulDataLoader that saved it"
             )
         super().load_state_dict(state)
+
+
+def _get_start_method(loader: Any) -> str:
+    import multiprocessing
+
+    return str((loader.multiprocessing_context or multiprocessing).get_start_method())
+
+
+def _start_worker(parent: int, then: Callable[[int], object] | None, number: int) -> None:
+    """End a worker whose parent is gone: PyTorch would wait for the process that took its place."""
+    if os.getppid() != parent:
+        os._exit(1)
+    if then is not None:
+        then(number)
 
 
 def find_rank() -> tuple[int, int]:
