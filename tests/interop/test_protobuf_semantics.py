@@ -241,13 +241,14 @@ def join_entries(map_message) -> bytes:
 
 
 def protobuf_bytes(message) -> bytes:
+    """Serialize a message; a context without features is left out, as a row cannot say that an empty one is there."""
     wire = WireWriter(random.Random(0))
     wire.varint = lambda value, limit=10: _VarintBytes(value)
     fields = ("features",) if isinstance(message, tf.train.Example) else ("context", "feature_lists")
     return b"".join(
         wire.field(number, join_entries(getattr(message, name)))
         for number, name in enumerate(fields, start=1)
-        if message.HasField(name)
+        if message.HasField(name) and (name != "context" or message.context.feature)
     )
 
 

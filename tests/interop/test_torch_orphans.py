@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -10,11 +12,9 @@ from tfrkit.feeds.torch import _start_worker
 
 
 def test_worker_whose_parent_is_gone_ends() -> None:
-    pid = os.fork()
-    if pid == 0:
-        _start_worker(os.getpid(), None, 0)  # no process is its own parent
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+    # No process is its own parent.
+    code = "import os; from tfrkit.feeds.torch import _start_worker; _start_worker(os.getpid(), None, 0); os._exit(0)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 1
 
 
 def test_worker_with_its_parent_calls_what_was_given(capsys: pytest.CaptureFixture[str]) -> None:
