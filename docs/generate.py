@@ -15,6 +15,7 @@ import tfrkit
 from tfrkit import errors
 from tfrkit.batches.access import Records
 from tfrkit.batches.loop import BatchIterator
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.main import HELP, make_app
 from tfrkit.compat import tensorflow as compat
 from tfrkit.compat.names import NAMES, WITHOUT_EFFECT
@@ -55,9 +56,8 @@ def make_cli_page() -> str:
     lines += ["", "## Environment", "", "| variable | effect |", "| --- | --- |"]
     lines += ["| `NO_COLOR` | no colours, whatever the terminal can do |"]
     lines += ["| `TFR_DEBUG=1` | an error shows its Python trace as well |"]
-    lines += ["", "## Exit codes", "", "| code | meaning |", "| --- | --- |", "| 0 | done |"]
-    lines += ["| 1 | done, and it found something (`verify`) |", "| 2 | wrong usage |", "| 3 | could not finish |"]
-    lines += ["| 130 | interrupted |"]
+    lines += ["", "## Exit codes", "", "| code | meaning |", "| --- | --- |"]
+    lines += [f"| {code.value} | {code.meaning} |" for code in ExitCode]
     return "\n".join(lines) + "\n"
 
 

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import os
 
+# As in `tfrkit.cli.exits`, which is not loaded yet.
+INTERRUPTED = 130
+TERMINATED = 143
+
 
 def main() -> None:
     """Run `tfr`. Until its parts are loaded there is nothing to clean up, and a signal ends it at once."""
@@ -14,7 +18,7 @@ def main() -> None:
         _end_at_once()
         from tfrkit.cli.main import main as run
     except KeyboardInterrupt:
-        os._exit(130)
+        os._exit(INTERRUPTED)
     run()
 
 
@@ -23,6 +27,6 @@ def _end_at_once() -> None:
 
     # Signals that are ignored, as in the background of a shell, stay so.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+        signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(TERMINATED))

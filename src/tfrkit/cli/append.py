@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tfrkit.cli.change_options import JSON_HELP, PLACE_HELP, DryRun, InPlace, MaybeOutput, print_changed, sum_up
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import Force, FormatOption, Incomplete, Jobs
 from tfrkit.cli.progress import watch_on_terminal
 
@@ -67,4 +68,4 @@ def run(
         progress=watch_on_terminal(),
     )
     print_changed(made, format, verdict=sum_up(made, [dataset]))
-    return 0
+    return ExitCode.DONE

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import FormatOption, Paths
 from tfrkit.cli.output import count_noun, print_line, print_result, print_table, show_nbytes
 
@@ -40,7 +41,7 @@ def run(paths: Paths, megabytes: Megabytes = 16, format: FormatOption = "text") 
         columns=COLUMNS,
         text=lambda: print_text(result),
     )
-    return 0
+    return ExitCode.DONE
 
 
 def print_text(result: dict[str, Any]) -> None:

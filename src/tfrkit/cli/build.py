@@ -11,6 +11,7 @@ import typer
 from tfrkit.cli import build_options as opt
 from tfrkit.cli.build_report import print_report
 from tfrkit.cli.build_sources import SOURCES
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.hints import Flag, read_flags
 from tfrkit.cli.output import say
 from tfrkit.cli.progress import Progress
@@ -78,7 +79,7 @@ def run_build(
         say("\ninterrupted; the same command goes on from here")
         raise
     print_report(report, format, flags)
-    return 0 if report.ok else 1
+    return ExitCode.DONE if report.ok else ExitCode.FOUND
 
 
 def make_build_app(guard: Callable[[Callable[..., int]], Callable[..., None]]) -> typer.Typer:

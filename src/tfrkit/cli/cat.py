@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import FormatOption, Paths
 from tfrkit.cli.rows import ROWS_HELP, print_rows
 
@@ -24,4 +25,4 @@ def run(paths: Paths, format: FormatOption = "text") -> int:
     from tfrkit.ops.reshape.sample import cat_rows
 
     print_rows(format, enumerate(cat_rows(paths)))
-    return 0
+    return ExitCode.DONE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import FormatOption, Paths
 from tfrkit.cli.output import print_result, print_table
 
@@ -34,7 +35,7 @@ def run(paths: Paths, format: FormatOption = "text") -> int:
         columns=COLUMNS,
         text=lambda: print_text(rows),
     )
-    return 0
+    return ExitCode.DONE
 
 
 def to_row(path: str, records: int) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from tfrkit.cli.change_options import (
     sum_up,
 )
 from tfrkit.cli.convert import split_names
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import FilePaths, Force, FormatOption, Incomplete, Jobs
 from tfrkit.cli.output import count_noun, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
@@ -81,7 +82,7 @@ def run(
         jobs=jobs,
         progress=watch_on_terminal(),
     )
-    code = set_verdict(1 if dry_run and (made.dropped or made.num_leaks) else 0)
+    code = set_verdict(ExitCode.FOUND if dry_run and (made.dropped or made.num_leaks) else ExitCode.DONE)
     print_changed(made, format, verdict=describe(made, paths), rows_of=[*describe_splits(made), *describe_leaks(made)])
     return code
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import FormatOption
 from tfrkit.cli.output import count_noun, print_line, print_result, say, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
@@ -50,7 +51,7 @@ def run(a: First, b: Second, key: Key = None, max: Max = 20, format: FormatOptio
     from tfrkit.ops.diff.diff import diff
 
     result = diff(a, b, key=key, max_listed=max, progress=watch_on_terminal()).to_json()
-    code = set_verdict(0 if result["same"] else 1)
+    code = set_verdict(ExitCode.DONE if result["same"] else ExitCode.FOUND)
     print_result(
         format,
         document=lambda: result,

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tfrkit.cli.change_options import JSON_HELP, PLACE_HELP, DryRun, InPlace, MaybeOutput, print_changed, sum_up
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import FilePaths, Force, FormatOption, Incomplete, Jobs
 from tfrkit.cli.output import print_line, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
@@ -82,7 +83,7 @@ def run(
         jobs=jobs,
         progress=watch_on_terminal(),
     )
-    code = set_verdict(0 if made.changed or made.dropped else 1)
+    code = set_verdict(ExitCode.DONE if made.changed or made.dropped else ExitCode.FOUND)
     print_changed(made, format, verdict=sum_up(made, paths))
     return code
 
@@ -92,7 +93,7 @@ def run_restore(paths: list[str]) -> int:
     from tfrkit.ops.edit.change import restore_change
 
     print_line("the old files are back" if restore_change(paths) else "nothing was left half done")
-    return 0
+    return ExitCode.DONE
 
 
 def parse_assignments(texts: list[str] | None) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.output import Format, count_noun, print_line, print_result, say
 
 COLUMNS = ("shard", "record", "offset", "cause")
@@ -51,7 +52,7 @@ def print_export(made: Any, format: Format) -> int:
             columns=COLUMNS,
             text=lambda: _print_text(result, print_line),
         )
-    return 0 if made.ok else 1
+    return ExitCode.DONE if made.ok else ExitCode.FOUND
 
 
 def _print_text(result: dict[str, Any], show: Callable[[str], None]) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import FormatOption, Paths
 from tfrkit.cli.rows import ROWS_HELP, print_rows
 
@@ -28,4 +29,4 @@ def run(paths: Paths, n: Count = 5, format: FormatOption = "text") -> int:
     from tfrkit.ops.reshape.sample import head_rows
 
     print_rows(format, enumerate(head_rows(paths, n)))
-    return 0
+    return ExitCode.DONE

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import FormatOption, Paths
 from tfrkit.cli.output import print_result, print_table
 
@@ -42,7 +43,7 @@ def run(paths: Paths, dali: Dali = False, format: FormatOption = "text") -> int:
         columns=COLUMNS,
         text=lambda: print_table(COLUMNS, [tuple(row.values()) for row in rows], right=("records",)),
     )
-    return 0
+    return ExitCode.DONE
 
 
 def to_row(path: str, records: int, index: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import FormatOption, Paths
 from tfrkit.cli.output import count_noun, print_line, print_result, print_table
 
@@ -41,7 +42,7 @@ def run(paths: Paths, format: FormatOption = "text") -> int:
         columns=COLUMNS,
         text=lambda: print_text(result),
     )
-    return 0
+    return ExitCode.DONE
 
 
 def print_text(result: dict[str, Any]) -> None:

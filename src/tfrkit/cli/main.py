@@ -1,7 +1,4 @@
-"""The `tfr` command: its subcommands, and what becomes of an error.
-
-Exit codes: 0 done, 1 done and it found something, 2 wrong usage, 3 could not finish, 130 interrupted, 143 terminated.
-"""
+"""The `tfr` command: its subcommands, and the exit code and message of each error."""
 
 from __future__ import annotations
 
@@ -20,26 +17,23 @@ import typer
 
 from tfrkit._version import VERSION
 from tfrkit.cli.endings import Terminated, raise_when_asked_to_end
+from tfrkit.cli.exits import ExitCode, list_codes
 from tfrkit.cli.hints import Flag, explain, read_flags
 from tfrkit.cli.options import Json, Quiet
 from tfrkit.cli.output import get_verdict, print_error, say
 from tfrkit.cli.streams import prepare_streams
 from tfrkit.errors import RemoteAddressError, TfrkitError, TfrkitWarning
 
-HELP = """Build, check, reshape and query TFRecord files, without TensorFlow.
+HELP = f"""Build, check, reshape and query TFRecord files, without TensorFlow.
 
 \b
   tfr build class-folders photos/ -o out/    a dataset from a folder for each class
   tfr info train.tfrecord                    what is in there, found from the bytes
   tfr verify data/                           every checksum, every record
 
-Exit codes: 0 done, 1 found something, 2 wrong usage, 3 could not finish.
+Exit codes: {list_codes(ExitCode.FAILED)}.
 """
 
-USAGE = 2
-FAILED = 3
-INTERRUPTED = 130
-TERMINATED = 143
 
 # In the order of the help.
 _NAMES = (
@@ -153,20 +147,20 @@ def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
         mute_stdout()
         return get_verdict()
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     except Terminated:
-        return TERMINATED
+        return ExitCode.TERMINATED
     except (TfrkitError, OSError, ImportError, ValueError, MemoryError) as error:
         show_trace_if_asked()
         print_error(f"tfr: {describe_error(error, flags)}")
         # A wrong argument; text and JSON that cannot be read are what a file holds.
         is_usage = type(error) is ValueError or isinstance(error, RemoteAddressError)
-        return USAGE if is_usage else FAILED
+        return ExitCode.USAGE if is_usage else ExitCode.FAILED
     except Exception:  # noqa: BLE001  (a bug: its trace is what we need, but exit code 1 means "found something")
         import traceback
 
         traceback.print_exc()
-        return FAILED
+        return ExitCode.FAILED
 
 
 def show_warning(show: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any) -> None:
@@ -217,12 +211,12 @@ def main() -> None:
     asked = sys.argv[1] if len(sys.argv) > 1 else None
     if asked == "view":
         print_error(f"tfr: {explain_view(sys.argv[2:])}")
-        sys.exit(USAGE)
+        sys.exit(ExitCode.USAGE)
     try:
         app = make_app(asked if asked in (*COMMANDS, "build", "export") else None)
         raise_when_asked_to_end()
         app(prog_name="tfr")
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        sys.exit(ExitCode.INTERRUPTED)
     except Terminated:
-        sys.exit(TERMINATED)
+        sys.exit(ExitCode.TERMINATED)

@@ -16,6 +16,8 @@ from itertools import zip_longest
 from typing import Any, Literal
 from unicodedata import combining, east_asian_width
 
+from tfrkit.cli.exits import ExitCode
+
 Format = Literal["text", "json", "jsonl", "csv"]
 Cells = Sequence[object]
 
@@ -27,7 +29,7 @@ _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 # One command, one process: set while its options are read, and before its result is printed.
 _quiet = False
-_verdict = 0
+_verdict = ExitCode.DONE
 
 
 def print_result(
@@ -118,14 +120,14 @@ def set_quiet(wanted: bool) -> bool:
     return wanted
 
 
-def set_verdict(code: int) -> int:
+def set_verdict(code: ExitCode) -> ExitCode:
     """The exit code that holds from here on, also if the reader of the result closes the pipe."""
     global _verdict
     _verdict = code
     return code
 
 
-def get_verdict() -> int:
+def get_verdict() -> ExitCode:
     """The exit code of a command whose result nobody reads to its end."""
     return _verdict
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import CompressionOption, Force, FormatOption, Output, Paths
 from tfrkit.cli.output import count_noun, print_line, print_result, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
@@ -41,7 +42,7 @@ def run(
 
     made = repair(paths, output, compression=compression, force=force, progress=watch_on_terminal())
     result = made.to_json()
-    code = set_verdict(1 if result["lost"] else 0)
+    code = set_verdict(ExitCode.FOUND if result["lost"] else ExitCode.DONE)
     print_result(
         format,
         document=lambda: result,

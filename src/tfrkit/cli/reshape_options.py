@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.output import Format, count_noun, print_line, print_result, say, show_nbytes
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def run_reshape(work: Callable[[], Rewritten], format: Format) -> int:
     if made.output == "-":
         # Stdout has the records.
         say_written(made)
-        return 0
+        return ExitCode.DONE
     result = made.to_json()
     print_result(
         format,
@@ -50,7 +51,7 @@ def run_reshape(work: Callable[[], Rewritten], format: Format) -> int:
         columns=COLUMNS,
         text=lambda: print_text(made),
     )
-    return 0
+    return ExitCode.DONE
 
 
 def say_written(made: Rewritten) -> None:

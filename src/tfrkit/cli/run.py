@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from tfrkit.cli.exits import ExitCode
+
 HELP = """Run an old TensorFlow script, unchanged, without TensorFlow.
 
 \b
@@ -38,7 +40,7 @@ def run(script: Script, arguments: Arguments = None) -> int:
 
     leave_children_alone()
     run_script(script, arguments or [])
-    return 0
+    return ExitCode.DONE
 
 
 def leave_children_alone() -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import CompressionOption, Force, FormatOption, Incomplete, Jobs, Paths
 from tfrkit.cli.output import say
 from tfrkit.cli.progress import watch_on_terminal
@@ -49,7 +50,7 @@ def run(
     if output is None:
         print_rows(format, sample_rows(paths, n, seed=seed))
         say(f"seed {seed}")
-        return 0
+        return ExitCode.DONE
     return run_reshape(
         lambda: sample(
             paths,

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import FormatOption, InferOption, Paths
 from tfrkit.cli.output import escape_controls, print_result, say
 
@@ -51,7 +52,7 @@ def run(paths: Paths, style: As = "json", infer: InferOption = "sample", format:
         columns=COLUMNS,
         text=lambda: print_text(text),
     )
-    return 0
+    return ExitCode.DONE
 
 
 def to_document(style: Style, text: str) -> dict[str, Any]:

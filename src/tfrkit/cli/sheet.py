@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import Force, FormatOption, Paths, Shape
 from tfrkit.cli.output import count_noun, print_line, print_result, say, set_verdict
 
@@ -73,7 +74,7 @@ def run(
         force=force,
     )
     result = made.to_json()
-    code = set_verdict(0 if made.ok else 1)
+    code = set_verdict(ExitCode.DONE if made.ok else ExitCode.FOUND)
     print_result(
         format,
         document=lambda: result,

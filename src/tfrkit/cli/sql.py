@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import CompressionOption, Force, FormatOption, InferOption
 from tfrkit.cli.output import count_noun, print_line, print_result, print_table, say
 
@@ -77,7 +78,7 @@ def run(
                 columns=answer.columns,
                 text=lambda: print_rows(answer, n),
             )
-            return 0
+            return ExitCode.DONE
         result = answer.save(output, force=force, compression=compression).to_json()
     print_result(
         format,
@@ -86,7 +87,7 @@ def run(
         columns=("output", "records", "columns", "copied"),
         text=lambda: print_saved(result),
     )
-    return 0
+    return ExitCode.DONE
 
 
 def print_rows(answer: Answer, limit: int) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import Force, FormatOption, Jobs, Paths
 from tfrkit.cli.output import count_noun, print_line, print_result, print_table, say, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
@@ -103,7 +104,7 @@ def run(
         progress=watch_on_terminal(),
     )
     result = found.to_json()
-    code = set_verdict(0 if found.ok else 1)
+    code = set_verdict(ExitCode.DONE if found.ok else ExitCode.FOUND)
     print_result(
         format,
         document=lambda: result,

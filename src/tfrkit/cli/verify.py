@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import Force, FormatOption, Jobs, Paths, Shape
 from tfrkit.cli.output import count_noun, print_line, print_result, say, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
@@ -71,7 +72,7 @@ def run(
     if report is not None:
         write_report(made, report, force=force)
     result: dict[str, Any] = made.to_json()
-    code = set_verdict(0 if result["ok"] else 1)
+    code = set_verdict(ExitCode.DONE if result["ok"] else ExitCode.FOUND)
     print_result(
         format,
         document=lambda: result,

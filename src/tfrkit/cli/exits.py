@@ -1,0 +1,36 @@
+"""The exit codes of `tfr`, each with its meaning: the help and the manual list them from here."""
+
+from __future__ import annotations
+
+import signal
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """How a command ended."""
+
+    meaning: str
+
+    def __new__(cls, number: int, meaning: str) -> ExitCode:
+        code = int.__new__(cls, number)
+        code._value_ = number
+        code.meaning = meaning
+        return code
+
+    DONE = 0, "done"
+    FOUND = 1, "found something"
+    USAGE = 2, "wrong usage"
+    FAILED = 3, "could not finish"
+    # A shell reports a program that a signal ended as 128 and the signal's number.
+    INTERRUPTED = 128 + signal.SIGINT, "interrupted"
+    TERMINATED = 128 + signal.SIGTERM, "terminated"
+
+
+def list_codes(last: ExitCode = ExitCode.TERMINATED) -> str:
+    """The codes up to `last` in one line.
+
+    Example:
+        >>> list_codes(ExitCode.USAGE)
+        '0 done, 1 found something, 2 wrong usage'
+    """
+    return ", ".join(f"{code.value} {code.meaning}" for code in ExitCode if code <= last)
