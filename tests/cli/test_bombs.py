@@ -72,14 +72,14 @@ def test_length_that_no_record_can_have_is_named_as_such() -> None:
         count_frames(shard, Policy())
 
 
-def test_bytes_behind_a_length_are_counted_where_the_stream_ends_soon() -> None:
+def test_bytes_after_a_length_are_counted_in_a_short_stream() -> None:
     shard = Shard(MemoryReader(lie(8 << 30, zeros=3 << 20), name="s"))
     with pytest.raises(Exception, match=f"expected 8589934592 bytes of payload, got {(3 << 20) - 4} - at s, record 3"):
         count_frames(shard, Policy())
 
 
 @pytest.mark.parametrize("compression", ["gzip", "none"])
-def test_search_behind_damage_has_a_bound_in_a_stream_only(compression: str) -> None:
+def test_resync_search_is_bounded_in_streams_only(compression: str) -> None:
     zeros = 24 << 20
     data = gzip.decompress(lie(8 << 30, zeros=zeros)) + write_frames([b"last"])
     shard = Shard(MemoryReader(gzip.compress(data) if compression == "gzip" else data, name="s"))

@@ -166,7 +166,7 @@ def test_wrong_usage_exits_2(tfr, fruit, arguments, message):
     ],
     ids=["missing", "empty", "texts", "file"],
 )
-def test_nothing_to_build_says_where_it_looked(tfr, tmp_path, prepare, message):
+def test_nothing_to_build_names_the_searched_folder(tfr, tmp_path, prepare, message):
     prepare(tmp_path / "x")
     assert message in tfr("build", "file-names", "x", "-o", "out", "--label", CLASS, code=3).err
 
@@ -209,7 +209,7 @@ def test_dimensions_are_width_and_height():
     assert parse_dimensions("160X60") == (160, 60)
 
 
-def test_force_is_another_word_for_overwrite(fruit, tmp_path, monkeypatch):
+def test_force_is_an_alias_of_overwrite(fruit, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made = ["build", "file-names", "data", "-o", "out", "--label", CLASS, "--jobs", "1"]
     assert run_command(made).exit_code == 0

@@ -134,7 +134,7 @@ def test_build_webdataset_of_a_tar(build: Any, tmp_path: Path) -> None:
     assert build("webdataset", tmp_path / "x.tar") == [{"__key__": b"a", "image/class/label": 3, "text": b"hi"}]
 
 
-def test_build_column_at_fault_is_no_input_of_its_own(run_tfr: Run, tmp_path: Path) -> None:
+def test_build_bad_column_is_not_counted_as_an_input(run_tfr: Run, tmp_path: Path) -> None:
     path = save_text(tmp_path / "t.csv", "x\n0.1\n2\n3\n")
     failed = run_tfr("build", "table", path, "-o", tmp_path / "x.tfrecord")
     assert failed.stderr.startswith("tfr: 1 problem in 3 inputs, nothing was written\n")
@@ -185,7 +185,7 @@ def test_build_whose_inputs_are_all_bad_says_why_with_skip_too(run_tfr: Run, tmp
     assert failed.stderr.endswith("  list every one: --dry-run --format json\n")
 
 
-def test_build_of_a_table_that_seems_to_have_no_header_says_so_beside_the_floats(run_tfr: Run, tmp_path: Path) -> None:
+def test_build_of_a_table_without_header_is_noted_with_the_float_error(run_tfr: Run, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("5.1,3.5,setosa\n4.9,3.0,setosa\n4.7,3.2,virginica\n")
     failed = run_tfr("build", "table", tmp_path / "x.csv", "-o", tmp_path / "out")
     assert failed.returncode == 3

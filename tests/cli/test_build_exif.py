@@ -121,7 +121,7 @@ def test_deep_check_names_exif(run_tfr: Run, tmp_path: Path) -> None:
     ) in done.stdout
 
 
-def test_decoded_pixels_and_mask_lie_in_one_place(run_tfr: Run, tmp_path: Path) -> None:
+def test_decoded_pixels_and_mask_are_aligned(run_tfr: Run, tmp_path: Path) -> None:
     pixels = np.zeros((60, 60, 3), np.uint8)
     pixels[:20, :20] = 255
     exif = Image.Exif()

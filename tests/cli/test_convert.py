@@ -43,7 +43,7 @@ def test_convert_folder_keeps_names(tfr, shards: Path, tmp_path: Path) -> None:
     assert tfr("count", "out", "--format", "json").json["records"] == 10
 
 
-def test_convert_wrong_edits_are_told(tfr, sample: Path) -> None:
+def test_convert_wrong_edits_are_reported(tfr, sample: Path) -> None:
     def convert(*edits: str, code: int) -> str:
         return str(tfr("convert", "sample.tfrecord", "-o", "x.tfrecord", *edits, code=code).err)
 

@@ -69,7 +69,7 @@ def test_export_reads_stdin(tfr, sample: Path) -> None:
     assert not sample.with_name("x").exists()
 
 
-def test_export_to_stdout_tells_damage_before_the_first_line(tfr) -> None:
+def test_export_to_stdout_reports_damage_before_the_first_line(tfr) -> None:
     data = write_frames([encode_example({b"x": ("int64", [number])}) for number in range(2000)])
     broken = flip(data, frame_offsets(data)[1999] + 14)
     done = tfr("export", "jsonl", "-", "-o", "-", stdin=broken, code=3)

@@ -265,7 +265,7 @@ def test_tilde_is_the_home_folder_for_input_and_output(
 
 @pytest.mark.parametrize("word", ["GZIP", "Gz"])
 @pytest.mark.parametrize("name", [name for name in VERBS if "--compression" in option_names(VERBS[name])])
-def test_compression_is_asked_for_in_any_case(name: str, word: str, source: str, tmp_path: Path) -> None:
+def test_compression_name_is_case_insensitive(name: str, word: str, source: str, tmp_path: Path) -> None:
     output = "made.tfrecord" if name == "sql" else OUTPUTS.get(name, "made")
     arguments = make_arguments(name, source, tmp_path)
     arguments += ["-o", output] if "--output" not in arguments else []
@@ -369,7 +369,7 @@ def test_stdin_is_read_or_refused_in_one_message(
         assert ran.exit_code == 0, ran.stderr
 
 
-def test_exit_code_of_a_finding_holds_behind_a_closed_pipe(tmp_path: Path) -> None:
+def test_exit_code_of_a_finding_survives_a_closed_pipe(tmp_path: Path) -> None:
     """Whoever reads the first line only still learns that something was found."""
     for number in range(2):
         records = [encode_example({b"f%d" % i: ("int64", [i * number]) for i in range(40)}) for _ in range(3000)]

@@ -38,7 +38,7 @@ FLAGS = {
         ("  select a    from b\n           ^", "  select a    from b\n           ^"),
     ],
 )
-def test_steps_are_said_by_the_options_a_command_has(hint: str, said: str) -> None:
+def test_hints_use_the_options_of_the_command(hint: str, said: str) -> None:
     assert say_steps(hint, FLAGS) == said
 
 
@@ -57,7 +57,7 @@ def test_advice_in_python_is_left_out() -> None:
     assert say_steps("look: tfr info x    fewer: ds.select(['a'])", {}) == "look: tfr info x"
 
 
-def test_feature_of_two_kinds_is_told_in_words_of_the_command(tfr, tmp_path: Path) -> None:
+def test_feature_of_two_kinds_hint_uses_command_options(tfr, tmp_path: Path) -> None:
     for name, value in (("k-0.tfrecord", 1), ("k-1.tfrecord", b"x")):
         with tfrkit.Writer(tmp_path / name) as writer:
             writer.write({"v": value, "id": 1})

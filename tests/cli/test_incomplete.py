@@ -29,7 +29,7 @@ def gap(shards: Path) -> Path:
     ],
 )
 @pytest.mark.usefixtures("gap")
-def test_commands_that_read_say_which_shard_is_missing(tfr, command: tuple[str, ...]) -> None:
+def test_reading_commands_name_the_missing_shard(tfr, command: tuple[str, ...]) -> None:
     ran = tfr(*command)
     assert f"note: {NOTE}" in ran.err.splitlines()
     assert tfr(*command, "--quiet").err == ""
@@ -54,7 +54,7 @@ WRITING = {
 
 
 @pytest.mark.parametrize("name", WRITING)
-def test_commands_that_write_stop_until_asked_to_go_on(tfr, gap: Path, name: str) -> None:
+def test_writing_commands_refuse_an_incomplete_set_by_default(tfr, gap: Path, name: str) -> None:
     before = sorted(path.name for path in gap.parent.iterdir())
     ran = tfr(*WRITING[name], code=3)
     assert ran.err.splitlines() == [

@@ -11,7 +11,7 @@ import pytest
 from tfrkit.testing.corruption import frame_offsets
 
 
-def test_index_writes_beside_each_shard_in_an_underscore_folder(tfr, shards: Path) -> None:
+def test_index_is_written_to_the_index_folder_next_to_each_shard(tfr, shards: Path) -> None:
     ran = tfr("index", "data/train-*")
     names = sorted(path.name for path in (shards / "_index").glob("[!.]*"))
     assert names == [f"train-0000{n}-of-00003.tfrecord.tfidx" for n in range(3)]

@@ -57,7 +57,7 @@ def test_info_text_of_several_files_lists_them(tfr, shards: Path) -> None:
     assert "gzip" in ran.out
 
 
-def test_info_gzip_is_found_without_being_told(tfr, sample: Path, tmp_path: Path) -> None:
+def test_info_detects_gzip(tfr, sample: Path, tmp_path: Path) -> None:
     (tmp_path / "odd.name").write_bytes(gzip.compress(sample.read_bytes()))
     assert tfr("info", "odd.name", "--format", "json").json["compression"] == "gzip"
 

@@ -145,7 +145,7 @@ def run_with_stderr(arguments: list[str], folder: Path, how: str) -> subprocess.
 
 
 @pytest.mark.parametrize("how", ["broken", "closed", "full"])
-def test_stderr_that_nobody_reads_changes_no_exit_code(tmp_path: Path, sample: Path, how: str) -> None:
+def test_closed_stderr_does_not_change_the_exit_code(tmp_path: Path, sample: Path, how: str) -> None:
     assert run_with_stderr(["count", "nowhere"], tmp_path, how).returncode == 3
     assert run_with_stderr(["count", "--nonsense"], tmp_path, how).returncode == 2
     counted = run_with_stderr(["count", str(sample)], tmp_path, how)

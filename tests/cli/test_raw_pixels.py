@@ -42,11 +42,11 @@ class TestInfo:
         [feature] = [one for one in tfr("info", raw, "--json").json["features"] if one["name"] == "image"]
         assert feature["pixel_shapes"][0] == [224, 224, 1]
 
-    def test_nothing_is_guessed_where_nothing_is_likely(self, tfr, rgb: Path) -> None:
+    def test_unlikely_size_is_not_guessed(self, tfr, rgb: Path) -> None:
         assert "raw bytes, 4608 each\n" in tfr("info", rgb).out
         assert all(one["pixel_shapes"] == [] for one in tfr("info", rgb, "--json").json["features"])
 
-    def test_features_tell_instead_of_a_guess(self, tfr, tmp_path: Path) -> None:
+    def test_size_features_take_precedence_over_a_guess(self, tfr, tmp_path: Path) -> None:
         # 900 bytes could be 30x30.
         rows = [{"image": noise(900, n), "height": 15, "width": 20} for n in range(2)]
         out = tfr("info", write(tmp_path / "x.tfrecord", rows)).out
@@ -112,7 +112,7 @@ class TestSheet:
         [line] = [line for line in ran.lines if "record 1" in line]
         assert line.endswith("shape 10x10 expected 100 or 300 bytes, got 99")
 
-    def test_word_that_is_no_shape_is_wrong_usage(self, tfr, raw: Path) -> None:
+    def test_invalid_shape_is_wrong_usage(self, tfr, raw: Path) -> None:
         assert "such as 224x224x3, got 'big'" in tfr("sheet", raw, "-o", "s.png", "--shape", "big", code=2).err
 
     def test_shape_of_encoded_images_is_wrong_usage(self, tfr, sample: Path) -> None:
@@ -145,7 +145,7 @@ def test_four_channels_are_not_guessed(tfr, raw: Path, tmp_path: Path) -> None:
     assert "6 of 6" in tfr("sheet", raw, "-o", "s.png", "--shape", "112x112x4").out
 
 
-def test_four_bytes_for_each_pixel_that_features_tell_are_not_called_colours(tfr, tmp_path: Path) -> None:
+def test_four_bytes_per_pixel_from_features_are_not_called_colours(tfr, tmp_path: Path) -> None:
     rows = [{"image": np.ones((10, 20), np.float32).tobytes(), "height": 10, "width": 20}] * 2
     path = write(tmp_path / "x.tfrecord", rows)
     tfr("sheet", path, "-o", "s.png", code=1)

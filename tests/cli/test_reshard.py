@@ -23,7 +23,7 @@ def test_reshard_says_where_there_are_fewer_records_than_shards(tfr, sample: Pat
     assert done.err == ""
 
 
-def test_reshard_wants_one_of_two(tfr, sample: Path) -> None:
+def test_reshard_requires_shards_or_size(tfr, sample: Path) -> None:
     assert "--shards 8 or --shard-size 200MB" in tfr("reshard", "sample.tfrecord", "-o", "out", code=2).err
 
 

@@ -45,7 +45,7 @@ def run_text(text: str, *arguments: object, cwd: Path, stdin: str = "") -> Done:
 # --- as Python runs it
 
 
-def test_script_sees_what_python_would_show_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_script_has_the_argv_and_path_of_plain_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "beside.py").write_text("VALUE = 7\n")
     (tmp_path / "sub" / "old.py").write_text(
@@ -115,7 +115,7 @@ def test_functions_of_the_script_reach_other_processes(tmp_path: Path) -> None:
     assert done.out == "['tfrkit.compat1', 'tfrkit.compat2']\n" * 2
 
 
-def test_tensorflow_is_compat_even_where_one_lies_about(tmp_path: Path) -> None:
+def test_tensorflow_is_compat_even_when_one_is_installed(tmp_path: Path) -> None:
     (tmp_path / "tensorflow").mkdir()
     (tmp_path / "tensorflow" / "__init__.py").write_text("raise RuntimeError('the real one')\n")
     done = run_text("import tensorflow as tf\nprint(tf.GIT_VERSION)\n", cwd=tmp_path)

@@ -68,7 +68,7 @@ def test_cell_that_means_nothing_is_proposed_as_missing(tfr, tmp_path: Path) -> 
     tfr("build", "table", "t.csv", "-o", "t.tfrecord", "--missing", "NA")
 
 
-def test_cell_that_is_a_word_is_not_proposed_as_missing(tfr, tmp_path: Path) -> None:
+def test_text_cell_is_not_suggested_as_missing(tfr, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,n\n1,5\n2,many\n3,7\n")
     err = tfr("build", "table", "t.csv", "-o", "t.tfrecord", code=3).err
     assert "--type n=text" in err

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def test_shuffle_keeps_every_record_and_tells_the_seed(tfr, sample: Path) -> None:
+def test_shuffle_keeps_every_record_and_prints_the_seed(tfr, sample: Path) -> None:
     done = tfr("shuffle", "sample.tfrecord", "-o", "mixed.tfrecord", "--memory", "64MiB", "--seed", 3)
     assert done.lines[-1].startswith("mixed.tfrecord: 10 records, 1.9 kB, seed 3")
     before = tfr("cat", "sample.tfrecord", "--format", "jsonl").lines

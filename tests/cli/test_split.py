@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def test_split_writes_parts_and_tells_the_seed(tfr, sample: Path) -> None:
+def test_split_writes_parts_and_prints_the_seed(tfr, sample: Path) -> None:
     done = tfr("split", "sample.tfrecord", "-o", "out/", "--split", "train=.8,test=.2", "--seed", 4)
     assert done.lines[:2] == ["train: 8 records in 1 file", "test: 2 records in 1 file"]
     assert done.lines[2].startswith("out/: 10 records in 2 files, 1.9 kB, seed 4")
@@ -23,7 +23,7 @@ def test_split_json_and_rest_and_percent(tfr, sample: Path) -> None:
     assert rows[1].startswith("other/other-a.tfrecord-00000-of-00001,a,5,")
 
 
-def test_split_groups_stay_together_and_it_is_said(tfr, sample: Path) -> None:
+def test_split_groups_stay_together_and_are_reported(tfr, sample: Path) -> None:
     done = tfr("split", "sample.tfrecord", "-o", "out", "--split", "a=.5,b=.5", "--group", "label")
     assert "no label is in two parts" in done.err
 

@@ -29,7 +29,7 @@ def test_verify_json_has_the_documented_keys(tfr, shards: Path) -> None:
     assert [set(shard) for shard in result["shards"]] == [{"shard", "records", "nbytes", "findings"}] * 3
 
 
-def test_verify_empty_file_is_a_shard_of_no_records(tfr, tmp_path: Path) -> None:
+def test_verify_empty_file_is_a_shard_with_zero_records(tfr, tmp_path: Path) -> None:
     (tmp_path / "empty.tfrecord").write_bytes(b"")
     ran = tfr("verify", "empty.tfrecord")
     assert ran.out == "ok, no records\n"
@@ -45,7 +45,7 @@ def test_verify_payload_flip_is_one_line_with_shard_record_byte_cause(tfr, tmp_p
     assert "1 finding" in ran.err
 
 
-def test_verify_two_faults_are_both_found_behind_each_other(tfr, tmp_path: Path) -> None:
+def test_verify_two_faults_in_a_row_are_both_found(tfr, tmp_path: Path) -> None:
     data = write_frames(make_records(8))
     starts = frame_offsets(data)
     data = flip(flip(data, starts[2] + 13), starts[5])  # a payload, then a length
@@ -124,7 +124,7 @@ def test_verify_deep_finds_labels_and_copies(tfr, sample: Path, tmp_path: Path) 
     assert tfr("verify", "sample.tfrecord", "--deep", "-q", code=1).err == ""
 
 
-def test_verify_report_is_written_beside_the_lines(tfr, sample: Path, tmp_path: Path) -> None:
+def test_verify_report_is_written_in_addition_to_the_lines(tfr, sample: Path, tmp_path: Path) -> None:
     ran = tfr("verify", "sample.tfrecord", "--report", "report.json")
     assert ran.out == "ok, 10 records\n"
     assert json.loads((tmp_path / "report.json").read_text())["records"] == 10

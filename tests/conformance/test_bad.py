@@ -124,9 +124,7 @@ def test_command_answers_once_and_exits_as_it_should(case: dict[str, Any], comma
         ("loop", "cannot open, too many levels of symbolic links - at .*loop"),
     ],
 )
-def test_address_that_means_nothing_is_told(
-    command: str, address: str, message: str, tmp_path: Path, run_tfr: Run
-) -> None:
+def test_unknown_address_is_reported(command: str, address: str, message: str, tmp_path: Path, run_tfr: Run) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "notes.txt").write_text("nothing here\n")
     (tmp_path / "file").write_bytes(b"x")
@@ -142,7 +140,7 @@ def test_address_that_means_nothing_is_told(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read every file; the other refusals are tested above")
-def test_unreadable_file_is_told(tmp_path: Path, run_tfr: Run) -> None:
+def test_unreadable_file_is_reported(tmp_path: Path, run_tfr: Run) -> None:
     path = tmp_path / "secret.tfrecord"
     path.write_bytes(reference.write_frame(b""))
     path.chmod(0)

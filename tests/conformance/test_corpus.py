@@ -257,7 +257,7 @@ def test_event_file_is_raw(entry: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "entry", [e for e in TFRECORDS if any("FromString" in note for note in e["notes"])], ids=name_of
 )
-def test_record_that_parses_as_anything_is_not_taken_for_an_example(entry: dict[str, Any]) -> None:
+def test_record_that_parses_by_chance_is_not_detected_as_an_example(entry: dict[str, Any]) -> None:
     with tfr.open(CORPUS / entry["file"]) as dataset:
         assert dataset.kind == KINDS.get(entry["payload"], "raw") != "example"
 
@@ -278,7 +278,7 @@ def test_decoy_is_refused(entry: dict[str, Any], run_tfr: Any) -> None:
     assert run_tfr("info", CORPUS / entry["file"]).returncode == 3
 
 
-def test_empty_file_is_a_shard_of_no_records(run_tfr: Any) -> None:
+def test_empty_file_is_a_shard_with_zero_records(run_tfr: Any) -> None:
     (entry,) = [e for e in ENTRIES if e["payload"] == "empty file"]
     with tfr.open(CORPUS / entry["file"]) as dataset:
         assert len(dataset) == 0
@@ -320,7 +320,7 @@ def test_complete_set_carries_no_note(run_tfr: Any) -> None:
     assert not re.search(r"\d+ of \d+ shards", done.stdout + done.stderr)
 
 
-def test_spec_beside_a_shard_is_itself_a_shard_of_one_record() -> None:
+def test_spec_next_to_a_shard_is_itself_a_shard_of_one_record() -> None:
     folder = "tensorflow+agents/tf_agents/examples/cql_sac/kumar20/dataset/test_data"
     assert len(records_of(f"{folder}/antmaze-medium-play-v0_0.tfrecord.spec")) == 1
 

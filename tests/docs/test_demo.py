@@ -61,7 +61,7 @@ def test_demo_runs_over_an_old_one_and_leaves_what_it_says(tmp_path: Path) -> No
         ("path.name: path.name[:5]", "path.name: path.name[:4]", "demo failed: labels are"),
     ],
 )
-def test_demo_stops_where_something_does_not_hold(tmp_path: Path, old: str, new: str, complaint: str) -> None:
+def test_demo_stops_at_the_first_failed_check(tmp_path: Path, old: str, new: str, complaint: str) -> None:
     source = (EXAMPLES / "demo.py").read_text(encoding="utf-8")
     assert source.count(old) == 1
     script = tmp_path / "demo.py"

@@ -298,7 +298,7 @@ def test_columns_outlive_table_stream_and_dataset(numbers: tfr.Dataset) -> None:
     assert files
 
 
-def test_capsules_nobody_takes_do_no_harm(numbers: tfr.Dataset) -> None:
+def test_unused_capsules_are_released(numbers: tfr.Dataset) -> None:
     stream = arrow_rows.stream_of(numbers)
     for _ in range(1000):
         stream.__arrow_c_stream__()

@@ -104,7 +104,7 @@ def test_captchas_load_with_raw_pixels_and_one_label_a_character(captchas, tmp_p
         assert example["label/ids"].tolist() == [example[f"label{head}"] for head in range(5)]
 
 
-def test_class_from_names_loads_beside_its_text(tmp_path):
+def test_class_from_names_loads_with_its_text(tmp_path):
     (tmp_path / "in").mkdir()
     for name in ("apple1", "orange1", "apple2"):
         picture(3).save(tmp_path / "in" / f"{name}.png")
@@ -131,7 +131,7 @@ def test_rows_of_an_iterable_load(tmp_path):
         assert example["name"] == f"n{example['x']}".encode()
 
 
-def test_shard_whose_inputs_were_all_skipped_does_no_harm(flowers, tmp_path):
+def test_shard_with_all_inputs_skipped_is_valid(flowers, tmp_path):
     """A shard of no records is still one of N, as its name says."""
     expected = tfr.build(sources.class_folders(flowers), tmp_path / "probe", shards=12, jobs=1)
     assert expected.written == 12

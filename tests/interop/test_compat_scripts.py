@@ -114,7 +114,7 @@ def test_graph_script_writes_what_it_writes_with_tensorflow(tmp_path: Path) -> N
             assert read_examples(tmp_path / "ours" / path.name) == read_examples(path)
 
 
-def test_tensorflow_is_not_imported_though_it_is_installed(tmp_path: Path) -> None:
+def test_tensorflow_is_not_imported_even_when_installed(tmp_path: Path) -> None:
     (tmp_path / "old.py").write_text(
         "import sys\nimport tensorflow as tf\nprint(tf.GIT_VERSION, 'tensorflow.python' in sys.modules)\n"
     )

@@ -38,7 +38,7 @@ def accuracy_in(output: str) -> float:
     return float(match[1])
 
 
-def test_killed_captcha_training_goes_on_and_learns(tmp_path: Path) -> None:
+def test_killed_captcha_training_resumes_and_learns(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     child = start("captcha_torch.py", tmp_path)
     assert child.stdout is not None

@@ -90,7 +90,7 @@ def test_polars_damage_is_raised_as_it_was(damaged: tfr.Dataset) -> None:
         polars.DataFrame(arrow_rows.stream_of(damaged))
 
 
-def test_polars_of_no_rows_has_the_columns() -> None:
+def test_polars_with_zero_rows_has_the_columns() -> None:
     specs = arrow_rows.all_specs()
     frame = to_polars(to_arrow(lambda: iter(()), tfr.Schema(specs)))
     assert frame.shape == (0, len(specs))
@@ -180,7 +180,7 @@ def test_pandas_text_that_is_not_utf8_names_feature_and_row(tmp_path: Path) -> N
         to_pandas(arrow_rows.stream_of(ds))
 
 
-def test_pandas_of_no_rows_has_the_columns() -> None:
+def test_pandas_with_zero_rows_has_the_columns() -> None:
     specs = arrow_rows.all_specs()
     frame = to_pandas(to_arrow(lambda: iter(()), tfr.Schema(specs)))
     assert frame.shape == (0, len(specs))
@@ -228,7 +228,7 @@ def test_hf_holds_every_kind_of_column(examples: tfr.Dataset, streaming: bool) -
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-def test_hf_decodes_images_when_a_row_is_looked_at(sequences: tfr.Dataset, streaming: bool) -> None:
+def test_hf_decodes_images_on_row_access(sequences: tfr.Dataset, streaming: bool) -> None:
     made = to_hf(arrow_rows.stream_of(sequences), streaming=streaming)  # type: ignore[call-overload]
     frames = [row["feature_lists"]["frame"] for row in made]
     expected = [row["feature_lists"]["frame"] for row in sequences]
@@ -251,7 +251,7 @@ def test_hf_damage_is_raised_as_it_was(damaged: tfr.Dataset, streaming: bool) ->
         list(to_hf(arrow_rows.stream_of(damaged), streaming=streaming))  # type: ignore[call-overload]
 
 
-def test_hf_of_no_rows_has_the_columns() -> None:
+def test_hf_with_zero_rows_has_the_columns() -> None:
     specs = {"label": Spec("int64", logical="class_label", num_classes=3), "image": Spec("bytes", logical="image")}
     made = to_hf(to_arrow(lambda: iter(()), tfr.Schema(specs)))
     assert made.num_rows == 0

@@ -90,7 +90,7 @@ def test_split_keeps_its_rows_under_grain(dataset: tfr.Dataset) -> None:
     assert sorted(ids) == list(range(NUM_ROWS))
 
 
-def test_iterator_with_threads_goes_on_where_it_was(dataset: tfr.Dataset) -> None:
+def test_iterator_with_threads_resumes_where_it_stopped(dataset: tfr.Dataset) -> None:
     pipeline = grain.MapDataset.source(dataset.to_grain()).shuffle(seed=3).batch(8).to_iter_dataset()
     whole = ids_of(iter(pipeline))
     batches = iter(pipeline)
@@ -107,7 +107,7 @@ def check_resumed(results: list[Any]) -> None:
         assert before + after == whole
 
 
-def test_loader_goes_on_where_it_was(dataset: tfr.Dataset) -> None:
+def test_loader_resumes_where_it_stopped(dataset: tfr.Dataset) -> None:
     check_resumed(resume_loader(dataset.files[0], workers=0))
 
 
@@ -118,7 +118,7 @@ def test_checkpoint_of_another_dataset_raises(dataset: tfr.Dataset, tmp_path: Pa
         iter(new_loader(dataset.to_grain(), 0)).set_state(state)
 
 
-def test_loader_with_a_worker_process_goes_on_where_it_was(dataset: tfr.Dataset) -> None:
+def test_loader_with_a_worker_process_resumes_where_it_stopped(dataset: tfr.Dataset) -> None:
     """In a process of its own: Grain reads flags, which pytest has not parsed, and starts more processes."""
     command = [sys.executable, __file__, dataset.files[0]]
     done = subprocess.run(command, capture_output=True, text=True, timeout=180)

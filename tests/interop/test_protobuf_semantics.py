@@ -188,7 +188,7 @@ def test_odd_sequences_read_as_protobuf_reads_them(seed):
             assert steps == [step[1] for step in uniform[name]], payload.hex()
 
 
-def test_survey_counts_what_protobuf_sees(seed):
+def test_survey_counts_match_protobuf(seed):
     wire = WireWriter(random.Random(seed))
     num_counted = 0
     for _ in range(NUM_MESSAGES):

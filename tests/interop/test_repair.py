@@ -70,7 +70,7 @@ def test_what_inflates_before_a_tear_is_read(tmp_path: Path, compression: str) -
     assert kept == RECORDS[: len(kept)]
 
 
-def test_members_behind_a_torn_one_are_read(tmp_path: Path) -> None:
+def test_members_after_a_torn_one_are_read(tmp_path: Path) -> None:
     members = [gzip.compress(write_frames(RECORDS[start : start + 20])) for start in (0, 20, 40)]
     middle = len(members[0]) + len(members[1]) // 2
     (tmp_path / "bad").write_bytes(splice(b"".join(members), middle, middle + 60, bytes(60)))

@@ -52,7 +52,7 @@ def store_with_us(schema: tfr.Schema) -> dict[str, tuple[tuple[int | None, ...],
 
 
 @pytest.mark.parametrize("path", find_corpus("**/features.json"), ids=lambda path: path.parts[-3])
-def test_tfds_agrees_on_what_lies_on_disk(path: Path) -> None:
+def test_tfds_agrees_on_the_stored_features(path: Path) -> None:
     def read_text(name: str) -> str | None:
         return (path.parent / name).read_text() if (path.parent / name).exists() else None
 

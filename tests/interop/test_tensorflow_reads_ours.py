@@ -208,7 +208,7 @@ def test_float64_is_kept_as_a_tensor(tmp_path):
         assert np.array([value, 0.5]).tobytes() == many.tobytes()
 
 
-def test_float32_rounds_when_asked(tmp_path):
+def test_float32_rounds_when_requested(tmp_path):
     with tfr.Writer(tmp_path / "data", floats="float32") as writer:
         writer.write({"x": 0.1})
     (payload,) = oracle.read_with_tensorflow(tmp_path / "data", "none")

@@ -107,7 +107,7 @@ def test_several_epochs_in_one_pass_are_always_the_same(path: str) -> None:
     assert [ids_of(dataset), ids_of(dataset)] == [expected, expected]
 
 
-def test_checkpoint_of_an_iterator_goes_on_where_it_was(path: str, tmp_path: Path) -> None:
+def test_iterator_resumes_from_its_checkpoint(path: str, tmp_path: Path) -> None:
     dataset = tfr.open(path).shuffle(seed=3).batch(4).to_tf(epochs=2)
     whole = ids_of(dataset)
     for step in (0, 1, 6, 7, 14):
@@ -161,7 +161,7 @@ def test_sequence_examples_keep_context_and_frames(tmp_path: Path) -> None:
     assert batch["feature_lists"]["words"].to_list() == [[], [[]], [[], [0]], [[], [0], [0, 1]]]
 
 
-def test_damage_becomes_an_error_of_tensorflow_with_our_words(path: str) -> None:
+def test_damage_becomes_a_tensorflow_error_with_our_message(path: str) -> None:
     data = bytearray(Path(path).read_bytes())
     middle = len(data) // 2
     data[middle] ^= 1

@@ -128,7 +128,7 @@ def test_ranks_without_workers_share_every_batch_evenly(folder: Path, files: int
     check_epoch(process.read_ranks(shuffled(folder, files), ranks, even), expected, ranks, even)
 
 
-def test_forked_workers_give_the_batches_of_no_workers(folder: Path, run: Callable[[str], Any]) -> None:
+def test_forked_workers_give_the_same_batches_as_no_workers(folder: Path, run: Callable[[str], Any]) -> None:
     results = run("forked_grid")
     assert len(results) == 9
     for read in results:
@@ -136,7 +136,7 @@ def test_forked_workers_give_the_batches_of_no_workers(folder: Path, run: Callab
         check_epoch(read, epoch_ids(folder, 0, read["files"]), read["ranks"], even)
 
 
-def test_spawned_workers_give_the_batches_of_no_workers(folder: Path, run: Callable[[str], Any]) -> None:
+def test_spawned_workers_give_the_same_batches_as_no_workers(folder: Path, run: Callable[[str], Any]) -> None:
     results = run("spawned")
     for epoch, ids in enumerate(results["epochs"]):
         halves = [batch[len(batch) // 2 : len(batch) // 2 * 2] for batch in epoch_ids(folder, epoch)]
@@ -226,7 +226,7 @@ def test_resume_with_other_numbers_of_workers_equals_no_stop(folder: Path, run: 
         assert following == epoch_ids(folder, 1)
 
 
-def test_state_during_the_last_batch_goes_on_with_an_empty_pass(folder: Path) -> None:
+def test_state_during_the_last_batch_resumes_with_an_empty_pass(folder: Path) -> None:
     loader = shuffled(folder).batch(BATCH).to_torch()
     states = [loader.state_dict() for _ in loader]
     assert (states[-1]["epoch"], states[-1]["row"]) == (0, NUM_ROWS)
@@ -239,7 +239,7 @@ def test_state_during_the_last_batch_goes_on_with_an_empty_pass(folder: Path) ->
     assert ids_of(resumed) == epoch_ids(folder, 1)
 
 
-def test_stateful_data_loader_goes_on_where_it_was(folder: Path, run: Callable[[str], Any]) -> None:
+def test_stateful_data_loader_resumes_where_it_stopped(folder: Path, run: Callable[[str], Any]) -> None:
     results = run("stateful")
     assert [(workers, len(before)) for workers, before, *_ in results] == [
         *((0, step) for step in range(6)),
@@ -357,7 +357,7 @@ def test_data_loaders_of_a_trainer_give_every_row_once(folder: Path, run: Callab
             check_epoch({"ids": ids, "lengths": lengths}, epoch_ids(folder, epoch), ranks, "pad")
 
 
-def test_batches_of_a_token_budget_are_dealt_to_ranks_and_go_on(run: Callable[[str], Any]) -> None:
+def test_token_budget_batches_are_dealt_to_ranks_and_resume(run: Callable[[str], Any]) -> None:
     result = run("tokens")
     alone = result["alone"]
     assert sorted(number for batch in alone for number in batch) == list(range(NUM_ROWS))
@@ -449,7 +449,7 @@ def wait_for_end(pids: list[int]) -> None:
             os.close(descriptor)
 
 
-def test_killed_training_goes_on_where_it_was(folder: Path, tmp_path: Path) -> None:
+def test_killed_training_resumes_where_it_stopped(folder: Path, tmp_path: Path) -> None:
     write_dataset(tmp_path / "3", 3)
     codes = []
     while not codes or codes[-1] != 0:
@@ -467,7 +467,7 @@ def test_killed_training_goes_on_where_it_was(folder: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_interrupted_loop_ends_at_once_and_leaves_nothing_behind(folder: Path, workers: int) -> None:
+def test_interrupted_loop_ends_at_once_and_leaves_nothing(folder: Path, workers: int) -> None:
     child = start("wait_in_the_middle", folder, workers)
     assert child.stdout is not None
     pids = json.loads(child.stdout.readline())
@@ -480,7 +480,7 @@ def test_interrupted_loop_ends_at_once_and_leaves_nothing_behind(folder: Path, w
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_failed_consumer_ends_at_once_and_leaves_nothing_behind(folder: Path, workers: int) -> None:
+def test_failed_consumer_ends_at_once_and_leaves_nothing(folder: Path, workers: int) -> None:
     child = start("fail_in_the_middle", folder, workers)
     output, errors = child.communicate(timeout=TIMEOUT)
     assert child.returncode == 1

@@ -47,7 +47,7 @@ def test_verbs_give_no_names_to_numbers_that_have_two(clash: list[Path], tmp_pat
 
 
 @pytest.mark.parametrize("verb", ["merge", "reshard"])
-def test_verbs_say_that_labels_mean_different_classes(clash: list[Path], tmp_path: Path, verb: str) -> None:
+def test_verbs_report_labels_that_mean_different_classes(clash: list[Path], tmp_path: Path, verb: str) -> None:
     out = tmp_path / ("both.tfrecord" if verb == "merge" else "both")
     shards = [] if verb == "merge" else ["--shards", 1]
     ran = run_tfr(verb, *clash, "-o", out, *shards, codes=(0, 1, 2, 3))

@@ -102,7 +102,7 @@ def test_undecodable_image_names_the_record_or_is_left_out(tmp_path: Path) -> No
         list(tfrkit.open(path, on_error="skip", max_errors=0).decode(image=(4, 4)).batch(4))
 
 
-def test_unknown_feature_is_told_with_the_nearest(ds: tfrkit.Dataset) -> None:
+def test_unknown_feature_is_reported_with_the_nearest(ds: tfrkit.Dataset) -> None:
     with pytest.raises(MissingFeatureError, match="no feature 'imgae', did you mean 'image'"):
         ds.decode(imgae=(4, 4))
 
@@ -148,6 +148,6 @@ def test_class_numbers_of_a_mask_are_never_blended(tmp_path: Path, make: Any, as
 
 
 @pytest.mark.parametrize("make", [make_inferred, make_of_tfds, make_given])
-def test_option_of_photos_for_a_mask_is_named_when_asked_for(tmp_path: Path, make: Any) -> None:
+def test_option_of_photos_for_a_mask_is_named_when_requested(tmp_path: Path, make: Any) -> None:
     with pytest.raises(TypeError, match="'segmentation_mask': option 'filter' is for photos, and the schema"):
         make(tmp_path).decode(segmentation_mask={"size": (6, 8), "filter": "bilinear"})

@@ -122,7 +122,7 @@ def test_shards_of_a_split_that_stand_side_by_side_are_one_slice(tmp_path: Path)
     assert str(ds["test"]._get_order().describe()).count("'whole'") == 2
 
 
-def test_files_without_splits_say_so(tmp_path: Path) -> None:
+def test_files_without_splits_raise(tmp_path: Path) -> None:
     write(tmp_path / "photos.tfrecord", range(3))
     ds = tfrkit.open(tmp_path / "photos.tfrecord")
     assert ds.splits == {}

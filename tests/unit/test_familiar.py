@@ -29,14 +29,14 @@ def ds(tmp_path: Path) -> tfrkit.Dataset:
 
 
 @pytest.mark.parametrize("name", _familiar.OF_DATASET)
-def test_name_of_another_library_is_an_error_that_names_ours(ds: tfrkit.Dataset, name: str) -> None:
+def test_name_of_another_library_raises_with_ours(ds: tfrkit.Dataset, name: str) -> None:
     with pytest.raises(AttributeError, match=rf"Dataset has no attribute '{name}'\n  .*(ds|rows|tfrkit)") as caught:
         getattr(ds, name)
     assert caught.value.name == name and not hasattr(ds, name)
 
 
 @pytest.mark.parametrize("name", _familiar.OF_BATCHES)
-def test_name_of_another_library_for_batches_is_an_error_that_names_ours(ds: tfrkit.Dataset, name: str) -> None:
+def test_name_of_another_library_on_batches_raises_with_ours(ds: tfrkit.Dataset, name: str) -> None:
     with pytest.raises(AttributeError, match=rf"Batches has no attribute '{name}'\n  "):
         getattr(ds.batch(4), name)
 
@@ -88,7 +88,7 @@ def test_dataset_with_hints_is_copied_and_pickled(ds: tfrkit.Dataset) -> None:
         (lambda ds: tfrkit.Dataset("a.tfrecord"), r"a Dataset expected .*, got str\n  .*tfrkit.open\(path\)"),
     ],
 )
-def test_call_of_another_library_is_an_error_that_says_how(
+def test_call_of_another_library_raises_with_the_equivalent(
     ds: tfrkit.Dataset, call: Callable[[tfrkit.Dataset], object], message: str
 ) -> None:
     with pytest.raises(TypeError, match=message):
@@ -100,7 +100,7 @@ def test_signatures_are_those_of_the_functions(ds: tfrkit.Dataset) -> None:
     assert list(inspect.signature(ds.shuffle).parameters) == ["seed", "epoch", "window", "block"]
 
 
-def test_feature_asked_for_as_a_split_is_named(ds: tfrkit.Dataset, tmp_path: Path) -> None:
+def test_feature_used_as_a_split_is_named(ds: tfrkit.Dataset, tmp_path: Path) -> None:
     tfrkit.build(iter(ds), tmp_path / "out", splits={"test": 5})
     for dataset in (ds, ds.take(3), tfrkit.open(tmp_path / "out")):
         with pytest.raises(
@@ -109,7 +109,7 @@ def test_feature_asked_for_as_a_split_is_named(ds: tfrkit.Dataset, tmp_path: Pat
             dataset["label"]
 
 
-def test_misspelt_feature_asked_for_as_a_split_is_named(ds: tfrkit.Dataset, tmp_path: Path) -> None:
+def test_misspelt_feature_used_as_a_split_is_named(ds: tfrkit.Dataset, tmp_path: Path) -> None:
     with pytest.raises(QueryError, match=r"no split 'lable', did you mean the feature 'label'.*\n  .*ds\.select"):
         ds["lable"]
     tfrkit.build(iter(ds), tmp_path / "out", splits={"test": 5})
@@ -124,7 +124,7 @@ def test_unknown_feature_of_decode_is_answered_with_those_there_are(ds: tfrkit.D
 
 
 @pytest.mark.parametrize("name", _familiar.OF_MODULE)
-def test_name_of_another_module_is_an_error_that_names_ours(name: str) -> None:
+def test_name_of_another_module_raises_with_ours(name: str) -> None:
     with pytest.raises(AttributeError, match=rf"module 'tfrkit' has no attribute '{name}'\n  .*tfrkit\.(open|Writer)"):
         getattr(tfrkit, name)
 
@@ -141,7 +141,7 @@ def test_repr_of_mapped_rows_claims_no_features(ds: tfrkit.Dataset) -> None:
     assert repr(ds.batch(1)).startswith("Batches(1 row, ")
 
 
-def test_repr_of_a_damaged_or_large_file_says_what_is_known(
+def test_repr_of_a_damaged_or_large_file_shows_what_is_known(
     ds: tfrkit.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert repr(tfrkit.open(ds.files)) == "Dataset(a.tfrecord; 30 rows; features id, label)"

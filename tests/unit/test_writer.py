@@ -74,7 +74,7 @@ def test_row_becomes_an_example_with_sorted_keys(path: Path) -> None:
     assert record == write(path, {"d": None, "c": "x", "a": 0.5, "b": [1, 2]})[0]
 
 
-def test_absent_unset_and_empty_are_three_things(path: Path) -> None:
+def test_absent_unset_and_empty_are_distinct(path: Path) -> None:
     rows = [{"x": [1, 2], "n": 0}, {"n": 1}, {"x": None, "n": 2}, {"x": [], "n": 3}]
     records = write(path, *rows)
     assert [parse_example(record).get(b"x", "absent") for record in records] == [
@@ -126,7 +126,7 @@ def test_raw_records_are_written_as_they_are(path: Path) -> None:
     assert read_frames(path.read_bytes()) == [b"abc", b"", b"yz"]
 
 
-def test_kind_that_changes_between_rows_raises_and_the_writer_goes_on(path: Path) -> None:
+def test_kind_that_changes_between_rows_raises_and_the_writer_continues(path: Path) -> None:
     with Writer(path) as writer:
         writer.write({"x": 1})
         with pytest.raises(
@@ -171,7 +171,7 @@ def test_block_that_fails_keeps_the_old_file(path: Path) -> None:
     assert read(path) == [{"x": 1}]
 
 
-def test_writer_forgotten_leaves_nothing_and_says_so(path: Path) -> None:
+def test_writer_not_closed_leaves_nothing_and_warns(path: Path) -> None:
     writer = Writer(path)
     writer.write({"x": 1})
     said = r"(?s)1 row lost, the writer was never closed - at .*with tfrkit.Writer"
@@ -181,7 +181,7 @@ def test_writer_forgotten_leaves_nothing_and_says_so(path: Path) -> None:
     assert list(path.parent.iterdir()) == []
 
 
-def test_writer_forgotten_without_rows_is_quiet(path: Path) -> None:
+def test_writer_not_closed_without_rows_is_quiet(path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         writer = Writer(path)
@@ -253,7 +253,7 @@ def test_a_process_forked_from_an_open_writer_leaves_its_file_alone(path: Path) 
         ("x.tfrecord", "NONE", "none"),
     ],
 )
-def test_compression_is_that_asked_for_or_of_the_name(tmp_path: Path, name: str, given: Any, stored: str) -> None:
+def test_compression_is_the_option_or_follows_the_suffix(tmp_path: Path, name: str, given: Any, stored: str) -> None:
     path = tmp_path / name
     with Writer(path, compression=given) as writer:
         writer.write({"x": 1})
@@ -438,7 +438,7 @@ def test_wrong_option_raises_and_leaves_nothing(path: Path, options: Any, error:
     assert list(path.parent.iterdir()) == []
 
 
-def test_index_is_written_where_asked(path: Path) -> None:
+def test_index_is_written_when_requested(path: Path) -> None:
     write(path, {"x": 1}, {"x": 2}, index=True)
     assert (path.parent / "_index" / "out.tfrecord.tfidx").exists()
     with tfrkit.open(path) as ds:
@@ -469,7 +469,7 @@ def test_equal_rows_give_equal_bytes(path: Path, compression: Any) -> None:
 # --- columns ------------------------------------------------------------------------------------------
 
 
-def test_columns_that_say_nothing_do_not_fix_kinds(path: Path) -> None:
+def test_columns_without_values_do_not_fix_kinds(path: Path) -> None:
     for columns in ({"x": []}, {"x": np.empty(0, np.float32)}, {"x": [None, None]}):
         with Writer(path) as writer:
             writer.write_columns(columns)

@@ -126,7 +126,7 @@ def test_damage_is_found_when_its_record_is_picked() -> None:
         records[60 + 9]
 
 
-def test_damage_that_is_not_looked_for_is_not_found() -> None:
+def test_damage_is_not_found_with_verify_none() -> None:
     assert len(in_memory(flip(FRAMES, OFFSETS[9] + 12), policy=Policy("none"))[9]) == len(RECORDS[9])
 
 
@@ -251,7 +251,7 @@ def test_places_of_too_many_frames_are_found_again_when_they_are_needed(
     assert list(records[:]) == 3 * RECORDS
 
 
-def test_known_counts_are_not_counted_again_but_held_against_what_is_there() -> None:
+def test_known_counts_are_not_recounted_but_checked() -> None:
     opened = [Shard(MemoryReader(FRAMES, name=f"s{number}")) for number in range(2)]
     records = Records(opened, Policy(), counts=[len(RECORDS), len(RECORDS) - 1])
     assert len(records) == 2 * len(RECORDS) - 1

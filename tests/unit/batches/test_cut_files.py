@@ -198,7 +198,7 @@ WAYS: dict[str, Callable[[_native.FileMap, str], object]] = {
 
 @pytest.mark.parametrize("verify", ["all", "lengths", "none"])
 @pytest.mark.parametrize("way", WAYS)
-def test_zeros_behind_a_cut_inside_a_page_are_never_data(way: str, verify: str, tmp_path: Path) -> None:
+def test_zeros_after_a_cut_inside_a_page_are_never_data(way: str, verify: str, tmp_path: Path) -> None:
     # No signal comes for these: the page is still there, and the rest of it reads as zeros.
     assert len(FRAMES) < 4096
     path = tmp_path / "shard"

@@ -170,7 +170,7 @@ def test_raw_bytes_of_varying_length_are_a_list_or_stacked() -> None:
     assert batch["x"].shape == (2, 2, 2)
 
 
-def test_raw_bytes_of_the_wrong_size_are_told() -> None:
+def test_raw_bytes_of_the_wrong_size_are_reported() -> None:
     stage = DecodeStage({"x": {"dtype": "int32", "shape": (2,)}})
     with pytest.raises(
         CodecError,
@@ -294,14 +294,14 @@ def test_first_bad_row_is_raised_whatever_the_order_of_features() -> None:
 
 
 @pytest.mark.parametrize(("bad", "row", "place"), [(0, 0, 0), (1, 0, 1), (2, 3, 0), (3, 3, 1), (4, 4, 0)])
-def test_bad_value_of_a_ragged_column_is_told_by_its_row(bad: int, row: int, place: int) -> None:
+def test_bad_value_of_a_ragged_column_is_reported_with_its_row(bad: int, row: int, place: int) -> None:
     values = [b"x" if number == bad else encode(number) for number in range(5)]
     ragged = Ragged(column(*values), np.array([0, 2, 2, 2, 4, 5]))
     with pytest.raises(CodecError, match=f"value {place} of its row - at train.tfrecord, record {100 + row},"):
         DecodeStage({"image": (4, 4)})({"image": ragged}, locate=locate)
 
 
-def test_bad_value_of_no_row_is_nobodys() -> None:
+def test_bad_value_outside_every_row_is_ignored() -> None:
     ragged = Ragged(column(b"x", encode(1), b"y"), np.array([0, 1, 2, 3]))[1:2]
     batch, dropped = DecodeStage({"image": (4, 4)})({"image": ragged}, on_error="skip")
     assert dropped == []
@@ -339,7 +339,7 @@ def test_error_that_is_no_damage_comes_through(monkeypatch: pytest.MonkeyPatch, 
 # ---- names ----
 
 
-def test_unknown_feature_is_told_with_the_nearest_name() -> None:
+def test_unknown_feature_is_reported_with_the_nearest_name() -> None:
     with pytest.raises(MissingFeatureError, match="no feature 'imgae', did you mean 'image'"):
         DecodeStage({"imgae": (4, 4)}).bind(Schema({"image": "image", "label": "int64"}))
 
@@ -390,7 +390,7 @@ def test_feature_that_holds_no_bytes_is_refused() -> None:
     ],
     ids=repr,
 )
-def test_mask_of_the_schema_is_decoded_as_a_mask_however_it_is_asked_for(asked: Any) -> None:
+def test_schema_mask_is_decoded_as_a_mask_in_every_form_of_decode(asked: Any) -> None:
     numbers = np.random.default_rng(0).choice(np.array([0, 11, 255], np.uint8), (12, 16))
     file = io.BytesIO()
     Image.fromarray(numbers).save(file, "PNG")
@@ -435,7 +435,7 @@ def test_feature_lists_are_found_by_name() -> None:
     assert DecodeStage({"frames": (4, 4)}).bind(schema).features == ("frames",)
 
 
-def test_outputs_are_known_beforehand() -> None:
+def test_outputs_are_known_before_decoding() -> None:
     schema = Schema({"image/encoded": "image", "name": "text"})
     stage = DecodeStage({"image": (4, 5), "name": "text"}).bind(schema)
     assert stage.outputs() == {"image/encoded": ("uint8", (4, 5, 3)), "name": ("str", ())}

@@ -44,7 +44,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_every_way_gives_the_records_asked_for_in_order(
+def test_every_fetch_path_returns_the_requested_records_in_order(
     folder: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits = WAYS[way]

@@ -87,7 +87,7 @@ def test_resuming_at_every_step_equals_no_stop(ds: tfrkit.Dataset, name: str, th
     assert ids(resumed) == []
 
 
-def test_epoch_goes_on_after_a_resumed_one(ds: tfrkit.Dataset) -> None:
+def test_epoch_number_continues_after_a_resumed_one(ds: tfrkit.Dataset) -> None:
     batches = ds.shuffle(seed=3).batch(16)
     epochs = [ids(batches) for _ in range(3)]
     batches.set_epoch(1)
@@ -100,7 +100,7 @@ def test_epoch_goes_on_after_a_resumed_one(ds: tfrkit.Dataset) -> None:
     assert ids(again) == epochs[2]
 
 
-def test_state_of_another_batch_size_goes_on_at_the_row(ds: tfrkit.Dataset) -> None:
+def test_state_of_another_batch_size_resumes_at_the_row(ds: tfrkit.Dataset) -> None:
     iterator = iter(ds.shuffle(seed=3).batch(16))
     next(iterator)
     resumed = iter(ds.shuffle(seed=3).batch(5))
@@ -223,7 +223,7 @@ def test_damage_raises_with_its_place_or_leaves_the_row_out(tmp_path: Path, opti
 
 @pytest.mark.parametrize("stages", [[], [double]], ids=["plain", "mapped"])
 @pytest.mark.parametrize("stop_after", [1, 2, 3])
-def test_resuming_behind_damage_with_another_batch_size_repeats_and_drops_nothing(
+def test_resuming_after_damage_with_another_batch_size_repeats_and_drops_nothing(
     tmp_path: Path, stages: list[Any], stop_after: int
 ) -> None:
     path = tmp_path / "d.tfrecord"
@@ -245,7 +245,7 @@ def test_resuming_behind_damage_with_another_batch_size_repeats_and_drops_nothin
     iterator.close()
 
 
-def test_consumer_that_stops_leaves_no_thread_behind(ds: tfrkit.Dataset) -> None:
+def test_consumer_that_stops_leaves_no_thread(ds: tfrkit.Dataset) -> None:
     before = threading.active_count()
     iterator = iter(ds.shuffle(seed=1).batch(2, threads=3))
     next(iterator)
@@ -267,7 +267,7 @@ def test_consumer_that_stops_leaves_no_thread_behind(ds: tfrkit.Dataset) -> None
     assert threading.active_count() == before
 
 
-def test_what_runs_ahead_stays_within_its_bound(ds: tfrkit.Dataset) -> None:
+def test_prefetch_stays_within_its_bound(ds: tfrkit.Dataset) -> None:
     made = 0
     lock = threading.Lock()
 

@@ -125,7 +125,7 @@ def test_a_feature_that_map_leaves_out_stays_out(tmp_path: Path) -> None:
     assert [list(batch) for batch in ds.map(lambda row: {"a": row["a"]}).batch(1)] == [["a"]] * 3
 
 
-def test_a_feature_that_map_gives_some_rows_only_is_told(tmp_path: Path) -> None:
+def test_feature_that_map_returns_for_some_rows_only_is_reported(tmp_path: Path) -> None:
     ds = write(tmp_path / "a.tfrecord", [{"a": 1}, {"a": 2}])
     mapped = ds.map(lambda row: row if row["a"] == 1 else {**row, "new": 1})
     assert list(mapped) == [{"a": 1}, {"a": 2, "new": 1}]
@@ -167,7 +167,7 @@ def test_a_picture_that_does_not_decode_after_map_is_skipped(tmp_path: Path) -> 
     assert [error.record for error in ds.errors] == [1]
 
 
-def test_values_that_cannot_stand_in_one_array_are_told_only_for_a_batch(tmp_path: Path) -> None:
+def test_values_that_do_not_stack_are_reported_only_for_a_batch(tmp_path: Path) -> None:
     ds = write(tmp_path / "a.tfrecord", [{"a": 1}, {"a": 2}])
     mapped = ds.map(lambda row: {"m": np.zeros((2, row["a"]))})
     assert [row["m"].shape for row in mapped] == [(2, 1), (2, 2)]

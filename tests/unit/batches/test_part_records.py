@@ -126,7 +126,7 @@ def test_damage_in_a_part_is_raised_or_left_out(name: str, compression: Compress
         list(PARTS[name](tfrkit.open(paths, schema=schema)).records())
 
 
-def test_records_of_a_part_without_end_are_as_many_as_are_asked_for(tmp_path: Path) -> None:
+def test_records_of_an_endless_part_stop_at_the_requested_count(tmp_path: Path) -> None:
     ds = tfrkit.open(write(tmp_path))
     endless = ds.take(2).repeat()
     assert list(islice(endless.records(), 5)) == [*ds.records()[:2], *ds.records()[:2], ds.records()[0]]

@@ -39,7 +39,7 @@ def append(
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 11, 12, 13, 24, 25, 1000])
-def test_picks_come_in_the_order_asked_for(count: int) -> None:
+def test_picks_come_in_the_order_requested(count: int) -> None:
     random = np.random.default_rng(count)
     shards, records = random.integers(0, 3, count).tolist(), random.integers(0, 20, count).tolist()
     builder = make_builder()
@@ -49,7 +49,7 @@ def test_picks_come_in_the_order_asked_for(count: int) -> None:
     assert values.tolist() == [100 * shard + record for shard, record in zip(shards, records, strict=True)]
 
 
-def test_fault_ends_the_picks_before_it_and_the_rest_can_be_asked_for() -> None:
+def test_fault_ends_the_picks_and_the_rest_can_be_requested() -> None:
     frames = [FRAMES[0], flip(FRAMES[1], int(OFFSETS[1][7]) + 13), FRAMES[2]]
     tables = make_tables(frames)
     builder = make_builder()
@@ -71,7 +71,7 @@ def test_record_that_does_not_decode_is_a_fault_inside_it() -> None:
     assert fault.offset >= 12
 
 
-def test_offset_behind_the_span_is_a_fault() -> None:
+def test_offset_past_the_span_is_a_fault() -> None:
     table = _native.FrameTable(FRAMES[0], np.array([1 << 40, len(FRAMES[0])], np.uint64), "all")
     for record in (0, 1):
         _, fault = append(make_builder(), [0], [record], tables=[table])
@@ -90,7 +90,7 @@ def test_pick_that_is_not_there_raises_and_adds_nothing(shards: list[int], recor
     assert builder.num_rows == 0
 
 
-def test_picks_of_unequal_numbers_or_other_things_raise() -> None:
+def test_picks_of_unequal_length_or_wrong_type_raise() -> None:
     with pytest.raises(ValueError, match="as many shards as records"):
         append(make_builder(), [0, 1], [0])
     for table in ("no table", None):

@@ -27,7 +27,7 @@ def write(path: Path, rows: list[dict[str, Any]]) -> tfrkit.Dataset:
 
 
 @pytest.mark.parametrize("pixels", [GRAY, RGB], ids=["gray", "rgb"])
-def test_bytes_of_the_size_asked_for_are_pixels(tmp_path: Path, pixels: np.ndarray[Any, Any]) -> None:
+def test_bytes_of_the_requested_size_are_pixels(tmp_path: Path, pixels: np.ndarray[Any, Any]) -> None:
     ds = write(tmp_path, [{"image": pixels.tobytes()}] * 3)
     kept = ds.decode(image={"size": (20, 30), "channels": "keep"})
     np.testing.assert_array_equal(kept[0]["image"], pixels)
@@ -69,7 +69,7 @@ def test_many_at_once_are_what_they_are_one_by_one(tmp_path: Path, pixels: np.nd
         {"shape": [20, 30, 3]},
     ],
 )
-def test_features_of_sizes_tell_the_shape(tmp_path: Path, sizes: dict[str, Any]) -> None:
+def test_size_features_give_the_shape(tmp_path: Path, sizes: dict[str, Any]) -> None:
     ds = write(tmp_path, [{"image": RGB.tobytes(), **sizes}] * 2)
     np.testing.assert_array_equal(ds.decode(image=True)[0]["image"], RGB)
     np.testing.assert_array_equal(next(iter(ds.decode(image=True).batch(2)))["image"][1], RGB)
@@ -93,7 +93,7 @@ def test_other_lengths_name_what_would_fit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("channels", ["rgb", "gray", "keep"])
-def test_four_times_the_size_is_no_picture_unless_asked_for(tmp_path: Path, channels: str) -> None:
+def test_four_times_the_size_is_no_picture_unless_requested(tmp_path: Path, channels: str) -> None:
     # As long as RGBA: 40x60 gray, and float32 of 20x30.
     ds = write(tmp_path, [{"image": RGBA.tobytes(), "id": 1}] * 2)
     with pytest.raises(CodecError, match=r"of 30x20 are 600 or 1800 bytes, or 2400 in RGBA, as .*rgba"):
@@ -129,7 +129,7 @@ def test_base64_of_an_image_file_is_named(tmp_path: Path) -> None:
             ds.decode(image="image")[0]
 
 
-def test_lengths_of_no_picture_name_the_form_of_the_option(tmp_path: Path) -> None:
+def test_lengths_that_fit_no_image_name_the_option(tmp_path: Path) -> None:
     ds = write(tmp_path, [{"image": bytes(range(256)) * 4 + b"x"}])
     with pytest.raises(CodecError, match=r'"dtype": "uint8", "shape": \(height, width, channels\)'):
         ds.decode(image=True)[0]
@@ -145,7 +145,7 @@ def test_damaged_image_is_not_called_raw_pixels(tmp_path: Path) -> None:
     assert "raw" not in str(caught.value)
 
 
-def test_image_file_as_long_as_the_pixels_asked_for_is_an_image(tmp_path: Path) -> None:
+def test_image_file_as_long_as_the_requested_pixels_is_an_image(tmp_path: Path) -> None:
     file = io.BytesIO()
     Image.new("RGB", (5, 7), (200, 10, 10)).save(file, "PNG")
     data = file.getvalue()
@@ -168,7 +168,7 @@ def test_skipped_rows_are_those_that_do_not_fit(tmp_path: Path) -> None:
     assert len(ds.errors) == 1
 
 
-def test_frames_of_the_size_asked_for_are_pixels(tmp_path: Path) -> None:
+def test_frames_of_the_requested_size_are_pixels(tmp_path: Path) -> None:
     frames = [[bytes([n]) * 16 for n in range(count)] for count in (2, 3)]
     rows = [{"context": {"id": n}, "feature_lists": {"frames": one}} for n, one in enumerate(frames)]
     ds = write(tmp_path, rows).decode(frames={"size": (4, 4), "channels": "gray"})

@@ -152,7 +152,7 @@ def test_batches_without_features_still_know_their_rows(threads: int) -> None:
 
 
 @pytest.mark.parametrize("threads", THREADS)
-def test_payload_is_not_checked_where_that_is_not_asked(threads: int) -> None:
+def test_payload_is_not_checked_unless_requested(threads: int) -> None:
     frame = bytearray(make_shard(5, 6))
     frame[-1] ^= 1
     assert list(read(bytes(frame), threads=threads, policy=Policy("lengths"))) == [[5]]

@@ -58,7 +58,7 @@ def infer(*shards: bytes, policy: Policy | None = None) -> Schema:
         ({"other": 1, "example": 5}, "mixed"),
     ],
 )
-def test_kind_follows_from_how_records_look(counts: dict[str, int], kind: str) -> None:
+def test_kind_is_inferred_from_records(counts: dict[str, int], kind: str) -> None:
     assert kind_of_shapes({shape: counts.get(shape, 0) for shape in SHAPES}) == kind
 
 
@@ -68,7 +68,7 @@ def test_scalar_or_array_is_decided_per_column() -> None:
     assert schema["b"].shape == (None,)
 
 
-def test_shards_are_looked_at_together() -> None:
+def test_shards_are_surveyed_together() -> None:
     schema = infer(examples({b"a": ints(1)}), b"", gzip.compress(examples({b"a": ints(1, 2)}, {})))
     assert schema["a"].shape == (None,)
     assert schema["a"].optional
@@ -99,7 +99,7 @@ def test_tensor_that_some_records_lack_stays_a_tensor() -> None:
     assert schema["t"].optional
 
 
-def test_no_records_are_examples_of_no_features() -> None:
+def test_empty_dataset_has_no_features() -> None:
     for schema in (infer(b""), infer(), infer(gzip.compress(b""))):
         assert schema.kind == "example"
         assert schema.names == ()
@@ -136,7 +136,7 @@ def test_damage_says_nothing_about_the_schema() -> None:
     assert policy.findings == {}
 
 
-def test_large_shard_is_looked_at_in_many_places(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_shard_is_sampled_in_many_places(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(survey_module, "_SMALL_NBYTES", 0)
     rows: list[Features] = [{b"a": ints(number)} for number in range(1000)]
     rows[-1] = {b"a": ints(1, 2)}
@@ -145,12 +145,12 @@ def test_large_shard_is_looked_at_in_many_places(monkeypatch: pytest.MonkeyPatch
     assert infer(gzip.compress(data))["a"].shape == (None,)
 
 
-def test_large_shard_with_damage_is_looked_at_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_shard_with_damage_is_still_surveyed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(survey_module, "_SMALL_NBYTES", 0)
     assert infer(flip(examples(*[{b"a": ints(1)}] * 100), 3)).names == ("a",)
 
 
-def test_number_of_records_looked_at_can_be_limited() -> None:
+def test_number_of_surveyed_records_can_be_limited() -> None:
     surveyed = Surveyed()
     shard = Shard(MemoryReader(examples(*[{b"a": ints(1)}] * 100)))
     assert surveyed.add_shard(shard, Policy(), max_records=30) == 30
@@ -181,7 +181,7 @@ LABEL = {
 }
 
 
-def test_features_json_beside_the_data_is_honoured(tmp_path: Path) -> None:
+def test_features_json_next_to_the_data_is_honoured(tmp_path: Path) -> None:
     shards = write_folder(tmp_path, tfds(label=LABEL))
     (tmp_path / "label.labels.txt").write_text("cat\ndog\n")
     spec = find_schema(shards, Policy())["label"]
@@ -190,7 +190,7 @@ def test_features_json_beside_the_data_is_honoured(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "null", "{}", "[" * 100_000, '{"featuresDict": 3}', "\u00e9"])
-def test_features_json_that_is_no_such_thing_is_passed_over(tmp_path: Path, content: str) -> None:
+def test_unrelated_features_json_is_ignored(tmp_path: Path, content: str) -> None:
     spec = find_schema(write_folder(tmp_path, content), Policy())["label"]
     assert (spec.kind, spec.shape) == ("int64", ())
 
@@ -200,7 +200,7 @@ def test_features_json_that_the_records_contradict_is_not_believed(tmp_path: Pat
     assert find_schema(write_folder(tmp_path, tfds(label=text)), Policy())["label"].kind == "int64"
 
 
-def test_schema_of_a_pipe_is_asked_for() -> None:
+def test_schema_is_required_for_a_pipe() -> None:
     class Pipe(MemoryReader):
         size = None  # type: ignore[assignment]
 

@@ -52,7 +52,7 @@ def run(task):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_shard_does_not_depend_on_how_many_threads_make_it(tmp_path, threads):
+def test_shard_bytes_do_not_depend_on_threads(tmp_path, threads):
     numbers = np.random.default_rng(1).permutation(NUM_ROWS)
     one, many = str(tmp_path / "one"), str(tmp_path / "many")
     expected = run(ShardTask(one, take(numbers), Squares()))

@@ -74,7 +74,7 @@ def test_every_task_is_done_and_progress_adds_up(tmp_path, jobs):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("num_tasks", [0, 5])
-def test_steps_meanwhile_are_all_taken_beside_the_tasks(tmp_path, jobs, num_tasks):
+def test_meanwhile_steps_all_run_alongside_the_tasks(tmp_path, jobs, num_tasks):
     taken = []
 
     def steps():
@@ -121,7 +121,7 @@ def test_error_of_a_task_is_raised_as_it_is(tmp_path, jobs):
         run([Fail("x")], jobs)
 
 
-def test_error_that_cannot_be_sent_is_told_in_words():
+def test_error_that_does_not_pickle_is_sent_as_text():
     with pytest.raises(RuntimeError, match="RuntimeError: odd"):
         run([Unsendable("x")], 2)
 

@@ -38,7 +38,7 @@ def test_cmyk_that_is_kept_is_one_note_with_the_option(tmp_path):
 
 
 @pytest.mark.parametrize("options", [{}, {"resize": (4, 4)}])
-def test_files_named_otherwise_are_one_note(tmp_path, options):
+def test_files_with_other_names_are_one_note(tmp_path, options):
     make(tmp_path)
     root = make(tmp_path, kind="PNG", suffix="jpg")
     make(tmp_path, kind="JPEG", suffix="jpeg")

@@ -51,7 +51,7 @@ def test_splits_are_disjoint_exhaustive_and_ascending():
     assert all((np.diff(numbers) > 0).all() for numbers in parts.values())
 
 
-def test_seed_decides_who_is_where():
+def test_seed_decides_the_split_of_each_record():
     parts = [assign_splits(ITEMS, {"test": 10}, seed=seed).splits["test"].tolist() for seed in (0, 0, 1)]
     assert parts[0] == parts[1] != parts[2]
 
@@ -101,7 +101,7 @@ def test_list_file_names_a_split_by_path_name_or_stem(tmp_path):
     assert len(found.splits["train"]) == 98
 
 
-def test_lists_of_all_splits_leave_out_the_rest_and_say_so(tmp_path):
+def test_lists_of_all_splits_leave_out_the_rest_with_a_note(tmp_path):
     (tmp_path / "a.txt").write_text("003\n")
     (tmp_path / "b.txt").write_text("004\n")
     found = assign_splits(ITEMS, {"train": str(tmp_path / "a.txt"), "test": str(tmp_path / "b.txt")}, seed=0)
@@ -109,7 +109,7 @@ def test_lists_of_all_splits_leave_out_the_rest_and_say_so(tmp_path):
     assert (found.num_left_out, found.notes) == (98, ["98 found files are in no list and were left out"])
 
 
-def test_names_in_a_list_that_nobody_has_are_all_problems(tmp_path):
+def test_unmatched_names_in_a_list_are_all_problems(tmp_path):
     (tmp_path / "t.txt").write_text("nobody\n003\n003\nelse\n")
     found = assign_splits(ITEMS, {"test": str(tmp_path / "t.txt")}, seed=0)
     assert [(p.key, p.reason.split(" - ")[0]) for p in found.problems] == [
@@ -141,7 +141,7 @@ def test_split_name_that_no_file_name_holds_raises():
         assign_splits(ITEMS, {"a/b": 1}, seed=0)
 
 
-def test_more_records_asked_for_than_there_are_raises():
+def test_requesting_too_many_records_raises():
     with pytest.raises(ValueError, match="parts ask for 500 records, there are 100"):
         assign_splits(ITEMS, {"test": 500}, seed=0)
 
@@ -170,7 +170,7 @@ def test_shard_size_decides_the_number_by_the_estimate():
     assert len(shards) == 4
 
 
-def test_without_a_wish_small_splits_are_one_shard():
+def test_small_splits_are_one_shard_by_default():
     assert len(cut({"train": np.arange(100)}, estimate={"train": 5e6})) == 1
     assert len(cut({"train": np.arange(100)}, estimate={"train": 1e9})) == 4
 
@@ -205,7 +205,7 @@ def test_single_file_with_many_shards_raises():
         (ShardSizes(nbytes=0), "shard size expected from 1 byte up, got 0"),
     ],
 )
-def test_wish_that_means_nothing_raises(wish, message):
+def test_invalid_shard_options_raise(wish, message):
     with pytest.raises(ValueError, match=message):
         cut({"train": np.arange(5)}, wish)
 
@@ -226,7 +226,7 @@ def test_inputs_are_described_by_name_and_size_not_by_time():
     assert describe_inputs(first.build()) != describe_inputs(second.build())
 
 
-def test_digest_of_shards_sees_the_order():
+def test_digest_of_shards_depends_on_their_order():
     assert digest_shards(cut({"a": np.array([0, 1])})) != digest_shards(cut({"a": np.array([1, 0])}))
 
 

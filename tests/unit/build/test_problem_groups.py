@@ -19,7 +19,7 @@ def test_reasons_that_differ_in_numbers_are_one_line_with_the_first_reason():
     ]
 
 
-def test_reasons_that_differ_in_words_stay_apart():
+def test_different_reasons_are_not_grouped():
     problems = [Problem(str(n), f"class {name!r} is none") for n in range(4) for name in ("cat", "dog")]
     assert [line.partition(" - at ")[0] for line in describe(problems)] == [
         "4 times: class 'cat' is none",

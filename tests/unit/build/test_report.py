@@ -32,7 +32,7 @@ def test_error_shows_some_of_many_kinds_and_holds_all():
     assert len(error.problems) == 100
 
 
-def test_problem_of_no_single_input_is_not_counted_as_one():
+def test_problem_without_an_input_is_not_counted_as_one():
     column = Problem("x.csv, column 'a'", "is text", blocking=True, input=None)
     assert refuse([column], found=3000).what == "1 problem in 3,000 inputs, nothing was written"
     assert refuse([column], found=0).what == "1 problem found, nothing was written"
@@ -87,7 +87,7 @@ def test_long_values_are_cut():
 @pytest.mark.parametrize(
     ("name", "words"), [("schema_digest", "the names of classes or features are others"), ("records", "the inputs are")]
 )
-def test_change_only_a_digest_shows_is_said_in_words(name, words):
+def test_change_shown_only_by_a_digest_is_described(name, words):
     (line,) = describe_changes({name: "x"}, {name: "y"})
     assert words in line
 

@@ -90,7 +90,7 @@ def test_unfinished_build_with_changed_inputs_names_them(make_images, tmp_path, 
         tfr.build(sources.file_names(root, LABEL), tmp_path / "out", shards=4, jobs=1)
 
 
-def test_iterable_is_spooled_again_and_goes_on(tmp_path, monkeypatch):
+def test_iterable_is_spooled_again_and_resumes(tmp_path, monkeypatch):
     def rows():
         return ({"x": number} for number in range(40))
 
@@ -109,7 +109,7 @@ def test_number_of_jobs_may_change_between_runs(make_images, tmp_path, monkeypat
     assert (report.resumed, report.written) == (2, 12)
 
 
-def test_array_file_changed_between_runs_is_noticed(tmp_path, monkeypatch):
+def test_array_file_changed_between_runs_is_detected(tmp_path, monkeypatch):
     np.save(tmp_path / "x.npy", np.arange(40))
     with monkeypatch.context() as patch:
         stop_after(patch, 1)

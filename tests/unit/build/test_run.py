@@ -76,7 +76,7 @@ def test_encoded_bytes_are_kept_and_the_output_is_hardly_larger(make_images, tmp
     assert report.nbytes_out < 1.05 * report.nbytes_in
 
 
-def test_manifest_tells_what_was_made_from_what(fruit, tmp_path):
+def test_manifest_records_source_and_options(fruit, tmp_path):
     tfr.build(sources.file_names(fruit, LABEL), tmp_path / "out", splits={"test": 5}, seed=7, jobs=1)
     manifest = json.loads((tmp_path / "out/tfrkit.json").read_text())
     assert manifest["recipe"]["source"] == "file-names"
@@ -190,7 +190,7 @@ def test_schema_of_rows_is_kept_in_the_manifest(tmp_path):
     assert json.loads((tmp_path / "out/tfrkit.json").read_text())["schema"]["features"][0]["classes"] == ["a", "b"]
 
 
-def test_schema_beside_a_source_of_files_raises(fruit, tmp_path):
+def test_schema_with_a_file_source_raises(fruit, tmp_path):
     with pytest.raises(ValueError, match="schema expected with an iterable of rows"):
         tfr.build(sources.file_names(fruit, LABEL), tmp_path / "out", schema={"x": "int64"})
 
@@ -286,7 +286,7 @@ def test_unreadable_file_is_named(fruit, tmp_path, monkeypatch):
 # --- dry run
 
 
-def test_dry_run_tells_everything_and_writes_nothing(spoiled, tmp_path):
+def test_dry_run_reports_everything_and_writes_nothing(spoiled, tmp_path):
     report = tfr.build(
         sources.file_names(spoiled, LABEL), tmp_path / "out", splits={"test": 5}, shards=2, dry_run=True, jobs=2
     )
@@ -321,7 +321,7 @@ def test_finished_dataset_is_left_alone(fruit, tmp_path):
     assert stamps() == before
 
 
-def test_finished_dataset_made_otherwise_says_what_changed(fruit, tmp_path):
+def test_finished_dataset_with_other_options_names_the_change(fruit, tmp_path):
     tfr.build(sources.file_names(fruit, LABEL), tmp_path / "out", splits={"test": 5}, jobs=1)
     with pytest.raises(StorageError, match="a finished dataset is there, made otherwise") as caught:
         tfr.build(sources.file_names(fruit, LABEL, charset="digits"), tmp_path / "out", splits={"test": 6}, seed=3)
@@ -343,7 +343,7 @@ def test_changed_inputs_are_named(fruit, make_images, tmp_path):
         assert words in str(caught.value)
 
 
-def test_input_changed_after_the_build_is_noticed_by_its_time(fruit, tmp_path):
+def test_input_changed_after_the_build_is_detected_by_mtime(fruit, tmp_path):
     tfr.build(sources.file_names(fruit, LABEL), tmp_path / "out", jobs=1)
     later = (tmp_path / "out/tfrkit.json").stat().st_mtime_ns + 10**9
     os.utime(fruit / "apple00.png", ns=(later, later))
@@ -358,7 +358,7 @@ def test_overwrite_replaces_everything_of_the_old_dataset(fruit, tmp_path):
     assert files_of(tmp_path / "out") == files_of(tmp_path / "fresh/out")
 
 
-def test_file_somebody_else_made_is_not_replaced(fruit, tmp_path):
+def test_file_from_another_program_is_not_replaced(fruit, tmp_path):
     (tmp_path / "x.tfrecord").write_bytes(b"mine")
     with pytest.raises(StorageError, match="a file is there that this build did not make"):
         tfr.build(sources.file_names(fruit, LABEL), tmp_path / "x.tfrecord", jobs=1)
@@ -376,7 +376,7 @@ def test_shard_that_vanished_is_written_again(fruit, tmp_path):
     assert files_of(tmp_path / "out") == before
 
 
-def test_too_little_space_is_said_before_anything_is_written(fruit, tmp_path, monkeypatch):
+def test_too_little_space_is_reported_before_anything_is_written(fruit, tmp_path, monkeypatch):
     import shutil
 
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10, 10, 0))

@@ -112,7 +112,7 @@ def test_shard_that_is_not_what_its_marker_says_is_written_again(tmp_path):
     assert task.path == str(tmp_path / "b")
 
 
-def test_marker_of_another_size_counts_for_nothing(tmp_path):
+def test_marker_of_another_size_is_ignored(tmp_path):
     (tmp_path / "b").write_bytes(b"123")
     write_done(str(tmp_path / "b"), ShardResult("b", nbytes=5, sha256="x"))
     schedule = make_schedule(tmp_path)

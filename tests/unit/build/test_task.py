@@ -66,7 +66,7 @@ def test_shard_is_written_with_index_checksum_and_marker(tmp_path):
     assert ticks == [(1, 10, 0)] * 5
 
 
-def test_bad_inputs_are_skipped_where_that_is_asked_for(tmp_path):
+def test_bad_inputs_are_skipped_when_requested(tmp_path):
     path = str(tmp_path / "s.tfrecord")
     result = run(ShardTask(path, make_items(5), Squares(bad=2), on_bad="skip"))
     assert values(path) == [1, 3]
@@ -167,7 +167,7 @@ def test_check_task_keeps_a_sound_shard_and_drops_a_damaged_one(tmp_path):
     assert not os.path.exists(path)
 
 
-def test_check_task_wants_the_index_too(tmp_path):
+def test_check_task_requires_the_index(tmp_path):
     path = str(tmp_path / "s.tfrecord")
     run(ShardTask(path, make_items(5), Squares()))
     (tmp_path / "_index/s.tfrecord.tfidx").unlink()

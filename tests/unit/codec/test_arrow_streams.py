@@ -113,7 +113,7 @@ def test_writer_and_build_write_the_same_records(tmp_path: Path, floats: Any) ->
     assert built == written
 
 
-def test_floats_that_would_round_ask_in_the_words_of_python(tmp_path: Path) -> None:
+def test_floats_that_would_round_hint_uses_python_options(tmp_path: Path) -> None:
     table = pa.table({"x": [0.5, 0.1, None]})
     with pytest.raises(SourceError, match=r'row 1, column \'x\': float32 would round 0.1 .*floats="float32" rounds'):
         tfrkit.build(table, tmp_path / "x.tfrecord")
@@ -201,7 +201,7 @@ def test_dataset_is_rows_and_no_table(tmp_path: Path) -> None:
     assert list(tfrkit.open(tmp_path / "b.tfrecord").records()) == list(ds.records())
 
 
-def test_dictionary_of_views_is_looked_up(tmp_path: Path) -> None:
+def test_dictionary_of_string_views_is_decoded(tmp_path: Path) -> None:
     """As polars keeps its categories."""
     values = pa.array(["cat", "dog"], pa.string_view())
     column = pa.DictionaryArray.from_arrays(pa.array([0, None, 1], pa.uint32()), values)

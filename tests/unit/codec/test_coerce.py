@@ -140,7 +140,7 @@ def test_what_three_lists_cannot_hold_becomes_a_tensor(value: np.ndarray) -> Non
     assert back.tolist() == value.tolist()
 
 
-def test_complex_number_becomes_a_tensor_of_no_dimensions() -> None:
+def test_complex_number_becomes_a_scalar_tensor() -> None:
     back = coerce_tensor(1 + 2j)
     assert back.shape == ()
     assert back == 1 + 2j

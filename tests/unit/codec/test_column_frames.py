@@ -42,7 +42,7 @@ def test_rows_are_framed_as_the_writer_writes_them(tmp_path):
     assert frame_columns(COLUMNS, floats="ask")[1].tolist() == starts.tolist()
 
 
-def test_rows_may_be_asked_for_in_any_order():
+def test_rows_can_be_requested_in_any_order():
     framer = ColumnFramer(PLAIN, 4)
     frames, starts = framer.frame_rows(np.array([3, 0, 3]))
     single = [framer.frame_rows(np.array([row]))[0].tobytes() for row in (3, 0, 3)]

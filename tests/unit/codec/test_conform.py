@@ -28,7 +28,7 @@ def conform_row(row: dict[str, Any], **specs: Spec) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "bool", "int32", "uint64", "int64"])
-def test_array_of_integers_is_kept_as_a_plain_list_where_asked(dtype: str) -> None:
+def test_array_of_integers_is_kept_as_a_plain_list_where_requested(dtype: str) -> None:
     assert conform(np.array([1, 0, 1], dtype), Spec("int64", (3,))) == [1, 0, 1]
     assert conform(np.array([[1, 0], [1, 1]], dtype), Spec("int64", (2, 2), dtype=dtype)) == [1, 0, 1, 1]
 

@@ -90,7 +90,7 @@ def test_cast_values(before: object, kind: str, after: object) -> None:
         (("bytes", [b"9223372036854775808"]), "int64", "is no whole number of 64 bits"),
     ],
 )
-def test_cast_that_would_lose_something_raises(before: object, kind: str, match: str) -> None:
+def test_lossy_cast_raises(before: object, kind: str, match: str) -> None:
     record = encode_example({b"x": before})  # type: ignore[dict-item]
     with pytest.raises(FeatureKindError, match=f"feature 'x' cannot be cast.*{match}"):
         RecordEditor(cast={"x": kind}).edit(record)  # type: ignore[dict-item]

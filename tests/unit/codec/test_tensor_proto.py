@@ -120,7 +120,7 @@ def test_bytes_that_are_no_tensor_raise(data: str, message: str) -> None:
         decode_tensor(bytes.fromhex(data))
 
 
-def test_values_of_another_type_are_passed_over() -> None:
+def test_values_of_another_type_are_ignored() -> None:
     assert decode_tensor(bytes.fromhex("08014a0400000000")) == 0
 
 

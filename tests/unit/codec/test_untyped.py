@@ -27,7 +27,7 @@ def store(path: Path, rows: Any, **options: Any) -> bytes:
 
 @pytest.mark.parametrize("kind", EMPTY)
 @pytest.mark.parametrize("before", [1, 3])
-def test_empty_lists_are_of_the_kind_that_a_later_row_tells(tmp_path: Path, kind: str, before: int) -> None:
+def test_empty_lists_take_the_kind_of_a_later_row(tmp_path: Path, kind: str, before: int) -> None:
     """The bytes are those of rows whose empty lists say their kind."""
     path = tmp_path / "x.tfrecord"
     last = [{"x": VALUES[kind], "i": 7}, {"x": [], "i": 8}]
@@ -68,7 +68,7 @@ def test_sequence_examples_wait_for_context_and_frames_apart(tmp_path: Path) -> 
     assert store(path, make([], [])) == store(path, make(EMPTY["int64"], EMPTY["bytes"]))
 
 
-def test_frames_are_handed_on_once_the_kind_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frames_are_passed_on_once_the_kind_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_module, "_FLUSH_NBYTES", 100)
     path = tmp_path / "x.tfrecord"
     rows: list[dict[str, Any]] = [{"i": i, "x": [] if i % 3 else [i]} for i in range(1, 50)]
@@ -89,7 +89,7 @@ def test_feature_that_no_row_fills_is_bytes_with_a_warning(tmp_path: Path) -> No
         store(path, tfrkit.open(path), schema=tfrkit.open(path).schema)
 
 
-def test_kind_is_decided_where_too_much_would_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kind_is_decided_when_too_many_rows_are_pending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_module, "_FLUSH_NBYTES", 100)
     monkeypatch.setattr(writer_module, "_UNSETTLED_NBYTES", 200)
     with Writer(tmp_path / "x.tfrecord") as writer:

@@ -46,7 +46,7 @@ def test_dataset_can_be_read_again(digits: str) -> None:
     assert list(data.as_numpy_iterator()) == list(data.as_numpy_iterator())
 
 
-def test_steps_give_what_they_say() -> None:
+def test_steps_return_their_documented_elements() -> None:
     numbers = tf.data.Dataset.range(5)
     assert plain(numbers.batch(2)) == [[0, 1], [2, 3], [4]]
     assert plain(numbers.batch(2, drop_remainder=True)) == [[0, 1], [2, 3]]
@@ -195,7 +195,7 @@ def test_datasets_are_put_together() -> None:
         plain(numbers.flat_map(lambda n: n))
 
 
-def test_files_are_read_in_turn_if_asked(tmp_path: Path) -> None:
+def test_files_are_read_in_turn_if_requested(tmp_path: Path) -> None:
     for name in "ab":
         with tf.io.TFRecordWriter(tmp_path / name) as writer:
             for number in range(2):
@@ -218,7 +218,7 @@ def test_generator_is_called_for_each_iteration_and_checked() -> None:
         tf.data.Dataset.from_generator(lambda: iter([]))
 
 
-def test_size_is_known_where_nothing_must_be_read() -> None:
+def test_size_is_known_when_no_reading_is_needed() -> None:
     numbers = tf.data.Dataset.range(5)
     assert len(numbers.batch(2)) == numbers.batch(2).cardinality().numpy() == 3
     assert numbers.repeat().cardinality().numpy() == tf.data.INFINITE_CARDINALITY

@@ -82,7 +82,7 @@ def test_shuffle_keeps_what_waits_when_an_element_fails() -> None:
     assert len(seen) == 4
 
 
-def test_element_left_out_is_reported_if_asked(files: list[str], caplog: pytest.LogCaptureFixture) -> None:
+def test_element_left_out_is_reported_if_requested(files: list[str], caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "tfrkit.compat"):
         walk(tf.data.TFRecordDataset(files).ignore_errors())
         assert caplog.messages == []
@@ -97,7 +97,7 @@ def test_bug_of_a_script_is_not_left_out() -> None:
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_session_goes_on_after_an_error(is_first: bool) -> None:
+def test_session_continues_after_an_error(is_first: bool) -> None:
     texts = [b"a", b"bc", b"de"] if is_first else [b"bc", b"a", b"de"]
     data = tf.data.Dataset.from_tensor_slices(texts).map(lambda x: (tf.io.decode_raw(x, tf.uint16), x))
     for make in (tf.data.make_one_shot_iterator, tf.data.make_initializable_iterator):

@@ -83,7 +83,7 @@ def test_initializers_and_options_do_nothing() -> None:
     tf.reset_default_graph()
 
 
-def test_unfinished_values_say_that_they_must_be_run() -> None:
+def test_unevaluated_values_name_session_run() -> None:
     node = tf.placeholder(tf.int64)
     for use in (list, bool):
         with pytest.raises(TypeError, match="before it is run"):

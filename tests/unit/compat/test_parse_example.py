@@ -134,7 +134,7 @@ def test_batch_of_ragged_features_keeps_lengths() -> None:
     assert ragged[-2].tolist() == [9, 8, 7]
 
 
-def test_batch_of_no_records_has_the_right_shapes() -> None:
+def test_empty_batch_has_the_right_shapes() -> None:
     parsed = tf.io.parse_example([], {"a": tf.FixedLenFeature([2], tf.int64), "c": tf.VarLenFeature(tf.string)})
     assert parsed["a"].shape == (0, 2)
     assert parsed["c"].dense_shape.tolist() == [0, 0]

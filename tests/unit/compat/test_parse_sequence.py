@@ -36,7 +36,7 @@ def test_context_and_frames_are_apart() -> None:
     assert lists["y"].dense_shape.tolist() == [3, 2]
 
 
-def test_batch_is_padded_and_tells_lengths() -> None:
+def test_batch_is_padded_and_returns_lengths() -> None:
     context, lists, lengths = tf.io.parse_sequence_example(
         [FIRST, SECOND],
         ID,

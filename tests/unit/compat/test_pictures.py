@@ -38,7 +38,7 @@ def encode(picture: Image.Image, form: str, **options: Any) -> bytes:
         ("RGB", "BMP", 0, 3),
     ],
 )
-def test_channels_are_the_files_or_those_asked_for(mode: str, form: str, channels: int, num: int) -> None:
+def test_channels_are_those_of_the_file_or_requested(mode: str, form: str, channels: int, num: int) -> None:
     data = encode(COLOUR.convert(mode), form)
     decoded = tf.io.decode_image(data, channels=channels)
     assert (decoded.shape, decoded.dtype) == ((6, 4, num), tf.uint8)

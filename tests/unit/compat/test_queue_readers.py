@@ -55,7 +55,7 @@ def test_reader_gives_records_with_file_and_byte(digits: str) -> None:
     assert [key for key, _, _ in seen[:2]] == [f"{digits}:0".encode(), f"{digits}:{size}".encode()]
 
 
-def test_queue_goes_on_for_ever_without_epochs(digits: str) -> None:
+def test_queue_repeats_forever_without_epochs(digits: str) -> None:
     _, _, number = read([digits])
     with tf.Session() as session:
         assert [int(session.run(number)) for _ in range(25)] == [*range(10), *range(10), *range(5)]
@@ -104,7 +104,7 @@ def test_files_are_mixed_by_default_and_reproducibly(tmp_path: Path, digits: str
     assert orders[0] == orders[1] != sorted(orders[0])
 
 
-def test_files_of_a_pattern_are_found_when_they_are_asked_for(tmp_path: Path, digits: str) -> None:
+def test_files_of_a_pattern_are_listed_lazily(tmp_path: Path, digits: str) -> None:
     found = tf.train.match_filenames_once(str(tmp_path / "*.tfrecords"))
     queue = tf.train.string_input_producer(found, num_epochs=1)
     _, record = tf.TFRecordReader().read(queue)
@@ -190,7 +190,7 @@ def test_queues_that_mean_nothing_are_refused(make: Any, error: type[Exception],
         make()
 
 
-def test_reader_of_empty_files_does_not_run_for_ever(tmp_path: Path) -> None:
+def test_reader_of_empty_files_terminates(tmp_path: Path) -> None:
     (tmp_path / "x").touch()
     _, record = tf.TFRecordReader().read(tf.train.string_input_producer([str(tmp_path / "x")]))
     with tf.Session() as session, pytest.raises(tf.errors.OutOfRangeError, match="got none in 10000 files"):

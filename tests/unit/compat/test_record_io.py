@@ -45,7 +45,7 @@ def test_written_records_are_read_in_any_compression(tmp_path: Path, options: An
     assert path.read_bytes().startswith(starts[compression])
 
 
-def test_compression_is_found_whatever_is_said(tmp_path: Path) -> None:
+def test_compression_is_detected_despite_a_wrong_option(tmp_path: Path) -> None:
     write(tmp_path / "x", [b"a"], "GZIP")
     assert list(tf.io.tf_record_iterator(tmp_path / "x")) == [b"a"]
     assert list(tf.io.tf_record_iterator(tmp_path / "x", tf.io.TFRecordOptions("ZLIB"))) == [b"a"]
@@ -87,7 +87,7 @@ def test_file_appears_when_the_writer_is_closed_not_before(tmp_path: Path) -> No
     assert list(tf.io.tf_record_iterator(path)) == [b"a"]
 
 
-def test_file_appears_when_the_writer_is_forgotten(tmp_path: Path) -> None:
+def test_file_appears_when_the_writer_is_not_closed(tmp_path: Path) -> None:
     tf.io.TFRecordWriter(tmp_path / "x").write(b"a")
     gc.collect()
     assert list(tf.io.tf_record_iterator(tmp_path / "x")) == [b"a"]

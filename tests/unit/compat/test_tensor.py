@@ -38,7 +38,7 @@ def test_float32_times_a_python_number_stays_float32() -> None:
     assert (tf.cast([1, 2], tf.float32) * (1.0 / 255) - 0.5).dtype == tf.float32
 
 
-def test_shape_is_told_and_checked() -> None:
+def test_shape_is_returned_and_checked() -> None:
     tensor = tf.constant([[1, 2, 3]])
     assert tensor.get_shape().as_list() == [1, 3]
     assert tensor.get_shape().ndims == 2

@@ -144,7 +144,7 @@ def test_detect_finds_each_compression_by_content(frames: bytes, compression: Co
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_detect_shard_of_no_records_is_readable(compression: Compression) -> None:
+def test_detect_empty_compressed_shard_is_readable(compression: Compression) -> None:
     head = pack(b"", compression)
     assert detect_compression(head) == compression
     assert not holds_other_data(head, compression)
@@ -180,7 +180,7 @@ def test_frame_wins_over_a_gzip_magic() -> None:
 
 
 @pytest.mark.parametrize("compression", MEMBERED)
-def test_gzip_of_something_else_is_told_apart(compression: Compression) -> None:
+def test_gzip_of_something_else_is_not_a_tfrecord(compression: Compression) -> None:
     head = pack(b"{}" + bytes(1000), compression)
     assert detect_compression(head) == compression
     assert holds_other_data(head, compression)
@@ -317,7 +317,7 @@ def test_zlib_with_zero_padding_reads() -> None:
 
 
 @pytest.mark.parametrize("compression", PACKED)
-def test_garbage_behind_the_stream_raises_after_all_data(compression: Compression) -> None:
+def test_garbage_after_the_stream_raises_after_all_data(compression: Compression) -> None:
     packed = pack(b"abc" * 100, compression)
     data, error = unpack_until_damage(packed + bytes(3) + b"garbage!", compression)
     assert data == b"abc" * 100
@@ -431,7 +431,7 @@ def test_wrong_compression_raises() -> None:
         unpack(b"", "gzip")
 
 
-def test_xz_that_asks_for_too_much_memory_raises() -> None:
+def test_xz_that_needs_too_much_memory_raises() -> None:
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 20}]
     packed = bytearray(lzma.compress(b"abc", format=lzma.FORMAT_XZ, check=lzma.CHECK_NONE, filters=filters))
     # Block header: size, flags, filter id, size of its properties, dictionary size code, padding, crc32.

@@ -99,7 +99,7 @@ def test_facts_are_attributes() -> None:
     assert (error.shard, error.record, error.offset) == ("train.tfrecord", 3, 88)
 
 
-def test_feature_without_a_known_name_is_described_all_the_same() -> None:
+def test_feature_without_a_known_name_is_still_described() -> None:
     assert describe_fault(record_fault(("int64", [1, 2]), "int64", 3)) == "feature '?' expected 3 values, got 2"
 
 

@@ -60,7 +60,7 @@ def fix_header(data: bytes) -> bytes:
 # --- places -------------------------------------------------------------------------------------------
 
 
-def test_index_lies_in_an_underscore_folder() -> None:
+def test_index_path_is_in_an_underscore_folder() -> None:
     assert index_path("data/train.tfrecord") == os.path.join("data", "_index", "train.tfrecord.tfidx")
     assert index_path("train.tfrecord") == os.path.join("_index", "train.tfrecord.tfidx")
 
@@ -265,7 +265,7 @@ def test_load_without_an_index_is_none(local_shard: LocalReader) -> None:
     assert load_index(local_shard) is None
 
 
-def test_load_prefers_the_index_beside_the_shard(local_shard: LocalReader) -> None:
+def test_load_prefers_the_index_next_to_the_shard(local_shard: LocalReader) -> None:
     fingerprint = fingerprint_shard(local_shard)
     write_index(cache_path(local_shard.name), make_index([0]), fingerprint)
     remembered = load_index(local_shard)
@@ -277,7 +277,7 @@ def test_load_prefers_the_index_beside_the_shard(local_shard: LocalReader) -> No
     assert beside.num_records == 2
 
 
-def test_load_stale_index_beside_raises_and_remembered_is_ignored(local_shard: LocalReader) -> None:
+def test_load_stale_index_next_to_the_shard_raises_and_cached_is_ignored(local_shard: LocalReader) -> None:
     write_index(cache_path(local_shard.name), make_index([0]), bytes(16))
     assert load_index(local_shard) is None
     write_index(index_path(local_shard.name), make_index([0]), bytes(16))
@@ -323,7 +323,7 @@ def test_dali_index_round_trip(tmp_path: Path) -> None:
     assert read_dali_index(path, None).tolist() == [0, 20, 36]
 
 
-def test_dali_index_of_no_records_is_empty(tmp_path: Path) -> None:
+def test_dali_index_of_an_empty_shard_is_empty(tmp_path: Path) -> None:
     path = str(tmp_path / "a.idx")
     write_dali_index(path, np.empty(0, dtype=np.uint64), 0)
     assert Path(path).read_bytes() == b""

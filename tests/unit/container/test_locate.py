@@ -113,7 +113,7 @@ def test_stale_index_is_warned_of_and_not_used(tmp_path: Path, shard: Any) -> No
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "xz"])
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
-def test_count_keeps_no_more_places_than_asked_for(compression: str, on_error: Any, tmp_path: Path, shard: Any) -> None:
+def test_count_keeps_no_more_places_than_requested(compression: str, on_error: Any, tmp_path: Path, shard: Any) -> None:
     data = {"none": bytes, "gzip": gzip.compress, "xz": lzma.compress}[compression](FRAMES)
     (tmp_path / "s").write_bytes(data)
     for max_kept in (0, 1, len(OFFSETS) - 1):

@@ -52,7 +52,7 @@ def test_sound_shard_is_one_part() -> None:
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
-def test_members_behind_a_damaged_one_are_read(pack) -> None:
+def test_members_after_a_damaged_one_are_read(pack) -> None:
     members = [pack(write_frames(RECORDS[start : start + 10])) for start in (0, 10, 20, 30)]
     middle = len(members[0]) + len(members[1]) // 2
     data = splice(b"".join(members), middle, middle + 40, b"\xff" * 40)
@@ -67,7 +67,7 @@ def test_members_behind_a_damaged_one_are_read(pack) -> None:
     assert len(members[0]) < gap.start <= gap.stop
 
 
-def test_member_cut_out_of_the_middle_hides_none_behind_it() -> None:
+def test_members_after_a_removed_one_are_found() -> None:
     members = [gzip.compress(write_frames(RECORDS[start : start + 20])) for start in (0, 20)]
     records, findings, parts = read(truncate(members[0], len(members[0]) // 2) + members[1])
     assert records[-20:] == RECORDS[20:]
@@ -104,7 +104,7 @@ def test_last_member_torn_ends_it() -> None:
     assert parts.gaps[0].stop == len(packed) - 20
 
 
-def test_look_alike_of_a_member_is_passed_over() -> None:
+def test_false_member_header_is_skipped() -> None:
     members = [gzip.compress(write_frames(RECORDS[start : start + 20])) for start in (0, 20)]
     junk = b"\x1f\x8b\x08\x00 not a member" + gzip.compress(b"no frame in here")
     records, _, _ = read(truncate(members[0], 300) + junk + members[1])

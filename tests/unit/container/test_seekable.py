@@ -150,7 +150,7 @@ def test_stored_checkpoints_need_no_pass(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.usefixtures("dense")
-def test_known_size_saves_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_size_avoids_a_second_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = MemoryReader(gzip.compress(TEXT))
     expected = SeekableInflate(reader, "gzip").export()
     monkeypatch.setattr(seekable, "_inflate_all", None)

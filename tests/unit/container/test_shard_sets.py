@@ -46,7 +46,7 @@ def missing(*paths: str) -> list[list[str]]:
         (["x-0-of-2", "x-1-of-20"], []),
     ],
 )
-def test_names_tell_which_shards_are_missing(paths: list[str], wanted: list[list[str]]) -> None:
+def test_missing_shards_are_derived_from_names(paths: list[str], wanted: list[list[str]]) -> None:
     assert missing(*paths) == wanted
 
 
@@ -61,7 +61,7 @@ def test_the_note_names_three_and_counts_the_rest() -> None:
     ]
 
 
-def test_a_name_that_claims_a_quintillion_shards_takes_no_time() -> None:
+def test_name_with_a_huge_shard_count_is_handled_quickly() -> None:
     [found] = find_incomplete_sets(["x-000000000000000000-of-999999999999999999"])
     assert found.num_missing == 999_999_999_999_999_998
     assert "and 999,999,999,999,999,995 more" in str(found)
@@ -119,14 +119,14 @@ def test_verbs_that_write_refuse_a_set_that_is_not_complete(verb: str, tmp_path:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_verbs_that_write_go_on_with_a_note_where_that_is_asked_for(verb: str, tmp_path: Path) -> None:
+def test_writing_verbs_continue_with_a_note_when_requested(verb: str, tmp_path: Path) -> None:
     make(tmp_path / "d", "x-00000-of-00003", "x-00002-of-00003")
     made = VERBS[verb](tmp_path / "d", tmp_path / "out", incomplete=True)
     assert any("the set is not complete: 2 of 3 shards, missing x-00001-of-00003" in note for note in made.notes)
 
 
 @pytest.mark.parametrize("verb", EXPORTS)
-def test_exports_go_on_with_a_warning_where_that_is_asked_for(verb: str, tmp_path: Path) -> None:
+def test_exports_continue_with_a_warning_when_requested(verb: str, tmp_path: Path) -> None:
     make(tmp_path / "d", "x-00000-of-00003", "x-00002-of-00003")
     with pytest.warns(IncompleteSetWarning, match="2 of 3 shards, missing x-00001-of-00003"):
         EXPORTS[verb](tmp_path / "d", tmp_path / "out", incomplete=True)

@@ -81,7 +81,7 @@ def test_zlib_of_something_else_is_not_a_tfrecord() -> None:
         open_shard(zlib.compress(b"some text that is long enough to hold a header" * 10))
 
 
-def test_pipe_gives_again_what_was_looked_at(tmp_path: Path) -> None:
+def test_pipe_returns_the_sniffed_bytes_again(tmp_path: Path) -> None:
     source, target = os.pipe()
     os.write(target, FRAMES)
     os.close(target)
@@ -217,7 +217,7 @@ def test_address_of_another_type_raises(address: object) -> None:
         (999_999, 1_000_000, "d-0999999-of-1000000"),
     ],
 )
-def test_shard_names_have_five_digits_or_as_many_as_the_set_needs(number: int, num_shards: int, name: str) -> None:
+def test_shard_names_have_five_digits_or_more_if_needed(number: int, num_shards: int, name: str) -> None:
     assert name_shard("d", number, num_shards) == name
     if num_shards > 1:
         total = name.rpartition("-")[2]

@@ -74,7 +74,7 @@ def run_python(code: str, *arguments: object) -> subprocess.CompletedProcess[str
 # --- rows and batches ---------------------------------------------------------------------------------
 
 
-def test_dataset_tells_what_it_is(store: Any, tmp_path: Path) -> None:
+def test_dataset_repr_and_properties(store: Any, tmp_path: Path) -> None:
     ds = store(FRAMES, gzip.compress(FRAMES))
     assert len(ds) == 60
     assert ds.kind == "example"
@@ -132,7 +132,9 @@ def test_batches_are_columns(store: Any, threads: int) -> None:
         ({"size": 2, "threads": 1.5}, TypeError, "whole number|integer"),
     ],
 )
-def test_wrong_batch_is_told_before_reading(store: Any, arguments: Any, error: type[Exception], message: str) -> None:
+def test_wrong_batch_size_raises_before_reading(
+    store: Any, arguments: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         store(FRAMES).batch(**arguments)
 
@@ -168,7 +170,7 @@ def test_sequences_are_read_in_two_parts(store: Any) -> None:
     assert batch["feature_lists"]["f"].row_splits.tolist() == [0, 2, 2]
 
 
-def test_feature_of_two_kinds_is_told_and_can_be_left_out(store: Any) -> None:
+def test_feature_of_two_kinds_raises_and_can_be_left_out(store: Any) -> None:
     ds = store(
         write_frames(
             [
@@ -200,14 +202,14 @@ def test_feature_of_a_wrong_kind_may_stay_undecoded(store: Any) -> None:
     assert ds[30] == {"label": 99}
 
 
-def test_wrong_name_is_told_with_the_nearest(store: Any) -> None:
+def test_wrong_name_is_reported_with_the_nearest(store: Any) -> None:
     with pytest.raises(MissingFeatureError, match="no feature 'lable', did you mean 'label'"):
         store(FRAMES).select(["lable"])
     with pytest.raises(MissingFeatureError, match="no feature 'lable', did you mean 'label'"):
         list(store(FRAMES, features=["lable"]))
 
 
-def test_name_given_as_a_string_is_told(store: Any) -> None:
+def test_name_given_as_a_string_raises(store: Any) -> None:
     with pytest.raises(TypeError, match="expected a list of names, got the string 'label'"):
         store(FRAMES, features="label")
     with pytest.raises(TypeError, match="expected a list of names, got the string 'label'"):
@@ -313,7 +315,7 @@ def test_errors_beyond_max_errors_raise(store: Any) -> None:
             read()
 
 
-def test_damage_is_not_looked_for_where_that_is_not_asked(store: Any) -> None:
+def test_payload_damage_is_not_found_without_payload_checks(store: Any) -> None:
     data = flip(FRAMES, OFFSETS[10] - 1)  # a byte of the checksum of record 9
     for verify in ("lengths", "none"):
         ds = store(data, verify=verify)

@@ -72,7 +72,7 @@ def test_fields_only_a_fixed_number_of_values_is_not_null() -> None:
     assert [field.nullable for field in to_arrow_fields(Schema(specs))] == [False, False, True, True]
 
 
-def test_fields_metadata_is_there_where_the_type_does_not_tell_all() -> None:
+def test_field_metadata_is_set_when_the_type_is_not_enough() -> None:
     specs = {
         "plain": Spec("int64"),
         "label": Spec("int64", logical="class_label", classes=("cat", "dog")),

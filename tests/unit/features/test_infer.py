@@ -84,7 +84,7 @@ def test_infer_never_set_feature_has_no_type() -> None:
     assert (report["unset"], report["kinds"]) == (100, {})
 
 
-def test_infer_mixed_kinds_keeps_most_frequent_and_tells() -> None:
+def test_infer_mixed_kinds_keeps_most_frequent_with_a_note() -> None:
     spec, report = infer_one(count(kind_counts=[0, 0, 60, 40]))
     assert (spec.kind, spec.seen, spec.shape) == ("float", ("float", "int64"), (None,))
     assert report["type"] == "float"

@@ -52,7 +52,7 @@ def test_name_given_twice_raises():
         ("7KQ3X", "alnum"),
     ],
 )
-def test_auto_charset_is_the_smallest_that_holds_all_seen(seen, origin):
+def test_auto_charset_is_the_smallest_that_covers_the_text(seen, origin):
     charset = make_charset("auto", seen)
     assert charset.origin == origin
     assert set(seen) <= set(charset.names)

@@ -106,7 +106,7 @@ def test_find_nearest_many_long_names_stays_quick() -> None:
     assert find_nearest("label", ["x" * 100_000] * 50) is None
 
 
-def test_schema_select_keeps_asked_order_and_kind() -> None:
+def test_schema_select_keeps_requested_order_and_kind() -> None:
     schema = Schema({"a": "int64", "b": "float", "c": "bytes"})
     assert schema.select(["c", "a", "c"]).names == ("c", "a")
     empty = Schema({"a": "int64"}, feature_lists={"b": "float"}).select(["a"])
@@ -261,7 +261,7 @@ def test_find_mismatches_other_record_kind_is_one_sentence() -> None:
     assert find_mismatches(wanted, Schema({"a": "int64"})) == []
 
 
-def test_find_mismatches_feature_in_the_other_half_is_told() -> None:
+def test_find_mismatches_feature_in_the_other_half_is_reported() -> None:
     wanted = Schema({"a": "int64"}, feature_lists={"b": "int64"})
     found = Schema({"b": "int64"}, feature_lists={"a": "int64"})
     assert find_mismatches(wanted, found) == [

@@ -143,7 +143,7 @@ def test_to_pbtxt_text_is_pinned() -> None:
     )
 
 
-def test_pbtxt_round_trip_keeps_what_it_can_say() -> None:
+def test_pbtxt_round_trip_keeps_what_the_format_holds() -> None:
     schema = Schema(
         {
             "label": Spec("int64", logical="class_label", num_classes=10),
@@ -160,7 +160,7 @@ def test_pbtxt_round_trip_keeps_what_it_can_say() -> None:
     assert from_pbtxt(to_pbtxt(schema)).schema == schema
 
 
-def test_to_pbtxt_what_it_cannot_say_is_a_comment() -> None:
+def test_to_pbtxt_unsupported_parts_become_comments() -> None:
     schema = Schema({"\udcff": "int64", "mixed": Spec("int64", (None,), seen=("int64", "float"))})
     assert to_pbtxt(schema).splitlines()[:2] == [
         "# feature '\\udcff' is left out: its name is not UTF-8",

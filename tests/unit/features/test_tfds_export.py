@@ -38,7 +38,7 @@ FAITHFUL = Schema(
 )
 
 
-def test_tfds_round_trip_keeps_what_it_can_say() -> None:
+def test_tfds_round_trip_keeps_what_the_format_holds() -> None:
     files = to_tfds(FAITHFUL)
     assert files.notes == ()
     assert files.labels == {"label.labels.txt": "cat\ndog\n", "mask.labels.txt": "a\nb\n"}
@@ -114,7 +114,7 @@ def test_to_tfds_content_is_pinned() -> None:
         ("\udcff", Spec("int64"), None, "feature '\\udcff' is left out: its name is not UTF-8"),
     ],
 )
-def test_to_tfds_what_it_cannot_say_is_noted(name: str, spec: Spec, becomes: Spec | None, note: str) -> None:
+def test_to_tfds_unsupported_parts_are_noted(name: str, spec: Spec, becomes: Spec | None, note: str) -> None:
     files = to_tfds(Schema({name: spec}))
     assert files.notes == (note,)
     expected: dict[str, Any] = {} if becomes is None else {name: becomes}

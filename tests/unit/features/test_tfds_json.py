@@ -159,7 +159,7 @@ def test_from_tfds_sequence_of_sequences_is_ragged_on_disk() -> None:
     }
 
 
-def test_from_tfds_array_of_unknown_shape_keeps_it_beside() -> None:
+def test_from_tfds_array_of_unknown_shape_adds_a_shape_feature() -> None:
     read = from_tfds(old_dict(a=old_tensor("uint8", [None, None], encoding="zlib")))
     assert dict(read.schema.features) == {
         "a/shape": Spec("int64", (2,), logical="tensor", dtype="int32"),
@@ -179,7 +179,7 @@ def test_from_tfds_translations_are_texts() -> None:
     }
 
 
-def test_from_tfds_class_names_come_from_files_beside() -> None:
+def test_from_tfds_class_names_come_from_files_next_to_it() -> None:
     label = new("class_label_feature.ClassLabel", "classLabel", numClasses="2")
     asked = []
 

@@ -99,7 +99,7 @@ def test_stream_sequence_examples_are_two_structs() -> None:
     ]
 
 
-def test_stream_of_no_batches_has_no_rows() -> None:
+def test_empty_stream_has_no_rows() -> None:
     assert read_rows(stream_of()) == []
     assert read_rows(to_arrow(lambda: iter(()), Schema())) == []
     assert read_rows(stream_of(INTS[:0], INTS[:1], INTS[:0])) == [{"x": 0}]
@@ -121,7 +121,7 @@ def test_stream_each_consumer_starts_a_new_pass() -> None:
     del capsule
 
 
-def test_stream_end_is_told_again() -> None:
+def test_stream_end_is_reported_again() -> None:
     capsule = stream_of(INTS).__arrow_c_stream__()
     stream = open_stream(capsule)
     array = read_next(stream)
@@ -163,7 +163,7 @@ def test_failure_arrives_with_its_message_and_stays() -> None:
         assert caught.value.strerror == message
 
 
-def test_failure_ends_a_stream_that_would_go_on() -> None:
+def test_failure_ends_a_stream() -> None:
     calls = []
 
     class Stumbling:
@@ -209,7 +209,7 @@ def test_failure_text_is_always_a_c_string(error: Exception, message: str) -> No
     assert caught.value.strerror == message
 
 
-def test_failure_of_a_batch_that_is_none_is_told() -> None:
+def test_failure_on_a_none_batch_is_reported() -> None:
     with pytest.raises(OSError, match="AttributeError: 'NoneType' object has no attribute 'get'"):
         read_rows(to_arrow(lambda: iter([None]), SCHEMA))  # type: ignore[list-item]
 
@@ -234,7 +234,7 @@ def test_failure_by_ctrl_c_stays_one() -> None:
 # -- lifetimes ---------------------------------------------------------------------------------------------------------
 
 
-def test_capsules_nobody_takes_are_released() -> None:
+def test_unused_capsules_are_released() -> None:
     started = 0
     ended = 0
 
@@ -345,7 +345,7 @@ IN_THE_MIDDLE = """
 
 
 @pytest.mark.parametrize("script", [AT_EXIT, IN_THE_MIDDLE], ids=["released-after-exit", "read-at-exit"])
-def test_exit_with_arrays_and_streams_in_use_does_no_harm(script: str) -> None:
+def test_exit_with_arrays_and_streams_in_use_is_clean(script: str) -> None:
     command = [sys.executable, "-c", textwrap.dedent(script)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")

@@ -252,7 +252,7 @@ def test_values_sequence_examples_are_two_structs() -> None:
     ]
 
 
-def test_values_of_no_batches_are_no_rows() -> None:
+def test_values_of_zero_batches_have_no_rows() -> None:
     assert read_rows(to_arrow(lambda: iter(()), Schema({"x": "int64"}))) == []
     assert read_rows(to_arrow(lambda: iter(()), Schema())) == []
 

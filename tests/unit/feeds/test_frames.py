@@ -18,7 +18,7 @@ from tfrkit.feeds.huggingface import to_hf
     ("convert", "package", "extra"),
     [(to_pandas, "pandas", "pandas"), (to_polars, "polars", "polars"), (to_hf, "datasets", "hf")],
 )
-def test_missing_library_is_told_with_the_install_command(
+def test_missing_library_is_reported_with_the_install_command(
     monkeypatch: pytest.MonkeyPatch, convert: Callable[..., Any], package: str, extra: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)

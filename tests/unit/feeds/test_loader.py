@@ -60,7 +60,7 @@ def test_per_rank_gives_every_rank_a_batch_of_that_size(dataset: tfr.Dataset, wo
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 2), (2, 3), (3, 1), (1, 4)])
-def test_per_rank_state_goes_on_with_any_number_of_ranks(dataset: tfr.Dataset, before: int, after: int) -> None:
+def test_per_rank_state_resumes_with_any_number_of_ranks(dataset: tfr.Dataset, before: int, after: int) -> None:
     loaders = [share(dataset.batch(4, per_rank=True), rank, before) for rank in range(before)]
     passes = [iter(loader) for loader in loaders]
     given = [number for _ in range(3) for batches in passes for number in next(batches)["id"].tolist()]
@@ -84,7 +84,7 @@ def test_shared_batch_of_unsaid_kind_warns_once_with_both_numbers(dataset: tfr.D
     assert [len(next(iter(loader))["id"]) for loader in loaders] == [7] * 8
 
 
-def test_shared_batch_of_said_kind_or_one_rank_is_silent(dataset: tfr.Dataset) -> None:
+def test_shared_batch_with_explicit_kind_or_one_rank_is_silent(dataset: tfr.Dataset) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         share(dataset.batch(64), 0, 1)

@@ -62,7 +62,7 @@ LOSSLESS = [
 
 @pytest.mark.parametrize(("kind", "mode"), LOSSLESS)
 @pytest.mark.parametrize("channels", ["rgb", "gray", "rgba"])
-def test_every_mode_of_every_lossless_format_gives_the_channels_asked_for(kind: str, mode: str, channels: Any) -> None:
+def test_every_lossless_format_and_mode_gives_the_requested_channels(kind: str, mode: str, channels: Any) -> None:
     data = encode(Image.fromarray(photo()).convert(mode), kind)
     stored = Image.open(io.BytesIO(data))
     wanted = {"rgb": "RGB", "gray": "L", "rgba": "RGBA"}[channels]
@@ -91,7 +91,7 @@ def test_gray_jpeg_becomes_three_equal_channels() -> None:
     assert decode_image(data, channels="keep").shape == (40, 56, 1)
 
 
-def test_lossless_webp_is_exact_and_keeps_alpha_where_it_is_asked_for() -> None:
+def test_lossless_webp_is_exact_and_keeps_alpha_where_it_is_requested() -> None:
     pixels = np.dstack([photo(), np.full((40, 56), 77, np.uint8)])
     data = encode(pixels, "WEBP", lossless=True, exact=True)
     assert np.array_equal(decode_image(data, channels="rgba"), pixels)
@@ -203,7 +203,7 @@ def test_jpeg_pixels_are_those_of_every_libjpeg_user(size: tuple[int, int], subs
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_exif_orientation_is_applied_as_viewers_do_when_asked_for(kind: str, orientation: int) -> None:
+def test_exif_orientation_is_applied_as_viewers_do_when_requested(kind: str, orientation: int) -> None:
     exif = Image.Exif()
     exif[ORIENTATION] = orientation
     data = encode(photo(), kind, exif=exif, **({"lossless": True} if kind == "WEBP" else {}))
@@ -329,7 +329,7 @@ def test_decoding_into_a_batch_touches_only_its_part() -> None:
     assert not batch[2].any()
 
 
-def test_scratch_grows_and_is_used_again() -> None:
+def test_scratch_grows_and_is_reused() -> None:
     scratch = Scratch()
     first = scratch.take(100)
     assert len(first) >= 100
@@ -338,7 +338,7 @@ def test_scratch_grows_and_is_used_again() -> None:
 
 
 @pytest.mark.parametrize("nbytes", [0, 1, 65_535, 65_536, 5_000_000])
-def test_allocated_bytes_are_nobody_elses(nbytes: int) -> None:
+def test_allocated_bytes_are_not_shared(nbytes: int) -> None:
     first, second = _native.allocate_bytes(nbytes), _native.allocate_bytes(nbytes)
     assert first.shape == second.shape == (nbytes,)
     assert first.dtype == np.uint8
@@ -524,7 +524,7 @@ def test_flipped_bytes_raise_nothing_but_codec_errors(kind: str, recwarn: Any) -
         ({"max_pixels": 0}, ValueError, "max_pixels expected at least 1, got 0"),
     ],
 )
-def test_wrong_options_are_told(options: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_wrong_options_raise(options: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         DecodeOptions(**options)
 

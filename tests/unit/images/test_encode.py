@@ -46,7 +46,7 @@ def test_kept_image_is_the_same_bytes_with_its_true_format_and_size(form):
 @pytest.mark.parametrize(
     ("mode", "channels"), [("L", 1), ("LA", 2), ("P", 3), ("RGB", 3), ("RGBA", 4), ("1", 1), ("I;16", 1)]
 )
-def test_kept_png_tells_the_channels_a_decoder_gives(mode, channels):
+def test_kept_png_reports_the_decoded_channels(mode, channels):
     assert store(encode(Image.new(mode, (4, 3)))).channels == channels
 
 
@@ -154,7 +154,7 @@ def turned_jpeg() -> bytes:
     return encode(noise(8, 4), "JPEG", exif=exif)
 
 
-def test_pixels_are_turned_by_exif_only_when_asked_for():
+def test_pixels_are_turned_by_exif_only_when_requested():
     assert store(turned_jpeg(), encode="raw")[2:4] == (8, 4)
     turned = store(turned_jpeg(), encode="raw", exif="apply")
     assert turned[2:4] == (4, 8)
@@ -231,7 +231,7 @@ def test_options_that_mean_nothing_raise(options, message):
         ImageOptions(**options)
 
 
-def test_policy_is_stated_in_words():
+def test_policy_is_described():
     assert "encoded bytes kept as they are" in ImageOptions().describe()[0]
     assert "JPEG of quality 80, gray" in ImageOptions(gray=True, encode="jpeg", quality=80).describe()[0]
 

@@ -53,7 +53,7 @@ def test_own_tables_and_restart_markers_are_sound(options, mode):
     assert _native.is_sound_jpeg(encode(picture(99, 50).convert(mode), **options))
 
 
-def test_metadata_ahead_and_bytes_behind_are_no_matter():
+def test_leading_metadata_and_trailing_bytes_are_ignored():
     data = encode(picture(20, 20), exif=b"Exif\0\0" + b"x" * 5000, comment=b"hello")
     assert _native.is_sound_jpeg(data)
     assert _native.is_sound_jpeg(data + b"\0" * 100)
@@ -71,7 +71,7 @@ def test_metadata_ahead_and_bytes_behind_are_no_matter():
     ],
     ids=["progressive", "CMYK", "nothing", "start", "start and end", "PNG"],
 )
-def test_other_kinds_are_not_told_to_be_sound(data):
+def test_other_formats_are_not_reported_as_sound(data):
     assert not _native.is_sound_jpeg(data)
 
 
@@ -82,7 +82,7 @@ def test_jpeg_cut_off_anywhere_is_not_sound(options):
 
 
 @pytest.mark.parametrize("options", [{}, {"restart_marker_blocks": 2}, {"optimize": True, "subsampling": 0}], ids=str)
-def test_damage_a_strict_decoder_sees_is_not_sound(options):
+def test_damage_found_by_a_strict_decoder_is_not_sound(options):
     """Every bit flipped once, behind the header too: whatever is called sound must decode without a complaint."""
     data = encode(picture(40, 30), quality=60, **options)
     found = 0

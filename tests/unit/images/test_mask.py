@@ -77,13 +77,13 @@ def test_resized_mask_holds_no_number_that_was_not_there() -> None:
     assert np.array_equal(found, INDICES[np.ix_(rows, columns)])
 
 
-def test_padded_mask_is_filled_with_the_number_asked_for() -> None:
+def test_padded_mask_is_filled_with_the_given_value() -> None:
     found = decode_mask(encode(palette_image(INDICES)), size=(4, 4), fit="pad", fill=255)
     assert (found[0] == 255).all()
     assert np.array_equal(found[1:3], INDICES)
 
 
-def test_exif_orientation_turns_a_mask_only_when_asked_for() -> None:
+def test_exif_orientation_turns_a_mask_only_when_requested() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     data = encode(palette_image(INDICES), exif=exif)
@@ -114,7 +114,7 @@ def test_damage_and_bombs_are_refused() -> None:
         decode_mask(data, max_pixels=7)
 
 
-def test_wrong_options_are_told() -> None:
+def test_wrong_options_raise() -> None:
     with pytest.raises(ValueError, match="fit expected 'stretch', 'crop', 'pad', got 'tile'"):
         MaskOptions(fit="tile")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"size expected \(height, width\)"):

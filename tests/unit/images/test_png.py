@@ -70,7 +70,7 @@ def test_palette_bits_and_wide_samples_are_left_to_pillow(mode):
     [chunk(b"acTL", b"\0" * 8), chunk(b"PLTE", b"\0" * 3), chunk(b"ABCD", b"")],
     ids=["animation", "palette", "unknown and critical"],
 )
-def test_chunks_somebody_must_understand_are_left_to_pillow(extra):
+def test_critical_chunks_are_left_to_pillow(extra):
     assert read_png(memoryview(make_png([b"\0abc"], 1, extra=extra)), LIMIT) is None
 
 

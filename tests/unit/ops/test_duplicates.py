@@ -60,7 +60,7 @@ def test_equal_records_match_the_first_in_each_split() -> None:
     }
 
 
-def test_near_hashes_match_and_tell_their_distance() -> None:
+def test_near_hashes_match_with_their_distance() -> None:
     prints = Fingerprints()
     near, far = 0b111, 0b1111
     hashes = [(0, 0), (near << 20, 0b11), (far << 20, 0), (1 << 63, (1 << 40) - 1)]
@@ -71,7 +71,7 @@ def test_near_hashes_match_and_tell_their_distance() -> None:
     assert NEAR_LONG_BITS < 40
 
 
-def test_copy_of_equal_bytes_is_not_told_again_as_near() -> None:
+def test_exact_copy_is_not_reported_again_as_near() -> None:
     prints = Fingerprints()
     add(prints, ["a", "a"], hashes=[(5, 5), (5, 5)])
     add(prints, ["a", "b"], split=1, hashes=[(5, 5), (5, 5)])

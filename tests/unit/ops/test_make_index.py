@@ -14,7 +14,7 @@ from tfrkit.testing.reference import write_frames
 FRAMES = write_frames([b"abc"] * 4)
 
 
-def test_index_is_written_beside_each_shard(tmp_path: Path) -> None:
+def test_index_is_written_next_to_each_shard(tmp_path: Path) -> None:
     (tmp_path / "a.tfrecord").write_bytes(FRAMES)
     (tmp_path / "b.tfrecord").write_bytes(gzip.compress(FRAMES))
     made = make_index(tmp_path)

@@ -102,7 +102,7 @@ def test_output_that_is_another_source_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "b").read_bytes() == FRAMES
 
 
-def test_full_disk_is_told_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_is_reported_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").write_bytes(FRAMES)
     monkeypatch.setattr(local, "_SPARE_NBYTES", 1 << 62)
     with pytest.raises(StorageError, match="too little space"):
@@ -150,7 +150,7 @@ def test_repaired_file_is_repaired_to_itself(tmp_path: Path) -> None:
     assert (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
 
 
-def test_members_behind_a_torn_one_are_kept(tmp_path: Path) -> None:
+def test_members_after_a_torn_one_are_kept(tmp_path: Path) -> None:
     records = [random.Random(number).randbytes(200) for number in range(90)]
     members = [gzip.compress(write_frames(records[start : start + 30])) for start in (0, 30, 60)]
     middle = len(members[0]) + len(members[1]) // 2
@@ -168,7 +168,7 @@ def test_members_behind_a_torn_one_are_kept(tmp_path: Path) -> None:
     assert result.lost_stored_nbytes == lost["stored_stop"] - lost["stored_offset"]
 
 
-def test_torn_gzip_tells_the_stored_bytes_that_are_lost(tmp_path: Path) -> None:
+def test_torn_gzip_reports_the_lost_stored_bytes(tmp_path: Path) -> None:
     packed = gzip.compress(write_frames(RECORDS * 50))
     (tmp_path / "a.gz").write_bytes(packed[: len(packed) // 2])
     (lost,) = repair(tmp_path / "a.gz", tmp_path / "b.gz").to_json()["lost"]
@@ -181,14 +181,14 @@ def test_torn_gzip_tells_the_stored_bytes_that_are_lost(tmp_path: Path) -> None:
     [(flip(FRAMES, 20), 1), (FRAMES, 0), (FRAMES[:-3], None), (flip(FRAMES, 3), None)],
     ids=["payload", "sound", "cut", "length"],
 )
-def test_number_of_lost_records_is_told_where_the_file_alone_tells_it(
+def test_number_of_lost_records_is_reported_when_the_file_shows_it(
     tmp_path: Path, data: bytes, lost: int | None
 ) -> None:
     (tmp_path / "a").write_bytes(data)
     assert repair(tmp_path / "a", tmp_path / "b").to_json()["lost_records"] == lost
 
 
-def test_number_of_lost_records_is_told_by_a_manifest(tmp_path: Path) -> None:
+def test_number_of_lost_records_comes_from_a_manifest(tmp_path: Path) -> None:
     with tfrkit.Writer(tmp_path / "rows.tfrecord") as writer:
         for number in range(9):
             writer.write({"x": number})

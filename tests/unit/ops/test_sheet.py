@@ -103,7 +103,7 @@ def test_jpeg_is_near_its_colour(tmp_path: Path) -> None:
     ],
     ids=["sizes", "no-channels", "shape", "channels-first", "tensor", "floats", "list"],
 )
-def test_raw_pixels_are_shown_where_their_size_is_told(tmp_path: Path, row: dict[str, Any]) -> None:
+def test_raw_pixels_are_shown_when_their_size_is_known(tmp_path: Path, row: dict[str, Any]) -> None:
     drawn = draw(write(tmp_path / "a", [row]))
     assert drawn.at(0, 64, 64) == RED
     assert drawn.report.ok
@@ -140,7 +140,7 @@ def test_sequence_shows_its_first_frame(tmp_path: Path) -> None:
 # --- labels
 
 
-def test_class_names_come_from_classes_txt_beside_the_file(tmp_path: Path) -> None:
+def test_class_names_come_from_classes_txt_next_to_the_file(tmp_path: Path) -> None:
     (tmp_path / "classes.txt").write_text("0:apple\n1:orange\n")
     rows = [{"image": encode(RED), "label": number} for number in (1, 0, 7)]
     report = draw(write(tmp_path / "a", rows)).report
@@ -218,7 +218,7 @@ def test_image_without_objects_says_so_where_others_show_their_classes(tmp_path:
     assert draw(write(tmp_path / "b", plain)).report.tiles[0].label == "some.png"
 
 
-def test_small_box_at_the_upper_edge_is_seen_beside_its_name(tmp_path: Path) -> None:
+def test_small_box_at_the_upper_edge_is_visible_next_to_its_name(tmp_path: Path) -> None:
     sides = {"xmin": 0.1, "ymin": 0.0, "xmax": 0.2, "ymax": 0.06}
     row = {
         "image/encoded": encode((9, 9, 9), (128, 128)),
@@ -247,7 +247,7 @@ def test_box_that_cannot_be_drawn_is_a_crossed_tile(tmp_path: Path, sides: Any, 
     assert report.tiles[0].cause == cause
 
 
-def test_mask_lies_over_the_image_in_palette_colours(tmp_path: Path) -> None:
+def test_mask_is_drawn_over_the_image_in_palette_colours(tmp_path: Path) -> None:
     mask = np.zeros((64, 64), np.uint8)
     mask[:, :32] = 15
     file = io.BytesIO()
@@ -261,7 +261,7 @@ def test_mask_lies_over_the_image_in_palette_colours(tmp_path: Path) -> None:
     assert drawn.report.tiles[0].label == "class 15"
 
 
-def test_raw_mask_beside_raw_pixels_is_laid_over_them(tmp_path: Path) -> None:
+def test_raw_mask_is_drawn_over_raw_pixels(tmp_path: Path) -> None:
     row = {
         "image/encoded": bytes(GREEN) * 64,
         "image/height": 8,

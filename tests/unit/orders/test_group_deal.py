@@ -27,7 +27,7 @@ def test_group_goes_to_a_part_that_holds_it() -> None:
 
 
 @pytest.mark.parametrize("ties", [[0, 1], [1, 0]])
-def test_equal_parts_are_told_apart_by_the_seeded_rank(ties: list[int]) -> None:
+def test_ties_between_parts_are_broken_by_the_seeded_rank(ties: list[int]) -> None:
     table = deal_sizes(np.array([3, 5]), np.ones(2, np.int64), [4, 4], ties)
     assert table.tolist() == [ties[::-1], ties]
 

@@ -26,7 +26,7 @@ def make_groups(*sizes: int) -> np.ndarray:
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
-def test_grouped_split_gives_these_records_for_ever() -> None:
+def test_grouped_split_is_pinned() -> None:
     split = split_grouped(Whole(15), PARTS, make_groups(5, 4, 2, 3, 1), 0)
     assert all_records(split.parts) == {
         "train": [0, 1, 2, 3, 4, 5, 6, 7, 8],
@@ -39,7 +39,7 @@ def test_grouped_split_gives_these_records_for_ever() -> None:
     assert split.max_miss == 0 and split.max_label_gap is None and split.class_counts is None
 
 
-def test_split_by_group_and_label_gives_these_records_for_ever() -> None:
+def test_split_by_group_and_label_is_pinned() -> None:
     split = split_grouped(Whole(20), PARTS, make_groups(5, 4, 3, 3, 2, 1, 1, 1), 0, np.arange(20) % 3)
     assert all_records(split.parts) == {
         "train": [0, 1, 2, 3, 4, 12, 13, 14, 15, 16, 17, 18],
@@ -54,7 +54,7 @@ def test_split_by_group_and_label_gives_these_records_for_ever() -> None:
     assert split.max_label_gap == pytest.approx(0.2)
 
 
-def test_result_says_what_was_asked_and_what_it_is() -> None:
+def test_result_holds_the_requested_and_actual_sizes() -> None:
     split = split_grouped(Whole(100), {"train": 0.5, "test": 0.5}, make_groups(80, 10, 10), 0)
     assert split.counts in ({"train": 80, "test": 20}, {"train": 20, "test": 80})
     assert split.max_miss == 30
@@ -73,7 +73,7 @@ def test_large_group_goes_where_it_fits() -> None:
         assert records(split.parts["train"])[:50] == list(range(50))
 
 
-def test_part_that_was_asked_for_gets_a_group_though_none_fits() -> None:
+def test_requested_part_gets_a_group_even_if_none_fits() -> None:
     split = split_grouped(Whole(100), {"train": 0.8, "val": 0.2}, make_groups(50, 50), 0)
     assert split.num_groups == {"train": 1, "val": 1}
     labels = np.arange(100) % 2
@@ -81,7 +81,7 @@ def test_part_that_was_asked_for_gets_a_group_though_none_fits() -> None:
     assert split.num_groups == {"train": 1, "val": 1}
 
 
-def test_part_that_was_asked_to_be_empty_stays_empty() -> None:
+def test_part_of_share_zero_stays_empty() -> None:
     for labels in (None, np.arange(10) % 2):
         split = split_grouped(Whole(10), {"a": 0, "b": 0.5, "c": 0.5}, make_groups(4, 3, 2, 1), 0, labels)
         assert split.counts["a"] == 0

@@ -98,7 +98,7 @@ def test_window_keeps_blocks_together_within_a_window() -> None:
         assert len(blocks) == 5
 
 
-def test_mixing_scores_tell_orders_apart() -> None:
+def test_mixing_scores_differ_between_orders() -> None:
     size = 100_000
     exact = score_mixing(Shuffled(Whole(size), 1))
     window = score_mixing(WindowShuffled(Whole(size), 1, block=100, window=10_000))
@@ -130,7 +130,7 @@ def test_bucketed_batches_hold_like_lengths() -> None:
     assert np.abs(np.diff(batches.mean(axis=1))).mean() > 50  # but the batches themselves are mixed
 
 
-def test_descriptions_are_json_and_tell_orders_apart() -> None:
+def test_descriptions_are_json_and_differ_between_orders() -> None:
     orders: list[Order] = [make(100) for make in ORDERS.values()]
     orders += [Whole(100), Whole(99), Shuffled(Whole(100), 4), Repeated(Whole(100), 2)]
     orders += [Listed(Whole(100), np.array([1, 2], np.uint64)), Listed(Whole(100), np.array([2, 1], np.uint64))]

@@ -41,7 +41,7 @@ def test_drop_leaves_out_a_last_batch_with_fewer_rows_than_ranks() -> None:
     assert [Plan(9, 4, rank=r, world_size=4).rows(2).tolist() for r in range(4)] == [[8], [0], [1], [2]]
 
 
-def test_resumed_plan_goes_on_at_the_row() -> None:
+def test_resumed_plan_continues_at_the_row() -> None:
     plan = Plan(10, 4)
     assert rows_of(plan.resume(4)) == rows_of(plan)[1:]
     assert rows_of(plan.resume(5)) == [[5, 6, 7, 8], [9]]

@@ -133,7 +133,7 @@ def test_table_of_a_walk_that_meets_a_column_first_is_rounded() -> None:
     assert ((rounded >= numerators // 5) & (rounded <= -(-numerators // 5))).all()
 
 
-def test_classes_are_divided_as_ever() -> None:
+def test_class_division_is_pinned() -> None:
     cells = divide_classes(np.array([5, 4, 2, 3, 1]), [9, 3, 3], 0)
     assert cells.tolist() == [[3, 1, 1], [3, 1, 0], [2, 0, 0], [1, 1, 1], [0, 0, 1]]
 

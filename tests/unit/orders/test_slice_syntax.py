@@ -130,7 +130,7 @@ def test_unknown_split_lists_the_known_and_the_nearest() -> None:
         resolve("test+trian[:5]")
 
 
-def test_unknown_split_of_another_word_for_it_is_found() -> None:
+def test_unknown_split_suggests_a_synonym() -> None:
     with pytest.raises(QueryError, match="the nearest name is 'val'$"):
         resolve_slices("validation", {"train": 5, "val": 3})
     with pytest.raises(QueryError, match=r"there are 'train' - at character 0\n  zebra\n  \^$"):
@@ -143,7 +143,7 @@ def test_dataset_without_splits_says_so() -> None:
     assert resolve_slices("all", {}) == []
 
 
-def test_shards_that_are_not_known_are_refused() -> None:
+def test_unknown_shard_counts_are_refused() -> None:
     with pytest.raises(QueryError, match="shards of 'train' are not known - at character 0"):
         resolve_slices("train[:1shard]", {"train": 5})
 

@@ -33,7 +33,7 @@ def all_records(parts: dict[str, Order]) -> dict[str, list[int]]:
         (-7, {"train": [6, 0, 1, 9, 2, 5], "val": [7, 8], "test": [4, 3]}),
     ],
 )
-def test_split_gives_these_records_for_ever(seed: int, expected: dict[str, list[int]]) -> None:
+def test_split_is_pinned(seed: int, expected: dict[str, list[int]]) -> None:
     assert all_records(split_order(Whole(10), PARTS, seed)) == expected
 
 
@@ -81,7 +81,7 @@ def test_shuffled_rows_are_not_split(split: str) -> None:
 LABELS = np.array([0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3, 3, 4])
 
 
-def test_stratified_split_gives_these_records_for_ever() -> None:
+def test_stratified_split_is_pinned() -> None:
     assert all_records(split_stratified(Whole(15), PARTS, LABELS, 0)) == {
         "train": [1, 2, 3, 6, 7, 8, 9, 10, 11],
         "val": [0, 5, 12],
@@ -131,11 +131,11 @@ KEYS = [b"", b"0", b"1", b"img_001", b"img_002", "é".encode(), b"\x00\xff"]
     ("seed", "percentiles"),
     [(0, [71, 17, 97, 42, 75, 36, 32]), (12345678901234567890, [31, 49, 33, 6, 0, 87, 22])],
 )
-def test_key_falls_on_this_percentile_for_ever(seed: int, percentiles: list[int]) -> None:
+def test_percentile_of_a_key_is_pinned(seed: int, percentiles: list[int]) -> None:
     assert part_of_keys(KEYS, [Fraction(1, 100)] * 100, seed).tolist() == percentiles
 
 
-def test_hashed_split_gives_these_records_for_ever() -> None:
+def test_hashed_split_is_pinned() -> None:
     keys = [f"img_{number:03}" for number in range(10)]
     assert all_records(split_hashed(Whole(10), PARTS, keys, 1)) == {
         "train": [0, 1, 3, 4, 6, 7, 8],
@@ -191,7 +191,7 @@ def test_hashed_split_refuses_counts() -> None:
 # --- folds
 
 
-def test_folds_give_these_records_for_ever() -> None:
+def test_folds_are_pinned() -> None:
     assert [(records(train), records(test)) for train, test in fold_orders(Whole(7), 3, 0)] == [
         ([6, 0, 1, 5, 4], [2, 3]),
         ([2, 3, 1, 5, 4], [6, 0]),
@@ -199,7 +199,7 @@ def test_folds_give_these_records_for_ever() -> None:
     ]
 
 
-def test_stratified_folds_give_these_records_for_ever() -> None:
+def test_stratified_folds_are_pinned() -> None:
     folds = fold_orders(Whole(9), 3, 0, labels=[0, 0, 0, 0, 1, 1, 1, 2, 2])
     assert [(records(train), records(test)) for train, test in folds] == [
         ([0, 2, 3, 5, 6, 7], [1, 4, 8]),
@@ -208,7 +208,7 @@ def test_stratified_folds_give_these_records_for_ever() -> None:
     ]
 
 
-def test_grouped_folds_give_these_records_for_ever() -> None:
+def test_grouped_folds_are_pinned() -> None:
     folds = fold_orders(Whole(9), 3, 0, groups=[0, 0, 0, 0, 1, 1, 1, 2, 2])
     assert [(records(train), records(test)) for train, test in folds] == [
         ([4, 5, 6, 7, 8], [0, 1, 2, 3]),

@@ -52,7 +52,7 @@ CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
         (["train/test.tfrecord", "train/train.tfrecord"], {"test": [0], "train": [1]}),
     ],
 )
-def test_names_say_these_splits(names: list[str], expected: dict[str, list[int]]) -> None:
+def test_splits_are_derived_from_names(names: list[str], expected: dict[str, list[int]]) -> None:
     found = find_splits(names)
     assert found == expected
     assert list(found) == list(expected)
@@ -153,7 +153,5 @@ def test_corpus_folder_says_these_splits(folder: str, expected: dict[str, int]) 
         (["my_train.tfrecord", "train.tfrecord"], {"train": [0, 1]}),
     ],
 )
-def test_addition_to_a_word_is_another_split_only_beside_the_word_itself(
-    names: list[str], splits: dict[str, list[int]]
-) -> None:
+def test_suffixed_split_is_separate_only_next_to_the_plain_one(names: list[str], splits: dict[str, list[int]]) -> None:
     assert find_splits(names) == splits

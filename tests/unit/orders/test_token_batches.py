@@ -91,7 +91,7 @@ def test_fixed_orders_have_a_number_of_batches() -> None:
 
 
 @pytest.mark.parametrize("world", [1, 2, 3, 7, 500])
-def test_ranks_get_whole_batches_and_as_many(world: int) -> None:
+def test_ranks_get_whole_batches_and_equal_counts(world: int) -> None:
     order = TokenBatches(Shuffled(Whole(2000), 1), LENGTHS, max_tokens=512)
     alone = batches_of(order)
     for even in ("drop", "pad"):
@@ -108,7 +108,7 @@ def test_ranks_get_whole_batches_and_as_many(world: int) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 3), (3, 1)])
-def test_plan_goes_on_at_the_end_of_any_step_with_other_ranks(before: int, after: int) -> None:
+def test_plan_resumes_after_any_step_with_other_ranks(before: int, after: int) -> None:
     order = TokenBatches(Shuffled(Whole(2000), 1), LENGTHS, max_tokens=512)
     alone = batches_of(order)
     first = TokenPlan(order, 0, 0, before)

@@ -27,14 +27,14 @@ def test_folder_appears_on_commit_only(tmp_path: Path) -> None:
     assert (folder.files, folder.nbytes) == (1, 1)
 
 
-def test_folder_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
+def test_discarded_folder_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="stop"), stage(tmp_path / "out") as folder:
         folder.write("a", b"x")
         raise RuntimeError("stop")
     assert list_all(tmp_path) == []
 
 
-def test_folder_with_something_in_it_needs_force_and_is_then_added_to(tmp_path: Path) -> None:
+def test_nonempty_folder_needs_force_and_keeps_its_files(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "old").write_bytes(b"")
     with pytest.raises(StorageError, match=r"there already - at .*\n  replace it: force=True"):
@@ -114,7 +114,7 @@ def test_source_is_never_the_output(tmp_path: Path) -> None:
         StagedFile(str(tmp_path / "x"), sources=[str(tmp_path / "x")], force=True, nbytes=0)
 
 
-def test_full_disk_is_told_before_anything_is_written(tmp_path: Path) -> None:
+def test_full_disk_is_reported_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="too little space"):
         StagedFile(str(tmp_path / "x"), sources=(), force=False, nbytes=1 << 60)
     with pytest.raises(StorageError, match="too little space"):

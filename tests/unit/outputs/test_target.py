@@ -26,7 +26,7 @@ def test_name_of_a_file_is_one_file(name):
     ("name", "compression"),
     [("x.gz", "gzip"), ("x.tfrecord.zlib", "zlib"), ("x.XZ", "xz"), ("a.b.zst", "zstd"), ("x.tfrecord", None)],
 )
-def test_suffix_of_a_file_tells_its_compression(name, compression):
+def test_compression_follows_the_file_suffix(name, compression):
     assert Target(name).suffix_compression == compression
     assert Target(f"{name}/").suffix_compression is None
 
@@ -41,7 +41,7 @@ def test_folder_that_is_there_is_one_whatever_its_name(tmp_path):
     assert not Target(str(tmp_path / "x.tfrecord")).is_file
 
 
-def test_sidecars_lie_in_the_folder_or_beside_the_file_in_index():
+def test_sidecars_go_to_the_folder_or_the_index_folder_of_the_file():
     assert Target("d").sidecar("tfrkit.json") == "d/tfrkit.json"
     assert Target("d/x.tfrecord").sidecar("tfrkit.json") == "d/_index/x.tfrecord.tfrkit.json"
 
@@ -54,7 +54,7 @@ def test_two_files_of_one_folder_have_staging_folders_of_their_own():
 @pytest.mark.parametrize(
     ("name", "compression"), [("x.tfrecord", None), ("x.tfrecord.gz", "gzip"), ("x.tfrecord.zst", "zstd"), ("d", None)]
 )
-def test_suffix_tells_the_compression(name, compression):
+def test_compression_follows_the_suffix(name, compression):
     assert Target(name).suffix_compression == compression
 
 

@@ -41,7 +41,7 @@ def test_more_pieces_than_the_system_takes_at_once_are_written(queue: WriteQueue
     assert (tmp_path / "x").read_bytes() == b"".join(b"%04d" % number for number in range(3000))
 
 
-def test_what_follows_a_piece_is_done_behind_it(queue: WriteQueue, tmp_path: Path) -> None:
+def test_callback_runs_after_its_piece(queue: WriteQueue, tmp_path: Path) -> None:
     seen: list[int] = []
     file = open_file(tmp_path / "x")
     queue.put(file, [b"abc"], then=lambda: seen.append((tmp_path / "x").stat().st_size))
@@ -49,7 +49,7 @@ def test_what_follows_a_piece_is_done_behind_it(queue: WriteQueue, tmp_path: Pat
     assert seen == [3]
 
 
-def test_failed_write_is_told_at_the_next_call(queue: WriteQueue) -> None:
+def test_failed_write_raises_at_the_next_call(queue: WriteQueue) -> None:
     file = OutputFile(os.open("/dev/full", os.O_WRONLY), "full.tfrecord")
     queue.put(file, [b"x" * 10])
     with pytest.raises(StorageError, match="cannot write, no space left on device, nothing was left behind - at full"):
@@ -58,7 +58,7 @@ def test_failed_write_is_told_at_the_next_call(queue: WriteQueue) -> None:
         queue.put(file, [b"x"])
 
 
-def test_failure_of_what_follows_is_told(queue: WriteQueue, tmp_path: Path) -> None:
+def test_failed_callback_raises(queue: WriteQueue, tmp_path: Path) -> None:
     def fail() -> None:
         raise ZeroDivisionError
 

@@ -120,7 +120,7 @@ def test_cut_and_spliced_shards_are_found_in_stretches_as_in_one_go() -> None:
         assert check_in_stretches(data)[:2] == check(data)
 
 
-def test_records_behind_damage_in_a_stretch_keep_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_after_damage_in_a_stretch_keep_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_module, "_STRETCH_NBYTES", len(FRAMES) // 3)
     data = flip(flip(flip(FRAMES, OFFSETS[0] + 13), OFFSETS[2] + 13), OFFSETS[3] + 13)
     data = data[: OFFSETS[4]] + make_frame(b"hello") + data[OFFSETS[4] :]

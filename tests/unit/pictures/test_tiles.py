@@ -9,7 +9,7 @@ from tfrkit.pictures.tiles import PAGE, Layout, Sheet, clean_text, fold, load_fo
 FONT = load_font(12)
 
 
-def test_text_is_one_line_of_what_can_be_seen() -> None:
+def test_text_is_one_printable_line() -> None:
     assert clean_text("a\nb\x00\x1b[31mc\u202ed") == "a b [31mc d"
     assert len(clean_text("x" * 10_000)) == 120
     assert clean_text("\ud800") == ""
@@ -49,7 +49,7 @@ def test_caption_stays_in_its_column() -> None:
 
 
 @pytest.mark.parametrize("size", [(128, 128), (128, 60), (60, 128)])
-def test_name_lies_in_the_picture_and_does_not_cover_its_box(size: tuple[int, int]) -> None:
+def test_name_is_inside_the_image_and_does_not_cover_its_box(size: tuple[int, int]) -> None:
     width, height = size
     name = (50, 12)
     for left in range(0, width - 6, 7):

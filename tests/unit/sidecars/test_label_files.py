@@ -47,7 +47,7 @@ def test_gaps_stay_gaps_when_a_label_map_is_read_and_written():
     assert parse_label_map(labels.to_label_map(), "m").gaps == {3, 4}
 
 
-def test_label_map_lies_beside_a_folder_and_in_index_for_one_file(tmp_path):
+def test_label_map_is_in_the_folder_or_the_index_folder_of_one_file(tmp_path):
     source = sources.coco(make_coco(tmp_path / "in"))
     tfrkit.build(source, tmp_path / "out", jobs=1)
     tfrkit.build(source, tmp_path / "train.record", jobs=1)

@@ -48,6 +48,6 @@ def test_manifest_with_odd_shards_lists_none(shards):
     assert Manifest("p", {"shards": shards}).entries == {}
 
 
-def test_manifest_with_an_odd_schema_raises_when_asked():
+def test_manifest_with_an_invalid_schema_raises_on_access():
     with pytest.raises(SchemaError, match="schema JSON"):
         _ = Manifest("p", {"schema": json.loads('{"format": "other"}')}).schema

@@ -98,7 +98,7 @@ def test_schema_of_the_manifest_wins_over_features_json(tmp_path: Path) -> None:
     assert Sidecars(paths).refine(PLAIN) == PIXELS
 
 
-def test_schema_of_a_single_file_lies_in_its_index_folder(tmp_path: Path) -> None:
+def test_schema_of_a_single_file_is_in_its_index_folder(tmp_path: Path) -> None:
     paths = write_shards(tmp_path, "a.tfrecord")
     write_dataset(tmp_path / "_index" / "a.tfrecord.tfrkit.json", {"a.tfrecord": None}, PIXELS)
     assert Sidecars(paths).schema == PIXELS
@@ -134,7 +134,7 @@ def test_records_win_over_a_sidecar_that_says_what_they_are_not(tmp_path: Path) 
     assert Sidecars(paths).refine(found) == found
 
 
-def test_text_nobody_has_seen_a_value_of_is_text_as_the_sidecar_says(tmp_path: Path) -> None:
+def test_text_feature_without_values_is_text_by_its_sidecar(tmp_path: Path) -> None:
     paths = write_shards(tmp_path, "a")
     write_tfds(tmp_path, Schema({"t": Spec("bytes", logical="text")}))
     found = Schema({"t": Spec("bytes", logical="bytes")})
@@ -152,7 +152,7 @@ def test_refused_schema_is_a_problem_and_is_not_used(tmp_path: Path) -> None:
     assert "schema does not fit the records, feature 'x' expected int64, got float; it is not used" in sidecars.notes[0]
 
 
-def test_sidecars_of_another_dataset_in_the_folder_say_nothing(tmp_path: Path) -> None:
+def test_sidecars_of_another_dataset_are_ignored(tmp_path: Path) -> None:
     paths = write_shards(tmp_path, "mine.tfrecord")
     write_tfds(tmp_path, Schema({"t": Spec("bytes", logical="text")}), splits=("mine",))
     (tmp_path / "classes.txt").write_text("0:apple\n")
@@ -191,7 +191,7 @@ def test_class_names_of_the_schema_win_over_those_of_tfds(tmp_path: Path) -> Non
         ("label_map.pbtxt", "item { id: 1 name: 'apple' } item { id: 2 name: 'pear' }", ("apple", "pear")),
     ],
 )
-def test_class_file_lies_in_the_folder_or_in_the_index_of_one_file(
+def test_class_file_is_in_the_folder_or_the_index_folder_of_one_file(
     tmp_path: Path, name: str, text: str, names: tuple[str, ...]
 ) -> None:
     [path, other] = write_shards(tmp_path, "a.tfrecord", "b.tfrecord")

@@ -39,7 +39,7 @@ def test_fortran_order_and_other_byte_order_are_read_as_they_mean(tmp_path):
     assert columns["data"].tolist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
 
 
-def test_rows_come_in_the_asked_order(tmp_path):
+def test_rows_come_in_the_requested_order(tmp_path):
     found = Arrays({"x": np.arange(10)}).scan(str(tmp_path))
     assert found.reader.read_columns(np.array([3, 1, 7]))["x"].tolist() == [3, 1, 7]
     assert found.order == "source"

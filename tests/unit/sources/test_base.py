@@ -27,7 +27,7 @@ def test_items_are_sorted_by_key_with_all_their_columns():
     assert items.item(1) == (1, "b", b"2")
 
 
-def test_columns_that_say_nothing_are_left_out():
+def test_columns_without_values_are_left_out():
     items = build_three()
     assert items.groups is None
     assert items.stamps is None
@@ -40,7 +40,7 @@ def test_items_in_their_own_order_are_not_sorted():
     assert [builder.build(sort=False).key(i) for i in range(3)] == ["c", "a", "b"]
 
 
-def test_taken_items_keep_the_asked_order_and_their_numbers():
+def test_taken_items_keep_the_requested_order_and_their_numbers():
     taken = build_three().take(np.array([2, 0]))
     assert [tuple(item) for item in taken] == [(2, "c", b"3"), (0, "a", b"1")]
     assert [item.key for item in taken[1:]] == ["a"]
@@ -79,7 +79,7 @@ def make_scan(**changes) -> Scan:
     return Scan(**{"looked_for": "images in x", "items": Items(0), "reader": None, "schema": Schema({}), **changes})
 
 
-def test_scan_that_found_nothing_says_where_it_looked():
+def test_empty_scan_names_the_searched_folder():
     scan = make_scan()
     scan.ignored[".txt"] = 3
     with pytest.raises(SourceError, match="nothing to build, looked for images in x, found other files only: 3 .txt"):

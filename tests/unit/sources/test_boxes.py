@@ -64,7 +64,7 @@ def test_fitter_drop_leaves_out_and_counts_all_of_them() -> None:
     assert note.endswith("a.xml, line 4 and 2 more")
 
 
-def test_fitter_rounding_is_cut_without_a_word() -> None:
+def test_rounding_past_the_edge_is_clipped_silently() -> None:
     fitter = BoxFitter("fail")
     assert fitter.fit((-0.2, 0, 320.2, 10), "a", width=320, height=240) == ((0, 0, 320, 10), None)
     assert fitter.notes() == []

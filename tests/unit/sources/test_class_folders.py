@@ -90,7 +90,7 @@ def test_split_folders_give_splits_and_classes_below(make_images, tmp_path):
     assert found.reader.read(found.items.item(2))["image/class/text"] == b"dog"
 
 
-def test_options_say_everything_that_decides_about_the_output(make_images):
+def test_options_hold_everything_that_affects_the_output(make_images):
     root = make_images(NAMES)
     options = ClassFolders(root, images=ImageOptions(gray=True), classes="names.txt", label_offset=2).options()
     assert options["images"]["gray"] is True

@@ -325,7 +325,7 @@ def test_coco_names_with_blanks_are_stripped_and_reported_once(tmp_path: Path) -
     assert any(note.endswith("1 category with its own id, 90") for note in scan.notes)
 
 
-def test_coco_keypoints_are_said_not_to_be_stored(tmp_path: Path) -> None:
+def test_coco_keypoints_are_noted_as_not_stored(tmp_path: Path) -> None:
     content = make_coco(annotations=[annotation(keypoints=[1, 1, 2])])
     assert "keypoints are not stored: 1 annotation has some" in Coco(save(tmp_path, content)).scan("").notes
 
@@ -336,7 +336,7 @@ def test_coco_ids_far_apart_ask_for_new_ones(tmp_path: Path) -> None:
         Coco(save(tmp_path, content)).scan("")
 
 
-def test_coco_folder_without_a_file_says_what_was_looked_for(tmp_path: Path) -> None:
+def test_coco_folder_without_a_file_names_the_expected_files(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no COCO file, looked for annotations/instances_"):
         Coco(str(tmp_path)).scan("")
     with pytest.raises(SourceError, match="no such file or folder"):

@@ -287,7 +287,7 @@ def test_annotation_of_the_other_orientation_names_the_option(
         assert f'it needs exif="{named}"' in problem.reason
 
 
-def test_changed_choice_is_noticed(tmp_path: Path) -> None:
+def test_changed_choice_is_detected(tmp_path: Path) -> None:
     build(tmp_path, "class-folders", "keep")
     source = tfr.sources.class_folders(tmp_path / "in", images=ImageOptions(exif="apply"))
     with pytest.raises(tfr.errors.StorageError, match='images exif was "keep", is "apply"'):
@@ -302,7 +302,7 @@ def test_dry_run_counts_pictures_with_an_orientation(tmp_path: Path) -> None:
     assert any("pixels taken as stored: 14 of 16" in note for note in report.notes)
 
 
-def test_mask_with_an_orientation_of_its_own_is_turned_with_its_picture(tmp_path: Path) -> None:
+def test_mask_with_its_own_orientation_is_turned_with_its_image(tmp_path: Path) -> None:
     root = tmp_path / "in"
     (root / "SegmentationClass").mkdir(parents=True)
     for shot in shoot(root / "JPEGImages", annotated="keep"):
@@ -332,7 +332,7 @@ def test_deep_check_finds_nothing_wrong_with_what_was_built(tmp_path: Path, kind
     assert result.findings == []
 
 
-def test_decode_turns_a_kept_picture_only_when_asked_to(tmp_path: Path) -> None:
+def test_decode_turns_a_kept_picture_only_when_requested(tmp_path: Path) -> None:
     build(tmp_path, "class-folders", "keep")
     ds = tfr.open(tmp_path / "out")
     shapes = {row["image/encoded"].shape for row in ds.decode(image=True)}

@@ -42,7 +42,7 @@ def test_text_gives_one_label_a_character(make_images, tmp_path):
     assert set(found.schema.names) == set(row)
 
 
-def test_row_tells_the_size_of_raw_pixels(make_images, tmp_path):
+def test_row_holds_the_size_of_raw_pixels(make_images, tmp_path):
     root = make_images(["12345.png"])
     images = ImageOptions(resize=(16, 12), gray=True)
     found = FileNames(root, TEXT, images).scan(str(tmp_path))
@@ -62,7 +62,7 @@ def test_texts_of_different_length_are_filled_up_with_one_more_id(make_images, t
     assert found.schema["label0"].num_classes == 11
 
 
-def test_unicode_names_make_a_charset(make_images, tmp_path):
+def test_charset_from_unicode_names(make_images, tmp_path):
     root = make_images(["验证码/东中_1.png", "验证码/中东_2.png"])
     found = FileNames(root, TEXT).scan(str(tmp_path))
     assert found.label_files["charset.txt"] == "0:东\n1:中\n"

@@ -51,7 +51,7 @@ def test_natural_key_numbers_are_compared_as_numbers() -> None:
     ("names", "gap"),
     [(["1.png", "2.png"], False), (["f7.jpg", "f9.jpg"], True), (["a.png", "b.png"], False), (["5.png"], False)],
 )
-def test_has_gap_looks_at_the_last_number(names: list[str], gap: bool) -> None:
+def test_has_gap_uses_the_last_number(names: list[str], gap: bool) -> None:
     assert has_gap(names) == gap
 
 

@@ -25,7 +25,7 @@ def test_measure_image_reads_the_header_of_any_format(tmp_path: Path, image_form
     assert measure_image(str(path)) == (31, 17)
 
 
-def test_measure_image_jpeg_with_a_large_profile_ahead_of_its_size(tmp_path: Path) -> None:
+def test_measure_image_jpeg_with_a_large_profile_before_its_size(tmp_path: Path) -> None:
     path = tmp_path / "a.jpg"
     Image.new("RGB", (31, 17)).save(path, icc_profile=b"x" * 200_000)
     assert measure_image(str(path)) == (31, 17)
@@ -40,7 +40,7 @@ def test_measure_image_gives_the_size_its_record_will_have(tmp_path: Path, suffi
     assert measure_image(path, "apply") == ((31, 17) if orientation < 5 else (17, 31))
 
 
-def test_measure_image_refuses_an_orientation_when_asked_to(tmp_path: Path) -> None:
+def test_measure_image_refuses_an_orientation_when_requested(tmp_path: Path) -> None:
     assert measure_image(save(tmp_path / "a.jpg"), "fail") == (31, 17)
     with pytest.raises(SourceError, match="image expected upright, got EXIF orientation 2"):
         measure_image(save(tmp_path / "b.jpg", 2), "fail")

@@ -618,7 +618,7 @@ def test_table_arrow_types_become_features(tmp_path: Path, form: str) -> None:
 
 
 @needs_arrow
-def test_table_arrow_types_no_record_holds_are_named_until_said(tmp_path: Path) -> None:
+def test_table_unsupported_arrow_types_are_named_until_excluded(tmp_path: Path) -> None:
     import datetime
     import decimal
 
@@ -656,7 +656,7 @@ def test_table_arrow_value_that_does_not_fit_is_named_with_its_row(tmp_path: Pat
 
 @needs_arrow
 @pytest.mark.parametrize("name", ["s", "s.x"], ids=["by column", "with a point in a name"])
-def test_table_parquet_columns_read_apart_make_whole_rows(tmp_path: Path, name: str) -> None:
+def test_table_parquet_columns_read_separately_form_rows(tmp_path: Path, name: str) -> None:
     num_rows = 1000
     columns: dict[str, Any] = {f"c{index}": [index * row for row in range(num_rows)] for index in range(20)}
     columns[name] = [{"x": row, "t": f"t{row}" if row % 3 else None} for row in range(num_rows)]
@@ -837,7 +837,7 @@ def test_table_image_column_stores_the_bytes_of_files(tmp_path: Path) -> None:
     assert scan.items.labels.tolist() == [1, 2, 3]
 
 
-def test_table_image_column_beside_lists_that_are_empty(tmp_path: Path) -> None:
+def test_table_image_column_with_empty_list_columns(tmp_path: Path) -> None:
     Image.new("RGB", (4, 3)).save(tmp_path / "a.png")
     save(tmp_path / "t.jsonl", '{"p": "a.png", "t": [], "n": []}\n{"p": "a.png", "t": ["x"], "n": [1]}\n')
     tfr.build(Table(tmp_path / "t.jsonl", image_column="p"), tmp_path / "out", jobs=1)

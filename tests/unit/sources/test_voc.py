@@ -173,7 +173,7 @@ def test_read_sets_id_in_two_sets_stops_the_build(tmp_path: Path) -> None:
     ]
 
 
-def test_read_sets_marks_of_class_lists_are_passed_over(tmp_path: Path) -> None:
+def test_read_sets_marks_of_class_lists_are_skipped(tmp_path: Path) -> None:
     save_text(tmp_path / "ImageSets/Main/car_train.txt", "2008_000002 -1\n2008_000003  1\n2008_000004  0\n")
     listed = read_sets(str(tmp_path), "Main", ["car_train"])
     assert listed is not None
@@ -367,7 +367,7 @@ def test_voc_det_all_bad_inputs_are_named_at_once(tmp_path: Path) -> None:
     assert [scan.items.key(number) for number in range(scan.items.size)] == ["good"]
 
 
-def test_voc_det_size_of_zero_is_no_problem_as_the_image_tells(tmp_path: Path) -> None:
+def test_voc_det_size_of_zero_is_taken_from_the_image(tmp_path: Path) -> None:
     add(tmp_path, "a", ("car", 6, 1, 30, 20), size=(0, 0))
     [row] = rows_of(VocDet(str(tmp_path)).scan("")).values()
     assert row["image/object/bbox/xmax"].tolist() == [0.5]
@@ -426,7 +426,7 @@ def test_voc_det_files_that_are_no_images_are_not_missed(tmp_path: Path) -> None
     assert (scan.problems, scan.items.size) == ([], 1)
 
 
-def test_voc_det_same_name_in_two_folders_takes_the_one_beside(tmp_path: Path) -> None:
+def test_voc_det_same_name_in_two_folders_takes_the_nearest(tmp_path: Path) -> None:
     for folder, size in (("a", (10, 10)), ("b", (20, 20))):
         save_image(tmp_path / folder / "1.jpg", size)
         save_text(tmp_path / folder / "1.xml", make_xml(("x", 0, 0, 5, 5), size=size, filename="1.jpg"))

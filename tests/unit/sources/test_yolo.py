@@ -45,7 +45,7 @@ def test_parse_labels_boxes_and_outlines() -> None:
     ]
 
 
-def test_parse_labels_keypoints_behind_a_box_are_passed_over() -> None:
+def test_parse_labels_keypoints_after_a_box_are_skipped() -> None:
     line = "0 0.5 0.5 0.2 0.2 0.4 0.4 2 0.6 0.6 1"
     objects, problems = parse_yolo_labels(line, has_keypoints=True)
     assert (objects[0].corners, objects[0].is_outline, problems) == ((0.4, 0.4, 0.6, 0.6), False, [])
@@ -193,7 +193,7 @@ def test_yolo_splits_of_any_name_are_read_from_data_yaml(tmp_path: Path) -> None
     assert list(rows_of(Yolo(str(tmp_path), sets="south").scan(""))) == ["images/south/south.jpg"]
 
 
-def test_yolo_other_splits_are_taken_beside_train_only_by_name(tmp_path: Path) -> None:
+def test_yolo_other_splits_next_to_train_are_found_by_name(tmp_path: Path) -> None:
     make_north_and_south(tmp_path, "train: images/north\nsouth: images/south\nnames: [x]\n")
     assert Yolo(str(tmp_path)).scan("").items.split_names == ("train",)
     assert Yolo(str(tmp_path), sets=["train", "south"]).scan("").items.split_names == ("train", "south")
@@ -221,7 +221,7 @@ def test_yolo_list_of_images_is_followed(tmp_path: Path) -> None:
     assert list(rows_of(Yolo(str(tmp_path)).scan(""))) == ["images/val/a.jpg"]
 
 
-def test_yolo_flat_folder_with_labels_beside_images(tmp_path: Path) -> None:
+def test_yolo_flat_folder_with_labels_next_to_images(tmp_path: Path) -> None:
     save_image(tmp_path / "图.png")
     save_text(tmp_path / "图.txt", "0 0.5 0.5 0.2 0.4\n")
     save_text(tmp_path / "classes.txt", "猫\n")
@@ -250,7 +250,7 @@ def test_yolo_bad_lines_are_named_at_once(tmp_path: Path) -> None:
     assert clipped["images/out.jpg"]["image/object/bbox/xmax"].tolist() == [1]
 
 
-def test_yolo_image_without_label_file_has_no_objects_unless_asked(tmp_path: Path) -> None:
+def test_yolo_image_without_label_file_has_no_objects_by_default(tmp_path: Path) -> None:
     make_dataset(tmp_path)
     save_image(tmp_path / "images/train/b.jpg")
     scan = Yolo(str(tmp_path)).scan("")
@@ -260,7 +260,7 @@ def test_yolo_image_without_label_file_has_no_objects_unless_asked(tmp_path: Pat
     assert (problem.key, problem.reason) == ("labels/train/b.txt", "cannot open, no such file or directory")
 
 
-def test_yolo_no_label_file_at_all_is_a_wrong_folder(tmp_path: Path) -> None:
+def test_yolo_folder_without_label_files_raises(tmp_path: Path) -> None:
     save_image(tmp_path / "images/a.jpg")
     with pytest.raises(SourceError, match="no label file for any of 1 images, expected 'labels/a.txt'"):
         Yolo(str(tmp_path)).scan("")

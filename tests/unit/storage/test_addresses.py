@@ -44,7 +44,7 @@ def test_file_that_is_called_so_is_one(tmp_path: Path, monkeypatch: pytest.Monke
     require_local("s3://x")
 
 
-def test_open_writer_and_build_refuse_addresses_and_make_nothing(
+def test_open_writer_and_build_refuse_addresses_and_create_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -7,7 +7,7 @@ import pytest
 from tfrkit.storage.folders import list_folder
 
 
-def test_names_are_sorted_with_a_slash_behind_folders(tmp_path):
+def test_names_are_sorted_with_a_slash_after_folders(tmp_path):
     for name in ("b", "a.jpg", "a-", "ü"):
         (tmp_path / name).write_bytes(b"12345")
     (tmp_path / "a").mkdir()

@@ -161,7 +161,7 @@ def test_reader_is_refused_while_files_change_places(tmp_path: Path) -> None:
             find_shards(address)
 
 
-def test_change_without_a_journal_is_for_the_user_to_look_at(tmp_path: Path) -> None:
+def test_change_without_a_journal_is_left_to_the_user(tmp_path: Path) -> None:
     (tmp_path / PENDING).mkdir()
     with pytest.raises(StorageError, match=r"expected journal.json of an interrupted change, got none"):
         restore(str(tmp_path))

@@ -65,7 +65,7 @@ def test_only_a_near_name_is_suggested(name: str, there: list[str], nearest: str
     assert find_near_name(name, there) == nearest
 
 
-def test_missing_file_suggests_the_near_one_beside_it(home: Path) -> None:
+def test_missing_file_suggests_a_similar_name(home: Path) -> None:
     (home / "train.tfrecord").touch()
     with pytest.raises(StorageError, match=rf"no such file .*\n  did you mean {home}/train.tfrecord"):
         tfrkit.open("~/trian.tfrecord")

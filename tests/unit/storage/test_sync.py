@@ -69,7 +69,7 @@ def test_every_file_of_a_tree_is_synced(tmp_path: Path, monkeypatch: pytest.Monk
         sync_tree(str(tmp_path), "out")
 
 
-def test_disk_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disk_failure_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(30):
         (tmp_path / str(number)).write_bytes(b"x")
 

@@ -99,7 +99,7 @@ def test_network_disk_is_swept_only_by_the_machine_that_wrote(tmp_path: Path, mo
     assert os.listdir(tmp_path) == []
 
 
-def test_temporary_without_a_lock_has_a_name_nobody_removes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_without_a_lock_is_never_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(descriptor: int, operation: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 

@@ -159,7 +159,7 @@ def test_sequence_examples_are_compared_frame_by_frame(tmp_path: Path) -> None:
     assert diff(tmp_path / "a", tmp_path / "b", key="n").removed == 1
 
 
-def test_no_more_is_listed_than_asked_for_and_all_is_counted(tmp_path: Path) -> None:
+def test_list_is_limited_and_counts_are_complete(tmp_path: Path) -> None:
     a = save(tmp_path / "a", [make_record(number) for number in range(10)])
     b = save(tmp_path / "b", [make_record(number + 1) for number in range(30)])
     found = diff(a, b, max_listed=3)
@@ -180,7 +180,7 @@ def test_key_that_comes_twice_is_named(tmp_path: Path) -> None:
         diff(b, a, key="label")
 
 
-def test_key_that_is_missing_or_unfit_is_told_with_its_record(tmp_path: Path) -> None:
+def test_missing_or_unusable_key_is_reported_with_its_record(tmp_path: Path) -> None:
     without = encode_example({b"label": ("int64", [5]), b"x": ("float", [1.0, 2.0])})
     a = save(tmp_path / "a", [make_record(0), make_record(1), without])
     with pytest.raises(SchemaError, match=r"key 'id' expected one value in every record, got none - at .*, record 2\n"):
@@ -242,7 +242,7 @@ def test_json_form_has_its_keys(tmp_path: Path) -> None:
     }
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
+def test_progress_is_reported(tmp_path: Path) -> None:
     class Watch:
         def __init__(self) -> None:
             self.seen: list[object] = []

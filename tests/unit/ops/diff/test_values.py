@@ -39,14 +39,14 @@ def test_images_of_other_bytes_are_compared_by_pixels(pixels: np.ndarray) -> Non
     assert note_of("bytes", [packed], [encode(changed)]) == "2.08% of pixels differ, by at most 7"
 
 
-def test_images_of_other_sizes_and_damaged_ones_are_told() -> None:
+def test_size_differences_and_damaged_images_are_reported() -> None:
     assert note_of("bytes", [encode(COLOUR)], [encode(COLOUR[:3])]) == "pixels 8x6x3 uint8 against 8x3x3 uint8"
     assert note_of("bytes", [encode(COLOUR)], [encode(GRAY)]) == "pixels 8x6x3 uint8 against 8x6x1 uint8"
     assert note_of("bytes", [encode(COLOUR)], [encode(COLOUR)[:50]]).startswith("not decoded: ")
     assert note_of("bytes", [encode(COLOUR)], [b"text"]) == ""
 
 
-def test_lists_of_numbers_tell_how_much_differs() -> None:
+def test_lists_of_numbers_report_the_difference() -> None:
     assert note_of("int64", [1, 2, 3], [1, 5, 0]) == "2 of 3 values differ, by at most 3"
     assert note_of("float", [0.0, 1.0], [-0.0, 1.0]) == "1 of 2 values differ, by at most 0"
     assert note_of("float", [1.0], [2.0]) == ""
@@ -55,7 +55,7 @@ def test_lists_of_numbers_tell_how_much_differs() -> None:
     assert note_of("int64", [-(1 << 63), 0], [(1 << 63) - 1, 0]) == "1 of 2 values differ, by at most 1.84467e+19"
 
 
-def test_added_removed_and_unset_features_are_told() -> None:
+def test_added_removed_and_unset_features_are_reported() -> None:
     compare = make_comparison("example", "example", [])
     a = encode_example({b"gone": ("int64", [1]), b"same": ("int64", [2]), b"set": ("int64", [3])})
     b = encode_example({b"new": ("bytes", [b"x"]), b"same": ("int64", [2]), b"set": ("int64", [])})

@@ -294,7 +294,7 @@ def test_dataset_without_boxes_is_refused(tmp_path: Path, export: Any) -> None:
 
 
 @pytest.mark.parametrize("export", EXPORTS)
-def test_names_that_fall_together_without_suffix_are_told_apart(tmp_path: Path, export: Any) -> None:
+def test_names_equal_without_suffix_are_made_unique(tmp_path: Path, export: Any) -> None:
     rows = [make_row(0) | {"image/filename": "../a.jpg"}, make_row(1) | {"image/filename": "a.png"}]
     report = export(write_rows(tmp_path / "x", rows), tmp_path / "out")
     assert {tuple(one) for one in report.renamed} == {("../a.jpg", "a.jpg"), ("a.png", "a-2.png")}

@@ -128,7 +128,7 @@ def test_name_of_raw_pixels_gets_the_suffix_of_what_is_written(tmp_path: Path) -
     assert (tmp_path / "out" / "x" / "a.png").is_file()
 
 
-def test_mask_becomes_a_palette_png_beside_the_images(tmp_path: Path) -> None:
+def test_mask_becomes_a_palette_png_next_to_the_images(tmp_path: Path) -> None:
     numbers = np.array([[0, 1], [255, 20]], np.uint8)
     gray = io.BytesIO()
     Image.fromarray(numbers).save(gray, "PNG")
@@ -159,7 +159,7 @@ def test_frames_of_a_clip_are_a_folder(tmp_path: Path) -> None:
 # --- names
 
 
-def test_hostile_names_stay_inside_and_are_told(tmp_path: Path) -> None:
+def test_hostile_names_stay_inside_and_are_reported(tmp_path: Path) -> None:
     names = ["../../evil.png", "/abs/evil.png", "a/../../b.png", "nul\0.png", "A.png", "a.PNG", "same.png", "same.png"]
     rows = [{"image": encode((number, 0, 0)), "image/filename": name} for number, name in enumerate(names)]
     (tmp_path / "deep" / "er").mkdir(parents=True)
@@ -201,7 +201,7 @@ def test_ids_get_a_suffix_and_file_names_stay_to_the_letter(tmp_path: Path) -> N
 # --- labels
 
 
-def test_class_names_beside_the_file_are_folders(tmp_path: Path) -> None:
+def test_class_names_next_to_the_file_are_folders(tmp_path: Path) -> None:
     (tmp_path / "classes.txt").write_text("0:apple\n1:orange\n")
     rows = [{"image": encode((number, 0, 0)), "label": number % 2} for number in range(3)]
     export_images(write(tmp_path / "a", rows), tmp_path / "out")
@@ -253,7 +253,7 @@ def test_record_without_an_image_stops_or_is_listed(tmp_path: Path) -> None:
     assert set(read_tree(tmp_path / "out")) == {f"{number:06d}.png" for number in (0, 4, 5, 6, 7)}
 
 
-def test_damage_is_told_before_anything_is_written(tmp_path: Path) -> None:
+def test_damage_is_reported_before_anything_is_written(tmp_path: Path) -> None:
     source = write(tmp_path / "a", [{"image": encode()} for _ in range(5)])
     data = source.read_bytes()
     source.write_bytes(flip(data, frame_offsets(data)[3] + 20))
@@ -277,14 +277,14 @@ def test_empty_dataset_is_refused(tmp_path: Path) -> None:
         export_images(tmp_path / "a.tfrecord", tmp_path / "out")
 
 
-def test_unknown_words_are_refused(tmp_path: Path) -> None:
+def test_unknown_options_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="layout expected 'auto' or 'flat', got 'x'"):
         export_images(tmp_path, tmp_path / "out", layout="x")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="on_bad expected 'fail' or 'skip', got 'x'"):
         export_images(tmp_path, tmp_path / "out", on_bad="x")  # type: ignore[arg-type]
 
 
-def test_images_of_other_features_are_told(tmp_path: Path) -> None:
+def test_other_image_features_are_reported(tmp_path: Path) -> None:
     source = write(tmp_path / "a", [{"image": encode(), "left": encode(), "thumb": encode()}])
     report = export_images(source, tmp_path / "out")
     assert report.notes == ["images of other features are not written, another can be chosen: 'left', 'thumb'"]

@@ -43,13 +43,13 @@ def test_names_that_differ_in_the_form_of_a_letter_fall_together() -> None:
     assert names.take("cafe\u0301", otherwise="x") == "cafe\u0301-2"
 
 
-def test_folders_that_differ_in_case_are_told_apart_and_stay_so() -> None:
+def test_folders_that_differ_in_case_are_made_unique() -> None:
     names = SafeNames()
     taken = [names.take(name, otherwise="x") for name in ("Cat/1", "cat/2", "cat/1", "Cat/2", "cat/2")]
     assert taken == ["Cat/1", "cat-2/2", "cat-2/1", "Cat/2", "cat-2/2-2"]
 
 
-def test_file_and_folder_of_one_name_are_told_apart() -> None:
+def test_file_and_folder_of_one_name_are_made_unique() -> None:
     names = SafeNames()
     assert [names.take(name, otherwise="x") for name in ("cat", "cat/1", "dog/1", "dog")] == [
         "cat",
@@ -99,7 +99,7 @@ def test_class_is_one_part_of_a_path(name: str, part: str) -> None:
     assert safe_part(name) == part
 
 
-def test_reserved_name_is_given_to_nobody() -> None:
+def test_reserved_name_is_never_assigned() -> None:
     names = SafeNames()
     names.reserve("labels.csv")
     assert names.take("Labels.csv", otherwise="x") == "Labels-2.csv"

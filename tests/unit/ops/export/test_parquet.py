@@ -61,7 +61,7 @@ def test_sequence_examples_are_structs(tmp_path: Path) -> None:
     assert table.to_pylist() == [{"context": {"id": 7}, "feature_lists": {"x": [[1, 2], [3]]}}]
 
 
-def test_compression_is_zstd_unless_another_is_asked_for(tmp_path: Path) -> None:
+def test_compression_is_zstd_unless_another_is_requested(tmp_path: Path) -> None:
     source = write(tmp_path / "a", [encode_example({b"n": ("int64", [1])})])
     for options, expected in (
         ({}, "ZSTD"),

@@ -43,7 +43,7 @@ MIXED = [
 ]
 
 
-def test_jsonl_has_every_value_and_tells_absent_from_empty(tmp_path: Path) -> None:
+def test_jsonl_has_every_value_and_distinguishes_absent_from_empty(tmp_path: Path) -> None:
     report = export_jsonl(write(tmp_path / "a", MIXED), tmp_path / "a.jsonl")
     assert lines_of(tmp_path / "a.jsonl") == [
         {"a": 1, "t": 'x,"y\n', "l": [1, 2]},
@@ -94,7 +94,7 @@ def test_sequence_examples_have_their_parts(tmp_path: Path) -> None:
     ]
 
 
-def test_tensors_are_told_as_what_they_are(tmp_path: Path) -> None:
+def test_tensors_are_written_with_dtype_and_shape(tmp_path: Path) -> None:
     with tfrkit.Writer(str(tmp_path / "a")) as writer:
         writer.write({"t": np.array([[1, 2]], np.uint8)})
     export_jsonl(tmp_path / "a", tmp_path / "a.jsonl")
@@ -156,7 +156,7 @@ def test_folder_has_one_file_a_split_and_one_file_a_note(tmp_path: Path) -> None
     assert "all splits are in one file" in report.notes[0]
 
 
-def test_nothing_is_replaced_unasked_and_no_source_ever(tmp_path: Path) -> None:
+def test_output_is_replaced_only_with_force_and_never_a_source(tmp_path: Path) -> None:
     source = write(tmp_path / "a", MIXED)
     (tmp_path / "b").write_bytes(b"mine")
     with pytest.raises(StorageError, match="there already"):

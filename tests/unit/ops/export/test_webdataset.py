@@ -143,7 +143,7 @@ def test_dataset_of_another_source_has_jpg_cls_and_json(tmp_path: Path) -> None:
     assert report.notes == ["in .json, read back as json/NAME: 'f', 'filename', 'height'"]
 
 
-def test_pixels_stay_bytes_unless_asked_for_as_an_image(tmp_path: Path) -> None:
+def test_pixels_stay_bytes_unless_requested_as_an_image(tmp_path: Path) -> None:
     source = write_rows(tmp_path / "a", [{"data": bytes(range(255, 243, -1)), "height": 2, "width": 2}])
     export_webdataset(source, tmp_path / "1.tar")
     assert read_tars(tmp_path / "1.tar")["00000000.data"] == bytes(range(255, 243, -1))
@@ -169,7 +169,7 @@ def test_same_records_give_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "1.tar").read_bytes() == (tmp_path / "2.tar").read_bytes()
 
 
-def test_hostile_keys_are_made_safe_and_told(tmp_path: Path) -> None:
+def test_hostile_keys_are_made_safe_and_reported(tmp_path: Path) -> None:
     keys = ["../up", "/abs", "a.b", "__meta", "x", "X", "x"]
     rows = [{"__key__": key, "n": number} for number, key in enumerate(keys)]
     report = export_webdataset(write_rows(tmp_path / "a", rows), tmp_path / "x.tar")
@@ -179,7 +179,7 @@ def test_hostile_keys_are_made_safe_and_told(tmp_path: Path) -> None:
     assert [problem.reason for problem in tfrkit.sources.webdataset(str(tmp_path / "x.tar")).scan("").problems] == []
 
 
-def test_bytes_that_are_no_text_are_told(tmp_path: Path) -> None:
+def test_bytes_that_are_not_text_are_reported(tmp_path: Path) -> None:
     rows = [{"a/list": [b"\xff", b"x"]}, {"a/list": [b"y"]}]
     report = export_webdataset(write_rows(tmp_path / "a", rows), tmp_path / "x.tar")
     assert read_tars(tmp_path / "x.tar")["00000000.a.json"] == {"list": [{"base64": "/w=="}, "x"]}

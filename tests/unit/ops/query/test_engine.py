@@ -28,7 +28,7 @@ def test_queries_share_an_engine() -> None:
     assert get_engine(duckdb) is get_engine(duckdb)
 
 
-def test_queries_at_once_see_their_own_tables(files: None) -> None:
+def test_concurrent_queries_see_their_own_tables(files: None) -> None:
     first, second = (sql("select sum(x) s from t", tables={"t": f"{name}.tfrecord"}) for name in "ab")
     assert list(first) == [{"s": 3}]
     assert list(second) == [{"s": 60}]
@@ -56,7 +56,7 @@ def test_engine_takes_its_folder_with_it(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_forked_process_ends_well_and_has_an_engine_of_its_own(files: None) -> None:
+def test_forked_process_has_its_own_engine_and_exits_cleanly(files: None) -> None:
     program = """
 import os, sys
 from tfrkit.ops.query.query import sql

@@ -52,7 +52,7 @@ def test_every_run_of_a_query_has_all_of_its_time(data: Path) -> None:
         assert [list(answer) for _ in range(3)] == [[{"s": 499500}]] * 3
 
 
-def test_arrow_stream_is_stopped_as_well(data: Path) -> None:
+def test_arrow_stream_is_stopped_too(data: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     answer = sql("select range from range(1000000000000000) where range % 7 = 3", timeout=0.3)
     with pytest.raises(Exception, match="(?i)interrupt"):
@@ -77,7 +77,7 @@ def test_timeout_holds_on_other_threads(data: Path) -> None:
     ]
 
 
-def test_query_larger_than_its_memory_says_how_much_it_had(data: Path) -> None:
+def test_query_out_of_memory_reports_its_limit(data: Path) -> None:
     with pytest.raises(
         QueryError,
         match=r"more memory than it may use, 34 MB and .* of temporary files, .*\n  allow more: memory",

@@ -128,7 +128,7 @@ def test_text_compares_with_a_string_and_bytes_do_too(data: Path) -> None:
     assert (as_bytes.types, list(as_bytes)) == (["BLOB"], [{"name": "näme 0".encode()}])
 
 
-def test_columns_of_a_wrong_name_are_told_with_the_nearest(data: Path) -> None:
+def test_unknown_columns_are_reported_with_the_nearest(data: Path) -> None:
     with pytest.raises(
         QueryError, match=r"no column lable, did you mean label - at character 8 of the query\n  columns: "
     ) as caught:
@@ -142,7 +142,7 @@ def test_columns_of_a_wrong_name_are_told_with_the_nearest(data: Path) -> None:
         sql("select name from 'train-*'", binary=["nmae"])
 
 
-def test_errors_of_types_and_functions_are_told_with_their_place(data: Path) -> None:
+def test_type_and_function_errors_are_reported_with_their_position(data: Path) -> None:
     with pytest.raises(QueryError, match=r"could not convert string 'cat' to INT64 - at character \d+ of the query"):
         list(sql("select name from 'train-*' where label = 'cat'"))
     with pytest.raises(QueryError, match=r"no function matches .*BLOB.*\n  bytes that are text: decode\(column\)"):
@@ -172,14 +172,14 @@ def test_query_reaches_no_file_but_its_tables(data: Path, tmp_path: Path) -> Non
     assert sorted(os.listdir(tmp_path)) == ["secret.csv", "train-0.tfrecord", "train-1.tfrecord"]
 
 
-def test_missing_file_and_empty_glob_are_told(data: Path) -> None:
+def test_missing_file_and_empty_glob_are_reported(data: Path) -> None:
     with pytest.raises(StorageError, match="no file matches - at test-"):
         sql("select * from 'test-*'")
     with pytest.raises(StorageError, match="no such file or directory - at train-0.tfrecrd\n  did you mean train-0"):
         sql("select * from 'train-0.tfrecrd'")
 
 
-def test_damage_is_raised_as_it_is_and_count_of_headers_does_not_see_it(data: Path) -> None:
+def test_damage_is_raised_and_not_seen_by_header_counts(data: Path) -> None:
     path = data / "train-1.tfrecord"
     content = path.read_bytes()
     path.write_bytes(flip(content, frame_offsets(content)[2] + 20))
@@ -236,7 +236,7 @@ def test_raw_records_are_one_column(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert list(sql("select count(*) n from 'b.tfrecord'")) == [{"n": 2}]
 
 
-def test_text_that_turns_out_to_be_bytes_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_column_with_binary_values_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     lines = [b"line"] * 6000
     (tmp_path / "t.tfrecord").write_bytes(write_frames([*lines, b"\xff"]))
@@ -257,9 +257,7 @@ def test_features_whose_names_differ_in_case_are_both_there(tmp_path: Path, monk
     assert list(sql(f"select {second} v from 'x.tfrecord'")) == [{"v": 2}]
 
 
-def test_feature_of_several_kinds_is_refused_only_where_it_is_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_feature_of_several_kinds_is_refused_only_when_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     records = [encode_example({b"a": ("int64", [1]), b"m": kind}) for kind in (("int64", [1]), ("bytes", [b"x"]))]
     (tmp_path / "x.tfrecord").write_bytes(write_frames(records))

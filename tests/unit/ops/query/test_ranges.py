@@ -107,7 +107,7 @@ def get_error(
 @pytest.mark.parametrize("piece_nbytes", [50, PIECE_NBYTES])
 @pytest.mark.parametrize("range_nbytes", [10, 200, 1 << 20])
 @pytest.mark.parametrize("damage", ["payload", "length", "cut", "kind"])
-def test_damage_is_told_as_reading_front_to_back_tells_it(
+def test_damage_is_reported_as_by_sequential_reading(
     tmp_path: Path, damage: str, range_nbytes: int, piece_nbytes: int
 ) -> None:
     records = make_records(5, 60)
@@ -159,7 +159,7 @@ def test_file_that_is_closed_meanwhile_is_read_to_its_end(tmp_path: Path) -> Non
     assert num_rows + sum(count for _, count in batches) == 50
 
 
-def test_file_that_became_shorter_is_told(tmp_path: Path) -> None:
+def test_file_that_became_shorter_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "x.tfrecord"
     content = write_frames(make_records(1, 4000))
     path.write_bytes(content)
@@ -172,7 +172,7 @@ def test_file_that_became_shorter_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files cannot be counted here")
-def test_files_are_closed_when_all_is_read_or_nobody_reads_on(tmp_path: Path) -> None:
+def test_files_are_closed_at_the_end_or_when_reading_stops(tmp_path: Path) -> None:
     path = tmp_path / "x.tfrecord"
     path.write_bytes(write_frames(make_records(1, 50)))
     shard_set = open_set(path)

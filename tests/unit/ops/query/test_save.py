@@ -62,7 +62,7 @@ def test_select_star_copies_matching_records_byte_for_byte(records: list[bytes])
     assert [scan.features for scan in answer._session.scans] == [["label", "tokens"]]
 
 
-def test_records_are_copied_in_the_order_asked_for(records: list[bytes]) -> None:
+def test_records_are_copied_in_the_order_requested(records: list[bytes]) -> None:
     assert sql("select * from 't-*' order by label desc, name limit 3").save("out.tfrecord").records == 3
     ordered = sorted(range(30), key=lambda number: (-(number % 3), f"a,{number}\nü"))
     assert stored("out.tfrecord") == [records[number] for number in ordered[:3]]
@@ -78,7 +78,7 @@ def test_copies_of_raw_records_and_sequences_are_those_records(tmp_path: Path, r
     assert stored("seq_out.tfrecord") == [sequences[0], sequences[2]]
 
 
-def test_copies_keep_the_compression_unless_told_otherwise(tmp_path: Path, records: list[bytes]) -> None:
+def test_copies_keep_the_compression_by_default(tmp_path: Path, records: list[bytes]) -> None:
     sql("select * from 't-1.tfrecord'").save("a.tfrecord")
     assert (tmp_path / "a.tfrecord").read_bytes()[:2] == b"\x1f\x8b"
     sql("select * from 't-1.tfrecord'").save("b.tfrecord", compression="none")
@@ -158,7 +158,7 @@ def test_nothing_is_replaced_unasked_and_never_a_source(records: list[bytes]) ->
 
 
 @pytest.mark.parametrize("name", ["out.tfrecord", "out.parquet", "out.csv", "out.jsonl"])
-def test_damage_leaves_nothing_behind(tmp_path: Path, records: list[bytes], name: str) -> None:
+def test_damage_leaves_nothing(tmp_path: Path, records: list[bytes], name: str) -> None:
     content = (tmp_path / "t-2.tfrecord").read_bytes()
     (tmp_path / "t-2.tfrecord").write_bytes(flip(content, frame_offsets(content)[4] + 20))
     with pytest.raises(CorruptRecordError, match="t-2.tfrecord, record 4"):
@@ -176,12 +176,12 @@ def test_folders_above_an_output_are_made_and_go_with_it(tmp_path: Path, records
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["a"]
 
 
-def test_folder_that_cannot_be_made_is_told(tmp_path: Path, records: list[bytes]) -> None:
+def test_folder_that_cannot_be_made_is_reported(tmp_path: Path, records: list[bytes]) -> None:
     with pytest.raises(StorageError, match="cannot make a folder, it is a file - at .*t-0.tfrecord"):
         sql("select label from 't-2.tfrecord'").save("t-0.tfrecord/out.csv")
 
 
-def test_kind_of_file_is_told_by_its_name(records: list[bytes]) -> None:
+def test_file_format_follows_the_suffix(records: list[bytes]) -> None:
     kinds = {
         "a.parquet": "parquet",
         "a.CSV": "csv",

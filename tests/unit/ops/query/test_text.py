@@ -80,13 +80,13 @@ def test_everything_is_wanted_where_columns_can_be_reached_without_their_names(t
     assert parse(text).wants_all
 
 
-def test_structs_asked_for_as_a_whole_are_told() -> None:
+def test_whole_structs_are_reported() -> None:
     assert parse("select context.a from 'x'").whole_structs == frozenset()
     assert parse("select context, t.feature_lists from 'x' t").whole_structs == {"context", "feature_lists"}
     assert parse("select CONTEXT['a'] from 'x'").whole_structs == {"context"}
 
 
-def test_name_of_a_with_clause_hides_a_file_only_behind_it() -> None:
+def test_with_clause_name_shadows_a_file_only_after_it() -> None:
     assert list(parse("with t as (select * from t) select a from t").tables) == ["t"]
     assert list(parse("select a from (with t as (select 1 a) select a from t), t u").tables) == ["t"]
     assert list(parse("with t as (select 1 a) select a from T").tables) == []

@@ -51,7 +51,7 @@ def test_values_have_a_short_text(value: Any, text: str) -> None:
     assert cell_to_text(value) == text
 
 
-def test_numbers_are_told_from_other_types() -> None:
+def test_numbers_are_distinguished_from_other_types() -> None:
     kinds = [
         "BIGINT",
         "UTINYINT",

@@ -91,7 +91,7 @@ def test_sequence_examples_are_edited(tmp_path: Path) -> None:
     assert [list(map(float, row["feature_lists"]["frame"])) for row in rows] == [[0, 0], [1, 1], [2, 2]]
 
 
-def test_name_that_no_record_has_is_told_and_nothing_written(source: Path, tmp_path: Path) -> None:
+def test_name_that_no_record_has_is_reported_and_nothing_written(source: Path, tmp_path: Path) -> None:
     with pytest.raises(MissingFeatureError, match="no feature 'lable', did you mean 'label', in no record"):
         convert(source, tmp_path / "out.tfrecord", drop=["lable"])
     assert [path.name for path in tmp_path.iterdir()] == ["in.tfrecord"]

@@ -33,7 +33,7 @@ def test_order_stays_and_numbers_are_even(source: Path, tmp_path: Path) -> None:
     assert Path(made.files[2].path).name == "out.tfrecord-00002-of-00007"
 
 
-def test_sizes_are_even_where_a_size_is_asked_for(source: Path, tmp_path: Path) -> None:
+def test_shards_are_even_when_a_size_is_given(source: Path, tmp_path: Path) -> None:
     total = len(write_frames(RECORDS))
     made = reshard(source, tmp_path / "out", shard_size=total // 5 + 1)
     assert [record for file in made.files for record in read(file.path)] == RECORDS

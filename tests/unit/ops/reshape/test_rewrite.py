@@ -203,7 +203,7 @@ def test_empty_folder_is_used(source: Path, tmp_path: Path) -> None:
     assert not [name for name in everything_in(tmp_path) if name.endswith(".tmp")]
 
 
-def test_too_little_space_is_told_before_anything_is_written(
+def test_too_little_space_is_reported_before_anything_is_written(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tfrkit.storage.local.shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000})())
@@ -233,7 +233,7 @@ def test_interruption_leaves_nothing(verb: Verb, source: Path, tmp_path: Path, m
     assert everything_in(tmp_path) == {"in", "in/data.tfrecord"}
 
 
-def test_records_lost_on_the_way_are_noticed(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_records_are_detected(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put = rewrite.Outputs.put
     monkeypatch.setattr(rewrite.Outputs, "put", lambda self, number, frames: put(self, number, bytes(frames)[:-17]))
     source.write_bytes(write_frames([b"a", b"b"]))
@@ -242,7 +242,7 @@ def test_records_lost_on_the_way_are_noticed(source: Path, tmp_path: Path, monke
     assert everything_in(tmp_path) == {"in", "in/data.tfrecord"}
 
 
-def test_records_changed_on_the_way_are_noticed(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_records_are_detected(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put = rewrite.Outputs.put
     monkeypatch.setattr(
         rewrite.Outputs, "put", lambda self, number, frames: put(self, number, write_frames([b"a", b"c"]))
@@ -252,7 +252,7 @@ def test_records_changed_on_the_way_are_noticed(source: Path, tmp_path: Path, mo
         tools.merge(source, tmp_path / "out.tfrecord")
 
 
-def test_file_that_grows_between_counting_and_reading_is_noticed(
+def test_file_that_grows_between_counting_and_reading_is_detected(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count = frame_sources.count_frames

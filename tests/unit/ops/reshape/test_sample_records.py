@@ -25,7 +25,7 @@ def source(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     return folder
 
 
-def test_as_many_as_asked_for_in_file_order(source: Path, tmp_path: Path) -> None:
+def test_requested_number_of_records_in_file_order(source: Path, tmp_path: Path) -> None:
     made = sample(source, tmp_path / "some.tfrecord", 300, seed=4)
     numbers = [row["x"] for row in tfrkit.open(tmp_path / "some.tfrecord")]
     shuffled = tfrkit.open(source).shuffle(4)._get_order().at(np.arange(300, dtype=np.uint64))
@@ -64,7 +64,7 @@ def test_every_record_is_as_likely(tmp_path: Path) -> None:
     assert counts.max() < 600
 
 
-def test_damage_in_a_chosen_record_is_told(tmp_path: Path) -> None:
+def test_damage_in_a_chosen_record_is_reported(tmp_path: Path) -> None:
     data = write_frames(RECORDS)
     number = int(choose_numbers(1000, 10, 0)[3])
     (tmp_path / "in.tfrecord").write_bytes(flip(data, frame_offsets(data)[number] + 13))

@@ -61,7 +61,7 @@ def test_order_does_not_depend_on_memory(
     assert (tmp_path / "bits.tfrecord").read_bytes() == (tmp_path / "whole.tfrecord").read_bytes()
 
 
-def test_too_little_memory_for_so_much_is_told(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_small_memory_limit_is_reported(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="memory expected at least 64MiB, got 1MB"):
         shuffle(source, tmp_path / "out.tfrecord", memory="1MB")
     monkeypatch.setattr(module, "MIN_MEMORY", 1)

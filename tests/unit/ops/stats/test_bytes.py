@@ -104,7 +104,7 @@ def test_long_values_are_counted_but_not_shown() -> None:
     assert (found.num_distinct, found.list_top(2), found.shown) == (2, [], {})
 
 
-def test_images_are_told_by_their_headers() -> None:
+def test_images_are_detected_by_their_headers() -> None:
     values = [encode(12, 7), encode(20, 30), encode(5, 5, "JPEG"), encode(9, 9, "GIF", "P"), encode(4, 4, "WEBP")]
     found = summarize([*values, encode(3, 2, "BMP"), encode(3, 3, "TIFF")])
     assert found.are_images

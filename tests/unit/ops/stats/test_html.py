@@ -141,7 +141,7 @@ def test_number_of_pictures_is_bounded_and_the_same_on_any_number_of_threads(tmp
     assert (min(levels), max(levels)) == (pytest.approx(0, abs=25), pytest.approx(99, abs=25))  # from all over the file
 
 
-def test_image_that_does_not_decode_is_said_to(tmp_path: Path) -> None:
+def test_image_that_does_not_decode_is_noted(tmp_path: Path) -> None:
     text = report(tmp_path, [{b"image": ("bytes", [jpeg((0, 0, 0))[:400]])}])
     assert "does not decode" in text
 

@@ -122,7 +122,7 @@ def test_empty_file_has_no_records(tmp_path: Path) -> None:
     assert (found.records, found.features, found.record_bytes) == (0, [], None)
 
 
-def test_unset_and_empty_features_are_told_apart(tmp_path: Path) -> None:
+def test_unset_and_empty_features_are_distinguished(tmp_path: Path) -> None:
     unset = encode_example({b"a": None, b"b": ("int64", [])})
     found = stats(write(tmp_path / "a.tfrecord", [unset, encode_example({b"a": ("float", [1.0])}), b""]))
     a, b = found.features
@@ -329,7 +329,7 @@ class Watched:
         self.has_ended = True
 
 
-def test_progress_is_told_of_every_record(tmp_path: Path, small_chunks: None) -> None:
+def test_progress_counts_every_record(tmp_path: Path, small_chunks: None) -> None:
     path = write(tmp_path / "a.tfrecord", [example(a=("int64", [1]))] * 30)
     watched = Watched()
     stats(path, progress=watched)

@@ -69,7 +69,7 @@ def found(result: Verification, *kinds: str) -> list[tuple[str, int | None, str]
     ]
 
 
-def test_sound_dataset_is_ok_and_says_what_was_looked_at(tmp_path: Path) -> None:
+def test_sound_dataset_is_ok_and_lists_the_checks(tmp_path: Path) -> None:
     write(tmp_path / "a.tfrecord", [row(seed) for seed in range(6)])
     write_classes(tmp_path)
     result = verify(tmp_path, deep=True)
@@ -230,7 +230,7 @@ def test_label_that_is_not_its_text_is_found(tmp_path: Path) -> None:
     ]
 
 
-def test_label_of_nothing_known_is_not_judged(tmp_path: Path) -> None:
+def test_label_without_class_names_is_not_checked(tmp_path: Path) -> None:
     write(tmp_path / "a.tfrecord", [row(0, image__class__label=-7), row(1)])
     assert found(verify(tmp_path, deep=True)) == []
 
@@ -397,7 +397,7 @@ def test_pictures_of_one_layout_are_no_near_duplicates(tmp_path: Path) -> None:
     assert found(verify(tmp_path, deep=True)) == []
 
 
-def test_leaks_are_told_by_pair_at_the_record_that_is_not_for_training(tmp_path: Path) -> None:
+def test_leak_is_reported_at_the_test_record(tmp_path: Path) -> None:
     test = write(tmp_path / "d-test-00000-of-00001.tfrecord", [row(5), row(0), row(6), row(6)])
     train = write(tmp_path / "d-train-00000-of-00001.tfrecord", [row(0), row(1), row(2)])
     again = row(2, image__encoded=encode(photo(2), "JPEG", quality=85), image__format="jpeg")
@@ -449,7 +449,7 @@ def test_blank_pictures_are_compared_by_their_bytes_only(tmp_path: Path) -> None
 # --- odd files
 
 
-def test_damage_is_told_once(tmp_path: Path) -> None:
+def test_damage_is_reported_once(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tfrecord", [row(seed) for seed in range(5)])
     data = path.read_bytes()
     path.write_bytes(flip(data, frame_offsets(data)[2] + 50))
@@ -473,7 +473,7 @@ def test_feature_of_two_kinds_in_two_files_is_found(tmp_path: Path) -> None:
     ]
 
 
-def test_one_record_of_another_kind_that_no_sample_sees_is_found(tmp_path: Path) -> None:
+def test_one_record_of_another_kind_outside_the_sample_is_found(tmp_path: Path) -> None:
     plain = encode_example({b"pixels": ("bytes", [bytes(3000)]), b"rare": ("int64", [1])})
     records = [plain] * 12_000
     records[7_301] = encode_example({b"rare": ("bytes", [b"one"]), b"other": ("int64", [1])})

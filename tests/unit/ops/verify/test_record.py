@@ -26,7 +26,7 @@ SIZE = (100, 200)  # height, width
         ((0.0, 0.1, float("inf"), 0.4), "box 0 (0, 0.1, inf, 0.4), expected numbers"),
     ],
 )
-def test_box_in_parts_is_judged(box: tuple[float, ...], problem: str | None) -> None:
+def test_box_in_fractions_is_checked(box: tuple[float, ...], problem: str | None) -> None:
     assert judge_corners(np.array([box]), SIZE, is_pixels=False) == problem
 
 
@@ -37,11 +37,11 @@ def test_box_in_parts_is_judged(box: tuple[float, ...], problem: str | None) -> 
         ((0.0, 0.0, 100.0, 200.0), "box 0 (0, 0, 100, 200) lies outside its image, expected 200x100 pixels"),
     ],
 )
-def test_box_in_pixels_is_judged_by_the_image(box: tuple[float, ...], problem: str | None) -> None:
+def test_box_in_pixels_is_checked_against_the_image(box: tuple[float, ...], problem: str | None) -> None:
     assert judge_corners(np.array([box]), SIZE, is_pixels=True) == problem
 
 
-def test_box_without_an_image_is_judged_as_far_as_it_can_be() -> None:
+def test_box_without_an_image_is_partly_checked() -> None:
     assert judge_corners(np.array([[0, 0, 1e9, 1e9]]), None, is_pixels=True) is None
     assert judge_corners(np.array([[0, 0, 1.01, 1.0]]), None, is_pixels=False) is not None
 
@@ -62,7 +62,7 @@ def test_corners_of_four_lists_and_of_fours() -> None:
     assert len(read_corners({}, names)) == 0
 
 
-def test_corners_that_do_not_belong_together_raise() -> None:
+def test_corners_of_unequal_length_raise() -> None:
     with pytest.raises(CodecError, match="boxes expected four lists of one length, got 2, 1, 1, 1"):
         read_corners({"a": [1.0, 2.0], "b": [1.0], "c": [1.0], "d": [1.0]}, ("a", "b", "c", "d"))
     with pytest.raises(CodecError, match="boxes expected four numbers each, got 3 in all"):

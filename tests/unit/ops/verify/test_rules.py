@@ -58,7 +58,7 @@ def test_class_names_that_cannot_be_read_are_noted(tmp_path: Path) -> None:
     assert rules.problems[0].what.startswith("class names were not used, ")
 
 
-def test_two_labels_and_no_known_name_are_not_judged(tmp_path: Path) -> None:
+def test_two_labels_without_a_known_name_are_not_checked(tmp_path: Path) -> None:
     (tmp_path / "classes.txt").write_text("a\nb\n")
     assert rules_of(tmp_path / "a", [{"left_label": 1, "right_label": 5}]).labels == {}
     assert list(rules_of(tmp_path / "b", [{"my_label": 1, "other": 5}]).labels) == ["my_label"]

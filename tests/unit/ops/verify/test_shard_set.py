@@ -73,7 +73,7 @@ def test_missing_shard_is_a_note_for_a_file_named_alone(tmp_path: Path) -> None:
     ]
 
 
-def test_shard_that_was_not_asked_for_is_not_missing(tmp_path: Path) -> None:
+def test_shard_outside_the_selection_is_not_missing(tmp_path: Path) -> None:
     paths = write_shards(tmp_path, [0, 1, 2], 3)
     for address in (paths[0], paths[:2], tmp_path):
         result = verify(address)
@@ -81,7 +81,7 @@ def test_shard_that_was_not_asked_for_is_not_missing(tmp_path: Path) -> None:
         assert result.notes == []
 
 
-def test_other_set_in_the_folder_is_not_looked_at(tmp_path: Path) -> None:
+def test_other_set_in_the_folder_is_ignored(tmp_path: Path) -> None:
     write_shards(tmp_path, [0, 1], 2)
     write_shards(tmp_path, [0], 9, name="test")
     assert verify(f"{tmp_path}/train-*").ok
@@ -134,7 +134,7 @@ def test_damaged_shard_is_not_counted_against_the_manifest_too(tmp_path: Path) -
     assert [finding.kind for finding in result.findings] == ["checksum"]
 
 
-def test_sha256_is_compared_where_it_is_asked_for(tmp_path: Path) -> None:
+def test_sha256_is_compared_when_requested(tmp_path: Path) -> None:
     paths = write_shards(tmp_path, [0, 1], 2)
     write_manifest_of(tmp_path, paths, sha256="0" * 64)
     assert verify(tmp_path).ok
@@ -173,7 +173,7 @@ def test_manifest_of_strange_content_ends_nothing(tmp_path: Path) -> None:
         verify(tmp_path, sha256=True)
 
 
-def test_shard_beside_a_manifest_that_does_not_know_it_is_noted(tmp_path: Path) -> None:
+def test_shard_missing_from_its_manifest_is_noted(tmp_path: Path) -> None:
     paths = write_shards(tmp_path, [0, 1], 2)
     write_manifest_of(tmp_path, paths)
     (tmp_path / "more.tfrecord").write_bytes(frames(1))

@@ -77,7 +77,7 @@ def test_torn_gzip_is_a_finding(tmp_path: Path) -> None:
     assert "ends early" in result.findings[0].cause
 
 
-def test_members_behind_a_torn_one_are_checked_too(tmp_path: Path) -> None:
+def test_members_after_a_torn_one_are_checked_too(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord.gz"
     path.write_bytes(truncate(gzip.compress(FRAMES), -10) + gzip.compress(flip(FRAMES, OFFSETS[2] + 14)))
     result = verify(path)
@@ -87,7 +87,7 @@ def test_members_behind_a_torn_one_are_checked_too(tmp_path: Path) -> None:
     assert 9 <= result.records <= 19
 
 
-def test_records_are_not_parsed_where_that_is_not_asked(tmp_path: Path) -> None:
+def test_records_are_not_parsed_unless_requested(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     path.write_bytes(FRAMES + write_frames([b"hello"]))
     result = verify(path)
