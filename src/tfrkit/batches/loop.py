@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from tfrkit.batches.stream import read_batches
 from tfrkit.codec.decode import Batch
 from tfrkit.container.records import Policy
 from tfrkit.features.schema import Schema
-from tfrkit.orders.order import Order, Whole, WindowShuffled
+from tfrkit.orders.order import Order, WindowShuffled
 from tfrkit.orders.plan import Even, Plan, check_ranks
 from tfrkit.orders.token_batches import TokenBatches, TokenPlan
 
@@ -143,13 +143,12 @@ class BatchLoop:
     @property
     def fetcher(self) -> Fetcher:
         if self._fetcher is None:
-            decoder = self._shard_set.new_decoder(self._features)
-            self._fetcher = Fetcher(self._shard_set.records, decoder, self._shard_set.policy)
+            self._fetcher = self._shard_set.new_fetcher(self._features)
         return self._fetcher
 
     @property
     def order(self) -> Order:
-        return Whole(len(self._shard_set.records)) if self._order is None else self._order
+        return self._shard_set.file_order if self._order is None else self._order
 
     @property
     def num_rows(self) -> int:
@@ -196,7 +195,7 @@ class BatchLoop:
         """The part of every batch that one of several processes trains on."""
         return self.rebuild(replace(self._batching, rank=rank, world_size=world_size, even=even))
 
-    def rebuild(self, batching: Batching | None = None, stages: Sequence[Stage] = ()) -> BatchLoop:
+    def rebuild(self, batching: Batching | None = None, stages: Sequence[Stage] = ()) -> Self:
         """The same loop batched in another way, or with more steps at its end."""
         return type(self)(
             self._shard_set,

@@ -10,6 +10,7 @@ import numpy as np
 
 from tfrkit._types import Infer, OnError, Verify
 from tfrkit.batches.access import Records
+from tfrkit.batches.fetch import Fetcher
 from tfrkit.batches.state import fingerprint_dataset
 from tfrkit.batches.stream import read_batches
 from tfrkit.batches.survey import find_schema, sample_schema
@@ -27,6 +28,7 @@ from tfrkit.errors import (
     warn_caller,
 )
 from tfrkit.features.schema import Schema, find_mismatches
+from tfrkit.orders.order import Whole
 from tfrkit.sidecars.read import Sidecars
 
 _COLUMN_BATCH = 4096
@@ -121,6 +123,15 @@ class ShardSet:
         # Who names features, or gives a schema, has chosen. Otherwise every feature of every record is wanted.
         has_chosen = features is not None or self._is_schema_given
         return Decoder(schema, known=None if has_chosen else schema)
+
+    def new_fetcher(self, features: Sequence[str] | None) -> Fetcher:
+        """Records by number, with these features decoded, None for all."""
+        return Fetcher(self.records, self.new_decoder(features), self.policy)
+
+    @property
+    def file_order(self) -> Whole:
+        """Every record in file order; finds the number of records."""
+        return Whole(len(self.records))
 
     def read_column(self, name: str) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
         """One value per record of a feature, in file order: int64, float32, or objects for bytes."""

@@ -60,9 +60,7 @@ class Batches(BatchLoop):
 
     def map(self, function: BatchFunction, *, processes: int | None = None) -> Batches:
         """Every batch as `function` returns it. Runs on the reading threads, or in `processes`."""
-        made = self.rebuild(stages=[MapBatches(function, processes=processes)])
-        assert isinstance(made, Batches)
-        return made
+        return self.rebuild(stages=[MapBatches(function, processes=processes)])
 
     def to_torch(
         self,

@@ -1,4 +1,4 @@
-"""Dataset: the face of the read street.
+"""Dataset: rows of TFRecord files, chosen, ordered, changed and batched.
 
 What only some callers need (splits, images) is imported where it is used: `import tfrkit` has to stay quick.
 """
@@ -8,41 +8,22 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
-import numpy as np
-
 from tfrkit._familiar import OF_DATASET, explain_attribute, refuse_arguments
-from tfrkit._types import Row, UInt64Array
-from tfrkit.batches.access import Records
-from tfrkit.batches.choose import KeyIndex, choose_rows, measure_lengths, order_by_tokens
-from tfrkit.batches.fetch import Fetcher
-from tfrkit.batches.loop import DEFAULT_AHEAD_NBYTES, Batching, Stage
+from tfrkit._types import Row
+from tfrkit.batches.choose import choose_rows, measure_lengths, order_by_tokens
+from tfrkit.batches.loop import DEFAULT_AHEAD_NBYTES, Batching
 from tfrkit.batches.pad import Pad
-from tfrkit.batches.part_records import PartRecords
-from tfrkit.batches.rows import ROWS_AT_ONCE, make_rows, pick_row, read_rows
-from tfrkit.batches.shard_set import ShardSet
 from tfrkit.batches.stages import DecodeFeatures, MapRows
 from tfrkit.batches.state import require_whole
 from tfrkit.container.records import Finding
 from tfrkit.dataset.batched import Batches
 from tfrkit.dataset.feeding import Feeding
-from tfrkit.errors import TfrkitError, WireError
-from tfrkit.features.schema import Schema
+from tfrkit.errors import TfrkitError
 from tfrkit.features.spec import RecordKind
-from tfrkit.orders.order import (
-    Bucketed,
-    Listed,
-    Order,
-    Repeated,
-    Shuffled,
-    Slice,
-    Whole,
-    WindowShuffled,
-    score_mixing,
-)
+from tfrkit.orders.order import Bucketed, Listed, Order, Repeated, Shuffled, Slice, WindowShuffled, score_mixing
 from tfrkit.orders.spans import count_splits, find_spans
 
 # This many features are named in a repr.
@@ -79,17 +60,6 @@ class Fold(NamedTuple):
     test: Dataset
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """What is read from the shards, in which order, and what is done with it."""
-
-    features: tuple[str, ...] | None = None
-    order: Order | None = None  # None: every record in file order
-    stages: tuple[Stage, ...] = ()
-    epoch: int = 0
-    is_endless: bool = False
-
-
 class Dataset(Feeding):
     """Shards of records, with a schema, an order and steps to take. Immutable; safe to share between threads.
 
@@ -99,19 +69,6 @@ class Dataset(Feeding):
     tables (`to_pandas`, `to_polars`, `to_arrow`, SQL) a feature that the schema calls text is `str`; where no schema
     lies beside the files, that is one whose values are all UTF-8. For `str` in rows too: ``ds.decode(name="text")``.
     """
-
-    def __init__(
-        self, shard_set: ShardSet, *, features: Sequence[str] | None = None, recipe: Recipe | None = None
-    ) -> None:
-        if not isinstance(shard_set, ShardSet):
-            raise TypeError(
-                f"a Dataset expected shards that are open, got {type(shard_set).__name__}\n"
-                "  open files by name: tfrkit.open(path)"
-            )
-        self._set = shard_set
-        self._recipe = recipe or Recipe(None if features is None else tuple(features))
-        self._fetcher: Fetcher | None = None
-        self._keys: dict[str, KeyIndex] = {}
 
     # ---- what it is ----------------------------------------------------------------------------------------------
 
@@ -123,13 +80,6 @@ class Dataset(Feeding):
             return files
         starts = self._set.records.find_starts()
         return [files[shard] for shard in find_spans(order, starts, self._recipe.epoch)]
-
-    @property
-    def schema(self) -> Schema:
-        """What each record holds. Where nobody said, it is inferred from many records, and kept."""
-        if self._recipe.features is None:
-            return self._set.schema
-        return self._set.schema.select(self._recipe.features)
 
     @property
     def kind(self) -> RecordKind:
@@ -148,7 +98,9 @@ class Dataset(Feeding):
         Of a part, how many of its rows come from each split; those that give none are left out. A part that was
         shuffled or chosen row by row is looked through once, about a second for 50 million rows.
         """
-        splits = self._find_splits()
+        from tfrkit.batches.named_splits import find_split_orders
+
+        splits = find_split_orders(self._set)
         if self._recipe.order is None:
             return {name: order.size for name, order in splits.items()}
         if self._recipe.is_endless:
@@ -159,12 +111,6 @@ class Dataset(Feeding):
     def columns(self) -> list[str]:
         """Names of the features of a row; where `map` makes other rows, of theirs, for which some are made."""
         return list(self._schema_of_batches().names)
-
-    def __len__(self) -> int:
-        """Number of rows, from the index or a scan of the headers."""
-        if self._recipe.is_endless:
-            raise TypeError("a dataset that repeats without end has no length")
-        return len(self._set.records) if self._recipe.order is None else self._recipe.order.size
 
     def __repr__(self) -> str:
         """Files, rows, splits, features and how rows are mixed, as far as they are known or soon found."""
@@ -210,7 +156,7 @@ class Dataset(Feeding):
         if self._recipe.stages:
             raise ValueError("select comes before decode and map: it chooses what is read")
         chosen = self._derive(features=tuple(features))
-        _ = chosen.schema  # a wrong name is told here, not when reading starts
+        _ = chosen.schema  # a wrong name raises here, not when reading starts
         return chosen
 
     def split(
@@ -401,82 +347,11 @@ class Dataset(Feeding):
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
-    def records(self) -> Records | PartRecords:
-        """Payload bytes of the rows, as stored and in the order of the rows: iterate over them, or pick by number.
-
-        Of all records of the files, or of a part: after `split`, `take`, `filter`, `shuffle` and the like. Payloads
-        hold all features, also where only some were selected.
-
-        Example:
-            >>> with tfrkit.Writer("test.tfrecord") as w:
-            ...     for record in test.records():
-            ...         w.write_record(record)
-        """
-        if self._recipe.stages:
-            raise ValueError(
-                "records are bytes as stored, and map or decode change rows, not records\n"
-                "  ask for records() before map and decode, or write what they return: Writer.write(row)"
-            )
-        if self._recipe.order is None:
-            return self._set.records
-        return PartRecords(self._set.records, self._recipe.order, self._recipe.epoch, self._set.policy)
-
-    def by(self, feature: str, key: object) -> Row:
-        """The row whose `feature` has the value `key`. The first call reads that feature of all rows."""
-        index = self._keys.get(feature)
-        if index is None:
-            index = self._keys[feature] = KeyIndex(feature, self._read_column(feature))
-        return self[index.find(key)]
-
-    @overload
-    def __getitem__(self, index: int | np.integer[Any]) -> Row: ...
-    @overload
-    def __getitem__(self, index: str) -> Dataset: ...
-    @overload
-    def __getitem__(self, index: slice | Sequence[int] | np.ndarray[Any, Any]) -> list[Row]: ...
-    def __getitem__(
-        self, index: int | np.integer[Any] | str | slice | Sequence[int] | np.ndarray[Any, Any]
-    ) -> Row | Dataset | list[Row]:
-        """One row by number (negative from the end); a list of rows for a slice or several numbers.
-
-        A string is a split, as TFDS writes it: ``ds["train[:75%]"]`` is a Dataset.
-        """
-        if isinstance(index, str):
-            return self._pick_split(index)
-        if isinstance(index, (int, np.integer)):
-            return self._pick_one(int(index))
-        if isinstance(index, slice):
-            chosen = range(*index.indices(len(self)))
-            return self._pick_rows(np.arange(chosen.start, chosen.stop, chosen.step, dtype=np.int64))
-        numbers = np.asarray(index)
-        if numbers.dtype.kind in "US":
-            raise TypeError(
-                f"expected numbers of rows, got {index!r:.64}\n  only some features: ds.select({index!r:.64})"
-            )
-        if numbers.dtype == bool and numbers.shape == (len(self),):
-            numbers = np.flatnonzero(numbers)
-        if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
-            raise TypeError(f"expected a number, a slice or a list of numbers, got {index!r}")
-        return self._pick_rows(numbers.astype(np.int64))
-
-    def __contains__(self, value: object) -> bool:
-        raise TypeError(
-            f"a Dataset is not searched with in, got {value!r:.64}\n"
-            '  names of the features: "label" in ds.columns    a row by a value: ds.by("id", 7)'
-        )
-
     def head(self, count: int = 5) -> list[Row]:
         """The first `count` rows, or all if there are fewer, as a list."""
-        if self._recipe.order is None and not self._recipe.stages:
+        if self._is_plain:
             return list(itertools.islice(self, _require_count(count)))  # without counting all rows first
         return list(self.take(count))
-
-    def __iter__(self) -> Iterator[Row]:
-        """Rows in order."""
-        recipe, fetcher = self._recipe, self._get_fetcher()
-        if recipe.order is None and not recipe.stages:
-            return read_rows(self._set, fetcher)
-        return self._iterate_rows(fetcher)
 
     @refuse_arguments(
         "batch",
@@ -530,7 +405,7 @@ class Dataset(Feeding):
         batching = Batching(
             size, drop_last, pad, threads, ahead_nbytes, truncate=truncate, per_rank=per_rank, max_tokens=max_tokens
         )
-        order = self._recipe.order
+        order = None
         if bucket is not None:
             _ = self._set.schema[bucket]  # a wrong name raises with the nearest one
             order = self._order_by_lengths(bucket, batching)
@@ -539,14 +414,7 @@ class Dataset(Feeding):
                 "max_tokens counts the values of a feature, and bucket names none\n"
                 "  say which: batch(max_tokens=4096, bucket='tokens')"
             )
-        return Batches(
-            self._set,
-            batching,
-            features=self._recipe.features,
-            order=order,
-            stages=self._recipe.stages,
-            epoch=self._recipe.epoch,
-        )
+        return self._make_batches(batching, order)
 
     def close(self) -> None:
         """Let go of open files and maps. They are opened again when something is read."""
@@ -558,10 +426,7 @@ class Dataset(Feeding):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_fetcher": None, "_keys": {}}
-
-    if not TYPE_CHECKING:  # for whom there are no other attributes than those above
+    if not TYPE_CHECKING:  # a type checker reports a wrong name by itself
 
         def __getattr__(self, name: str) -> Any:
             raise explain_attribute(self, name, OF_DATASET)
@@ -574,29 +439,11 @@ class Dataset(Feeding):
 
     # ---- how -----------------------------------------------------------------------------------------------------
 
-    def _derive(self, **changes: Any) -> Dataset:
-        return Dataset(self._set, recipe=replace(self._recipe, **changes))
-
     def _look_if_small(self) -> None:
-        """Count rows and find the schema of small files, for a repr. Damage is for those who read to meet."""
+        """Count rows and find the schema of small files, for a repr. Damage is reported when rows are read."""
         if self._set.is_quick and self._set.policy.on_error == "raise":
             with contextlib.suppress(TfrkitError, OSError):
                 _ = len(self._set.records), self._set.schema
-
-    def _get_order(self) -> Order:
-        return Whole(len(self._set.records)) if self._recipe.order is None else self._recipe.order
-
-    def _get_fetcher(self) -> Fetcher:
-        if self._fetcher is None:
-            decoder = self._set.new_decoder(self._recipe.features)
-            self._fetcher = Fetcher(self._set.records, decoder, self._set.policy)
-        return self._fetcher
-
-    def _batch(self, size: int) -> Batches:
-        return self.batch(size)
-
-    def _get_steps(self) -> Sequence[Stage]:
-        return self._recipe.stages
 
     def _cut(self, start: int, stop: int | None) -> Dataset:
         base = self._get_order()
@@ -619,59 +466,6 @@ class Dataset(Feeding):
             pad=batching.pad,
             locate=self._get_fetcher().where,
         )
-
-    def _read_column(self, name: str) -> np.ndarray[Any, Any]:
-        """One value per row of a feature, in the order of the rows."""
-        column = self._set.read_column(name)
-        order = self._recipe.order
-        return column if order is None else column[order.at(np.arange(order.size, dtype=np.uint64))]
-
-    def _find_splits(self) -> dict[str, Order]:
-        from tfrkit.batches.named_splits import find_split_orders
-
-        return find_split_orders(self._set)
-
-    def _pick_split(self, text: str) -> Dataset:
-        from tfrkit.batches.named_splits import refuse_feature, slice_splits
-
-        if self._recipe.order is not None:
-            refuse_feature(self._set, text)
-            raise TypeError(f"splits are of whole files, got {text!r} for a dataset that was cut or shuffled")
-        return self._derive(order=slice_splits(self._set, text))
-
-    def _pick_one(self, number: int) -> Row:
-        size = len(self)
-        if not -size <= number < size:
-            raise IndexError(f"record {number} of {size}")
-        wanted = number + size if number < 0 else number
-        if self._recipe.order is None and not self._recipe.stages:
-            rows = pick_row(self._set, self._get_fetcher(), wanted)
-        else:
-            rows = self._pick_rows(np.array([wanted]))
-        if not rows:
-            raise WireError("record was skipped, it does not decode", record=number, hint="list them: ds.errors")
-        return rows[0]
-
-    def _pick_rows(self, numbers: np.ndarray[Any, np.dtype[np.int64]]) -> list[Row]:
-        size = len(self)
-        wrong = numbers[(numbers < -size) | (numbers >= size)]
-        if len(wrong):
-            raise IndexError(f"record {wrong[0]} of {size}")
-        positions = np.where(numbers < 0, numbers + size, numbers).astype(np.uint64)
-        rows = self._make_rows(positions, self._get_fetcher())
-        self._set.policy.warn_of_skipped()
-        return rows
-
-    def _make_rows(self, positions: UInt64Array, fetcher: Fetcher) -> list[Row]:
-        numbers = self._get_order().at(positions, self._recipe.epoch)
-        return make_rows(numbers, fetcher, self._recipe.stages)
-
-    def _iterate_rows(self, fetcher: Fetcher) -> Iterator[Row]:
-        size = self._get_order().size
-        for start in range(0, size, ROWS_AT_ONCE):
-            positions = np.arange(start, min(size, start + ROWS_AT_ONCE), dtype=np.uint64)
-            yield from self._make_rows(positions, fetcher)
-        self._set.policy.warn_of_skipped()
 
 
 def _require_count(count: int) -> int:

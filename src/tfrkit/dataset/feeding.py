@@ -1,16 +1,14 @@
-"""The ways of a Dataset into other libraries. Each imports its library when it is called."""
+"""A Dataset for other libraries: tables, tensors, data sources. Each method imports its library when it is called."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tfrkit.batches.collate import describe_batch
-from tfrkit.batches.loop import Stage
-from tfrkit.batches.shard_set import ShardSet
+from tfrkit.batches.loop import Batching
 from tfrkit.batches.stages import DecodeFeatures
 from tfrkit.dataset.batched import Batches
+from tfrkit.dataset.part import Part
 from tfrkit.features.schema import Schema
 from tfrkit.orders.order import Order
 
@@ -25,39 +23,15 @@ if TYPE_CHECKING:
 # A batch on its way into a table: many rows where they are small, few where they are images.
 _ARROW_ROWS = 8192
 _ARROW_NBYTES = 64 << 20
-# What a function of map gives is seen only by calling it.
+# What a function of map returns is known only by calling it.
 _SAMPLED_ROWS = 32
 
 
-class Feeding(ABC):
+class Feeding(Part):
     """What `Dataset` offers other libraries, on top of its batches."""
 
-    _set: ShardSet
     gives_rows: ClassVar[bool] = True
-    """It is an iterable of rows in the first place, though it can hand itself over as a table."""
-
-    @property
-    @abstractmethod
-    def schema(self) -> Schema:
-        """What each record holds."""
-
-    @abstractmethod
-    def __len__(self) -> int: ...
-
-    @abstractmethod
-    def __getitem__(self, index: Any) -> Any: ...
-
-    @abstractmethod
-    def _batch(self, size: int) -> Batches:
-        """Batches of all rows in order."""
-
-    @abstractmethod
-    def _get_order(self) -> Order:
-        """Which record stands where."""
-
-    @abstractmethod
-    def _get_steps(self) -> Sequence[Stage]:
-        """What map and decode do, which may change what the schema says."""
+    """Read it as an iterable of rows, though it also exports an Arrow stream."""
 
     def to_arrow(self) -> ArrowStream:
         """An Arrow stream of the rows (the PyCapsule protocol), for pyarrow, polars, DuckDB and others.
@@ -66,7 +40,7 @@ class Feeding(ABC):
         """
         from tfrkit.feeds.arrow import to_arrow
 
-        return to_arrow(lambda: iter(self._batch(self._rows_of_arrow())), self._schema_of_batches())
+        return to_arrow(lambda: iter(self._batch_for_tables()), self._schema_of_batches())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
@@ -103,29 +77,37 @@ class Feeding(ABC):
         """A tf.data.Dataset of rows; batches go over as a whole: ``ds.batch(64).to_tf()``."""
         from tfrkit.feeds.tensorflow import rows_to_tf
 
-        return rows_to_tf(self._batch(self._rows_of_arrow()))
+        return rows_to_tf(self._batch_for_tables())
 
     def to_jax(self) -> dict[str, Any]:
         """All rows as JAX arrays, by feature. For batch after batch: ``ds.batch(64).to_jax()``."""
         from tfrkit.feeds.jax import JaxLoader
 
-        batches: dict[str, Any] = next(iter(JaxLoader(self._batch(max(1, len(self))))), {})
+        batches: dict[str, Any] = next(iter(JaxLoader(self._make_batches(Batching(max(1, len(self)))))), {})
         return batches
 
     def to_grain(self) -> GrainSource:
         """A random access data source for Grain: rows by number."""
         from tfrkit.feeds.grain import GrainSource
 
-        return GrainSource(self, self._batch(1))
+        return GrainSource(self, self._make_batches(Batching(1)))
 
     def _schema_of_batches(self) -> Schema:
-        """What batches hold, which steps may have changed."""
-        steps = self._get_steps()
+        """What batches hold after `map` and `decode`."""
+        steps = self._recipe.stages
         if not steps:
             return self.schema
-        batch = next(iter(self._batch(_SAMPLED_ROWS)), None)
+        batch = next(iter(self._make_batches(Batching(_SAMPLED_ROWS))), None)
         varying = {name for step in steps if isinstance(step, DecodeFeatures) for name in step.varying}
         return self.schema if batch is None else describe_batch(batch, self.schema, varying)
 
-    def _rows_of_arrow(self) -> int:
-        return max(1, min(_ARROW_ROWS, _ARROW_NBYTES // max(1, self._set.mean_nbytes)))
+    def _batch_for_tables(self) -> Batches:
+        size = max(1, min(_ARROW_ROWS, _ARROW_NBYTES // max(1, self._set.mean_nbytes)))
+        return self._make_batches(Batching(size))
+
+    def _make_batches(self, batching: Batching, order: Order | None = None) -> Batches:
+        recipe = self._recipe
+        order = recipe.order if order is None else order
+        return Batches(
+            self._set, batching, features=recipe.features, order=order, stages=recipe.stages, epoch=recipe.epoch
+        )

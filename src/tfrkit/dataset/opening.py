@@ -10,7 +10,8 @@ from tfrkit._types import Infer, OnError, Verify
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard, find_shards
-from tfrkit.dataset.dataset import Dataset, Recipe
+from tfrkit.dataset.dataset import Dataset
+from tfrkit.dataset.part import Recipe
 from tfrkit.features.schema import Schema
 from tfrkit.orders.mixed import Mixed
 from tfrkit.storage.resolve import Address
