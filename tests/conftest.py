@@ -1,4 +1,4 @@
-"""What every test may count on: the corpus, the real command, and nothing left in the user's folders."""
+"""Shared fixtures: the corpus, the real command, and a private cache folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CORPUS = ROOT.parent / "shared" / "corpus"
 
 settings.register_profile(
     "tfrkit",
-    deadline=None,  # a shared machine is slow now and then
+    deadline=None,  # a shared machine can be slow
     max_examples=60,
     print_blob=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -27,7 +27,7 @@ settings.load_profile("tfrkit")
 
 @pytest.fixture(scope="session", autouse=True)
 def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Remembered scans go to a folder of this run, here and in every command started."""
+    """Cached indexes go to a folder of this run, also in started commands."""
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
 
 

@@ -1,4 +1,4 @@
-"""What the package looks like from outside: names, weight of an import, and what must never be in it."""
+"""Public names, import cost, and constructs that are forbidden in the sources."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def test_import_of_third_parties_is_numpy_and_the_codecs() -> None:
 
 @pytest.mark.resources
 def test_import_takes_less_time_than_that_of_numpy_alone() -> None:
-    """In processor time, the best of several, and as a ratio: seconds differ by two between one machine and the next.
+    """Best of several runs, in CPU time relative to NumPy: absolute seconds differ by a factor of two between machines.
 
-    NumPy takes about half of the 0.2 s that `import tfrkit` may take, and comes with it.
+    NumPy is a dependency and takes about half of the 0.2 s allowed for `import tfrkit`.
     """
     code = "import time; t = time.process_time(); import {}; print(time.process_time() - t)"
     whole = min(float(run_python(code.format("tfrkit"))) for _ in range(7))
@@ -148,7 +148,8 @@ def find_swallowed(path: Path) -> list[str]:
 
 
 def test_no_exception_is_swallowed_wholesale() -> None:
-    """`except Exception` may tidy up, but must raise again. The command's last resort prints the trace and fails."""
+    """`except Exception` may clean up but must re-raise. Exception: the CLI entry point prints the traceback and
+    fails."""
     assert [found for path in SOURCES for found in find_swallowed(path)] == []
 
 
@@ -177,7 +178,7 @@ def test_only_the_bindings_know_python() -> None:
 
 
 def test_core_does_not_throw_or_log() -> None:
-    """An exception of the standard library may be made and met within one file, never leave it."""
+    """A standard-library exception may be raised and caught within one file but must not leave it."""
     guilty = []
     core = [path for path in NATIVE if path.is_relative_to(ROOT / "native" / "core")]
     assert core

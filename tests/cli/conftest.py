@@ -1,4 +1,4 @@
-"""A small language for running the real command: `tfr("count", "x.tfrecord").out`."""
+"""Fixtures that run the real command: `tfr("count", "x.tfrecord").out`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Tfr = Callable[..., Ran]
 
 @pytest.fixture
 def tfr(tmp_path: Path) -> Tfr:
-    """Run the command in an empty folder with an empty cache folder; anything but a clean end fails the test."""
+    """Run the command in an empty folder with an empty cache folder; any other exit code than `code` fails the test."""
 
     def run(*arguments: object, stdin: bytes = b"", code: int = 0, env: dict[str, str] | None = None) -> Ran:
         settings = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "PYTHONUTF8": "1", **(env or {})}

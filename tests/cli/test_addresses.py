@@ -1,4 +1,4 @@
-"""Addresses of stores: one sentence, exit code 2, and nothing is made."""
+"""Addresses of stores: one message, exit code 2, no output."""
 
 from __future__ import annotations
 

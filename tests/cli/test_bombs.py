@@ -1,4 +1,4 @@
-"""Small files that inflate to a lot: memory and time stay in proportion to what is stored or asked for."""
+"""Decompression bombs: memory and time stay in proportion to the stored or requested bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tfrkit.errors import CorruptRecordError
 from tfrkit.storage.memory import MemoryReader
 from tfrkit.testing.reference import write_frames
 
-# Their places alone would take 336 MB.
+# Their offsets alone would take 336 MB.
 NUM_MEMBERS = 20
 A_MEMBER = 1 << 21
 MAX_KBYTES = 250_000
@@ -59,7 +59,7 @@ def test_memory_does_not_grow_with_the_number_of_records(command: list[str], emp
 
 
 def lie(length: int, *, zeros: int) -> bytes:
-    """Three records, then a header of this length whose checksum holds, then zeros."""
+    """Three records, then a valid header with this length, then zeros."""
     header = struct.pack("<Q", length)
     data = write_frames([b"abc"] * 3) + header + struct.pack("<I", masked_crc32c(header)) + bytes(zeros)
     return gzip.compress(data)

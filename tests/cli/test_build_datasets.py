@@ -1,4 +1,4 @@
-"""`tfr build` of datasets of a known form: every source once, with the options only it has."""
+"""`tfr build`: every source once, with its own options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def build(run_tfr: Run, tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
-    """Runs `tfr build`, and gives the rows of the file it made."""
+    """Runs `tfr build` and returns the rows it wrote."""
 
     def run(source: str, *arguments: object) -> list[dict[str, Any]]:
         out = tmp_path / "out.tfrecord"

@@ -1,4 +1,4 @@
-"""Real files by other programs, where the folder of them is there: every command gives a clean answer."""
+"""Real files by other programs, if the corpus is present: every command exits cleanly."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def name_of(entry: dict[str, Any]) -> str:
 
 
 def test_corpus_info_agrees_with_the_manifest(tfr) -> None:
-    # One run for all: starting the command is what takes the time.
+    # One process for all files, because start-up dominates.
     files = tfr("info", *(CORPUS / entry["file"] for entry in TFRECORDS), "--format", "json").json["files"]
     for entry, file in zip(TFRECORDS, files, strict=True):
         assert file["path"].endswith(entry["file"])
@@ -52,7 +52,7 @@ def test_corpus_all_together_are_sound(tfr) -> None:
     total = sum(entry["records"] for entry in TFRECORDS)
     result = tfr("verify", *paths, "--format", "json", code=1).json
     assert result["records"] == total
-    # Nothing is damaged; of three sets only some shards are there.
+    # Nothing is damaged; three sets are incomplete.
     assert sorted(finding["cause"].partition(",")[0] for finding in result["findings"]) == [
         "1 of 4 shards are there",
         "1 of 512 shards are there",

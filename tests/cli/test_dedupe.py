@@ -1,4 +1,4 @@
-"""`tfr dedupe`: records that are there twice."""
+"""`tfr dedupe`: duplicate records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tfr export`: every kind by its command, and what all of them share."""
+"""`tfr export`: each format, and the shared options."""
 
 from __future__ import annotations
 

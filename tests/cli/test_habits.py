@@ -1,4 +1,4 @@
-"""Habits that every command shares. Commands are found in the application itself, so a new one is tested too."""
+"""Behaviour shared by all commands. Commands are listed from the application, so new ones are tested, too."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tfrkit.testing.reference import encode_example, write_frames
 
 COMMAND = [sys.executable, "-c", "from tfrkit.cli.main import main; main()"]
 
-# What a command needs beside a file to read and a place to write to.
+# Required arguments other than input and output.
 MORE: dict[str, list[str]] = {
     "reshard": ["--shards", "2"],
     "sample": ["-n", "2"],
@@ -34,15 +34,15 @@ MORE: dict[str, list[str]] = {
     "append": ["--dry-run"],
     "dedupe": ["--dry-run"],
 }
-# The output has to be called so.
+# Required suffix of the output.
 OUTPUTS = {"sheet": "made.png", "export npz": "made.npz", "export parquet": "made.parquet", "export csv": "made.csv"}
 BOX = {"xmin": 0.25, "ymin": 0.25, "xmax": 0.5, "ymax": 0.75}
-# These answer a pipe too.
+# These also read a pipe.
 STDIN = ["head", "count", "verify", "repair", "info"]
 
 
 ALL = find_commands()
-# `run` takes a script, and its habits are the script's.
+# `run` takes a script and behaves as the script does.
 VERBS = {name: command for name, command in ALL.items() if not name.startswith("build") and name != "run"}
 
 
@@ -51,7 +51,7 @@ def option_names(command: Any) -> set[str]:
 
 
 def make_arguments(name: str, source: str, folder: Path) -> list[str]:
-    """A call of a command that should work: every argument a file, every output that is required."""
+    """A valid call: every required argument and output."""
     command = VERBS[name]
     arguments: list[str] = name.split()
     for parameter in command.params:
@@ -73,7 +73,7 @@ def skip_if_not_installed(message: str) -> None:
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Examples with a picture, in an empty folder that is the working folder."""
+    """Examples with an image, in an empty working folder."""
     from PIL import Image
 
     records = []
@@ -127,7 +127,7 @@ def test_help_has_an_example_and_fits(name: str) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_help_documents_json_where_there_is_a_format(name: str) -> None:
-    """At the command, or once for all commands of its group."""
+    """In the command's help or in that of its group."""
     group = get_group().commands[name.split()[0]]
     if "--format" in option_names(ALL[name]):
         assert re.search("JSON|json", f"{ALL[name].help} {group.help}")
@@ -249,7 +249,7 @@ def test_wrong_path_exits_3_with_one_message(name: str, path: str, source: str, 
 def test_tilde_is_the_home_folder_for_input_and_output(
     name: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A shell leaves it alone in quotes and after --output=."""
+    """A shell does not expand it in quotes or after --output=."""
     home = tmp_path / "home"
     home.mkdir()
     os.rename(source, home / "in.tfrecord")
@@ -284,7 +284,7 @@ def test_foreign_file_exits_3_with_one_message(name: str, source: str, tmp_path:
     Path("page.tfrecord").write_text("<!DOCTYPE html><html><body>404</body></html>")
     ran = run_command(make_arguments(name, "page.tfrecord", tmp_path))
     skip_if_not_installed(ran.stderr)
-    # To `verify` it is a finding, so that it does not hide the others.
+    # `verify` reports it as a finding, so that the other files are still checked.
     assert ran.exit_code == (1 if name == "verify" else 3), ran.output
     assert "HTML" in ran.output
     if name != "verify":
@@ -335,7 +335,7 @@ def test_damage_is_met_with_steps_that_the_command_has(name: str, damage: str, s
 
 
 def check_message(err: str) -> None:
-    """One line that says what and where, perhaps one more with the next step, and no trace."""
+    """One line with what and where, optionally a hint line, no traceback."""
     lines = err.splitlines()
     assert "Traceback" not in err
     assert lines[0].startswith("tfr: "), err
@@ -370,7 +370,7 @@ def test_stdin_is_read_or_refused_in_one_message(
 
 
 def test_exit_code_of_a_finding_survives_a_closed_pipe(tmp_path: Path) -> None:
-    """Whoever reads the first line only still learns that something was found."""
+    """A reader that stops after the first line still gets the exit code of a finding."""
     for number in range(2):
         records = [encode_example({b"f%d" % i: ("int64", [i * number]) for i in range(40)}) for _ in range(3000)]
         (tmp_path / f"{number}.tfrecord").write_bytes(write_frames(records))

@@ -1,4 +1,4 @@
-"""`tfr head`: short for eyes, whole for programs, harmless for terminals."""
+"""`tfr head`: shortened text, complete JSON, no control characters."""
 
 from __future__ import annotations
 

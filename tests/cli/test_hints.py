@@ -1,4 +1,4 @@
-"""Next steps: Python's words in the library, the options of the command in the shell."""
+"""Hints name Python arguments in the library and command options in the shell."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FLAGS = {
         ("replace it: overwrite=True", ""),
         ("  first\n  replace it: overwrite=True\n  last", "  first\n  last"),
         ("if it is a class: map={200: 1}", "if it is a class: --map 200=1"),
-        # Paths and queries are no arguments.
+        # Paths and queries are not options.
         ("check: tfr verify data/jobs=3/x jobs=3/y", "check: tfr verify data/jobs=3/x jobs=3/y"),
         ("  select a    from b\n           ^", "  select a    from b\n           ^"),
     ],

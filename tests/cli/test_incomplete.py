@@ -1,4 +1,4 @@
-"""Sets of shards of which one is missing: every command that reads says so, every one that writes stops."""
+"""Incomplete shard sets: reading commands warn, writing commands stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tfr info`: JSON keys are a promise."""
+"""`tfr info`: JSON keys are stable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that are stopped in the middle: what they leave, and what the next run makes of it."""
+"""Killed commands: what they leave, and how the next run cleans up."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WRITERS = {
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Large enough that a command is busy for a while after its temporary appeared."""
+    """Large enough to keep a command busy after its temporary file appears."""
     path = tmp_path_factory.mktemp("records") / "in.tfrecord"
     picture = bytes.fromhex("89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489")
     with tfrkit.Writer(path) as writer:
@@ -60,7 +60,7 @@ def folder(records: Path, tmp_path: Path) -> Path:
 
 
 def find_hidden(folder: Path) -> list[str]:
-    """What is hidden, but for the lock that stays in a folder of indexes."""
+    """Hidden files, except the lock file that stays in an index folder."""
     return sorted(str(path.relative_to(folder)) for path in folder.rglob(".*") if path.name != ".lock")
 
 
@@ -82,7 +82,7 @@ def run_here(arguments: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def has_begun(folder: Path) -> bool:
-    """Whether there is a temporary with something in it."""
+    """Whether a nonempty temporary file exists."""
     for path in folder.glob(".*.tmp"):
         try:
             if any(path.iterdir()) if path.is_dir() else path.stat().st_size:
@@ -93,7 +93,7 @@ def has_begun(folder: Path) -> bool:
 
 
 def stop_in_the_middle(arguments: list[str], folder: Path, number: int) -> tuple[int, bytes]:
-    """Send a signal while a temporary is being written; its exit status and what it said."""
+    """Send a signal while a temporary file is being written; return exit status and stderr."""
     for _ in range(10):
         command = start(arguments, folder)
         deadline = time.monotonic() + 60
@@ -103,7 +103,7 @@ def stop_in_the_middle(arguments: list[str], folder: Path, number: int) -> tuple
         _, err = command.communicate(timeout=120)
         if command.returncode != 0:
             return command.returncode, err
-        # It was quicker than the signal.
+        # It finished before the signal.
         for path in folder.iterdir():
             if path.name != "in.tfrecord":
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -115,7 +115,7 @@ def test_command_that_is_stopped_leaves_nothing_for_long(
     verb: str, folder: Path, records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = WRITERS[verb]
-    # SIGTERM is cleaned up after at once, ...
+    # SIGTERM cleans up at once, ...
     assert stop_in_the_middle(arguments, folder, signal.SIGTERM) == (143, b"")
     assert sorted(path.name for path in folder.iterdir()) == ["in.tfrecord"]
     assert find_hidden(tmp_path) == []
@@ -126,7 +126,7 @@ def test_command_that_is_stopped_leaves_nothing_for_long(
     assert [path.name for path in folder.iterdir() if not path.name.startswith(".")] == ["in.tfrecord"]
     run_here(arguments, folder, monkeypatch)
     assert find_hidden(folder) == []
-    # ... whose output is that of a run that was never stopped.
+    # ... whose output equals that of an undisturbed run.
     undisturbed = tmp_path / "undisturbed"
     undisturbed.mkdir()
     shutil.copy(records, undisturbed / "in.tfrecord")
@@ -135,7 +135,7 @@ def test_command_that_is_stopped_leaves_nothing_for_long(
 
 
 def kill_writer(path: Path) -> None:
-    """Start to write a file, and kill the process that does."""
+    """Kill a process while it writes a file."""
     program = f"""
 import os, signal, tfrkit
 writer = tfrkit.Writer({str(path)!r})

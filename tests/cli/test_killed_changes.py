@@ -1,4 +1,4 @@
-"""Changes in place that are killed: the dataset is the old one or the new one, never a mixture."""
+"""Killed in-place changes: the dataset is the old or the new one, never a mixture."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read_all(folder: Path) -> dict[str, bytes]:
-    """Every file, also hidden ones; but for the lock that stays in a folder of indexes."""
+    """All files, including hidden ones, except the lock file in an index folder."""
     files = (path for path in folder.rglob("*") if path.is_file() and path.name != ".lock")
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
@@ -74,7 +74,7 @@ def test_dataset_is_old_or_new_whenever_a_change_is_killed(
         shutil.copytree(dataset, folder)
         monkeypatch.chdir(folder)
         command = start(VERBS[verb], folder)
-        # Most of the time goes into starting: the change itself is at the end.
+        # Start-up takes most of the time; the change happens at the end.
         time.sleep(seconds * times.uniform(0.5, 1.1))
         command.send_signal(signal.SIGKILL)
         command.wait(timeout=120)
@@ -82,7 +82,7 @@ def test_dataset_is_old_or_new_whenever_a_change_is_killed(
         assert done.exit_code == 0, done.output
         visible = {name: data for name, data in read_all(folder).items() if "/." not in name}
         assert visible in (old, new), (seed, number)
-        # The next run does the whole of it, and removes what is left over.
+        # The next run redoes the change and removes leftovers.
         if visible == old:
             assert run_command(VERBS[verb]).exit_code == 0
             assert read_all(folder) == new, (seed, number)

@@ -1,4 +1,4 @@
-"""Limits of ours, in the words of every command."""
+"""Limits of the core, as each command reports them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfrkit.errors import LimitError
 
 @pytest.fixture
 def crowded(tmp_path: Path) -> Path:
-    """One record of one feature too many."""
+    """One record with one feature too many."""
     path = tmp_path / "crowded.tfrecord"
     with tfr_package.Writer(path) as writer:
         writer.write({f"f{number}": number for number in range(MAX_NAMES + 1)})

@@ -1,4 +1,4 @@
-"""What holds for every command: usage, errors, pipes, interrupts, start-up."""
+"""Usage, errors, pipes, interrupts and start-up of every command."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class TestBadPaths:
 
     def test_foreign_file_says_what_it_seems_to_be(self, tfr, tmp_path: Path, command: str) -> None:
         (tmp_path / "page.tfrecord").write_text("<!DOCTYPE html><html><body>404</body></html>")
-        # To `verify` a file that is something else is a finding, so that it does not hide the others.
+        # `verify` reports a file that is not a TFRecord as a finding, so that the other files are still checked.
         ran = tfr(command, "page.tfrecord", code=1 if command == "verify" else 3)
         assert "HTML" in (ran.out if command == "verify" else ran.err)
 
@@ -120,7 +120,7 @@ def test_closed_pipe_ends_quietly(tmp_path: Path, arguments: list[str]) -> None:
 
 
 def test_closed_pipe_of_a_short_answer_ends_quietly(tmp_path: Path, sample: Path) -> None:
-    # All of it fits the pipe's buffer, so the first sign of trouble is the last flush.
+    # The output fits the pipe buffer, so only the last flush fails.
     read_end, write_end = os.pipe()
     os.close(read_end)
     done = subprocess.run(
@@ -131,7 +131,7 @@ def test_closed_pipe_of_a_short_answer_ends_quietly(tmp_path: Path, sample: Path
 
 
 def run_with_stderr(arguments: list[str], folder: Path, how: str) -> subprocess.CompletedProcess[bytes]:
-    """Run with an stderr that nobody reads: a broken pipe, or none at all."""
+    """Run with stderr as a broken pipe, or closed."""
     read_end, write_end = os.pipe()
     os.close(read_end)
     command = shlex.join([*COMMAND, *arguments])
@@ -162,14 +162,14 @@ def test_broken_stderr_does_not_stop_the_work(tmp_path: Path) -> None:
 
 
 def test_interrupt_exits_130_quietly(tmp_path: Path) -> None:
-    # Stdin that never ends keeps the command busy; a first chunk shows that it has started to read.
+    # Endless stdin keeps the command busy; once a first chunk is taken, it is reading.
     command = subprocess.Popen(
         [*COMMAND, "count", "-"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=tmp_path,
-        # Tests that run in the background of a shell are started with interrupts ignored, and pass that on.
+        # Background jobs of a shell start with SIGINT ignored, and children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert command.stdin is not None
@@ -199,7 +199,7 @@ def run_on_terminal(arguments: list[str], env: dict[str, str]) -> bytes:
     while True:
         try:
             piece = os.read(leader, 65536)
-        except OSError:  # how Linux says that the other side has closed
+        except OSError:  # Linux: the other end was closed
             break
         if not piece:
             break
@@ -219,7 +219,7 @@ def test_gzip_bomb_ends_in_bounded_memory(tfr, tmp_path: Path) -> None:
 
 @pytest.mark.resources
 def test_count_starts_fast(tfr, sample: Path) -> None:
-    """Processor time, the best of several, against an import of NumPy: half of what a start takes, on any machine."""
+    """Best of several runs, in CPU time relative to an import of NumPy, which is half of the start-up."""
 
     def time_best(command: Callable[[], object]) -> float:
         seconds = []

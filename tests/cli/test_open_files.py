@@ -1,4 +1,4 @@
-"""Every verb on more shards than a process may have open files."""
+"""Every verb on more shards than the limit of open files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NUM_SHARDS = 200
 A_SHARD = 6
 NUM_RECORDS = NUM_SHARDS * A_SHARD
 SUM = NUM_RECORDS * (NUM_RECORDS - 1) // 2
-# Together more than the 32 MiB up to which a schema is inferred from all records.
+# Above 32 MiB in total, so that the schema is inferred from a sample.
 PAYLOAD = b"x" * 33_000
 
 RUN_COMMANDS = """
@@ -47,7 +47,7 @@ for one in (ds.shuffle(0), again.shuffle(0)):
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Uncompressed shards of records that are large enough to be picked from their files in a shuffle."""
+    """Uncompressed shards with records large enough for a shuffle by random access."""
     folder = tmp_path_factory.mktemp("many")
     for shard in range(NUM_SHARDS):
         records = [
@@ -59,7 +59,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_limited(script: str, stdin: str, cwd: Path) -> str:
-    """What a script prints in a process that may have few open files."""
+    """Output of a script in a process with a low limit of open files."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (MAX_FILES, MAX_FILES))
@@ -80,7 +80,7 @@ def run_limited(script: str, stdin: str, cwd: Path) -> str:
 
 
 def run_commands(commands: list[list[Any]], cwd: Path) -> list[str]:
-    """What some `tfr` commands print, one after the other in one process; none of them may fail."""
+    """Output of several `tfr` commands run in one process; none may fail."""
     texts = [[str(argument) for argument in command] for command in commands]
     ran = [json.loads(line) for line in run_limited(RUN_COMMANDS, json.dumps(texts), cwd).splitlines()]
     assert [(text, err) for text, (code, _, err) in zip(texts, ran, strict=True) if code] == []

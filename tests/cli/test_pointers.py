@@ -1,4 +1,4 @@
-"""Git LFS pointers and links that lead nowhere are named as what they are."""
+"""Git LFS pointers and dangling links are reported as such."""
 
 from __future__ import annotations
 

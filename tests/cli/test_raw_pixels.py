@@ -124,7 +124,7 @@ class TestSheet:
         Image.new("RGB", (20, 10)).save(file, "PNG")
         whole = file.getvalue()
         damaged = b"\x00" + whole[1:]
-        # Only some values are looked at for the schema, so that the damaged one comes late.
+        # The schema comes from a sample, so the damaged value is met late.
         images = [whole] * 40 + [damaged]
         write(tmp_path / "x.tfrecord", [{"image": image, "height": 10, "width": 20} for image in images])
         ran = tfr("sheet", "x.tfrecord", "-o", "s.png", "-n", "50", code=1)

@@ -1,4 +1,4 @@
-"""`tfr sample`: rows to look at, or a file."""
+"""`tfr sample`: rows to stdout, or a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tfr schema`: the text itself is tested with the schema formats; here is how the command prints it."""
+"""`tfr schema`: how the command prints; the formats are tested in tests/unit/features."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_schema_unknown_style_exits_2(tfr, sample: Path) -> None:
 
 @pytest.fixture
 def large(tmp_path: Path) -> Path:
-    """More than 32 MiB, of which a schema is found from a sample."""
+    """More than 32 MiB, so that the schema is inferred from a sample."""
     blob = b"x" * 8000
     records = [encode_example({b"blob": ("bytes", [blob]), b"number": ("int64", [index])}) for index in range(5000)]
     (tmp_path / "large.tfrecord").write_bytes(write_frames(records))

@@ -1,4 +1,4 @@
-"""What people type first: --json, unquoted globs, `tfr view`, a CSV with NA."""
+"""Common first attempts: --json, unquoted globs, `tfr view`, a CSV with NA."""
 
 from __future__ import annotations
 

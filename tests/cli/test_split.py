@@ -1,4 +1,4 @@
-"""`tfr split`: parts as files, the seed told, wrong sizes refused."""
+"""`tfr split`: parts as files, the seed printed, wrong sizes refused."""
 
 from __future__ import annotations
 

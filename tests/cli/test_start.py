@@ -1,4 +1,4 @@
-"""The first moments of the command, while its parts are being imported."""
+"""Interrupts during start-up, while modules are being imported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signal_during_imports_ends_quietly(tmp_path: Path, number: int, code: int) -> None:
-    # A NumPy that waits: the command is in the middle of its imports for as long as it takes.
+    # A stand-in for NumPy that blocks, to hold the command in its imports.
     (tmp_path / "numpy.py").write_text("import sys\nprint('importing', flush=True)\nsys.stdin.read()\n")
     command = start(tmp_path, lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
     assert command.stdout is not None

@@ -1,4 +1,4 @@
-"""`tfr tail`: the end of it."""
+"""`tfr tail`: the last records."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_verify_truncated_gzip_is_found(tfr, tmp_path: Path) -> None:
 
 
 def test_verify_record_that_does_not_parse_is_found(tfr, tmp_path: Path) -> None:
-    # Both checksums hold, but the record ends inside a feature.
+    # Both checksums match, but the record ends inside a feature.
     records = make_records()
     data = write_frames(records) + write_frame(records[0][:-1])
     (tmp_path / "bad.tfrecord").write_bytes(data)
@@ -114,7 +114,7 @@ def test_verify_missing_shard_is_a_line_without_record_and_byte(tfr, shards: Pat
 def test_verify_deep_finds_labels_and_copies(tfr, sample: Path, tmp_path: Path) -> None:
     (tmp_path / "classes.txt").write_text("".join(f"class {number}\n" for number in range(9)))
     ran = tfr("verify", "sample.tfrecord", "--deep", code=1)
-    # All ten pictures are the same blank one; label 9 is none of the nine.
+    # All ten images are the same blank one; label 9 is out of range for nine classes.
     assert len(ran.lines) == 10
     assert "expected 0 to 8 as classes.txt says, got 9" in ran.out
     assert "by kind: 1 label, 9 duplicate" in ran.err

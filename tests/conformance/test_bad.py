@@ -1,9 +1,9 @@
 """Damaged, hostile and odd files: one clear message, the right exit code, bounded memory and time.
 
-Small ones lie in bad/ under the name of their fault, made by bad/make_bad.py; cases.json says what each must answer:
+Small ones are in bad/, named by their fault and made by bad/make_bad.py; cases.json holds the expected results:
 
     error, match    class and message of reading the rows; null: they read
-    raw             records that `records()` still gives, where the frames are sound; absent: that raises too
+    raw             records that `records()` still returns if the frames are sound; absent: that raises, too
     sound           records `verify` counts as sound
     info, verify    exit codes of the two commands
 
@@ -132,9 +132,9 @@ def test_unknown_address_is_reported(command: str, address: str, message: str, t
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     with pytest.raises(StorageError, match=message):
         tfr.open(tmp_path / address)
-    if command in ("info", "verify"):  # the others share the same door; one start of Python each is enough
+    if command in ("info", "verify"):  # the others share this code path; one process each is enough
         done = run_tfr(command, tmp_path / address)
-        # To `verify` a file that cannot be opened is something found; an address without files is a failure.
+        # For `verify`, a file that cannot be opened is a finding; an address without files is a failure.
         assert done.returncode in ((3,) if command == "info" else (1, 3)), done
         assert str(tmp_path / address) in (done.stderr if done.returncode == 3 else done.stdout)
 
@@ -149,11 +149,11 @@ def test_unreadable_file_is_reported(tmp_path: Path, run_tfr: Run) -> None:
     assert run_tfr("info", path).returncode == 3
 
 
-# --- large ones, in a process of their own with its memory measured
+# --- large files, each in its own process with memory measured
 
 
 def run_measured(code: str, *arguments: object, limit: int | None = None) -> tuple[dict[str, Any], float]:
-    """What a piece of Python printed as JSON, with its peak memory in bytes over that of a bare import; and seconds."""
+    """JSON printed by a piece of Python, its peak memory in bytes above a bare import, and its seconds."""
     prelude = """
         import json, resource, sys
         import tfrkit as tfr
@@ -208,7 +208,7 @@ def gzip_bomb(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def framed_bomb(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same behind a sound header that claims 10 GB, in one stream."""
+    """The same after a valid header with a length of 10 GB, in one stream."""
     packer = zlib.compressobj(1, zlib.DEFLATED, 31)
     block = bytes(MEGABYTE)
     header = make_frame(b"", length=10_000 * MEGABYTE)[:12]
@@ -261,7 +261,7 @@ def test_record_of_a_gigabyte_reads(tmp_path: Path) -> None:
     path = tmp_path / "gigabyte.tfrecord"
     size = 1 << 30
     header = make_frame(b"", length=size)[:12]
-    # The checksum of so many zeros, by the fast code; its agreement with the slow one is tested elsewhere.
+    # Checksum of the zeros by the fast code; other tests compare it with the slow one.
     crc = 0
     block = bytes(16 * MEGABYTE)
     from tfrkit import _native

@@ -1,4 +1,4 @@
-"""Real files by other programs: what each README line of the corpus promises, one assertion each."""
+"""Real files by other programs: one assertion per line of the corpus README."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def test_kind_is_that_of_the_manifest(entry: dict[str, Any], ds: tfr.Dataset) ->
 
 @pytest.mark.parametrize("entry", [e for e in TFRECORDS if e["bytes"] < 300_000], ids=name_of)
 def test_records_equal_those_of_the_reference(entry: dict[str, Any]) -> None:
-    """The slow reader takes its time, so the first 500,000 bytes of each file are compared."""
+    """The reference reader is slow, so only the first 500,000 bytes of each file are compared."""
     data = inflate(entry)[:500_000]
     expected, offset = [], 0
-    with contextlib.suppress(reference.ReferenceFault):  # where the cut fell
+    with contextlib.suppress(reference.ReferenceFault):  # where the data was cut
         while offset < len(data):
             record, offset = reference.read_frame(data, offset)
             expected.append(record)
@@ -101,7 +101,7 @@ def test_rows_read_or_raw_says_so(entry: dict[str, Any], ds: tfr.Dataset) -> Non
 
 @pytest.mark.filterwarnings("ignore::tfrkit.errors.GuessedKindWarning")
 def test_rows_written_again_are_the_same_rows(entry: dict[str, Any], ds: tfr.Dataset, tmp_path: Path) -> None:
-    if ds.kind == "raw" or entry["file"].startswith("octo-models"):  # whose sidecar, left behind, says what is bool
+    if ds.kind == "raw" or entry["file"].startswith("octo-models"):  # whose sidecar, not copied, declares the bools
         pytest.skip("no rows, or rows of another schema")
     with tfr.Writer(tmp_path / "again.tfrecord") as writer:
         for row in ds:
@@ -132,7 +132,7 @@ def test_features_equal_those_of_the_reference(entry: dict[str, Any], ds: tfr.Da
             if feature is None:
                 assert value is None
             elif ds.schema.features[name].encoding == "list":
-                # A features.json beside the shard may give the list a shape of more than one dimension.
+                # A features.json next to the shard may give the list more than one dimension.
                 got = np.ravel(value).tolist() if isinstance(value, np.ndarray) else value
                 got = got if isinstance(got, list) else [got]
                 assert got == list(feature[1])
@@ -210,7 +210,7 @@ def test_compression_is_found_from_content_not_name(path: str, compression: str,
 def test_zlib_called_gzip_holds_the_values_of_its_plain_twin() -> None:
     folder = "podgorskiy+DareBlopy/test_utils"
     packed, loose = (records_of(f"{folder}/test-small-{name}r00.tfrecords") for name in ("gzip-", ""))
-    # Written on two occasions: the keys are in another order now and then.
+    # Written in two runs: the order of the keys differs in places.
     assert [reference.parse_example(record) for record in packed] == [
         reference.parse_example(record) for record in loose
     ]

@@ -1,6 +1,6 @@
-"""Every command on every real file: the right answer or a clear refusal, never a trace.
+"""Every command on every real file: the right answer or a clear refusal, never a traceback.
 
-One test a command, and calls in this process: 78 files times 20 commands would take ten minutes otherwise.
+One test per command, called in this process: 78 files times 20 commands would take ten minutes otherwise.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def load_entries() -> list[dict[str, Any]]:
 
 ENTRIES = load_entries()
 
-# Calls, with {path} for the file and {out} for a place that is not there yet. A command that is not built in yet is
-# passed over; one that is built in and not here is called with a path, and an output where it needs one.
+# Calls, with {path} for the file and {out} for a place that is not there yet. A command that does not exist is skipped;
+# one that is not listed is called with a path and, if required, an output.
 CALLS: dict[str, list[str]] = {
     "info": ["{path}", "--format", "json"],
     "head": ["{path}", "-n", "2", "--format", "json"],
@@ -64,7 +64,7 @@ CALLS: dict[str, list[str]] = {
     "export yolo": ["{path}", "-o", "{out}"],
     "export coco": ["{path}", "-o", "{out}"],
 }
-# These write beside the file, time what other tests check, or take a script.
+# These write next to the file, measure time, or take a script.
 NOT_CALLED = {"index", "bench", "build", "run"}
 
 
@@ -82,7 +82,7 @@ def make_call(name: str, path: Path, out: Path) -> list[str]:
 
 
 def count_made(out: Path) -> int:
-    """Records in whatever a command wrote."""
+    """Number of records in the output of a command."""
     paths = sorted(path for path in out.parent.glob(f"{out.name}*"))
     total = 0
     for path in paths:
@@ -94,7 +94,7 @@ def count_made(out: Path) -> int:
     return total
 
 
-# What a right answer is, for commands of which it can be said in a line.
+# Check of the output, for commands with a one-line check.
 ANSWERS: dict[str, Callable[[dict[str, Any], Ran, Path], bool]] = {
     "count": lambda entry, ran, out: json.loads(ran.stdout)["records"] == entry["records"],
     "info": lambda entry, ran, out: json.loads(ran.stdout)["records"] == entry["records"],
@@ -117,13 +117,13 @@ ANSWERS: dict[str, Callable[[dict[str, Any], Ran, Path], bool]] = {
 
 
 def judge(entry: dict[str, Any], name: str, ran: Ran, out: Path) -> str | None:
-    """What is wrong with how a command ended, or None."""
+    """Description of a wrong exit, or None."""
     lines = ran.stderr.splitlines()
     if "Traceback" in ran.output:
         return f"trace: {ran.stderr[-300:]}"
     if ran.exit_code not in (0, 1, 2, 3):
         return f"exit code {ran.exit_code}: {ran.output[-300:]}"
-    if ran.exit_code > 1:  # 2: a split of a file of one record was asked for
+    if ran.exit_code > 1:  # 2: split of a file with one record
         if not lines or not lines[0].startswith("tfr: ") or len(lines) > 2 or "Error" in lines[0]:
             return f"message: {ran.stderr[-300:]}"
         return None
@@ -135,7 +135,7 @@ def judge(entry: dict[str, Any], name: str, ran: Ran, out: Path) -> str | None:
     return None
 
 
-# Commands that have an answer for every file, so that a refusal is a fault.
+# Commands that must succeed on every file.
 NEVER_REFUSED = {
     "info",
     "head",
@@ -153,7 +153,7 @@ NEVER_REFUSED = {
 
 @pytest.mark.parametrize("name", CALLED)
 def test_command_on_every_file(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.fsync", lambda descriptor: None)  # no power is cut here
+    monkeypatch.setattr("os.fsync", lambda descriptor: None)  # fsync is not needed in tests
     faults = []
     num_refused = 0
     for number, entry in enumerate(ENTRIES):

@@ -91,7 +91,7 @@ def test_compression_and_count_are_found(case: dict[str, Any], ds: tfr.Dataset) 
 
 
 def test_records_hold_the_values_that_went_in(table: dict[str, Any], ds: tfr.Dataset) -> None:
-    """Frames by the fast reader, messages by the slow one: shows that the files are what they claim."""
+    """Frames by the fast reader, messages by the reference one: checks the files themselves."""
     records = list(ds.records())
     if table["kind"] == "raw":
         assert [record.hex() for record in records] == table["rows"]
@@ -107,7 +107,7 @@ def test_records_hold_the_values_that_went_in(table: dict[str, Any], ds: tfr.Dat
 
 def test_kind_is_found(case: dict[str, Any], table: dict[str, Any], ds: tfr.Dataset) -> None:
     if case["table"] != "raw_empty_records" and table["rows"]:
-        # Records of no bytes are an Example of nothing as well as anything else of nothing.
+        # An empty record is a valid Example and a valid message of any other type.
         assert ds.kind == table["kind"]
 
 
@@ -134,7 +134,7 @@ def check_tensor(value: Any, tensor: dict[str, Any]) -> None:
         assert [item.hex() for item in value.reshape(-1).tolist()] == tensor["strings"]
         return
     content = bytes.fromhex(tensor["content"])
-    if tensor["dtype"] == "bfloat16":  # which NumPy does not have: the upper half of a float32
+    if tensor["dtype"] == "bfloat16":  # bfloat16 is missing in NumPy: the upper half of a float32
         content = b"".join(b"\0\0" + content[k : k + 2] for k in range(0, len(content), 2))
     assert value.dtype == ("float32" if tensor["dtype"] == "bfloat16" else tensor["dtype"])
     assert value.tobytes() == content

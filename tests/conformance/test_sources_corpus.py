@@ -1,4 +1,4 @@
-"""Real datasets by other tools, built and read back: annotations, masks, tables and records keep what they say."""
+"""Real datasets by other tools, built and read back: annotations, masks, tables and records keep their values."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_voc_det_datumaro_takes_sets_from_imagesets(tmp_path: Path) -> None:
     assert {name: split["records"] for name, split in report.splits.items()} == {"train": 1}
     with tfr.open(tmp_path / "out") as ds:
         row = ds[0]
-    assert row["image/object/class/label"].tolist() == [8, 15]  # cat, person; a part of a person is no object
+    assert row["image/object/class/label"].tolist() == [8, 15]  # cat, person; parts of a person are not objects
     assert row["image/object/truncated"].tolist() == [1, 0]
     assert row["image/object/view"] == [b"Unspecified", b""]
 

@@ -1,4 +1,4 @@
-"""`make demo` does what it says, wherever it is run, and stops where something does not hold."""
+"""`make demo` works in any folder and stops at the first failed check."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_demo_runs_over_an_old_one_and_leaves_what_it_says(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        # A byte that is not damaged after all; texts that are not those of the file names.
+        # A byte that is not damaged; texts that differ from the file names.
         ("] ^= 0x40", "] ^= 0x00", "demo failed: verify says '2 findings"),
         ("path.name: path.name[:5]", "path.name: path.name[:4]", "demo failed: labels are"),
     ],

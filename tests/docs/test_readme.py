@@ -1,4 +1,4 @@
-"""The pages people read first: every block runs, in order, and prints what the page says."""
+"""README and tour: every block runs, in order, and prints the documented output."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run_python(source: str, names: dict[str, object]) -> None:
 
 
 def run_console(source: str, folder: Path) -> None:
-    """Run each `$ command`; where lines follow it, they are what it prints, `...` standing for anything."""
+    """Run each `$ command`; lines that follow must equal its output, `...` matches anything."""
     for part in re.split(r"^\$ ", source, flags=re.MULTILINE)[1:]:
         command, _, expected = part.partition("\n")
         words = shlex.split(command, comments=True)

@@ -1,4 +1,4 @@
-"""The generated pages are current, and everything a user can reach is on one of them."""
+"""The generated pages are current, and everything public is documented."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_every_command_and_option_is_documented() -> None:
         section = page.split(f"\n## tfr {name}\n")[1].split("\n## ")[0]
         for parameter in inspect.signature(command.run, eval_str=True).parameters.values():
             declared = parameter.annotation.__metadata__[0]
-            # In an annotation, typer keeps the first name of an option where a default would be.
+            # In an annotation, typer stores the first option name as the default.
             names = [declared.default, *(getattr(declared, "param_decls", None) or ())]
             options = [name for name in names if isinstance(name, str)] or [declared.metavar]
             for option in options:

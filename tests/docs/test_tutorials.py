@@ -1,4 +1,4 @@
-"""The five jobs: every script of examples/tutorials runs, changed and unchanged, and tfrkit's way gives equal rows."""
+"""Every script of examples/tutorials runs, changed and unchanged, and the tfrkit version gives equal rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALNUM = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def run_program(*words: object) -> str:
-    """Run a program and give what it printed; `tfr` is the command of this environment."""
+    """Run a program and return its output; `tfr` is the command of this environment."""
     folders = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         list(map(str, words)),
@@ -61,7 +61,7 @@ def read_rows(path: Path | str) -> list[Any]:
 
 
 def raw_pixels(row: dict[str, Any], name: str = "image") -> bytes:
-    """Pixels of a row, whether the schema makes an array of them or leaves bytes."""
+    """Pixels of a row, from an array or from bytes."""
     value = row[name]
     return value if isinstance(value, bytes) else bytes(np.asarray(value).tobytes())
 

@@ -152,7 +152,7 @@ def random_value(rng: random.Random, spec: Spec) -> Any:
 
 
 def random_row(rng: random.Random, specs: dict[str, Spec]) -> dict[str, Any]:
-    """Return a row: what is optional is there, absent or None."""
+    """Return a row; optional features are present, absent or None."""
     row = {}
     for name, spec in specs.items():
         state = rng.choice(("there", "absent", "unset")) if spec.optional else "there"

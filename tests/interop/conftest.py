@@ -14,7 +14,7 @@ import pytest
 HERE = Path(__file__).parent
 CORPUS = HERE.parents[2] / "shared" / "corpus"
 
-# The tests of this folder share `oracle.py`, which is no package of the project.
+# The tests of this folder import `oracle.py`, which is not in a package.
 sys.path.insert(0, str(HERE))
 pytest.register_assert_rewrite("both")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -24,7 +24,7 @@ if importlib.util.find_spec("tensorflow") is None:
     collect_ignore_glob = ["test_*.py"]
 else:
     with warnings.catch_warnings():
-        # Our tests treat warnings as errors; those of other packages' imports are not ours.
+        # Warnings are errors, except those from importing other packages.
         warnings.simplefilter("ignore")
         import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""pyarrow and DuckDB read our stream: every value as our rows have it, nothing leaks, damage is told."""
+"""pyarrow and DuckDB read our stream: values equal our rows, nothing leaks, damage is reported."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXAMPLES = [entry for entry in READABLE if entry["payload"] in ("Example", "Sequ
 
 
 def read_table(stream: Any) -> pa.Table:
-    """Import a whole stream and let pyarrow look at every buffer."""
+    """Import a whole stream and let pyarrow validate every buffer."""
     table = pa.table(stream)
     table.validate(full=True)
     return table
@@ -75,7 +75,7 @@ def test_pyarrow_reads_what_tensorflow_wrote(tmp_path: Path, seed: int, make: An
 
 @pytest.mark.parametrize("entry", EXAMPLES, ids=label_of)
 def test_pyarrow_reads_the_corpus(corpus: Path, entry: dict[str, Any], tmp_path: Path) -> None:
-    # Away from its neighbours, whose features.json would give it a schema.
+    # Away from its folder, whose features.json would give it a schema.
     path = tmp_path / "alone.tfrecord"
     path.write_bytes((corpus / entry["file"]).read_bytes())
     assert assert_rows_equal(tfr.open(path)).num_rows == entry["records"]
@@ -275,7 +275,7 @@ def test_repeated_imports_do_not_leak() -> None:
     def import_all() -> None:
         for _ in range(5):
             assert pa.table(stream).num_rows == 80000
-            next(pa.RecordBatchReader.from_stream(stream))  # and left in the middle
+            next(pa.RecordBatchReader.from_stream(stream))  # abandoned half-way
             stream.__arrow_c_stream__()
             pa.schema(stream)
         gc.collect()

@@ -132,7 +132,7 @@ def test_rows_of_an_iterable_load(tmp_path):
 
 
 def test_shard_with_all_inputs_skipped_is_valid(flowers, tmp_path):
-    """A shard of no records is still one of N, as its name says."""
+    """An empty shard still counts as one of N."""
     expected = tfr.build(sources.class_folders(flowers), tmp_path / "probe", shards=12, jobs=1)
     assert expected.written == 12
     first = next(iter(tfr.open(tmp_path / "probe")))["image/filename"].decode()

@@ -179,7 +179,7 @@ def test_values_act_as_protobufs_lists() -> None:
 def assert_same_bytes(mine: Any, theirs: Any, names: list[str]) -> None:
     data = mine.SerializeToString()
     assert type(theirs).FromString(data) == theirs
-    # Where one name starts another, protobuf's deterministic order puts the longer one first.
+    # If one name is a prefix of another, protobuf's deterministic order puts the longer one first.
     if not any(a != b and b.startswith(a) for a in names for b in names):
         assert data == theirs.SerializeToString(deterministic=True)
 
@@ -189,7 +189,7 @@ def test_random_messages_are_equal_bytes_and_equal_text(seed: int) -> None:
     for payload in random_examples(rng, 60):
         theirs, mine = real.train.Example.FromString(payload), ours.train.Example.FromString(payload)
         assert_same_bytes(mine, theirs, list(mine.features.feature))
-        # Text is printed in the order of a hash there and sorted here, so one feature at a time.
+        # TensorFlow prints text in hash order, we print it sorted, so one feature at a time.
         for name, value in mine.features.feature.items():
             assert str(value) == str(theirs.features.feature[name])
             assert value.SerializeToString() == theirs.features.feature[name].SerializeToString()
@@ -411,7 +411,7 @@ def pictures() -> dict[str, bytes]:
     palette.putpalette(rng.integers(0, 256, 768, dtype=np.uint8).tobytes())
     deep = Image.fromarray(rng.integers(0, 65536, (24, 16), dtype=np.uint16))
     exif = Image.Exif()
-    exif[0x0112] = 6  # to be shown turned, which TensorFlow does not
+    exif[0x0112] = 6  # an EXIF orientation, which TensorFlow ignores
     return {
         "rgb png": encode(colour, "PNG"),
         "gray png": encode(colour.convert("L"), "PNG"),
@@ -830,6 +830,6 @@ def test_tutorial_does_the_same_under_tensorflow(name: str, tmp_path: Path, monk
         side: [line for line in text.replace(str(tmp_path / side), "").splitlines() if "bytes" not in line]
         for side, text in printed.items()
     }
-    # Which labels a shuffled batch holds is chance; zlib's sizes differ by the library.
+    # Labels of a shuffled batch are random; zlib sizes depend on the library.
     if name != "job2_fruit":
         assert lines["ours"] == lines["theirs"]

@@ -86,7 +86,7 @@ def test_kept_elements_are_those_that_could_be_had(files: list[str]) -> None:
 
 
 def odd(tf: Any) -> Any:
-    """Strings; those with three letters or one are not to be had as numbers of two bytes."""
+    """Strings; those with one or three letters do not decode as 2-byte numbers."""
     return tf.data.Dataset.from_tensor_slices([b"ab", b"abc", b"cd", b"ef", b"gh", b"i"])
 
 

@@ -70,8 +70,8 @@ def parse_batch(tf: Any, name: str, rows: str) -> Any:
     return tf.io.parse_example(tf.constant(records, tf.string), {"x": FEATURES[name](tf)})
 
 
-# UniformRowLength(2) after RowLengths(short) cuts 6 values into 3 pairs, of which row 0 has 1: TensorFlow checks
-# nothing there unless asked to.
+# UniformRowLength(2) after RowLengths(short) cuts 6 values into 3 pairs, of which row 0 has 1: TensorFlow does not
+# check this by default.
 UNCHECKED = {"uniform inside"}
 
 
@@ -128,7 +128,7 @@ RAGGED: dict[str, Script] = {
 @pytest.mark.parametrize("name", RAGGED)
 def test_value_is_tensorflows(name: str) -> None:
     if name.startswith("json"):
-        # Which order features have in serialized messages is open.
+        # The order of features in serialized messages is unspecified.
         run_both(lambda tf: [tf.train.Example.FromString(record) for record in strings(RAGGED[name](tf).numpy())])
     else:
         run_both(RAGGED[name])

@@ -14,7 +14,7 @@ from PIL import Image
 
 OLD_SCRIPTS = Path(__file__).parents[1] / "cli" / "old_scripts"
 COMMAND = [sys.executable, "-c", "from tfrkit_start import main; main()", "run"]
-# What stands in for the Object Detection API where a script runs on real TensorFlow.
+# Stand-in for the Object Detection API when a script runs on real TensorFlow.
 REAL_UTIL = """
 import tensorflow as tf
 def feature(kind, values):
@@ -67,7 +67,7 @@ def test_script_writes_what_it_writes_with_tensorflow(tmp_path: Path, boxes: lis
     real = tmp_path / "real"
     (real / "object_detection" / "utils").mkdir(parents=True)
     (real / "object_detection" / "utils" / "dataset_util.py").write_text(REAL_UTIL)
-    # The one line that TensorFlow 2 asks for.
+    # The one line that TensorFlow 2 requires.
     text = (OLD_SCRIPTS / name).read_text().replace("import tensorflow as tf", "import tensorflow.compat.v1 as tf")
     (real / name).write_text(text)
     run([sys.executable], real / name, *boxes, "--output_path=real.record", cwd=tmp_path)

@@ -29,7 +29,7 @@ def label_of(entry: dict[str, Any]) -> str:
 
 @pytest.fixture
 def alone(tmp_path, corpus):
-    """Return a function that copies a file away from its neighbours, whose features.json would give it a schema."""
+    """Return a function that copies a file out of its folder, whose features.json would give it a schema."""
 
     def copy(entry: dict[str, Any]) -> Path:
         return Path(shutil.copy(corpus / entry["file"], tmp_path))

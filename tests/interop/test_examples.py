@@ -1,4 +1,4 @@
-"""The examples of frameworks run, learn something, and go on after they were killed."""
+"""The framework examples run, learn, and resume after being killed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def start(name: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # Threads that spin while they wait take the core from those that work.
+        # Spinning threads would take the core from working ones.
         env={**os.environ, "OMP_WAIT_POLICY": "passive", "JAX_PLATFORMS": "cpu"},
     )
 

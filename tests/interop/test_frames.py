@@ -100,7 +100,7 @@ def test_polars_with_zero_rows_has_the_columns() -> None:
 
 
 def read_cells(series: pandas.Series) -> list[Any]:
-    """The cells of a column, None for any kind of missing; a NaN that was stored is none."""
+    """The cells of a column, None for missing ones; a stored NaN is not missing."""
     if isinstance(series.array, (pandas.arrays.IntegerArray, pandas.arrays.FloatingArray, pandas.arrays.BooleanArray)):
         return [
             None if missing else value for value, missing in zip(series.array._data, series.array._mask, strict=True)
@@ -191,7 +191,7 @@ def test_pandas_with_zero_rows_has_the_columns() -> None:
 
 
 def plain_hf(value: Any) -> Any:
-    """Images as the bytes they were, everything else as it is."""
+    """Images as their stored bytes, other values unchanged."""
     if isinstance(value, dict):
         return value["bytes"] if value.keys() == {"bytes", "path"} else {name: plain_hf(v) for name, v in value.items()}
     if isinstance(value, list):

@@ -155,5 +155,5 @@ def test_million_rows_take_seconds(tmp_path: Path) -> None:
     start = time.process_time()
     with tfr.Writer(tmp_path / "x.tfrecord") as writer:
         writer.write_columns(frame)
-    assert time.process_time() - start < 20  # one by one it would be more; about one in fact
+    assert time.process_time() - start < 20  # row by row it would be more; about one is measured
     assert len(tfr.open(tmp_path / "x.tfrecord")) == 1_000_000

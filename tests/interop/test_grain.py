@@ -48,7 +48,7 @@ def new_loader(source: Any, workers: int) -> Any:
 
 
 def resume_loader(path: str, workers: int) -> list[Any]:
-    """An epoch with a stop after each step: batches before, and those of a new loader with the saved state."""
+    """Stop an epoch after each step: batches before, and those of a new loader with the saved state."""
     results = []
     for step in (0, 1, 3):
         batches = iter(new_loader(tfr.open(path).to_grain(), workers))
@@ -119,7 +119,7 @@ def test_checkpoint_of_another_dataset_raises(dataset: tfr.Dataset, tmp_path: Pa
 
 
 def test_loader_with_a_worker_process_resumes_where_it_stopped(dataset: tfr.Dataset) -> None:
-    """In a process of its own: Grain reads flags, which pytest has not parsed, and starts more processes."""
+    """In its own process: Grain reads flags, which pytest has not parsed, and starts more processes."""
     command = [sys.executable, __file__, dataset.files[0]]
     done = subprocess.run(command, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr[-4000:]

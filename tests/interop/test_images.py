@@ -67,7 +67,7 @@ def test_resized_pixels_are_those_of_tensorflow(
     resize_into(pixels, found, antialias=antialias)
     difference = np.abs(found - np.rint(exact))
     assert difference.max() <= 1
-    # Where they differ the exact value lies half-way between two levels.
+    # Where they differ, the exact value is half-way between two levels.
     assert is_tie(exact[difference > 0]).all()
 
 

@@ -1,4 +1,4 @@
-"""JAX: device arrays, shardings, and going on after a stop."""
+"""JAX: device arrays, shardings, and resuming."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_whole_dataset_is_a_dict_of_arrays(dataset: tfr.Dataset) -> None:
 
 
 def test_sharding_spreads_a_batch_over_devices(dataset: tfr.Dataset) -> None:
-    """In a process of its own, for the number of devices is fixed when JAX starts."""
+    """In its own process: the number of devices is fixed when JAX starts."""
     script = textwrap.dedent("""
         import sys
         import jax

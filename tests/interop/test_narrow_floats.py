@@ -26,7 +26,7 @@ def test_arrays_of_ml_dtypes_are_written_as_what_they_are(dtype: str, tmp_path: 
     with tfr.Writer(tmp_path / "a.tfrecord") as writer:
         writer.write({"x": array})
         writer.write_columns({"x": array[None]})
-    # Bytes of a bare file are taken for tensors of bfloat16, not for those of 8 bits.
+    # Without a schema, bytes are detected as bfloat16 tensors but not as 8-bit ones.
     schema = tfr.Schema({"x": tfr.Spec("bytes", (2,), "tensor", "tensor_proto", dtype)})
     with tfr.Writer(tmp_path / "b.tfrecord", schema=schema) as writer:
         writer.write({"x": array})

@@ -23,7 +23,7 @@ NUM_RECORDS = 40
 
 
 def run_spec(schema: tfr.Schema) -> dict[str, Any]:
-    """Run the printed source; gives what it defines."""
+    """Run the printed source and return its names."""
     namespace: dict[str, Any] = {}
     exec(compile(print_tf_spec(schema), "spec.py", "exec"), namespace)
     return namespace
@@ -43,7 +43,7 @@ def list_corpus(payload: str) -> list[str]:
 
 def flatten(values: Any) -> list[Any]:
     """The values of one row of a parsed tensor, floats as bits."""
-    if isinstance(values, bytes):  # NumPy's own bytes would lose NULs at the end
+    if isinstance(values, bytes):  # NumPy's bytes dtype drops trailing NULs
         return [values]
     array = np.asarray(values).ravel()
     if array.dtype == np.float32:

@@ -1,6 +1,6 @@
-"""Odd but valid wire bytes: our reader must see in them exactly what protobuf sees.
+"""Unusual but valid wire bytes: our reader must return what protobuf returns.
 
-Generated messages hold what writers in the wild, or an old schema, may leave behind: duplicate map keys, values merged
+Generated messages hold what real writers or old schemas may produce: duplicate map keys, values merged
 from several pieces, packed and unpacked lists mixed, two kinds in one feature, unknown fields of every wire type,
 groups, varints longer than they need to be.
 """
@@ -24,7 +24,7 @@ NUM_MESSAGES = 3000
 
 
 class WireWriter:
-    """Writes protobuf wire bytes the way no sane encoder would."""
+    """Writes valid protobuf wire bytes in unusual forms."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -194,7 +194,7 @@ def test_survey_counts_match_protobuf(seed):
     for _ in range(NUM_MESSAGES):
         payload = wire.example()
         if _native.classify_record(payload) not in ("example", "loose_example"):
-            continue  # an entry with neither key nor value, say: nobody writes one, and other messages look like it
+            continue  # e.g. an entry with neither key nor value: not written in practice, and ambiguous
         expected = oracle.plain_example(payload)
         survey = _native.Survey("example")
         assert survey.add_record(payload) is None
@@ -241,7 +241,7 @@ def join_entries(map_message) -> bytes:
 
 
 def protobuf_bytes(message) -> bytes:
-    """Serialize a message; a context without features is left out, as a row cannot say that an empty one is there."""
+    """Serialize a message; an empty context is left out, because a row cannot express it."""
     wire = WireWriter(random.Random(0))
     wire.varint = lambda value, limit=10: _VarintBytes(value)
     fields = ("features",) if isinstance(message, tf.train.Example) else ("context", "feature_lists")
@@ -254,7 +254,7 @@ def protobuf_bytes(message) -> bytes:
 
 @pytest.mark.parametrize("kind", ["example", "sequence"])
 def test_written_bytes_are_protobufs_deterministic_bytes(tmp_path, seed, kind):
-    """What we write for what we read is what protobuf writes for it, byte for byte."""
+    """A decoded row encodes to the same bytes as protobuf writes."""
     make = oracle.random_examples if kind == "example" else oracle.random_sequences
     message_type = tf.train.Example if kind == "example" else tf.train.SequenceExample
     payloads = make(random.Random(seed), 300)

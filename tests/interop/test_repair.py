@@ -1,4 +1,4 @@
-"""What `repair` makes of damaged files, TensorFlow reads to the end, record by record."""
+"""TensorFlow reads every record of the files that `repair` writes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def damage_length(data: bytes) -> bytes:
     return splice(data, OFFSETS[20], OFFSETS[21], make_frame(RECORDS[20], length=1 << 33))
 
 
-# Damage to the frames, and which records are gone.
+# Damage to frames, and the records it loses.
 DAMAGES: dict[str, tuple[Callable[[bytes], bytes], set[int]]] = {
     "payload": (lambda data: flip(data, OFFSETS[10] + 14), {10}),
     "payload checksum": (lambda data: flip(data, OFFSETS[11] - 2), {10}),

@@ -1,4 +1,4 @@
-"""What the verbs that reshape write, TensorFlow reads to the end and TFDS loads."""
+"""TensorFlow reads and TFDS loads the output of the reshape verbs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_split_and_shuffled_folder_loads_with_tfds(source, tmp_path):
         assert {split: info.num_examples for split, info in builder.info.splits.items()} == {"train": 2400, "test": 600}
         rows = tfds.as_numpy(builder.as_dataset(split="test", shuffle_files=False))
         labels[name] = [int(row["label"]) for row in rows]
-    # TFDS reads several shards by turns, so the order tells nothing here.
+    # TFDS interleaves shards, so the order is not compared.
     assert sorted(labels["digits"]) == sorted(labels["mixed"]) == sorted(labels["few"])
 
 

@@ -34,7 +34,7 @@ def find_corpus(pattern: str) -> list[Path]:
 
 
 def store_with_tfds(feature: tfds.features.FeatureConnector) -> dict[str, tuple[tuple[int | None, ...], str]]:
-    """What TFDS itself puts on disk: shape and storage kind by name."""
+    """Shape and storage kind by name, as TFDS stores them."""
     stored = {}
     for name, info in tfds_utils.flatten_nest_dict(feature.get_serialized_info()).items():
         if info.sequence_rank > 1:

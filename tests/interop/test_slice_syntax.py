@@ -18,7 +18,7 @@ with warnings.catch_warnings():
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # TFDS's own
 
-# What TFDS makes of these nobody can have meant; tfrkit refuses them, with these words.
+# TFDS gives surprising results for these; tfrkit refuses them with this message.
 REFUSED = (
     "so the slice has no bound there",
     "expected one unit in a slice",
@@ -98,7 +98,7 @@ def test_random_specs_give_the_same_records(seed: int) -> None:
         spec = make_spec(rng, shards)
         assert_agree(spec, shards)
         taken += isinstance(ask_ours(spec, shards), list)
-    assert taken > 1500  # refusing all of them would agree as well
+    assert taken > 1500  # so that refusing everything does not pass
 
 
 def test_every_percentage_is_rounded_alike() -> None:

@@ -25,7 +25,7 @@ STORED = ("file_gzip", "folder_north_gzip", "folder_plain")
 
 
 def _numbers(made: Made) -> dict[str, Feature]:
-    """Numbers of one shape that every row has: each framework has an array for them."""
+    """Numeric features of fixed shape, present in every row: an array in each framework."""
     return {
         name: feature
         for name, feature in made.truth.features.items()
@@ -51,7 +51,7 @@ def ask_torch_batches(made: Made) -> list[Row]:
 
 
 def ask_torch_dataset(made: Made) -> list[Row]:
-    """As a DataLoader of a trainer's own gives them."""
+    """As a trainer's own DataLoader returns them."""
     from torch.utils.data import DataLoader
 
     return _unfold(iter(DataLoader(_open(made).batch(5).to_torch_dataset(), batch_size=None)), made)
@@ -91,7 +91,7 @@ FEEDS: dict[str, Callable[[Made], list[Row]]] = {
     "to_pandas": ask_pandas,
     "to_polars": ask_polars,
 }
-# Their rows are frames, or no rows at all.
+# Their rows are DataFrames, or they have none.
 EXAMPLES = [name for name in MAKERS if name not in ("bare_raw", "writer_sequence", "frames", "frames_table")]
 
 

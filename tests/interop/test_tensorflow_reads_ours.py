@@ -185,7 +185,7 @@ def test_arrays_are_read_by_parse_tensor(tmp_path, seed, dtype, shape):
     for path in (tmp_path / "rows", tmp_path / "columns"):
         for index, payload in enumerate(oracle.read_with_tensorflow(path, "none")):
             kind, values = oracle.plain_example(payload)["x"]
-            if kind != "bytes":  # what the three lists can say is said by them
+            if kind != "bytes":  # plain lists are used when they can hold the value
                 stored = array[index].reshape(-1)
                 assert shape == () or (len(shape) == 1 and dtype in ("int64", "float32"))
                 assert oracle.plain_value(stored.astype(np.int64 if kind == "int64" else np.float32)) == (kind, values)

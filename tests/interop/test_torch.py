@@ -1,4 +1,4 @@
-"""PyTorch: every row exactly once, the same batches for any number of workers and ranks, and going on after a stop."""
+"""PyTorch: every row exactly once, the same batches for any number of workers and ranks, and resuming."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-# What PyTorch and torchdata say about themselves: more workers than cores, a call that is going away.
+# Warnings of PyTorch and torchdata: more workers than cores, a deprecated call.
 IGNORED = ["ignore:This DataLoader will create", "ignore:'set_vital' is deprecated"]
-# Functions of torch_process.py that share a process, for importing PyTorch takes longer than most of them.
+# Functions of torch_process.py that share a process, because importing PyTorch takes longer than most of them.
 FORKING = [
     "forked_grid",
     "two_passes_at_once",
@@ -70,7 +70,7 @@ FORKING = [
 
 @pytest.fixture(scope="session")
 def run(folder: Path) -> Callable[[str], Any]:
-    """What a function of torch_process.py returns in a process other than this one."""
+    """Result of a function of torch_process.py, run in another process."""
     answers: dict[str, Any] = {}
 
     def run(name: str) -> Any:

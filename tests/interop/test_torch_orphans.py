@@ -1,4 +1,4 @@
-"""Workers whose parent was killed before they were ready."""
+"""Workers whose parent was killed while they started."""
 
 from __future__ import annotations
 

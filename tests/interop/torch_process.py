@@ -1,8 +1,7 @@
-"""What `test_torch.py` runs in a process of its own: whatever starts workers, is killed, or might hang.
+"""Functions that `test_torch.py` runs in another process: they start workers, are killed, or might hang.
 
 ``python torch_process.py FOLDER NAME...`` calls the functions of these names, and prints for each a line of JSON: what
-it returned, or the text of its error. The process of pytest itself has TensorFlow's and JAX's threads in it, which do
-not go well with forking.
+it returned, or the text of its error. The pytest process has threads of TensorFlow and JAX, so forking there is unsafe.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ def forked_grid(folder: str) -> Any:
 
 
 def spawned(folder: str) -> Any:
-    """Two epochs of two workers that live on, then one of five; the last is not shuffled."""
+    """Two epochs with two persistent workers, then one with five; the last is not shuffled."""
     dataset = open_shuffled(f"{folder}/3")
     options = {"multiprocessing_context": "spawn"}
     loader = dataset.batch(BATCH, per_rank=False).to_torch(
@@ -97,7 +96,7 @@ def spawned(folder: str) -> Any:
 
 
 def resumes(folder: str) -> Any:
-    """Stop after every step with some workers, go on with others: what came before and after, by step."""
+    """Stop after every step, resume with another number of workers: batches before and after, by step."""
     dataset = open_shuffled(f"{folder}/3")
     results = []
     for step in range(6):
@@ -113,7 +112,7 @@ def resumes(folder: str) -> Any:
 
 
 def persistent(folder: str) -> Any:
-    """Workers that live on follow set_epoch, a broken-off pass and a loaded state."""
+    """Persistent workers follow set_epoch, an abandoned pass and a loaded state."""
     loader = open_shuffled(f"{folder}/1").batch(BATCH).to_torch(num_workers=2, persistent_workers=True)
     passes = {"0": ids_of(loader), "1": ids_of(loader)}
     loader.set_epoch(5)
@@ -135,7 +134,7 @@ def two_passes_at_once(folder: str) -> Any:
 
 
 def stateful(folder: str) -> Any:
-    """torchdata's loader: stop after every step, go on in a new one; then its next epoch."""
+    """torchdata's loader: stop after every step, resume in a new one; then its next epoch."""
     from torchdata.stateful_dataloader import StatefulDataLoader
 
     def new_loader(workers: int) -> Any:
@@ -203,7 +202,7 @@ def same_values(folder: str) -> Any:
 
 
 def changed_in_collate(folder: str) -> Any:
-    """What a collate function of the user puts into a batch arrives."""
+    """Values from a user's collate function arrive unchanged."""
     loader = torch.utils.data.DataLoader(
         tfr.open(f"{folder}/1/rows-*").batch(BATCH).to_torch_dataset(),
         batch_size=None,
@@ -216,12 +215,12 @@ def changed_in_collate(folder: str) -> Any:
 
 def _grow(batch: dict[str, Any]) -> dict[str, Any]:
     batch["more"] = batch["id"] + 1
-    batch["id"] += 100  # in place: the tensor lies in shared memory
+    batch["id"] += 100  # in place: the tensor is in shared memory
     return batch
 
 
 def loader_in_loader(folder: str) -> Any:
-    """What a DataLoader around a loader says, without and with workers."""
+    """Errors of a DataLoader around a loader, without and with workers."""
     loader = tfr.open(f"{folder}/3/rows-*").batch(BATCH).to_torch()
     said = []
     for options in ({}, {"num_workers": 1, "multiprocessing_context": "fork"}, {"batch_size": None}):
@@ -233,7 +232,7 @@ def loader_in_loader(folder: str) -> Any:
 
 
 def own_loader(folder: str) -> Any:
-    """DataLoaders that a trainer makes, on ranks and with workers that live on or are new: three epochs."""
+    """DataLoaders as a trainer makes them, on ranks, with persistent or new workers: three epochs."""
     results = {}
     for ranks, workers, persistent in [(1, 0, False), (1, 2, False), (2, 2, False), (2, 2, True), (3, 1, False)]:
         datasets = [
@@ -253,7 +252,7 @@ def own_loader(folder: str) -> Any:
 
 
 def tokens(folder: str) -> Any:
-    """Batches by a budget on ranks with workers; stopped after some steps and gone on with with other workers."""
+    """Batches by a budget on ranks with workers; stopped after some steps and resumed with other workers."""
     dataset = open_shuffled(f"{folder}/3")
     loop = dataset.batch(max_tokens=8, bucket="tokens", pad=0)
     alone = ids_of(loop)
@@ -304,7 +303,7 @@ def fork_while_threads_read(folder: str) -> Any:
 
 
 def skipping(folder: str) -> Any:
-    """Two records that do not decode are left out, wherever the batches are made, and listed and warned of here."""
+    """Two records that do not decode are skipped in workers, and listed and warned about in the parent."""
     results = []
     for workers in (0, 1, 2):
         dataset = tfr.open(f"{folder}/torn.tfrecord", on_error="skip")
@@ -319,7 +318,7 @@ def skipping(folder: str) -> Any:
 
 
 def distributed(folder: str) -> Any:
-    """Two processes joined by torch.distributed get their own part without being told which."""
+    """Two torch.distributed processes each get their own part without arguments."""
     store = f"{folder}/store"
     pid = os.fork()
     rank = 0 if pid else 1
@@ -338,7 +337,7 @@ def distributed(folder: str) -> Any:
 
 
 def train_and_die(folder: str) -> Any:
-    """Log every batch and save the state; kill this process hard in the middle of an epoch, the first two times."""
+    """Log every batch and save the state; the first two runs kill themselves in the middle of an epoch."""
     log, saved = Path(folder, "log.jsonl"), Path(folder, "state.json")
     loader = open_shuffled(f"{folder}/3").batch(BATCH).to_torch(num_workers=2, multiprocessing_context="fork")
     if saved.exists():

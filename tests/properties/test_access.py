@@ -1,4 +1,4 @@
-"""Every way of reading gives the same records: by number or in order, with an index or without, in any batches."""
+"""All reading paths return the same records: by number or in order, with or without an index, in any batch size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resume at every step equals no stop: builds that are killed wherever they change something on disk."""
+"""Resume at every step equals no stop: builds killed at every change on disk."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tfrkit.build import frame_task, schedule
 
 LABEL = r"^(?P<class>[a-z]+)"
 NAMES = [f"{name}{number}.png" for name in "ab" for number in range(6)]
-# Every way a build changes what is on disk. A process killed between two of them is killed anywhere.
+# All calls by which a build changes the disk; killing between any two of them covers every state.
 STEPS = ("replace", "fsync", "unlink", "rmdir", "copy_file_range")
 KILLED = 9
 
 
 @pytest.fixture(autouse=True)
 def _fast_disk(monkeypatch):
-    """Waiting for the disk proves nothing here: no power is cut, and hundreds of builds would take minutes."""
+    """fsync is skipped: no power loss is tested, and hundreds of builds would take minutes."""
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
@@ -44,7 +44,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def run_and_kill(build: Callable[[], object], step: int) -> bool:
-    """Run in a process of its own and kill it at its step `step`; False where it ended before."""
+    """Run in another process and kill it at step `step`; False if it finished before."""
     child = os.fork()
     if child == 0:
         count = 0
@@ -82,7 +82,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_killed_at_any_step_the_next_run_gives_the_same_bytes(root, tmp_path, case):
     name, options, stride = CASES[case]
-    # In parts even with one job, so that joining them is killed too.
+    # In parts even with one job, so that joining them is interrupted, too.
     in_parts = case == "single file in parts"
 
     def build(place: str) -> None:
@@ -116,7 +116,7 @@ def test_table_killed_at_any_step_the_next_run_gives_the_same_bytes(tmp_path, op
         with pytest.MonkeyPatch.context() as patch:
             if not options:
                 patch.setattr(frame_task, "_PART_NBYTES", 1000)
-            # One job, because a process is forked here: threads are for the build that goes on.
+            # One job, because a process is forked here; the resumed build uses threads.
             jobs = 1 if place.startswith("step") else 3
             tfr.build(sources.table(table), tmp_path / place / "out", jobs=jobs, **options)
 

@@ -1,4 +1,4 @@
-"""Every byte of a small shard flipped, every length cut: reported or harmless, never a wrong value, never less."""
+"""Every byte of a small shard flipped, every length cut: reported or harmless, never a wrong or missing value."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def test_each_byte_flipped_is_reported_or_harmless(compression: str, tmp_path: P
         for offset, data in flip_each_byte(sound)
         if not check_reported_or_harmless(tmp_path / "shard", data, offset)
     ]
-    # gzip: flags, time stamp, extra flags and the operating system say nothing about the data. Deflate: the last
-    # byte before the checksum may hold bits that fill it up.
+    # gzip: flags, time stamp, extra flags and the operating system do not affect the data. Deflate: the last byte
+    # before the checksum may hold padding bits.
     filler = len(sound) - {"none": 0, "gzip": 8, "zlib": 4}[compression] - 1
     allowed = {"none": set(), "gzip": {*range(3, 10), filler}, "zlib": {0, 1, filler}}[compression]
     assert set(harmless) <= allowed
@@ -90,7 +90,7 @@ def test_each_cut_is_reported_or_between_frames(compression: str, tmp_path: Path
     for nbytes in range(len(sound)):
         path = tmp_path / "shard"
         if nbytes in starts:
-            # A cut between two frames of an uncompressed shard cannot be told from a shorter shard.
+            # A cut between two frames of an uncompressed shard looks like a shorter shard.
             records, error = read_all(path, truncate(sound, nbytes))
             assert (records, error) == (RECORDS[: starts.index(nbytes)], None)
         else:
@@ -213,13 +213,13 @@ def test_skip_gives_exactly_what_the_reference_salvages(
             data = splice(data, offset, offset, detail)
     assume(
         describe_foreign(data[:4096], len(data), tail=data[-4096:]) is None
-    )  # inserted bytes may say it is another file
+    )  # inserted bytes may look like another file type
     wanted, damage = reference.salvage_frames(data)
     path = tmp_path_factory.getbasetemp() / "salvage"
     if wanted:
         assert salvaged(path, data) == (wanted, damage)
         return
-    with contextlib.suppress(NotATFRecordError):  # nothing in it tells that it was one
+    with contextlib.suppress(NotATFRecordError):  # nothing identifies it as one any more
         assert salvaged(path, data) == ([], damage)
 
 
@@ -243,7 +243,7 @@ def test_max_errors_raises_at_the_one_too_many(tmp_path: Path) -> None:
 
 
 def test_message_that_does_not_parse_is_named_and_skipped(tmp_path: Path) -> None:
-    """A right checksum over wrong bytes: damage from before the shard was written."""
+    """A valid checksum over wrong bytes: damage from before the shard was written."""
     start = frame_offsets(SHARD)[2]
     data = fix_checksum(flip(SHARD, start + 13, 7), 2)
     assert reference.read_frames(data)

@@ -1,4 +1,4 @@
-"""Frames moved as they are, against slow twins: dealt to parts, gathered in another order, summed."""
+"""Frame copies against their slow twins: dealt to parts, gathered in another order, summed."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_next_frame_in_pieces_is_found_once_all_is_there(garbage: bytes, record:
     found, offset = _native.find_next_frame(data, 0, cut, False)
     assert offset <= cut
     if not found:
-        # Going on from where the search stopped must not miss it.
+        # Continuing where the search stopped must not miss it.
         found, offset = _native.find_next_frame(data, offset, len(data), True)
     assert found
     assert offset == reference.find_next_frame(data, 0)

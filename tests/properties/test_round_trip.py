@@ -18,7 +18,7 @@ COMPRESSIONS = ["none", "gzip", "zlib", "xz", "zstd"]
 
 
 def as_read(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows as a file without a schema gives them back: one value everywhere in a column is a scalar column."""
+    """Rows as read without a schema: a column with one value in every row is scalar."""
     singles = set()
     for name in {name for row in rows for name in row}:
         there = [row[name] for row in rows if row.get(name) is not None]
@@ -41,7 +41,7 @@ def _read_value(value: Any, is_single: bool) -> Any:
 
 
 def to_feature(value: Any) -> reference.Feature:
-    """The same decision the writer makes, for the values `strategies.tables` gives."""
+    """The writer's choice of kind for values of `strategies.tables`."""
     if value is None:
         return None
     if isinstance(value, int):
@@ -121,7 +121,7 @@ def sequence_rows(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 def flat_frames(value: Any) -> list[Any]:
-    """Frames as lists of values, whichever way they are held."""
+    """Frames as lists of values."""
     frames = []
     for frame in value:
         if isinstance(frame, bytes):

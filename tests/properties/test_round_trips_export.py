@@ -1,4 +1,4 @@
-"""Whatever records hold, JSON lines hold it, and so do arrays and Parquet as far as a column can."""
+"""JSON lines keep every value of the records; arrays and Parquet keep what a column can hold."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_jsonl_holds_every_value_of_every_record(tmp_path: Path, records: list[A
         for name, feature in record.items():
             value = document[name.decode("utf-8", "surrogateescape")]
             if isinstance(value, dict) and "tensor" in value:
-                continue  # bytes that happen to be a serialized tensor are told as what is inside
+                continue  # bytes that happen to be a serialized tensor are written as a tensor
             expected = None if feature is None else list(feature[1])
             assert is_same(as_list(from_json(value)), expected), (name, value, feature)
 

@@ -1,4 +1,4 @@
-"""The native readers of records against their slow twin, on bytes nobody writes."""
+"""The native record readers against their slow twin, on unusual bytes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def kinds_of(features: Features) -> dict[bytes, str]:
 def check_columns(record_kind: str, record: bytes) -> None:
     parsed = parse(record_kind, record)
     if parsed is None:
-        # A feature nobody asked for is stepped over; classification and survey look at all of them.
+        # A feature that is not requested is skipped; classification and survey read all of them.
         is_other = _native.classify_record(record) == "other"
         fault = _native.Survey(record_kind).add_record(record)
         assert is_other or (fault is not None and fault.kind == "wire")
@@ -176,7 +176,7 @@ def test_nested_groups_are_skipped_or_refused_as_reference(depth: int) -> None:
 
 
 def expected_stats(kind: str, parsed: list[tuple[Features, FeatureLists]]) -> dict[tuple[bool, bytes], dict[str, Any]]:
-    """What a survey must say, computed the long way."""
+    """The expected survey, computed the slow way."""
     rows: dict[tuple[bool, bytes], list[list[Feature]]] = {}
     for features, lists in parsed:
         for name, feature in features.items():
@@ -232,7 +232,7 @@ def check_survey(kind: str, records: list[bytes]) -> None:
     parsed = []
     for record in records:
         expected = parse(kind, record)
-        is_other = reference.classify_record(record) == "other"  # only counted, not looked into
+        is_other = reference.classify_record(record) == "other"  # only counted, not parsed
         fault = survey.add_record(record)
         assert (fault is None) == (is_other or expected is not None), record
         if expected is not None and not is_other:
@@ -244,7 +244,7 @@ def check_survey(kind: str, records: list[bytes]) -> None:
             stats["ints"] = None
     for key, stats in wanted.items():
         if stats["ints"] is None and key in got:
-            got[key]["ints"] = None  # the header calls them meaningless then
+            got[key]["ints"] = None  # undefined in this case, see the header
     assert got == wanted
     assert list(got) == sorted(got)
 
@@ -261,7 +261,7 @@ def test_survey_of_sequences_equals_reference(records: list[bytes]) -> None:
 
 @given(st.lists(any_examples, max_size=4))
 def test_faulty_record_leaves_columns_as_they_were(records: list[bytes]) -> None:
-    """Rows before and after a refused one are those of a builder that never saw it."""
+    """A refused row does not affect the rows before and after it."""
     sound = [record for record in records if parse("example", record) is not None]
     kinds: dict[bytes, str] = {}
     for record in sound:

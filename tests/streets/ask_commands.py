@@ -1,4 +1,4 @@
-"""Askers that run a command and read what it prints."""
+"""Askers that run a command and parse its output."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ask_schema(made: Made, folder: Path) -> Facts:
 
 
 def ask_schema_forms(made: Made, folder: Path) -> Facts:
-    """Every other form can be printed."""
+    """Prints every other schema format."""
     if made.truth.kind != "raw":
         for form in ("tfds", "pbtxt", "arrow", "tf", "dali", "vahidk"):
             run_tfr("schema", made.path, "--as", form, "--quiet")
@@ -73,7 +73,7 @@ def ask_stats(made: Made, folder: Path) -> Facts:
 
 def ask_verify(made: Made, folder: Path) -> Facts:
     answer = json.loads(run_tfr("verify", made.path, "--deep", "--format", "json", codes=(0, 1)).stdout)
-    # Small pictures look alike, and a shard alone is no whole set.
+    # Small images look alike, and a single shard is not a complete set.
     findings = [one for one in answer["findings"] if one["kind"] != "near_duplicate"]
     return Facts(count=answer["records"], problems=[f"{one['kind']}: {one['cause']}" for one in findings])
 

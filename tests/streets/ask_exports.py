@@ -97,7 +97,7 @@ def ask_webdataset_back(made: Made, folder: Path) -> Facts:
 
 
 def ask_images_back(made: Made, folder: Path) -> Facts:
-    """Folders of classes come out as they went in; splits are one folder more."""
+    """Class folders are restored; splits add one folder level."""
     out = folder / "images"
     run_tfr("export", "images", made.path, "-o", out, "--quiet")
     names = [name for name in made.splits if (out / name).is_dir()]
@@ -106,7 +106,7 @@ def ask_images_back(made: Made, folder: Path) -> Facts:
 
 
 def ask_images(made: Made, folder: Path) -> Facts:
-    """Every picture is a file of the bytes that are stored."""
+    """Every image is a file with the stored bytes."""
     run_tfr("export", "images", made.path, "-o", folder / "images", "--quiet")
     found = {path.read_bytes() for path in (folder / "images").rglob("*") if path.is_file()}
     return Facts(problems=_find_missing_pictures(made, found))
@@ -159,7 +159,7 @@ def _find_missing_pictures(made: Made, found: set[bytes]) -> list[str]:
 
 
 def _floats_option(made: Made) -> list[str]:
-    """What a builder of tables asks for where float32 does not hold every number."""
+    """The option `build table` requires when float32 cannot hold every number."""
     names = [name for name, feature in made.truth.features.items() if feature.dtype == "float64"]
     numbers = [np.frombuffer(value[2]) for name in names for row in made.rows if (value := row.get(name))]
     return ["--floats", "float64"] if any((one != one.astype("float32")).any() for one in numbers) else []

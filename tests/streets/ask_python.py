@@ -1,4 +1,4 @@
-"""Askers that use the Python face: `tfr.open` and what a Dataset offers."""
+"""Askers that use the Python API: `tfr.open` and what a Dataset offers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ask_batches(made: Made, folder: Path) -> Facts:
 
 
 def ask_map(made: Made, folder: Path) -> Facts:
-    """Rows are what the function returned: the same ones, or ones that have no common form."""
+    """Rows are the results of the function: unchanged, or without a common form."""
     ds = tfr.open(made.path)
     pairs = zip(map(repr, ds.map(_mark)), (repr(_mark(row)) for row in ds), strict=True)
     wrong = [f"map gives {found:.200}, the function returned {row:.200}" for found, row in pairs if found != row]
@@ -67,7 +67,7 @@ def ask_split_rows(made: Made, folder: Path) -> Facts:
 
 
 def ask_split_records(made: Made, folder: Path) -> Facts:
-    """`records()` of a split are those of the split and no others."""
+    """`records()` of a split returns exactly its records."""
     ds = tfr.open(made.path)
     problems = []
     for name in _certain_splits(made, ds):
@@ -81,7 +81,7 @@ def ask_split_records(made: Made, folder: Path) -> Facts:
 
 
 def ask_parts(made: Made, folder: Path) -> Facts:
-    """Parts, orders and cuts decided while reading: rows and records() agree, and nothing is in two parts."""
+    """Parts, orders and cuts made while reading: rows and records() agree, and parts are disjoint."""
     ds = tfr.open(made.path)
     one, two = ds.split({"one": 0.5, "two": 0.5}, seed=1)
     rows, problems = [], []
@@ -101,7 +101,7 @@ def ask_parts(made: Made, folder: Path) -> Facts:
 
 
 def ask_rewrite(made: Made, folder: Path) -> Facts:
-    """Rows read and written again with the schema that was read are the same records."""
+    """Rows written again with the inferred schema give the same records."""
     ds = tfr.open(made.path)
     if ds.kind == "raw":
         return Facts()
@@ -113,7 +113,7 @@ def ask_rewrite(made: Made, folder: Path) -> Facts:
 
 
 def ask_decode(made: Made, folder: Path) -> Facts:
-    """Pictures decode to the size that their record states; masks hold class numbers, however they are asked for."""
+    """Images decode to the size in their record; masks hold class numbers in every form of decode."""
     ds, problems = tfr.open(made.path), []
     for name, feature in made.truth.features.items():
         if feature.logical == "image" and feature.encoding == "list" and not name.endswith(LIST):
@@ -138,7 +138,7 @@ def facts_of_schema(schema: tfr.Schema) -> dict[str, dict[str, Any]]:
     return {
         name: {
             "kind": spec.kind,
-            # TFDS gives pictures the dtype of their pixels; a row has their bytes.
+            # TFDS declares the dtype of the pixels; a row has encoded bytes.
             "dtype": "bytes"
             if spec.logical in _ENCODED and spec.encoding == "list"
             else spec.dtype or _STORED_DTYPES[spec.kind],
@@ -185,13 +185,13 @@ def _same(row: Any) -> Any:
 
 
 def _mark(row: Any) -> Any:
-    """Some rows get one more value, a list whose length differs from row to row."""
+    """Some rows get one more value, a list of varying length."""
     number = zlib.crc32(repr(row).encode()) % 3
     return {**row, "mark": list(range(number))} if number else row
 
 
 def _certain_splits(made: Made, ds: tfr.Dataset) -> list[str]:
-    """Splits that a reader must know; of others, those it does know."""
+    """Splits a reader must find, plus any others it found."""
     return [name for name in made.splits if made.is_certain or name in ds.splits]
 
 
@@ -206,7 +206,7 @@ def facts_of_records(records: Iterable[Any], expected: Sequence[bytes] | None, t
 
 
 def _as_stored(row: Row, truth: Truth) -> Row:
-    """Without dtypes and shapes: rows of a reader that does not know them hold the same values."""
+    """Without dtypes and shapes, for readers that do not know them."""
     return {name: None if value is None else value[-1] for name, value in row.items()}  # type: ignore[misc]
 
 
@@ -225,7 +225,7 @@ def _unfold(column: Any, feature: Feature, name: str) -> list[Any]:
         elif name.endswith(LIST):
             values.append(freeze_frames(value, feature))
         else:
-            # Where rows may lack a feature, a column holds a list of none or one of its values.
+            # An optional feature is a column of lists with zero or one value.
             is_list = not isinstance(value, (bytes, str)) and np.ndim(value) == len(feature.shape) + 1
             values.append(freeze(value[0] if is_list and len(value) == 1 else value, feature))
     return values
@@ -246,7 +246,7 @@ def _check_pictures(ds: tfr.Dataset, name: str, made: Made) -> list[str]:
 
 
 def _check_masks(ds: tfr.Dataset, name: str) -> list[str]:
-    """Larger than they are stored: a photo would get colours in between."""
+    """Enlarged: a photo would get interpolated colours."""
     problems = []
     ways: dict[str, Any] = {"name": "mask", "size": (9, 13), "options": {"size": (9, 13)}, "type": {"type": "mask"}}
     for words, way in ways.items():

@@ -1,4 +1,4 @@
-"""Askers that run a verb on the dataset and open what it wrote."""
+"""Askers that run a verb on the dataset and open its output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Ask = Callable[[Made, Path], Facts]
 
 
 def ask_split(made: Made, folder: Path) -> Facts:
-    """Other splits: every row once, whatever it is called."""
+    """Splits change: every row once, in any split."""
     run_tfr("split", made.path, "-o", folder / "out", "--split", "east=.5,west=.5", "--quiet")
     ds = tfr.open(folder / "out")
     half = len(made.rows) / 2
@@ -60,7 +60,7 @@ def ask_sample(made: Made, folder: Path) -> Facts:
 
 
 def ask_repair(made: Made, folder: Path) -> Facts:
-    """Nothing is damaged, so everything is there afterwards."""
+    """Nothing is damaged, so all records are kept."""
     is_one = len(made.shards) == 1
     out = folder / ("out.tfrecord" if is_one else "out")
     run_tfr("repair", made.path, "-o", out, "--quiet")
@@ -80,32 +80,32 @@ def ask_sql_save(made: Made, folder: Path) -> Facts:
 
 
 def ask_append_edit(made: Made, folder: Path) -> Facts:
-    """One record more at the end of a split, and dropped again by its number: all is as it was."""
+    """Append one record to a split and drop it by its number: nothing changes."""
     larger, number = _append_first(made, folder)
     run_tfr("edit", larger, "--drop", "--where", f"_record = {number}", "--in-place", "--quiet")
     return _facts_of_emptied(larger, made)
 
 
 def ask_append_dedupe(made: Made, folder: Path) -> Facts:
-    """One record more at the end of a split, and dropped again because it is there already."""
+    """Append a duplicate to a split and drop it as one."""
     larger, _ = _append_first(made, folder)
     run_tfr("dedupe", larger, "--in-place", "--quiet")
     return _facts_of_emptied(larger, made)
 
 
 def _facts_of_emptied(larger: Path, made: Made) -> Facts:
-    """The shard that was added has no record any more, on purpose."""
+    """The added shard is empty afterwards."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EmptyShardWarning)
         return _facts_of(larger, made, has_splits=larger.is_dir())
 
 
 def _append_first(made: Made, folder: Path) -> tuple[Path, int]:
-    """A copy of the dataset with the first record at the end of its split once more; the number of that one."""
+    """A copy of the dataset with its first record appended again, and the number of the duplicate."""
     path, split = Path(made.path), made.shards[0].split
     is_one = len(made.shards) == 1 and path.is_file()
     if is_one:
-        # Also a shard that is one of a set, which is not one to append to.
+        # Not for a single shard of a set, which cannot be appended to.
         path = folder / "one.tfrecord"
         run_tfr("convert", made.path, "-o", path, "--quiet")
     more = folder / f"{split or 'more'}.tfrecord"
@@ -120,7 +120,7 @@ def _append_first(made: Made, folder: Path) -> tuple[Path, int]:
 
 
 def _facts_of(out: Path, made: Made, *, is_ordered: bool = True, has_splits: bool = True) -> Facts:
-    """Rows, splits and schema of what a verb wrote."""
+    """Rows, splits and schema of the output of a verb."""
     ds = tfr.open(out)
     split_rows = {}
     problems = []

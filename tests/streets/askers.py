@@ -48,9 +48,9 @@ def _has_records(truth: Truth) -> bool:
 
 @dataclass(frozen=True)
 class Asker:
-    """One way; `covers` names the commands and methods it stands for, `needs` what a dataset must hold.
+    """One way to ask; `covers` names its commands and methods, `needs` the required contents of a dataset.
 
-    A heavy one writes a dataset of its own: it asks every maker and every storage, and not each pair of them.
+    A heavy asker writes a dataset: it runs for every maker and every storage, not for each pair.
     """
 
     ask: Ask

@@ -1,4 +1,4 @@
-"""`tfr build` and the verbs, run as commands of this process."""
+"""`tfr build` and the verbs, run in this process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tfrkit.testing.commands import Ran, run_command
 
 
 def run_tfr(*arguments: object, codes: tuple[int, ...] = (0,)) -> Ran:
-    """Run a command; another end than one of `codes` is an error that carries what it printed."""
+    """Run a command; an exit code outside `codes` raises with its output."""
     words = [str(argument) for argument in arguments]
     ran = run_command(words)
     if ran.exit_code not in codes:

@@ -11,7 +11,7 @@ from streets.makers import MAKERS
 from streets.storages import STORAGES
 from streets.truth import Made
 
-# Where every maker meets every heavy asker, and the makers that meet them in every storage.
+# The storage in which every maker meets every heavy asker, and the makers that meet them in every storage.
 _HEAVY_STORAGES = ("file_none", "folder_north", "folder_north_gzip")
 _HEAVY_MAKERS = ("rows_schema", "class_folders")
 
@@ -27,7 +27,7 @@ def list_pairs() -> list[tuple[str, str]]:
 
 
 def list_askers(made: str, stored: str) -> list[str]:
-    """Who asks a pair: the light ones always, the heavy ones for every maker and for every storage."""
+    """Askers of a pair: light ones always, heavy ones for every maker and for every storage."""
     is_full = stored in _HEAVY_STORAGES or made in _HEAVY_MAKERS
     return [asked for asked, asker in ASKERS.items() if is_full or not asker.is_heavy]
 
@@ -37,7 +37,7 @@ def make(made: str, stored: str, folder: Path) -> Made:
 
 
 def ask(asked: str, made: Made, folder: Path, differences: tuple[Difference, ...] = DIFFERENCES) -> list[str] | None:
-    """What is wrong, one line each; None where the dataset holds nothing to ask for."""
+    """Differences, one line each; None if the asker does not apply."""
     asker = ASKERS[asked]
     if not asker.needs(made.truth):
         return None

@@ -18,10 +18,10 @@ Applies = Callable[[str, Feature], bool]
 
 @dataclass(frozen=True)
 class Difference:
-    """What an asker gives instead, for the features it `applies` to.
+    """What an asker returns instead, for the features it `applies` to.
 
-    `expect` turns name and value into those it gives (name None: not there), `facts` are what it states instead (...:
-    not compared), `is_ignored` leaves the feature out. `example` is a cell (made, stored) that fails without it.
+    `expect` maps name and value to the returned ones (name None: absent), `facts` replace the stated facts (...: not
+    compared), `is_ignored` leaves the feature out. `example` is a cell (made, stored) that fails without it.
     """
 
     asked: str  # a pattern of askers

@@ -1,4 +1,4 @@
-"""What an asker learned about a dataset, and how that differs from what went in."""
+"""Facts an asker returns about a dataset, compared with the truth."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FeatureFacts = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Facts:
-    """Everything an asker stated; None where it says nothing. Rows of an unordered asker are compared as a set."""
+    """Facts of an asker; None if not stated. Rows of an unordered asker are compared as a set."""
 
     rows: Sequence[Row] | None = None
     is_ordered: bool = True
@@ -29,7 +29,7 @@ class Facts:
 
 
 def find_wrong(asked: str, facts: Facts, made: Made, differences: Sequence[Difference] = DIFFERENCES) -> list[str]:
-    """How facts differ from the truth, one line each, differences on purpose left out."""
+    """Differences from the truth, one line each, without the intended ones."""
     known = [difference for difference in differences if difference.is_asked(asked)]
     wrong = list(facts.problems)
     if facts.rows is not None:
@@ -48,7 +48,7 @@ def find_wrong(asked: str, facts: Facts, made: Made, differences: Sequence[Diffe
 
 
 def describe_feature(name: str, feature: Feature, rows: Sequence[Row]) -> dict[str, Any]:
-    """All that can be stated about a feature."""
+    """All facts about a feature."""
     facts: dict[str, Any] = {
         "kind": feature.kind,
         "dtype": feature.dtype,

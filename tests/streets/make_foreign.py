@@ -1,4 +1,4 @@
-"""Files that tfrkit did not write: bare ones of another writer, and a folder as TFDS leaves it."""
+"""Files of other writers: without sidecars, and a TFDS folder."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def make_bare_bfloat16(folder: Path, storage: Storage) -> Made:
 
 
 def make_bare_raw(folder: Path, storage: Storage) -> Made:
-    """Records that are no Examples."""
+    """Records that are not Examples."""
     records = [b"line %d\n" % i if i % 3 else b"\xff\xff\xff\x00" + bytes([i]) for i in range(NUM_ROWS)]
     rows: list[Row] = [{"record": ("bytes", (), (record,))} for record in records]
     return _write(folder, storage, Truth({"record": Feature("bytes")}, rows, "raw", keeps_order=True), records)

@@ -78,7 +78,7 @@ def make_class_folders(folder: Path, storage: Storage) -> Made:
 
 
 def make_class_folders_exif(folder: Path, storage: Storage) -> Made:
-    """Photos that a camera held sideways; height and width are those of the pixels that are stored."""
+    """Photos with an EXIF orientation; height and width are those of the stored pixels."""
     rows = []
     for i in range(NUM_ROWS):
         name = f"{CLASSES[i % 3]}/{i:02d}.jpg"
@@ -183,7 +183,7 @@ def make_voc_seg(folder: Path, storage: Storage) -> Made:
 
 
 def _named_from(first: int) -> tuple[str, ...]:
-    """Names by id; ids below the first have none of their own."""
+    """Names by id; ids below the first have no name."""
     return (*(f"unused {label}" for label in range(first)), *CLASSES)
 
 
@@ -203,7 +203,7 @@ _BOXES = {
 
 
 def _objects(i: int) -> list[tuple[int, int, int, int, int]]:
-    """Class, xmin, ymin, xmax, ymax in pixels; every third picture shows nothing."""
+    """Class, xmin, ymin, xmax, ymax in pixels; every third image has none."""
     return [((i + k) % 3, k, k, k + 3, k + 2) for k in range(i % 3)]
 
 

@@ -1,4 +1,4 @@
-"""Datasets that a verb made of an earlier one."""
+"""Datasets made by a verb."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streets.truth import Made
 Make = Callable[[Path, Storage], Made]
 
 _BASES: dict[str, Make] = {"mixed": make_written.make_rows_mixed, "classes": make_pictures.make_class_folders}
-# What bare files hold is found from the records alone, so no verb may lean on anything beside them.
+# Files without sidecars are described by their records alone, so no verb may rely on sidecars.
 _WITH_BARE: dict[str, Make] = {**_BASES, "bare": make_foreign.make_bare}
 _ONE_FILE = STORAGES["file_none"]
 
@@ -29,7 +29,7 @@ def _root() -> tempfile.TemporaryDirectory[str]:
 
 @functools.cache
 def _make_base(base: Make, name: str, compression: str, shards: int) -> Made:
-    """The dataset a verb is given, made once: verbs leave their source as it is."""
+    """The input of a verb, made once: verbs do not change it."""
     storage = replace(STORAGES[name], compression=compression, shards=shards, address="all")
     folder = Path(tempfile.mkdtemp(dir=_root().name))
     return base(folder, storage)

@@ -21,7 +21,7 @@ from streets.truth import Feature, Made, Truth
 
 # Columns that an array of one row each can hold.
 _ARRAYS = {name: DENSE[name] for name in DENSE if name not in ("flag", "rank0", "tiny", "text", "blob", "words")}
-# NumPy stacks Python's numbers as float64, and an array keeps its dtype also where float32 holds every value.
+# NumPy stacks Python numbers as float64, and an array keeps its dtype even if float32 holds every value.
 _ARRAYS["score"] = Feature("float64"), DENSE["score"][1]
 
 

@@ -58,7 +58,7 @@ DENSE: dict[str, Column] = {
         for dtype in ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "float16", "float64")
     },
 }
-# Absent, unset and empty are three things; lengths differ within any three rows in a row.
+# Absent, unset and empty are distinct; lengths differ within any three consecutive rows.
 RAGGED: dict[str, Column] = {
     "id": (Feature(), lambda i: i),
     "list": (Feature("int64", (None,)), lambda i: list(range(i % 3 + 1))),
@@ -75,7 +75,7 @@ RAGGED: dict[str, Column] = {
     "unset": (Feature(optional=True), lambda i: i if i % 3 != 1 else None),
 }
 CLASSES = ("cat", "dog", "fish")
-# What only a schema can say: class names, a list of one, plain lists and raw bytes with a shape.
+# What only a schema can express: class names, a list of one, plain lists and raw bytes with a shape.
 SCHEMA: dict[str, tuple[Feature, Callable[[int], Any], tfr.Spec]] = {
     "id": (Feature(), lambda i: i, tfr.Spec("int64")),
     "label": (
@@ -221,9 +221,9 @@ def write_shards(
     rows: Sequence[Any],
     write: Callable[[tfr.Writer, Sequence[Any]], object],
 ) -> Made:
-    """One `Writer` for each shard, under the names that `build` gives them: nothing lies beside these files."""
+    """One `Writer` for each shard, under the names that `build` gives them: without sidecars."""
     if storage.layout == "file":
-        # The name of a file says how it is compressed, to every verb.
+        # Every verb derives the compression from the file name.
         is_named = storage.compression == "gzip"
         path = folder / ("data.tfrecord.gz" if is_named else "data.tfrecord")
         with tfr.Writer(path) if is_named else tfr.Writer(path, compression=storage.compression) as writer:

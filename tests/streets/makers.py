@@ -1,4 +1,4 @@
-"""Every way a dataset comes to be. A maker takes a folder and a storage and returns what it made there."""
+"""All ways to make a dataset. A maker takes a folder and a storage and returns what it wrote."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Make = Callable[[Path, Storage], Made]
 
 @dataclass(frozen=True)
 class Maker:
-    """One way; `covers` names the commands and sources it stands for, `layouts` what it can write."""
+    """One way to make a dataset; `covers` names its commands and sources, `layouts` its outputs."""
 
     make: Make
     covers: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Small pictures, each with pixels of its own."""
+"""Small images, each with different pixels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ORIENTATION = 0x0112
 
 
 def draw(number: int, size: tuple[int, int] = (8, 6)) -> Image.Image:
-    """Noise, bright in the upper left quarter: no picture is like another, or like itself when it is turned."""
+    """Noise, bright in the upper left quarter: no image equals another, or a turned copy of itself."""
     width, height = size
     noise = np.random.default_rng(number).integers(0, 200, (height, width, 3), dtype=np.uint8)
     image = Image.fromarray(noise)

@@ -43,7 +43,7 @@ def place(made_at: Path, truth: Truth, storage: Storage, *, is_bare: bool = Fals
     """The dataset at a path as `storage` addresses it.
 
     Every row that went in has to be in one of the files, once. A folder without splits is all "train", as `build`
-    names it. Nothing but their names tells the splits of bare files, so only the usual ones are certain.
+    names it. Splits of files without sidecars come from their names, so only the usual ones are certain.
     """
     names = list(storage.splits)
     files = [made_at] if storage.layout == "file" else sorted(p for p in made_at.iterdir() if _SHARD.search(p.name))
@@ -128,7 +128,7 @@ def _require_same_rows(rows: Sequence[Row], truth: Truth, *, in_order: bool) -> 
     found, expected = [_countable(row, truth) for row in rows], [_countable(row, truth) for row in truth.rows]
     missing, extra = list((Counter(expected) - Counter(found)).elements()), Counter(found) - Counter(expected)
     if missing or extra:
-        # The row that is most like the missing one shows best what is wrong.
+        # Show the row most similar to the missing one.
         likest = max(extra, key=lambda row: len(set(row) & set(missing[0])), default=()) if missing else ()
         lost, instead = (
             ", ".join(f"{name}={show_value(value)}" for name, value in one if (name, value) not in other)

@@ -1,4 +1,4 @@
-"""The ways a dataset lies on disk and is addressed: one file, a folder, one shard alone, a glob of one split."""
+"""How a dataset is stored and addressed: one file, a folder, one shard alone, a glob of one split."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _USUAL = {"train": 0.75, "test": 0.25}
 
 @dataclass(frozen=True)
 class Storage:
-    """How to store a dataset, and which part of it is then asked for.
+    """How to store a dataset, and which part of it is opened.
 
     `splits` are names and shares; every split has `shards` files. `address` is what is opened: everything, the last
     shard of the last split, or a glob of the last split.

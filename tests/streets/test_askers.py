@@ -1,4 +1,4 @@
-"""Every asker can fail: with another truth than the one that went in it finds something wrong."""
+"""Every asker can fail: given a wrong truth it reports a difference."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streets.cells import ask, make
 from streets.pictures import draw, encode
 from streets.truth import Made, Row
 
-# Datasets that between them hold everything there is to ask for.
+# Datasets that together hold everything an asker reads.
 ASKED = ("class_folders", "voc_det", "webdataset")
 # Asking is the whole test: it must not raise.
 ONLY_RUN = {"schema_forms"}
@@ -34,7 +34,7 @@ def test_asker_finds_another_truth_wrong(asked: str, tmp_path: Path) -> None:
 
 
 def _change(made: Made) -> Iterator[Made]:
-    """The same files with another truth: a row less, another split, another picture, other features."""
+    """The same files with a wrong truth: a missing row, another split, another image, other features."""
     last = made.shards[-1]
     shorter = replace(last, rows=last.rows[:-1], records=last.records[:-1])
     yield replace(made, shards=[*made.shards[:-1], shorter])

@@ -1,4 +1,4 @@
-"""Two datasets that give one number two names: nobody may show one of the names for both."""
+"""Two datasets that name one label differently: no verb may use one name for both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every difference on purpose still is one: without its entry the cell it names fails, with it the cell is right."""
+"""Every intended difference is needed: its cell fails without the entry and passes with it."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from streets.storages import COMPRESSIONS, STORAGES
 from tfrkit.container.compression import COMPRESSIONS as KNOWN_COMPRESSIONS
 from tfrkit.testing.commands import find_commands
 
-# Why something is in no street of its own.
+# Why something is not in the streets.
 ELSEWHERE = {
     "bench": "measures time; what it reads is what `open` reads",
     "run": "runs a script; what scripts read and write: tests/cli/test_run.py, tests/docs/test_tutorials.py",

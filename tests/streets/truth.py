@@ -48,7 +48,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Truth:
-    """Rows that went in and what each feature is; `rows` are frozen, in the order of the source."""
+    """Input rows and the description of each feature; `rows` are frozen, in the order of the source."""
 
     features: Mapping[str, Feature]
     rows: Sequence[Row]
@@ -74,8 +74,8 @@ class PlacedShard:
 class Made:
     """A dataset on disk: the address that opens it and what it holds.
 
-    `splits` are records by name. Where they are not `certain` (one file, names no rule knows), a reader may also see
-    none at all; all askers then have to agree.
+    `splits` are records by name. If they are not `certain` (one file, unknown names), a reader may also report none;
+    all askers then have to agree.
     """
 
     path: str
@@ -97,7 +97,7 @@ class Made:
 
 
 def freeze(value: Any, feature: Feature) -> Value:
-    """A value as a reader returned it. Python numbers carry no dtype and take that of the feature, if they can."""
+    """A value as a reader returned it. Python numbers take the dtype of the feature if it fits."""
     if value is None:
         return None
     if isinstance(value, (bytes, bytearray, str)):
@@ -177,5 +177,5 @@ def _freeze_list(value: Sequence[Any], feature: Feature) -> Value:
         return ("list", (len(items),), repr(value))
     try:
         return _freeze_array(np.array(value, dtype=feature.value_dtype))
-    except ValueError:  # rows of different lengths are no array
+    except ValueError:  # rows of different lengths do not form an array
         return ("list", (len(items),), repr(value))

@@ -1,4 +1,4 @@
-"""Folders of small images to look at."""
+"""Folders of small images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MakeImages = Callable[..., Path]
 
 @pytest.fixture
 def make_images(tmp_path: Path) -> MakeImages:
-    """Makes image files below a folder; each has a colour of its own."""
+    """Makes image files below a folder; each has a different colour."""
 
     def make(names: Iterable[str], folder: str = "in", size: tuple[int, int] = (8, 6)) -> Path:
         root = tmp_path / folder

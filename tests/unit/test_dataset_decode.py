@@ -107,7 +107,7 @@ def test_unknown_feature_is_reported_with_the_nearest(ds: tfrkit.Dataset) -> Non
         ds.decode(imgae=(4, 4))
 
 
-# --- masks, by whatever says that they are masks
+# --- masks, from schema, option or data
 
 NUMBERS = np.random.default_rng(0).choice(np.array([0, 11, 255], np.uint8), (3, 12, 16))
 

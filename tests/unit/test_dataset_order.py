@@ -1,4 +1,4 @@
-"""Which rows of a dataset, in which order: the methods that give a new Dataset."""
+"""Rows and their order: methods that return a new Dataset."""
 
 from __future__ import annotations
 

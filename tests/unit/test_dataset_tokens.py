@@ -1,4 +1,4 @@
-"""Batches by a token budget: every row once an epoch, on any ranks and workers, and going on after any batch."""
+"""Batches by a token budget: every row once per epoch, on any ranks and workers, and resuming after any batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names and arguments that other libraries have: each is answered with what to use here."""
+"""Names and arguments of other libraries raise with the tfrkit equivalent."""
 
 from __future__ import annotations
 

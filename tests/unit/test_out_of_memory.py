@@ -1,4 +1,4 @@
-"""Memory that runs out in the middle of a sound file, in a process of its own."""
+"""Running out of memory in a sound file, in a separate process."""
 
 from __future__ import annotations
 

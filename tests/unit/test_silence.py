@@ -1,4 +1,4 @@
-"""What goes on without an error is said once: records that were skipped, shards that hold nothing."""
+"""Warnings without an error are given once: skipped records, empty shards."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_skipped_records_are_warned_of_once_with_count_and_place(torn: str, name
     assert message.endswith("\n  list all damage: ds.errors")
     assert caught[0].filename == __file__
     assert len(dataset.errors) == 2
-    assert warnings_of(lambda: PASSES[name](dataset)) == []  # the same damage is no news
+    assert warnings_of(lambda: PASSES[name](dataset)) == []  # the same damage is not reported again
 
 
 def test_one_place_is_named_alone(tmp_path: Path) -> None:

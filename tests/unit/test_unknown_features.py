@@ -1,4 +1,4 @@
-"""A feature that no record had which the schema was found from."""
+"""A feature missing from all records of the schema sample."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tfrkit.errors import QueryError, UnknownFeatureError
 from tfrkit.testing.reference import encode_example, encode_sequence_example, write_frames
 
 NUM_ROWS = 2000
-RARE = 33  # of which no place of the sample is near
+RARE = 33  # far from every sampled place
 ERROR = rf"feature 'rare' is not in the schema - at .*rare\.tfrecord, record {RARE}, byte \d+\n.*infer=\"all\""
 
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A dataset of which a few records are looked at, and one of the others has a feature of its own."""
+    """A dataset with a sampled schema, and one unsampled record with another feature."""
     monkeypatch.setattr(survey, "_SMALL_NBYTES", 0)
     monkeypatch.setattr(survey, "_SAMPLE_RECORDS", 64)
     file = tmp_path / "rare.tfrecord"

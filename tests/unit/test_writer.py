@@ -36,7 +36,7 @@ def _nothing_is_left_behind(tmp_path: Path) -> Iterator[None]:
 
 
 def write(path: Path, *rows: Any, **options: Any) -> list[bytes]:
-    """Write some rows and give back their records."""
+    """Write some rows and return their records."""
     with Writer(path, **options) as writer:
         for row in rows:
             writer.write(row)
@@ -313,7 +313,7 @@ def test_discarded_writer_takes_nothing(path: Path) -> None:
 
 
 class FullDisk:
-    """A place for bytes that is full after the first `room` bytes."""
+    """A byte writer that is full after `room` bytes."""
 
     name = "full"
 
@@ -345,7 +345,7 @@ def test_writer_whose_disk_is_full_is_closed_for_good(monkeypatch: pytest.Monkey
         writer.write_record(noise)
     with pytest.raises((ValueError, StorageError), match="closed|failed|no space"):
         writer.write({"x": 1})
-    # A caller that goes on regardless must not be told that the file is there.
+    # A caller that continues regardless must not find the file.
     with pytest.raises((ValueError, StorageError), match="closed|failed|no space"):
         writer.close()
     assert not disk.is_committed
@@ -415,7 +415,7 @@ def test_symlink_is_followed(tmp_path: Path, path: Path) -> None:
 
 
 def test_pipe_is_not_replaced_by_a_file(path: Path) -> None:
-    # The same rename would put a regular file in the place of /dev/null.
+    # The same rename would replace /dev/null by a regular file.
     os.mkfifo(path)
     with pytest.raises(StorageError, match="expected a file, got a pipe"), Writer(path) as writer:
         writer.write({"x": 1})
@@ -510,7 +510,7 @@ def test_columns_that_fail_leave_no_rows(path: Path, schema: Schema | None, num_
 
 
 def test_columns_that_fail_after_a_flush_end_the_writer(path: Path) -> None:
-    # Rows that are on their way to the disk cannot be taken back, so the file must not appear.
+    # Rows already passed to the disk cannot be removed, so the file must not appear.
     writer = Writer(path)
     with pytest.raises((TypeError, FeatureKindError), match="feature 'x' .* - at row 39999"):
         writer.write_columns({"x": [1] * 39_999 + ["a"]})

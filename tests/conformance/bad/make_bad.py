@@ -2,8 +2,8 @@
 
     python make_bad.py
 
-What each must answer is in cases.json, written by hand. Only tools that fake damage are used, so that the files do
-not depend on the code they test.
+The expected results are in cases.json, written by hand. Only the corruption tools are used, so that the files do not
+depend on the code under test.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def nest(depth: int) -> bytes:
 
 
 def behind_sound(record: bytes) -> bytes:
-    """A record with right checksums after two sound ones: only the codec can refuse it."""
+    """A record with valid checksums after two sound ones: only the codec can refuse it."""
     return write_frames([*EXAMPLES[:2], record])
 
 
@@ -89,7 +89,7 @@ FILES = {
     "lfs_pointer.tfrecord": (
         b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"ab" * 32 + b"\nsize 12345678\n"
     ),
-    # Odd, but sound.
+    # Unusual but valid.
     "nul_in_name.tfrecord": write_frame(encode_example({b"a\0b": ("int64", [1]), b"\0": ("int64", [2])})),
     "name_not_utf8.tfrecord": write_frames(
         [encode_example({b"\xff\xfe": ("int64", [i]), b"id": ("int64", [i])}) for i in range(2)]

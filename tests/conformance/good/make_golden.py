@@ -1,10 +1,10 @@
 """Make the golden files of this folder with TensorFlow, and the values they hold as JSON.
 
     pip install tensorflow-cpu==2.21.0
-    python make_golden.py          # writes the files, cases.json and PROVENANCE.md beside itself
+    python make_golden.py          # writes the files, cases.json and PROVENANCE.md next to itself
 
-Expected values are written from the Python values that went in, not read back from the files, and they are spelled
-so that JSON cannot bend them: bytes as hex, floats as the hex of their IEEE-754 bits, int64 as decimal strings.
+Expected values are written from the Python values that went in, not read back from the files, and spelled so that JSON
+loses nothing: bytes as hex, floats as the hex of their IEEE-754 bits, int64 as decimal strings.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def test_records_by_number_equal_records_in_order(on_disk: Any, parts: Any, has_
 @pytest.mark.parametrize("number", [60, -61, 1 << 62])
 def test_number_that_is_not_there_raises(number: int) -> None:
     records = in_memory(FRAMES)
-    for _ in range(2):  # the second time the shard is open
+    for _ in range(2):  # the second time, the shard is already open
         with pytest.raises(IndexError, match=f"record {number} of 60"):
             records[number]
         assert records[0] == RECORDS[0]
@@ -140,7 +140,7 @@ def test_skipped_damage_has_no_number() -> None:
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 def test_frames_inside_a_damaged_record_are_no_records_however_they_are_read(compression: str) -> None:
-    # The length of the outer frame holds and a frame follows it: only that one record is lost.
+    # The length of the outer frame is valid and a frame follows it: only one record is lost.
     outer = flip(write_frames([b"before" + FRAMES]), 14)
     data = pack_frames(FRAMES + outer + FRAMES, compression)
     records = in_memory(data, policy=Policy("all", "skip"))
@@ -228,7 +228,7 @@ def test_stale_index_is_not_used_for_picking_either(compression: str, tmp_path: 
     records = Records([Shard.open(str(path))], Policy())
     with pytest.warns(StaleIndexWarning, match="index does not fit its shard, .*, not used"):
         assert len(records) == len(RECORDS)
-    # Once for a shard: it is known by now.
+    # Once per shard: it is cached by now.
     assert [records[number] for number in range(len(RECORDS))] == RECORDS
 
 

@@ -1,6 +1,6 @@
-"""Files that another program cuts off while they are read: an error or complete data, never a dead process.
+"""Files truncated by another program while they are read: an error or complete data, never a crash.
 
-Each case runs in a process of its own, because the failure to look for is its death.
+Each case runs in its own process, because the failure would be a crash.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def read_by_table(span: _native.FileMap, verify: str) -> list[object]:
 
 
 def read_by_append(span: _native.FileMap, verify: str) -> list[object]:
-    # Records that are no Examples: the fault tells that the first was looked at.
+    # Records that are not Examples: the fault shows that the first one was read.
     builder = _native.ColumnBuilder("example", [])
     _, _, fault = builder.append_frames(span, 0, len(span), 100, verify)
     return RECORDS if fault is not None and fault.kind == "wire" else [fault]
@@ -176,7 +176,7 @@ def read_by_picks(span: _native.FileMap, verify: str) -> list[object]:
     return RECORDS
 
 
-# Each reads every record of a span; what it gives must be RECORDS.
+# Each reads every record of a span and must return RECORDS.
 WAYS: dict[str, Callable[[_native.FileMap, str], object]] = {
     "read_frames": lambda span, verify: _native.read_frames(span, 0, len(span), 100, 1 << 20, verify)[0],
     "view_frames": lambda span, verify: list(
@@ -199,7 +199,7 @@ WAYS: dict[str, Callable[[_native.FileMap, str], object]] = {
 @pytest.mark.parametrize("verify", ["all", "lengths", "none"])
 @pytest.mark.parametrize("way", WAYS)
 def test_zeros_after_a_cut_inside_a_page_are_never_data(way: str, verify: str, tmp_path: Path) -> None:
-    # No signal comes for these: the page is still there, and the rest of it reads as zeros.
+    # No signal for these: the page is still mapped, and its rest reads as zeros.
     assert len(FRAMES) < 4096
     path = tmp_path / "shard"
     for nbytes in [*range(0, len(FRAMES), 11), *range(len(FRAMES) - 5, len(FRAMES))]:

@@ -125,4 +125,4 @@ def test_windows_of_compressed_shards_are_read_once(tmp_path: Path, monkeypatch:
     given = [number for batch in ds.batch(10, threads=1) for number in batch["id"].tolist()]
     assert sorted(given) == list(range(300))
     assert len(reads) == 300
-    assert reads[:8] == list(range(reads[0], reads[0] + 8))  # in the order they lie in
+    assert reads[:8] == list(range(reads[0], reads[0] + 8))  # in file order

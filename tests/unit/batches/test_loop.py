@@ -283,7 +283,7 @@ def test_prefetch_stays_within_its_bound(ds: tfrkit.Dataset) -> None:
     for given, _ in enumerate(loop):
         most = max(most, made - given)
     assert made == NUM_ROWS
-    # Small records are worked on several batches at a time, and their results may be larger than the records.
+    # Small records are processed several batches at a time, and results may be larger than the records.
     assert most <= 3 * 16 + 16
 
 

@@ -1,4 +1,4 @@
-"""Rows through `map`: what the function returned, never stacked; batches of them as without `map`."""
+"""Rows through `map`: results of the function, never stacked; batches as without `map`."""
 
 from __future__ import annotations
 

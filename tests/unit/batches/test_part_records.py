@@ -1,4 +1,4 @@
-"""`records()`, `files`, `splits` and `repr` of a part: of its rows, in their order."""
+"""`records()`, `files`, `splits` and `repr` of a part follow its rows."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_permuted_positions_are_those_of_one_at_a_time() -> None:
 
 
 class Picked(_native.RecordPicker):
-    """What the core does not know, it asks for."""
+    """The core reports offsets it does not have."""
 
     def _get(self, index: object) -> object:
         return ("asked", index)
@@ -129,7 +129,7 @@ def test_picker_reads_open_shards_and_asks_for_the_rest() -> None:
         assert picker[number] == ("asked", number)
     picker.set_table(2, make_tables()[2])
     assert [picker[number] for number in (20, 39)] == [SHARDS[2][0], SHARDS[2][19]]
-    assert picker[40] == ("asked", 40)  # fewer records than were said
+    assert picker[40] == ("asked", 40)  # fewer records than declared
     picker.set_table(0, None)
     assert picker[0] == ("asked", 0)
 

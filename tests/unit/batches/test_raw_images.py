@@ -1,4 +1,4 @@
-"""Raw pixels where `decode` is asked for an image."""
+"""`decode(image=...)` of raw pixels."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_channels_are_those_of_an_encoded_image(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pixels", [GRAY, RGB, RGBA], ids=["gray", "rgb", "rgba"])
 @pytest.mark.parametrize("channels", ["rgb", "gray", "rgba", "keep"])
 def test_many_at_once_are_what_they_are_one_by_one(tmp_path: Path, pixels: np.ndarray[Any, Any], channels: str) -> None:
-    # A damaged row among them makes that every value is looked at by itself.
+    # A damaged row makes the stage decode every value separately.
     depth = {"channels": 4, "height": 20, "width": 30} if pixels is RGBA else {}
     ds = write(tmp_path, [{"image": np.roll(pixels, n).tobytes(), "id": n, **depth} for n in range(3)])
     once = next(iter(ds.decode(image={"size": (20, 30), "channels": channels}).batch(3)))["image"]

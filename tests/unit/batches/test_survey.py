@@ -158,7 +158,7 @@ def test_number_of_surveyed_records_can_be_limited() -> None:
     assert surveyed.add_shard(shard, Policy()) == 100
 
 
-# --- features.json beside the shard -------------------------------------------------------------------
+# --- features.json next to the shard -------------------------------------------------------------------
 
 
 def write_folder(folder: Path, features: Any) -> list[Shard]:

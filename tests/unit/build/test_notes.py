@@ -1,4 +1,4 @@
-"""What a build says once about all its images: CMYK, names that do not fit, growth."""
+"""Notes about all images of a build: CMYK, wrong suffixes, growth."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_cmyk_that_is_kept_is_one_note_with_the_option(tmp_path):
         "images in CMYK, kept as they are, which not every reader decodes: 6 of 6; "
         'for RGB, made anew, use encode="jpeg" or encode="png"'
     )
-    # Made anew, they are RGB, as the note on all images says.
+    # Re-encoded, they are RGB; the note on all images covers that.
     assert not any("images in CMYK" in note for note in build(root, tmp_path, encode="jpeg"))
 
 

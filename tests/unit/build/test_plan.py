@@ -61,7 +61,7 @@ PINNED_ORDER = [6, 2, 8, 1, 7, 5, 4, 3, 0, 9]
 
 
 def test_membership_is_pinned():
-    """Who is in which split is a promise: a change breaks datasets people have."""
+    """Split membership is pinned: a change breaks existing datasets."""
     assert assign_splits(ITEMS, {"test": 6}, seed=0).splits["test"].tolist() == PINNED_TEST
     assert order_split("train", np.arange(10), 0).tolist() == PINNED_ORDER
 

@@ -19,7 +19,7 @@ NAMES = [f"{name}{number}.png" for name in "ab" for number in range(6)]
 
 @pytest.fixture(autouse=True)
 def _fast_disk(monkeypatch):
-    """Waiting for the disk proves nothing here: no power is cut, and hundreds of builds would take minutes."""
+    """fsync is skipped: no power loss is tested, and hundreds of builds would take minutes."""
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 

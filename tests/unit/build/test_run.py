@@ -1,4 +1,4 @@
-"""Whole builds: what appears, what does not, and what is said about it."""
+"""Whole builds: files, reports and errors."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_one_shard_is_cut_for_all_workers():
 
 
 def test_shards_of_nearly_equal_weight_stay_whole():
-    """Copying and hashing parts once more costs more than the moment one worker waits for the other."""
+    """Copying and hashing parts again costs more than a short wait of one worker."""
     assert cut_shards([1.0, 0.99, 1.01, 0.98], 2) == [1, 1, 1, 1]
     assert cut_shards([1.0, 1.0, 1.0, 0.5], 2)[2] > 1
 
@@ -48,7 +48,7 @@ def test_shards_without_weight_are_not_a_problem(weights):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_workers_end_at_nearly_the_same_time(seed):
-    """Given out greedily, the pieces keep every worker busy to the end: within an eighth of a share."""
+    """Greedy scheduling keeps every worker busy to within an eighth of its share."""
     rng = np.random.default_rng(seed)
     jobs = int(rng.integers(2, 9))
     weights = rng.exponential(1.0, int(rng.integers(1, 30)))

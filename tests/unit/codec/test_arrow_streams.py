@@ -19,7 +19,7 @@ pa = pytest.importorskip("pyarrow")
 
 
 class Frame:
-    """A DataFrame of some library: it has Arrow's stream, and iterating over it gives something else."""
+    """A DataFrame of another library: it exports an Arrow stream, and iterating it yields something else."""
 
     def __init__(self, table: Any, *, batch_rows: int = 2) -> None:
         self._table, self._batch_rows = table, batch_rows

@@ -147,7 +147,7 @@ def test_record_that_is_no_example_raises() -> None:
 
 
 def test_name_that_is_not_utf8_is_refused() -> None:
-    """No writer of Examples makes one: such a record is something else."""
+    """No Example writer produces one: such a record is another message."""
     with pytest.raises(CodecError, match="expected an Example"):
         RecordEditor(drop={"a"}).edit(encode_example({b"\xff": ("int64", [1])}))
 
@@ -161,7 +161,7 @@ def test_any_bytes_are_edited_or_refused(data: bytes) -> None:
 
 
 def edit_slowly(record: bytes, **edits: object) -> bytes:
-    """Every field looked at, as for records that no writer makes."""
+    """Every field is parsed, as for unusual records."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RecordEditor, "_edit_plain_map", lambda self, message, is_list: None)
         return RecordEditor(**edits).edit(record)  # type: ignore[arg-type]

@@ -185,7 +185,7 @@ def test_byte_offsets_that_do_not_fit_raise(offsets: list[int]) -> None:
 
 @pytest.mark.parametrize("presence", [[2], [2, 2, 2, 2], []])
 def test_presence_of_another_length_raises(presence: list[int]) -> None:
-    # The core reads one state a row: a short array would be read past its end.
+    # The core reads one state per row: a short array would be read past its end.
     with pytest.raises(ShapeError, match=f"feature 'a' expected presence of 3 rows.*, got {len(presence)}"):
         encode(a=Ragged(np.arange(3), np.array([0, 2, 2, 3]), states(*presence)))
     column = BytesColumn.from_values([b"a", b"b", b"c"])

@@ -22,7 +22,7 @@ def test_every_number_comes_back(dtype: str) -> None:
     assert len(np.unique(values[is_number].view(np.uint32))) == is_number.sum()
 
 
-# Largest and smallest positive number, infinities and NaNs as the formats' papers state them.
+# Largest and smallest positive number, infinities and NaNs as the format specifications state them.
 @pytest.mark.parametrize(
     ("dtype", "largest", "smallest", "num_infinite", "num_nan"),
     [

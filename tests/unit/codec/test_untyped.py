@@ -1,4 +1,4 @@
-"""Rows whose first value of a feature is an empty list, which does not say what it is a list of."""
+"""Rows whose first value of a feature is an empty list of unknown kind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def store(path: Path, rows: Any, **options: Any) -> bytes:
 @pytest.mark.parametrize("kind", EMPTY)
 @pytest.mark.parametrize("before", [1, 3])
 def test_empty_lists_take_the_kind_of_a_later_row(tmp_path: Path, kind: str, before: int) -> None:
-    """The bytes are those of rows whose empty lists say their kind."""
+    """The bytes equal those of rows whose empty lists have a dtype."""
     path = tmp_path / "x.tfrecord"
     last = [{"x": VALUES[kind], "i": 7}, {"x": [], "i": 8}]
     typed = store(path, [*({"x": EMPTY[kind], "i": i} for i in range(before)), *last], index=True)

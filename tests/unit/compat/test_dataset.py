@@ -76,7 +76,7 @@ def test_shuffle_with_a_seed_is_reproducible_and_changes_each_time() -> None:
     assert first != second
     again = tf.data.Dataset.range(20).shuffle(7, seed=3)
     assert [plain(again), plain(again)] == [first, second]
-    # An order is a promise: changing it is a breaking change.
+    # The order is pinned: changing it is a breaking change.
     assert plain(tf.data.Dataset.range(6).shuffle(6, seed=0)) == [2, 3, 1, 0, 5, 4]
     fixed = tf.data.Dataset.range(20).shuffle(20, seed=3, reshuffle_each_iteration=False)
     assert plain(fixed) == plain(fixed)

@@ -1,4 +1,4 @@
-"""A dataset goes on after an error: with the next element, and after damage with the next file."""
+"""A dataset continues after an error with the next element, and after damage with the next file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The module scripts import: its names, its weight, and what it says about names it has not."""
+"""The module that scripts import: its names, its import cost, and errors for missing names."""
 
 from __future__ import annotations
 

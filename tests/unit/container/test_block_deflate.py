@@ -1,4 +1,5 @@
-"""A stream deflated in blocks is one stream: one member, the same bytes whatever the threads, and an index for free."""
+"""A stream deflated in blocks is one stream: one member, bytes independent of threads, and checkpoints without another
+pass."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def unpack_until_damage(data: bytes, compression: Compression) -> tuple[bytes, C
 
 
 def inflate_bytewise(data: bytes, wbits: int) -> bytes:
-    """What zlib gives before it meets damage, asked for one byte at a time."""
+    """Output of zlib before damage, read one byte at a time."""
     inflate = zlib.decompressobj(wbits)
     out = bytearray()
     rest = iter(data)
@@ -298,7 +298,7 @@ def test_unknown_compression_raises() -> None:
         InflateReader(MemoryReader(b""), "bz2")  # type: ignore[arg-type]
 
 
-# --- members, padding, what lies behind ---------------------------------------------------------------
+# --- members, padding, trailing bytes ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("padding", [b"", bytes(4), bytes(512), bytes(100_000)], ids=len)
@@ -474,7 +474,7 @@ def test_careful_inflate_gives_every_byte_before_damage(max_length: int) -> None
     data = b"".join(b"%d " % (number * number) + b"a" * (number % 300) for number in range(600))
     deflated = zlib.compress(data)
     for at in [2, 3, 50, len(deflated) // 2, len(deflated) - 9, *range(len(deflated) - 4, len(deflated))]:
-        # The twin asks for one byte at a time, so that nothing can be lost.
+        # The slow twin reads one byte at a time, so that nothing is lost.
         damaged = deflated[:at] + bytes([deflated[at] ^ 0xFF]) + deflated[at + 1 :]
         twin, expected, num_fed = zlib.decompressobj(), b"", 0
         with contextlib.suppress(zlib.error):
@@ -493,7 +493,7 @@ def test_careful_inflate_gives_every_byte_before_damage(max_length: int) -> None
         except zlib.error as error:
             message = str(error)
         assert message.startswith("Error -3"), at
-        # zlib looks one symbol ahead: where a call had to stop right before the damage, its last byte is lost.
+        # zlib looks one symbol ahead: if a call stops right before the damage, its last byte is lost.
         assert expected.startswith(given), at
         assert len(expected) - len(given) <= (max_length < 300), at
         assert abs(len(damaged) - len(codec.unused_data) - num_fed) <= (max_length < 300), at

@@ -37,7 +37,7 @@ def read_skipping(data: bytes, **options: Any) -> tuple[list[bytes], list[Findin
 
 @pytest.fixture(params=["one window", "small windows"])
 def windows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same tests with windows smaller than a frame: what lies across two of them must not be lost."""
+    """The same tests with windows smaller than a frame: frames that cross a border must not be lost."""
     if request.param == "small windows":
         monkeypatch.setattr(records_module, "_WINDOW_NBYTES", 7)
         monkeypatch.setattr(records_module, "_INFLATE_NBYTES", 5)
@@ -132,7 +132,7 @@ def test_payload_is_compared_only_when_requested(verify: Any, is_found: bool) ->
         assert len(read(data, Policy(verify))) == 40
 
 
-# --- damage is stepped over ---------------------------------------------------------------------------
+# --- damage is skipped ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -215,8 +215,8 @@ def test_finding_has_its_public_form() -> None:
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_false_lengths_between_sound_frames_cost_linear_time(pack: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Each sound frame stands behind a header that claims nearly all that follows: checking each claim from its
-    # first byte would be 3000 x 1 MB, twice.
+    # Each sound frame follows a header whose length covers nearly the rest of the file: checksumming each from its
+    # first byte would read 3000 x 1 MB, twice.
     searches: list[_native.FrameSearch] = []
 
     def make_search(data: Any) -> _native.FrameSearch:
@@ -248,7 +248,7 @@ def test_false_lengths_between_sound_frames_cost_linear_time(pack: Any, monkeypa
 
 @pytest.mark.parametrize("nbytes", [0, 100, 5000, -1])
 def test_file_that_shrinks_between_steps_raises_storage_error(tmp_path: Path, nbytes: int) -> None:
-    # Touching a mapped page behind the end of its file kills the process: the check must come first.
+    # Touching a mapped page past the end of its file kills the process: the check must come first.
     path = tmp_path / "s.tfrecord"
     data = write_frames([b"x" * 1000] * 200)
     path.write_bytes(data)
@@ -256,7 +256,7 @@ def test_file_that_shrinks_between_steps_raises_storage_error(tmp_path: Path, nb
     stream = FrameStream(shard, Policy())
 
     def consume(data: Any, start: int, stop: int) -> Any:
-        # Stands for the core, which would be killed here.
+        # Stands in for the core, which would be killed here.
         assert os.path.getsize(path) >= stop, "a page that is gone would have been read"
         return _native.check_frames(data, start, stop, 1, "all")
 

@@ -15,7 +15,7 @@ from tfrkit.storage.memory import MemoryReader
 from tfrkit.testing.corruption import splice, truncate
 from tfrkit.testing.reference import write_frames
 
-# Random enough that a member is longer than what a decoder reads ahead.
+# Incompressible, so that a member is longer than a decoder's read-ahead.
 RECORDS = [bytes((number * 7 + place * place) % 251 for place in range(300)) for number in range(40)]
 
 

@@ -92,7 +92,7 @@ def test_checkpoints_at_every_bit_of_a_byte_are_used() -> None:
 
 @pytest.mark.parametrize("bits", range(8))
 def test_lead_brings_zlib_to_any_bit(bits: int) -> None:
-    # A final stored block behind `8 - bits` bits of something else: three header bits, then padding.
+    # A final stored block after `8 - bits` other bits: three header bits, then padding.
     window = b"window" * 100
     missing = (8 - bits) % 8
     header = 1 << missing
@@ -308,7 +308,7 @@ def test_damage_since_the_index_was_made_raises_only_where_it_is(compression: Co
         except CompressionError:
             raised += 1
         else:
-            # What inflates to other bytes is for the frames' checksums to find.
+            # Damage that still inflates is found by the frame checksums.
             assert same or 0.4 < offset / len(TEXT) < 0.6
     assert 1 <= raised <= 6
     assert inflate.read_at(len(TEXT) - 10, 10) == TEXT[-10:]

@@ -1,4 +1,4 @@
-"""Sets of shards of which not all are there: named, warned of, refused."""
+"""Incomplete shard sets: named, warned about, refused."""
 
 from __future__ import annotations
 

@@ -486,7 +486,7 @@ def test_an_open_file_is_no_list_of_paths(tmp_path: Path) -> None:
         tfrkit.open(file)  # type: ignore[arg-type]
 
 
-# ---- what lies beside the shards ---------------------------------------------------------------------------------
+# ---- sidecars ---------------------------------------------------------------------------------
 
 
 def test_length_comes_from_the_manifest_and_a_wrong_one_is_an_error_when_picked(tmp_path: Path) -> None:
@@ -497,7 +497,7 @@ def test_length_comes_from_the_manifest_and_a_wrong_one_is_an_error_when_picked(
     assert len(ds) == 4
     with pytest.raises(StorageError, match=r"expected 4 records as counted before or by its manifest, got 5 - at .*"):
         _ = ds[0]
-    # Where damage is skipped, what can be read is counted.
+    # With skipped damage, readable records are counted.
     assert len(tfrkit.open(tmp_path / "o", on_error="skip")) == 5
 
 

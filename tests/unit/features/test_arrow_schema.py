@@ -66,7 +66,7 @@ def test_print_arrow_schema_marks_what_may_be_missing() -> None:
 
 
 def test_fields_only_a_fixed_number_of_values_is_not_null() -> None:
-    # The decoder holds a fixed number against every record; a list that varies may be absent without a word.
+    # The decoder checks a fixed length in every record; a varying list may be absent.
     specs = {"one": Spec("int64"), "three": Spec("float", (3,)), "some": Spec("int64", (None,))}
     specs |= {"maybe": Spec("int64", optional=True)}
     assert [field.nullable for field in to_arrow_fields(Schema(specs))] == [False, False, True, True]

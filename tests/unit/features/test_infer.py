@@ -1,4 +1,4 @@
-"""Inference: from counts to specs, figures and a guess in words."""
+"""Inference: from counts to specs, figures and a described guess."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text format: what protobuf's own parser takes, and where ours says it went wrong."""
+"""Text format: accepts what protobuf's parser accepts, and reports the position of errors."""
 
 from __future__ import annotations
 

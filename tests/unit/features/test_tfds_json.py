@@ -201,7 +201,7 @@ def test_from_tfds_unknown_features_are_left_to_inference() -> None:
         theirs={"pythonClassName": "my.project.Image", "image": {}},
         later=new("future.Hologram", "hologram"),
         dtype=new_tensor("complex64"),
-        # NumPy would parse such a name, and fail in ways of its own.
+        # NumPy would parse such a name and fail with its own errors.
         digits=new_tensor("9" * 5000),
         shape=new_tensor("int64", "x"),
         words=sequence({"pythonClassName": "my.Word", "text": {}}),

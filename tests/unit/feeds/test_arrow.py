@@ -114,7 +114,7 @@ def test_stream_each_consumer_starts_a_new_pass() -> None:
 
     stream = to_arrow(make_batches, SCHEMA)
     capsule = stream.__arrow_c_stream__()
-    assert passes == []  # nothing is read before somebody asks
+    assert passes == []  # nothing is read before the first request
     assert len(read_rows(stream)) == len(read_rows(stream)) == 6
     assert passes == [0, 1]
     assert next(stream.batches())["x"] is INTS
@@ -259,7 +259,7 @@ def test_unused_capsules_are_released() -> None:
 
 
 def take_one() -> tuple[CArray, weakref.ref[Any]]:
-    """An array whose stream and batch are gone, and what shows whether its buffer is still there."""
+    """An array whose stream and batch are gone, and a weak reference to its buffer."""
     columns = [np.arange(1000)]
     alive = weakref.ref(columns[0])
     capsule = to_arrow(lambda: ({"x": columns.pop()} for _ in range(1)), SCHEMA).__arrow_c_stream__()
@@ -299,7 +299,7 @@ def test_array_is_released_on_another_thread() -> None:
     assert alive() is None
 
 
-# The C library calls what is registered with it when Python is gone already, as it does with static objects of C++.
+# atexit handlers of the C library run after Python is finalized, like destructors of static C++ objects.
 AT_EXIT = """
     import ctypes, numpy
     from tfrkit import Schema
@@ -318,7 +318,7 @@ AT_EXIT = """
 """
 
 
-# Threads that are in the middle of a stream when the program ends.
+# Threads that are reading a stream when the program ends.
 IN_THE_MIDDLE = """
     import contextlib, itertools, threading, numpy
     from tfrkit import Schema

@@ -411,7 +411,7 @@ def test_misfit_splits_that_point_outside_are_refused(row_splits: Any) -> None:
         read_rows(stream_of(Spec("int64", (None,)), Ragged(INTS, row_splits)))
 
 
-# A struct of one column, and nodes of it that a consumer would read past the end of.
+# A struct of one column whose nodes a consumer would read past the end.
 def describe(form: bytes, *children: Any) -> Any:
     return b"+s", b"", b"", False, ((form, b"x", b"", True, children),)
 

@@ -1,4 +1,4 @@
-"""What loaders of all frameworks share, with no framework: ranks, sizes of batches, and where a pass stands."""
+"""The shared part of all loaders, without a framework: ranks, batch sizes, and the position of a pass."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NUM_ROWS = 53
 
 
 class PlainLoader(Loader):
-    """A loader of no framework: batches as they are."""
+    """A loader without a framework: plain batches."""
 
     def _start(self, start: Position) -> Iterator[tuple[Batch, int]]:
         return self._loop.run(epoch=start.epoch, row=start.row)

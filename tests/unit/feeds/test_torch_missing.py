@@ -1,4 +1,4 @@
-"""A framework that is not installed is named in one line, with the command that installs it."""
+"""A missing framework raises one line with the install command."""
 
 from __future__ import annotations
 

@@ -431,7 +431,7 @@ def test_extra_bytes_before_the_end_of_a_jpeg_are_harmless() -> None:
 
 
 def test_jpeg_with_extra_bytes_that_is_cut_off_too_says_so() -> None:
-    """The decoder tells its first complaint only, and that one is harmless."""
+    """The decoder reports its first warning only, and that one is harmless."""
     data = encode(photo(), "JPEG", progressive=True)
     second_scan = data.index(b"\xff\xda", data.index(b"\xff\xda") + 2)
     middle = data.rindex(b"\xff\xc4", 0, second_scan)
@@ -442,7 +442,7 @@ def test_jpeg_with_extra_bytes_that_is_cut_off_too_says_so() -> None:
 
 
 def test_jpeg_whose_only_end_is_that_of_its_thumbnail_is_cut_off() -> None:
-    """Decoders that look for the last end marker anywhere take such a file for whole."""
+    """Decoders that accept the last end marker anywhere consider such a file complete."""
     exif = Image.Exif()
     exif[ORIENTATION] = 1
     data = encode(photo(), "JPEG", exif=exif.tobytes() + encode(photo(8, 8), "JPEG"))

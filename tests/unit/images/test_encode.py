@@ -92,7 +92,7 @@ def test_inspecting_says_codec_error_for_what_is_no_image():
         inspect_image(b"\x00" * 40)
 
 
-# --- made anew
+# --- re-encoded
 
 
 @pytest.mark.parametrize("size", [(16, 12), (224, 224), (7, 50)])

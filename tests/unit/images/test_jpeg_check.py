@@ -1,4 +1,4 @@
-"""The quick check of JPEGs: what it calls sound, a strict decoder decodes without a complaint."""
+"""The quick JPEG check: what it reports as sound, a strict decoder decodes without warnings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def encode(image: Image.Image, **options: object) -> bytes:
 
 
 def decodes(data: bytes) -> bool:
-    """Whether our decoder takes it, which is strict but for complaints about headers that cost no pixel."""
+    """Whether our decoder accepts it; it is strict except for header warnings that affect no pixel."""
     view = memoryview(data)
     try:
         header = read_jpeg_header(view)
@@ -83,7 +83,7 @@ def test_jpeg_cut_off_anywhere_is_not_sound(options):
 
 @pytest.mark.parametrize("options", [{}, {"restart_marker_blocks": 2}, {"optimize": True, "subsampling": 0}], ids=str)
 def test_damage_found_by_a_strict_decoder_is_not_sound(options):
-    """Every bit flipped once, behind the header too: whatever is called sound must decode without a complaint."""
+    """Every bit flipped once, also after the header: what is reported as sound must decode without warnings."""
     data = encode(picture(40, 30), quality=60, **options)
     found = 0
     for place in range(2, len(data)):
@@ -110,7 +110,7 @@ def test_zeros_or_noise_in_the_middle_are_not_sound_unless_they_decode(seed):
 
 
 def check_with_new_tables(data: bytes) -> bool:
-    """The verdict of a thread that saw no image before, and has to make its tables."""
+    """The result in a new thread, which has to build its tables."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(_native.is_sound_jpeg, data).result()
 

@@ -103,7 +103,7 @@ def test_png_cut_off_anywhere_raises():
 
 
 def test_any_byte_flipped_raises_or_is_left_to_pillow():
-    """Every chunk has a checksum, so no damage behind the signature goes by."""
+    """Every chunk has a checksum, so all damage after the signature is found."""
     data = make_png([b"\4" + bytes(range(30))] * 3, 10)
     for place in range(8, len(data)):
         damaged = bytearray(data)

@@ -79,7 +79,7 @@ def test_suggestions_keep_a_side_that_was_given() -> None:
 
 
 def test_four_channels_are_taken_only_when_requested() -> None:
-    # 224x224 gray, or 112x112 in RGBA or float32: nothing in the bytes tells which.
+    # 224x224 gray, or 112x112 in RGBA or float32: the bytes do not show which.
     assert fill_shape((112, 112), 50_176) is None
     assert fill_shape((112, 112), 50_176, has_alpha=True) == fill_shape((112, 112, 4), 50_176) == (112, 112, 4)
     assert {(224, 224, 1), (112, 112, 4)} <= set(suggest_shapes(50_176, (112, 112)))

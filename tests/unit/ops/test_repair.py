@@ -49,7 +49,7 @@ def test_truncated_file_keeps_what_is_whole(tmp_path: Path) -> None:
     for nbytes in range(len(FRAMES)):
         (tmp_path / "a").write_bytes(FRAMES[:nbytes])
         if nbytes and nbytes < ends[0]:
-            continue  # not one frame: not a TFRecord at all
+            continue  # no valid frame: not a TFRecord
         repair(tmp_path / "a", tmp_path / "b", force=True)
         assert read(tmp_path / "b") == RECORDS[: sum(end <= nbytes for end in ends)]
 

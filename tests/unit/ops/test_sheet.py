@@ -34,7 +34,7 @@ def write(path: Path, rows: list[dict[str, Any]], **options: Any) -> Path:
 
 
 class Drawn:
-    """A sheet that was written: its report, and its pixels by tile."""
+    """A written sheet: its report and pixels by tile."""
 
     def __init__(self, report: SheetReport, path: Path, columns: int = 6, side: int = 128) -> None:
         self.report = report

@@ -1,4 +1,4 @@
-"""What the core finds in blocks of values, held against NumPy."""
+"""Figures of the core for blocks of values, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Figures(NamedTuple):
 
 
 def find_slowly(values: np.ndarray, limit: int | None = None) -> Figures:
-    """The figures as `native/core/stats/column_figures.h` words them."""
+    """The figures as `native/core/stats/column_figures.h` defines them."""
     numbers = values[~np.isnan(values)]
     finite = numbers[np.isfinite(numbers)].astype(np.float64)
     mean = math.fsum(finite) / max(1, len(finite))
@@ -83,7 +83,7 @@ def test_figures_of_floats_are_those_of_the_slow_way(size: int, kind: str) -> No
     values = random.normal(size=size)
     if kind == "rounded":
         values = np.round(values, 1)
-    elif kind == "near one":  # and one far away: the first bits say nothing
+    elif kind == "near one":  # and one outlier: the leading bits are useless
         values = 1 + values * 1e-5
         values[0] = 1e30
     elif kind == "with nan":
@@ -114,7 +114,7 @@ def test_hashes_above_a_limit_are_left_out(share: float) -> None:
 
 
 def test_values_whose_hashes_are_all_high_still_give_enough() -> None:
-    # A first guess of how far to look finds too few of them.
+    # The first guess of the range finds too few of them.
     values = np.arange(200_000)
     values = values[hash_numbers(values) > np.uint64(1 << 63)][:32768]
     found = compare(values)

@@ -65,7 +65,7 @@ def test_every_epoch_has_its_own_order(name: str) -> None:
 
 
 def test_orders_are_pinned() -> None:
-    # A promise: a state saved by one version is read by the next.
+    # Stable: a state saved by one version is read by the next.
     assert derive_key("shuffle", 7, 0) == 14887601133894236919
     assert all_of(Shuffled(Whole(10), 7)) == PINNED["shuffled"]
     assert all_of(Shuffled(Whole(10), 7), 1) == PINNED["shuffled, epoch 1"]

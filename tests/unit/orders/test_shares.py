@@ -1,4 +1,4 @@
-"""How many records each part of a split holds."""
+"""Number of records in each part of a split."""
 
 from __future__ import annotations
 

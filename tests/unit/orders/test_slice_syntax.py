@@ -1,4 +1,4 @@
-"""Slices of named splits. What real TFDS makes of them is compared in tests/interop."""
+"""Slices of named splits. tests/interop compares them with TFDS."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_spec_names_these_records(spec: str, expected: list[tuple[str, int, int]
         ("train[20:10]", 0, "slice of 'train' starts at record 20, after its stop at 10"),
         ("test+train[60%:-60%]", 5, "slice of 'train' starts at record 60, after its stop at 40"),
         ("all[:5]", 0, "'all' expected no slice"),
-        # What TFDS takes, and makes something of that nobody can have meant:
+        # Accepted by TFDS with surprising results:
         ("test[-1%:]", 5, "-1% of 7 records is none, so the slice has no bound there"),
         ("test[:-1%]", 6, "-1% of 7 records is none, so the slice has no bound there"),
         ("train[:-0%]", 7, "-0% of 100 records is none, so the slice has no bound there"),

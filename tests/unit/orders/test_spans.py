@@ -1,4 +1,4 @@
-"""Where the records of an order lie, against looking at every position of it."""
+"""Spans of an order, compared with enumerating every position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Splits and folds without groups. The literal values are a promise: other ones would be a breaking change."""
+"""Splits and folds without groups. The literal values are pinned: changing them is a breaking change."""
 
 from __future__ import annotations
 

@@ -38,13 +38,13 @@ CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
         (["TRAIN.tfrecord", "Test.TFRECORD"], {"train": [0], "test": [1]}),
         (["training.tfr", "testing.tfr", "valid.tfr"], {"training": [0], "testing": [1], "valid": [2]}),
         (["train.tfrecord", "discarded-00000-of-00001"], {"train": [0]}),
-        # A word inside another word is no word.
+        # Only whole words count.
         (["pretrain.tfrecord", "latest.tfrecord", "contest.tfrecord", "evaluation.tfrecord"], {}),
-        # Where a dataset lies is not what it holds.
+        # Folders above the dataset do not name splits.
         (["/home/test/data/a.tfrecord", "/home/test/data/b.tfrecord"], {}),
         (["/home/me/my_test_data/a.tfrecord"], {}),
         (["x/bal_train/a.tfrecord", "x/unbal_train/a.tfrecord"], {}),
-        # Two words: the one that tells the shards apart.
+        # Two words: the one that differs between shards.
         (["test_train.tfrecord", "test_val.tfrecord"], {"train": [0], "val": [1]}),
         (["train_test.tfrecord"], {}),
         (["train_val.tfrecord", "test.tfrecord"], {"test": [1]}),

@@ -6,7 +6,7 @@ import pytest
 from tfrkit.orders.order import Order, Repeated, Shuffled, Slice, Whole
 from tfrkit.orders.token_batches import TokenBatches, TokenPlan, cut_by_tokens
 
-# A promise: changing these is a breaking change.
+# Pinned: changing these is a breaking change.
 PINNED = [
     [[11], [7], [8], [1, 0, 2, 3], [10], [9], [6], [4, 5]],
     [[8], [1, 0, 2, 3], [6], [11], [9], [7], [4, 5], [10]],

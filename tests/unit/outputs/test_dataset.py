@@ -52,7 +52,7 @@ def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def read_all(folder: Path) -> dict[str, bytes]:
-    """Every file, also hidden ones, but for the lock that stays in a folder of indexes."""
+    """All files, including hidden ones, except the lock file in an index folder."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
@@ -61,7 +61,7 @@ def read_all(folder: Path) -> dict[str, bytes]:
 
 
 def fail_moves(monkeypatch: pytest.MonkeyPatch, first: int) -> Iterator[None]:
-    """Let the nth rename fail, one time."""
+    """Let the nth rename fail once."""
     count = 0
 
     def wrap(move: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
@@ -101,7 +101,7 @@ def test_rename_that_fails_leaves_what_was_there(
         if is_done:
             break
         num_failed += 1
-        # Images go into a folder that is there one by one: what else lies in it stays.
+        # Images are added to an existing folder one by one: other files in it stay.
         assert verb == "images" or read_all(records) == before, number
     assert num_failed >= 1
     assert not [path for path in read_all(records) if ".tmp" in path or ".tfrkit.lock" in path]
@@ -127,7 +127,7 @@ def test_no_descriptors_left_leaves_nothing_hidden(records: Path, verb: str) -> 
 
 @contextlib.contextmanager
 def few_descriptors(spare: int) -> Iterator[None]:
-    """So few descriptors may be opened in here."""
+    """Limit the number of open descriptors."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(number) for number in os.listdir("/proc/self/fd"))
     held = [os.open(os.devnull, os.O_RDONLY)]

@@ -1,4 +1,4 @@
-"""label_map.pbtxt: beside every detection build, and carried along with the records."""
+"""label_map.pbtxt: written by every detection build and copied with the records."""
 
 from __future__ import annotations
 

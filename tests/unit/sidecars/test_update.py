@@ -74,7 +74,7 @@ def test_copy_of_a_part_lists_that_part() -> None:
     info = update_info(INFO, changes, only=True)
     assert info is not None
     assert info["splits"] == [{"name": "test", "numBytes": 40, "shardLengths": [4]}]
-    # Half a split is none that TFDS could read.
+    # TFDS cannot read half a split.
     assert update_info(INFO, [change(A, A, 9, 90)], only=True) is None
 
 

@@ -109,7 +109,7 @@ def test_dtype_no_record_holds_raises(tmp_path):
     ids=lambda array: f"{array.dtype}{array.ndim}",
 )
 def test_schema_is_that_of_the_records_written(tmp_path, array):
-    """What the source promises and what a reader infers from the records must not contradict each other."""
+    """The declared schema and the inferred one must agree."""
     from tfrkit.features.schema import find_mismatches
 
     report = tfr.build(Arrays({"x": array}), tmp_path / "x.tfrecord", jobs=1)

@@ -1,4 +1,4 @@
-"""Boxes against their images: what is wrong, what is cut, what is said about it."""
+"""Boxes checked against their images: errors, clipping, notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One rule for picture, boxes, masks and sizes: what is stored is what every part of a record is about.
+"""One rule for image, boxes, masks and sizes: all refer to the stored pixels.
 
 Each picture shows the same scene: a bright rectangle on black. It is stored in all eight EXIF orientations, and
 annotated either upright, as tools that apply EXIF do, or on the pixels as stored, as tools that do not.
@@ -173,7 +173,7 @@ MAKERS: dict[str, Callable[[Path, Exif, ImageOptions], Any]] = {
 
 
 def build(tmp_path: Path, kind: str, exif: Exif, annotated: Exif | None = None, **options: Any) -> Any:
-    """The report of a build; its output is tmp_path / "out"."""
+    """The report of a build into tmp_path / "out"."""
     source = MAKERS[kind](tmp_path / "in", annotated or exif, ImageOptions(exif=exif, **options))
     return tfr.build(source, tmp_path / "out", jobs=1, order="source")
 
@@ -202,7 +202,7 @@ def read(out: Path) -> list[dict[str, Any]]:
 
 
 def check_parts(row: dict[str, Any]) -> None:
-    """Size, box and mask are about the pixels."""
+    """Size, box and mask refer to the stored pixels."""
     pixels = np.asarray(row["pixels"])
     bright = pixels[:, :, 0] > 128
     assert row["size"] == pixels.shape[:2]

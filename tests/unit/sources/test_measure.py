@@ -1,4 +1,4 @@
-"""Sizes of image files, as stored and as turned, and what a size that fits only one of them is explained by."""
+"""Sizes of image files, stored and turned, and the note if a declared size fits only one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `tfr.sources` offers, and that nothing is loaded before it is used."""
+"""Names of `tfr.sources`, loaded lazily."""
 
 from __future__ import annotations
 

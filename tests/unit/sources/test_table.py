@@ -1,4 +1,4 @@
-"""Tables: types of columns, missing cells, lines of mistakes; the fast way gives what the slow way gives."""
+"""Tables: column types, missing cells, lines of errors; fast and slow paths agree."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ needs_arrow = pytest.mark.skipif(pyarrow is None, reason="pyarrow is not install
 
 @pytest.fixture(params=["slow", pytest.param("fast", marks=needs_arrow), "native"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """CSV with the csv module, with pyarrow, and by the core, which leaves to the others what it does not take."""
+    """CSV with the csv module, with pyarrow, and by the core, which falls back to the others."""
     if request.param != "fast":
         monkeypatch.setattr(table_text, "_find_arrow", lambda part: None)
     if request.param != "native":
@@ -780,7 +780,7 @@ def test_table_that_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
         Table(str(tmp_path / (name or "gone.csv"))).scan(str(tmp_path))
 
 
-# --- columns that say something about rows
+# --- columns with a role
 
 
 def test_table_label_column_becomes_ids_and_keeps_its_text(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Tar files of samples: what each member becomes, what is refused, and tars that are cut off."""
+"""Tar files of samples: members, refusals, and truncated tars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locks that were held when a process forked are open in the new one."""
+"""Locks held during a fork are released in the child."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this
 
 
 def run_in_child(check: Callable[[], bool]) -> bool:
-    """The answer of `check` in a forked process; False if it does not come."""
+    """Result of `check` in a forked process; False on a timeout."""
     pid = os.fork()
     if pid == 0:
         try:

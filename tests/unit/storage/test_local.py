@@ -180,7 +180,7 @@ def test_map_longer_than_its_file_raises(tmp_path: Path) -> None:
 def test_reader_pipe_has_no_size_and_reads_in_order(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    holder = os.open(path, os.O_RDWR)  # keeps both ends open, so that nobody waits
+    holder = os.open(path, os.O_RDWR)  # keeps both ends open, so that opening does not block
     os.write(holder, b"abcdef")
     reader = LocalReader(str(path))
     os.close(holder)

@@ -33,7 +33,7 @@ class TestMemoryStorage(StorageTests):
         return self.shards.get(name)
 
     def open_reader(self, name: str) -> ByteReader:
-        # Memory has no names of its own to look up, so the lookup fails here as an address would.
+        # Memory has no names to look up; the lookup fails like an address.
         if name not in self.shards:
             raise StorageError("cannot open, no such name", shard=name)
         return MemoryReader(self.shards[name], name=name)

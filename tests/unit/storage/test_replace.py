@@ -59,7 +59,7 @@ def test_nothing_is_left_of_a_change_that_was_not_committed(tmp_path: Path) -> N
 
 
 def run_and_kill(work: Callable[[], None], step: int) -> bool:
-    """Do some work in another process, and kill it before the given step that touches a file; whether it got there."""
+    """Run work in another process and kill it before the given file operation; whether that was reached."""
     child = os.fork()
     if child == 0:
         left = step
@@ -95,12 +95,12 @@ def test_killed_at_any_step_leaves_the_old_files_or_the_new(tmp_path: Path, monk
         if is_pending:
             with pytest.raises(UnfinishedChangeError, match="stopped half-way"):
                 require_no_change(str(folder))
-            # Also the one who puts things back may be killed.
+            # The process that rolls back may be killed, too.
             for second in range(0, 200, 3):
                 if not run_and_kill(lambda folder=folder: restore(str(folder)), second):
                     break
             restore(str(folder))
-        # The next one who writes removes what else is there.
+        # The next writer removes leftovers.
         with Replacement(str(folder)):
             pass
         found = read_all(folder)

@@ -63,7 +63,7 @@ def test_temporary_of_a_fork_stays_while_its_parent_writes(tmp_path: Path) -> No
     file = TemporaryFile(str(tmp_path / "out"))
     child = os.fork()
     if child == 0:
-        file.remove()  # lets go of its copy only
+        file.remove()  # closes only its own copy
         os._exit(0)
     os.waitpid(child, 0)
     sweep_folder(str(tmp_path))
@@ -95,7 +95,7 @@ def test_network_disk_is_swept_only_by_the_machine_that_wrote(tmp_path: Path, mo
     assert os.listdir(tmp_path) == [".out.1-0123456789abcdef.tfrkit.tmp"]
     monkeypatch.undo()
     temporaries._next_sweeps.clear()
-    sweep_folder(str(tmp_path))  # on a disk of this machine its lock says enough
+    sweep_folder(str(tmp_path))  # on a local disk the lock is enough
     assert os.listdir(tmp_path) == []
 
 

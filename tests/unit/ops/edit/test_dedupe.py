@@ -36,7 +36,7 @@ def test_later_copies_go_and_the_first_stays(tmp_path: Path) -> None:
     made = dedupe(path, in_place=True)
     assert (made.dropped, read(path)) == (6, read(tmp_path / "y.tfrecord"))
     assert (dedupe(path, in_place=True).is_written, dedupe(path, dry_run=True).is_written) == (False, False)
-    # A copy that was asked for is written, though nothing is dropped.
+    # A requested copy is written even if nothing is dropped.
     assert dedupe(path, tmp_path / "z.tfrecord").is_written
     assert read(tmp_path / "z.tfrecord") == read(path)
 
@@ -77,7 +77,7 @@ def test_one_copy_in_each_split(tmp_path: Path) -> None:
     made = dedupe(folder, per_split=True, in_place=True)
     assert made.splits == {"test": 2, "train": 3}
     assert read(train) == [example(5), example(1), example(0)]
-    # Those that stay are the leaks that are left.
+    # The kept ones are the remaining leaks.
     assert [leak.record for leak in made.leaks] == [1, 2]
     assert verify(folder).findings == []
 

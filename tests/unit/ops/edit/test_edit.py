@@ -376,7 +376,7 @@ def test_change_by_another_process_meanwhile_is_not_lost(
     folder: Path, monkeypatch: pytest.MonkeyPatch, is_same_shard: bool
 ) -> None:
     own = shard_of(folder, 17)
-    # Of another shard only the manifest would be lost, with what it says was changed.
+    # For another shard only the manifest would be lost, with its list of changes.
     won = next(number for number in (17, *range(38)) if (shard_of(folder, number) == own) == is_same_shard)
     real = edit_module.find_matches
 

@@ -99,7 +99,7 @@ def test_voc_comes_back_from_a_build(tmp_path: Path) -> None:
     tfrkit.build(tfrkit.sources.voc_det(str(tmp_path / "voc")), tmp_path / "out", jobs=1)
     report = export_voc(tmp_path / "out", tmp_path / "back")
     assert files_of(tmp_path / "back") >= {"classes.txt", "ImageSets/Main/train.txt", "ImageSets/Main/val.txt"}
-    # Of an image in a folder the record keeps the name of the file only.
+    # For an image in a folder the record keeps only the file name.
     expected = {name.rpartition("/")[2]: content for name, content in read_voc(tmp_path / "voc").items()}
     assert read_voc(tmp_path / "back") == expected
     assert sorted((tmp_path / "back/ImageSets/Main/train.txt").read_text().split()) == ["a", "b"]

@@ -1,4 +1,4 @@
-"""Names that come out of records: inside the output, once, and not told apart by case alone."""
+"""Names from records: inside the output, unique, and never distinct by case alone."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def test_arrays_come_back_from_a_build(tmp_path: Path) -> None:
         for name, array in arrays.items():
             assert np.array_equal(back[name], array), name
             assert back[name].dtype == array.dtype, name
-    # And once more, from what we wrote.
+    # And again, from our own output.
     tfrkit.build(tfrkit.sources.arrays(tmp_path / "back.npz", floats="float64"), tmp_path / "y.tfrecord", jobs=1)
     assert (tmp_path / "y.tfrecord").read_bytes() == (tmp_path / "x.tfrecord").read_bytes()
 

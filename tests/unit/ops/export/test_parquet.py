@@ -30,7 +30,7 @@ def export(source: Path, **options: Any) -> Any:
 
 
 def show_type(arrow_type: Any) -> str:
-    return str(arrow_type).replace("element:", "item:")  # what a list holds is called by the version of pyarrow
+    return str(arrow_type).replace("element:", "item:")  # the item name of a list depends on the pyarrow version
 
 
 def test_values_are_those_of_the_records_with_null_apart_from_empty(tmp_path: Path) -> None:

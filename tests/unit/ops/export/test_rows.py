@@ -55,7 +55,7 @@ def test_jsonl_has_every_value_and_distinguishes_absent_from_empty(tmp_path: Pat
 
 
 def test_jsonl_keeps_a_feature_that_only_a_late_record_has(tmp_path: Path) -> None:
-    # Larger than what a schema is guessed from.
+    # Larger than the sample for the schema.
     records = [encode_example({b"a": ("bytes", [bytes(4096)])})] * 9000
     records.append(encode_example({b"a": ("bytes", [b""]), b"late": ("int64", [7])}))
     export_jsonl(write(tmp_path / "a", records), tmp_path / "a.jsonl", select=["late"])

@@ -46,7 +46,7 @@ def read_slowly(shard_set: ShardSet) -> list[dict[str, Any]]:
 
 
 def make_records(seed: int, count: int) -> list[bytes]:
-    """Records of many sizes, some of which hold whole TFRecords, whose frames are none of the file's."""
+    """Records of many sizes, some of which contain whole TFRecords, whose frames do not belong to the file."""
     chance = random.Random(seed)
     records = []
     for number in range(count):
@@ -82,7 +82,7 @@ def test_frame_larger_than_many_ranges_is_read_once(tmp_path: Path) -> None:
 def get_error(
     shard_set: ShardSet, range_nbytes: int | None, piece_nbytes: int = PIECE_NBYTES
 ) -> tuple[int, TfrkitError]:
-    """How many rows came before the error, and the error."""
+    """Number of rows before the error, and the error."""
     decoder = shard_set.new_decoder(None)
     num_rows = 0
     batches = (

@@ -58,7 +58,7 @@ def test_select_star_copies_matching_records_byte_for_byte(records: list[bytes])
         "columns": answer.columns,
         "copied": True,
     }
-    # What is not asked about is not decoded for it.
+    # Unused features are not decoded.
     assert [scan.features for scan in answer._session.scans] == [["label", "tokens"]]
 
 

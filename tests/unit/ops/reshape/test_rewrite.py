@@ -1,4 +1,4 @@
-"""What all verbs that reshape promise: all or nothing, nothing replaced unasked, every record accounted for."""
+"""Guarantees of all reshape verbs: all or nothing, nothing replaced without force, every record accounted for."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_splits_are_mixed_each_on_its_own(tmp_path: Path) -> None:
 
 
 def test_labels_are_mixed_as_by_chance(tmp_path: Path) -> None:
-    """Sorted by label before; afterwards the longest run of one label is what chance gives, about 12 of 20,000."""
+    """Sorted by label before; afterwards the longest run of one label is as expected by chance, about 12 of 20,000."""
     rows = [encode_example({b"label": ("int64", [number // 10_000])}) for number in range(20_000)]
     (tmp_path / "in.tfrecord").write_bytes(write_frames(rows))
     shuffle(tmp_path / "in.tfrecord", tmp_path / "out.tfrecord", seed=0)
@@ -150,7 +150,7 @@ def test_one_file_of_several_shards_is_refused(source: Path, tmp_path: Path) -> 
 def test_large_records_are_read_in_the_new_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: str
 ) -> None:
-    """Several ways lead to the same files; compressed ones cannot be read at random."""
+    """All methods write the same files; compressed ones have no random access."""
     monkeypatch.setattr(module, "MIN_MEMORY", 1)
     monkeypatch.setattr(module, "_LARGE_NBYTES", 100)
     records = make_records(500, 400)
@@ -182,7 +182,7 @@ def test_damage_in_a_large_record_names_its_place(tmp_path: Path, monkeypatch: p
 @pytest.mark.resources
 @pytest.mark.parametrize("size", [1000, 100_000])
 def test_memory_stays_bounded(tmp_path: Path, size: int) -> None:
-    """256 MB of data with 64 MiB of memory: what the process holds at most, without what it holds anyway."""
+    """256 MB of data with 64 MiB of memory: peak memory above the baseline."""
     frame = write_frames([bytes(size)])
     with open(tmp_path / "in.tfrecord", "wb") as file:
         for _ in range(256):

@@ -22,7 +22,7 @@ def hash_all(values: list[bytes]) -> list[int]:
 
 
 def hash_slowly(value: bytes) -> int:
-    """The hash as native/core/stats/value_hash.h words it."""
+    """The hash as native/core/stats/value_hash.h defines it."""
     whole, step = (1 << 64) - 1, 0x9E3779B97F4A7C15
 
     def take(hash: int, word: int) -> int:

@@ -25,14 +25,14 @@ def distinct_of(values: np.ndarray) -> DistinctSketch:
 
 
 def quantiles_of(values: np.ndarray) -> QuantileSketch:
-    """The sketch of a block, with as many of its values as the core keeps."""
+    """The sketch of a block, with the values the core keeps."""
     in_order = np.sort(values)
     level = max(0, (-(-len(values) // (2 * BUFFER_SIZE)) - 1).bit_length())
     return QuantileSketch(in_order[(1 << level) // 2 :: 1 << level].copy(), level)
 
 
 def worst_rank(values: np.ndarray, sketch: QuantileSketch) -> float:
-    """The most that the rank of a quantile is off, over many shares."""
+    """Largest rank error of a quantile, over many fractions."""
     kept, weights = sketch.to_weighted()
     in_order = np.sort(values)
     worst = 0.0

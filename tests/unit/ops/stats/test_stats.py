@@ -303,7 +303,7 @@ def test_error_ends_the_threads_and_is_the_first_in_file_order(tmp_path: Path, s
 
 
 def test_damage_among_records_that_differ_is_named_as_damage(tmp_path: Path) -> None:
-    # Checksums are compared while decoding, which stops at the record that has another feature first.
+    # Checksums are compared while decoding, which stops at the first record with another feature.
     odd = {5: example(b=("int64", [1])), 9: example(a=("float", [0.5])), 12: b"no Example at all"}
     data = write_frames([odd.get(number) or example(a=("int64", [number])) for number in range(40)])
     path = tmp_path / "a.tfrecord"
@@ -313,7 +313,7 @@ def test_damage_among_records_that_differ_is_named_as_damage(tmp_path: Path) -> 
 
 
 class Watched:
-    """Progress that remembers what it was told."""
+    """Progress that records its calls."""
 
     def __init__(self) -> None:
         self.items = self.planned = 0

@@ -385,7 +385,7 @@ def test_near_duplicates_are_found(tmp_path: Path) -> None:
 
 
 def test_pictures_of_one_layout_are_no_near_duplicates(tmp_path: Path) -> None:
-    """White paper with a few letters on it: alike in everything coarse."""
+    """White pages with a few letters: equal in all coarse detail."""
     from PIL import ImageDraw, ImageFont
 
     rows = []

@@ -82,7 +82,7 @@ def test_members_after_a_torn_one_are_checked_too(tmp_path: Path) -> None:
     path.write_bytes(truncate(gzip.compress(FRAMES), -10) + gzip.compress(flip(FRAMES, OFFSETS[2] + 14)))
     result = verify(path)
     kinds = [finding.kind for finding in result.findings]
-    # What a decoder makes of bytes of the next member may end in a damaged frame of its own.
+    # Decoding bytes of the next member may end in one more damaged frame.
     assert kinds[-2:] == ["compression", "checksum"]
     assert 9 <= result.records <= 19
 
