@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import mmap
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -28,6 +27,7 @@ from tfrkit.errors import CodecError, SchemaError, SourceError, TfrkitError
 from tfrkit.features.rename import rename_keys
 from tfrkit.sources.base import Facts, Item, Reader, TakenItems
 from tfrkit.sources.walk import describe_unreadable
+from tfrkit.storage.digest import hash_file
 from tfrkit.writer import Writer
 
 OnBad = Literal["fail", "skip"]
@@ -41,7 +41,6 @@ _BLOCK_NBYTES = 16 << 20
 _FIRST_ROWS = 64
 _MAX_ROWS = 1 << 14
 _COPY_NBYTES = 8 << 20
-_HASH_NBYTES = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -177,20 +176,6 @@ Task = ShardTask | JoinTask | CheckTask | ReadTask
 def part_path(path: str, part: int, num_parts: int) -> str:
     """Where a part of a shard lies."""
     return f"{path}.part-{part:05d}-of-{num_parts:05d}"
-
-
-def hash_file(path: str) -> str:
-    """The sha256 of a file."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        # Mapped, the bytes just written are hashed where they are; a stretch at a time, because pages that were looked
-        # at count as this process's memory.
-        for start in range(0, size, _HASH_NBYTES):
-            nbytes = min(_HASH_NBYTES, size - start)
-            with mmap.mmap(file.fileno(), nbytes, access=mmap.ACCESS_READ, offset=start) as data:
-                digest.update(data)
-    return digest.hexdigest()
 
 
 def describe_bad(key: str, error: Exception) -> BadItem:

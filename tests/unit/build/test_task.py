@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-import mmap
 import os
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 import tfrkit as tfr
 from tfrkit.build import task
 from tfrkit.build.journal import BadItem, read_done
-from tfrkit.build.task import CheckTask, JoinTask, ReadTask, ShardTask, hash_file, rename_row
+from tfrkit.build.task import CheckTask, JoinTask, ReadTask, ShardTask, rename_row
 from tfrkit.errors import SourceError
 from tfrkit.sources.base import Items, ItemsBuilder
 
@@ -172,18 +171,6 @@ def test_check_task_requires_the_index(tmp_path):
     run(ShardTask(path, make_items(5), Squares()))
     (tmp_path / "_index/s.tfrecord.tfidx").unlink()
     assert run(CheckTask(path)) is None
-
-
-def test_hash_of_an_empty_file_is_that_of_nothing(tmp_path):
-    (tmp_path / "x").write_bytes(b"")
-    assert hash_file(str(tmp_path / "x")) == hashlib.sha256(b"").hexdigest()
-
-
-def test_hash_of_a_file_of_several_stretches_is_that_of_the_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(task, "_HASH_NBYTES", mmap.ALLOCATIONGRANULARITY)
-    data = os.urandom(3 * mmap.ALLOCATIONGRANULARITY + 7)
-    (tmp_path / "x").write_bytes(data)
-    assert hash_file(str(tmp_path / "x")) == hashlib.sha256(data).hexdigest()
 
 
 def test_renaming_reaches_into_sequences():
