@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 from tfrkit.errors import StorageError
 from tfrkit.sources.base import Facts, Items
+from tfrkit.storage.base import explain_os_error
 from tfrkit.storage.local import LocalWriter
 from tfrkit.storage.text_files import write_json
 
@@ -90,7 +91,7 @@ class Journal:
             os.makedirs(self.folder, exist_ok=True)
             descriptor = _open_lock(os.path.join(self.folder, "lock"))
         except OSError as error:
-            raise StorageError(f"cannot write, {(error.strerror or str(error)).lower()}", shard=self.folder) from None
+            raise explain_os_error(error, self.folder, verb="write") from None
         _HELD.add(identity)
         try:
             yield
@@ -179,7 +180,7 @@ def write_done(path: str, result: ShardResult) -> None:
     except OSError as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(draft)
-        raise StorageError(f"cannot write, {(error.strerror or str(error)).lower()}", shard=path) from None
+        raise explain_os_error(error, path, verb="write") from None
 
 
 def read_done(path: str) -> ShardResult | None:

@@ -42,8 +42,8 @@ import numpy as np
 from tfrkit import _native
 from tfrkit.container.compression import COMPRESSIONS, Compression
 from tfrkit.errors import StaleIndexError, StorageError
-from tfrkit.storage.base import ByteReader
-from tfrkit.storage.local import LocalWriter, explain_os_error
+from tfrkit.storage.base import ByteReader, explain_os_error
+from tfrkit.storage.local import LocalWriter
 
 RecordKind = Literal["unknown", "example", "sequence_example", "raw", "mixed"]
 Offsets = np.ndarray[Any, np.dtype[np.uint64]]
@@ -114,8 +114,7 @@ def lock_folder(folder: str) -> Iterator[None]:
         os.makedirs(folder, exist_ok=True)
         descriptor = os.open(os.path.join(folder, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise StorageError(f"cannot write, {reason}", shard=folder) from None
+        raise explain_os_error(error, folder, verb="write") from None
     try:
         # Some network file systems have no locks; files still appear whole there, by the rename.
         with contextlib.suppress(OSError):

@@ -23,7 +23,7 @@ from tfrkit.container.codecs import CarefulInflate, Codec, codec_errors, explain
 from tfrkit.container.compression import Compression, InflateReader, StoredFeed
 from tfrkit.container.faults import advise_repair
 from tfrkit.errors import CompressionError, StorageError
-from tfrkit.storage.base import ByteReader
+from tfrkit.storage.base import ByteReader, describe_os_error
 
 _MAX_CURSORS: Final = 8
 _KEPT_NBYTES: Final = 1 << 20
@@ -141,9 +141,8 @@ class SeekableInflate:
             size, self._failure = _inflate_all(self._reader, self._compression, file)
             file.flush()
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
             raise StorageError(
-                f"cannot unpack to {tempfile.gettempdir()}, {reason}",
+                f"cannot unpack to {tempfile.gettempdir()}, {describe_os_error(error)}",
                 shard=self._reader.name,
                 hint="name another folder: TMPDIR=/path",
             ) from None

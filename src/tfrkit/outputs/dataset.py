@@ -14,7 +14,7 @@ from tfrkit.outputs.place import MadeFolders, require_output
 from tfrkit.outputs.target import Target
 from tfrkit.sidecars.manifest import Manifest, read_manifest
 from tfrkit.sidecars.places import MANIFEST, list_own
-from tfrkit.storage.local import explain_os_error
+from tfrkit.storage.base import explain_os_error
 from tfrkit.storage.sync import sync_folder
 from tfrkit.storage.temporaries import TemporaryFolder, move_file, sweep_folder
 

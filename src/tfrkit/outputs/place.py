@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable
 
 from tfrkit.errors import StorageError
+from tfrkit.storage.base import describe_os_error
 
 
 class MadeFolders:
@@ -28,7 +29,7 @@ class MadeFolders:
                 self._made.append(path)
         except OSError as error:
             self.remove()
-            reason = "it is a file" if isinstance(error, FileExistsError) else (error.strerror or str(error)).lower()
+            reason = "it is a file" if isinstance(error, FileExistsError) else describe_os_error(error)
             raise StorageError(f"cannot make a folder, {reason}", shard=path) from None
 
     def keep(self) -> None:

@@ -19,7 +19,7 @@ from tfrkit.container.compression import Compression, Deflater, Level
 from tfrkit.container.index import ShardIndex, fingerprint_shard, index_path, write_index
 from tfrkit.errors import CorruptRecordError
 from tfrkit.outputs.write_queue import NewFile, OutputFile, WriteQueue
-from tfrkit.storage.local import explain_os_error
+from tfrkit.storage.base import explain_os_error
 from tfrkit.storage.resolve import open_reader
 
 # Smaller pieces are copied and put together: one kept by itself would keep the whole window it was cut from.

@@ -11,7 +11,8 @@ from typing import Any, BinaryIO
 
 from tfrkit.errors import StorageError
 from tfrkit.outputs.place import MadeFolders, require_output
-from tfrkit.storage.local import NamedFile, explain_os_error, require_file_place, require_space
+from tfrkit.storage.base import explain_os_error
+from tfrkit.storage.local import NamedFile, require_file_place, require_space
 from tfrkit.storage.sync import sync_folder, sync_tree
 from tfrkit.storage.temporaries import TemporaryFile, TemporaryFolder
 

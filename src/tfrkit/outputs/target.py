@@ -12,6 +12,7 @@ from tfrkit.container.names import refuse_foreign_suffix, strip_output_suffix
 from tfrkit.errors import StorageError
 from tfrkit.sidecars.manifest import Manifest
 from tfrkit.sidecars.places import INPUTS, REPORT, SKIPPED, own_path
+from tfrkit.storage.base import describe_os_error
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Target:
         try:
             os.makedirs(self.folder, exist_ok=True)
         except OSError as error:
-            reason = "it is a file" if isinstance(error, FileExistsError) else (error.strerror or str(error)).lower()
+            reason = "it is a file" if isinstance(error, FileExistsError) else describe_os_error(error)
             raise StorageError(f"cannot make the output folder, {reason}", shard=self.folder) from None
         if not os.access(self.folder, os.W_OK | os.X_OK):
             raise StorageError("cannot write, permission denied", shard=self.folder)

@@ -9,7 +9,8 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tfrkit.errors import StorageError, TfrkitError
+from tfrkit.errors import TfrkitError
+from tfrkit.storage.base import explain_os_error
 
 # What a command writes beyond this goes to the disk at once and out of memory: the file system would otherwise keep
 # gigabytes to be written later, and throw out what other programs need. Measured on a virtual machine, 4 GB written and
@@ -56,8 +57,7 @@ class OutputFile:
         except BrokenPipeError:
             raise  # the reader of our output has seen enough: no failure of the disk
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise StorageError(f"cannot write, {reason}, nothing was left behind", shard=self.name) from None
+            raise explain_os_error(error, self.name, verb="write", more=", nothing was left behind") from None
 
     def send_to_disk(self) -> None:
         """Have the disk take what was written, and forget what it has."""
@@ -85,8 +85,7 @@ class NewFile(OutputFile):
         try:
             self.descriptor = os.open(self.name, os.O_WRONLY | os.O_CLOEXEC | how, 0o666)
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise StorageError(f"cannot write, {reason}, nothing was left behind", shard=self.name) from None
+            raise explain_os_error(error, self.name, verb="write", more=", nothing was left behind") from None
         self._is_made = True
 
     def close(self) -> None:
@@ -184,9 +183,3 @@ class WriteQueue:
                     self._changed.notify_all()
             if outcome is not None:
                 return
-
-
-def close_quietly(descriptor: int) -> None:
-    """Close a descriptor whose content does not matter any more."""
-    with contextlib.suppress(OSError):
-        os.close(descriptor)

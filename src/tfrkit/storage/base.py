@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from tfrkit import _native
+from tfrkit.errors import StorageError
 
 # Anything the native core reads without a copy.
 ByteSource = bytes | bytearray | memoryview | _native.FileMap
@@ -61,3 +62,13 @@ class ByteWriter(Protocol):
 
     def discard(self) -> None:
         """Leave nothing behind."""
+
+
+def describe_os_error(error: OSError) -> str:
+    """The operating system's reason in lower case, without the path."""
+    return (error.strerror or str(error)).lower()
+
+
+def explain_os_error(error: OSError, name: str, *, verb: str = "open", more: str = "") -> StorageError:
+    """A `StorageError` that reads "cannot VERB, REASON - at NAME"; `more` follows the reason."""
+    return StorageError(f"cannot {verb}, {describe_os_error(error)}{more}", shard=name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import os
@@ -14,21 +15,10 @@ from typing import Any, BinaryIO, NamedTuple
 
 from tfrkit import _native
 from tfrkit.errors import StorageError
-from tfrkit.storage.base import ByteSource
+from tfrkit.storage.base import ByteSource, explain_os_error
 from tfrkit.storage.forking import renew_lock_after_fork
 from tfrkit.storage.sync import sync_folder
 from tfrkit.storage.temporaries import TemporaryFile
-
-
-def describe_os_error(error: OSError) -> str:
-    """The operating system's reason, in the form of our messages."""
-    return (error.strerror or str(error)).lower()
-
-
-def explain_os_error(error: OSError, name: str, *, verb: str = "open") -> StorageError:
-    """Turn an operating system's refusal into one sentence with the path in it."""
-    return StorageError(f"cannot {verb}, {describe_os_error(error)}", shard=name)
-
 
 # How much is written before the disk is told to begin with it.
 _SEND_NBYTES = 8 << 20
@@ -61,12 +51,8 @@ def _check_size(name: str, identity: _Identity, info: os.stat_result) -> None:
 
 def _check_map(name: str, identity: _Identity, is_torn: bool) -> None:
     """Raise if a mapped file is shorter by now; called by the core when something that it read is odd."""
-    try:
-        info = os.stat(name)
-    except OSError:
-        pass  # removed: it stays whole
-    else:
-        _check_size(name, identity, info)
+    with contextlib.suppress(OSError):  # a removed file stays whole for those who have it mapped
+        _check_size(name, identity, os.stat(name))
     if is_torn:
         raise StorageError("the file cannot be read any more, a part of it was lost while it was read", shard=name)
 
@@ -250,7 +236,7 @@ class LocalWriter:
         try:
             self._temporary: TemporaryFile | None = TemporaryFile(self._target)
         except OSError as error:
-            raise StorageError(f"cannot write, {describe_os_error(error)}", shard=path) from None
+            raise explain_os_error(error, path, verb="write") from None
         self._num_written = self._num_sent = 0
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -294,8 +280,7 @@ class LocalWriter:
 
     def _fail(self, error: OSError) -> None:
         self.discard()
-        reason = describe_os_error(error)
-        raise StorageError(f"cannot write, {reason}, nothing was left behind", shard=self.name) from None
+        raise explain_os_error(error, self.name, verb="write", more=", nothing was left behind") from None
 
 
 class NamedFile(io.FileIO):

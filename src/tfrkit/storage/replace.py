@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from types import TracebackType
 
 from tfrkit.errors import StorageError, UnfinishedChangeError
-from tfrkit.storage.local import explain_os_error
+from tfrkit.storage.base import explain_os_error
 from tfrkit.storage.sync import sync_folder, sync_tree
 from tfrkit.storage.temporaries import TemporaryFolder, move_file
 from tfrkit.storage.text_files import read_json, write_json

@@ -7,6 +7,7 @@ import os
 
 from tfrkit import _native
 from tfrkit.errors import StorageError
+from tfrkit.storage.base import describe_os_error
 
 # How a file system says that it has no such sync, or that this folder cannot be opened for one: no data is in danger.
 _CANNOT = {
@@ -77,9 +78,8 @@ def _sync_path(path: str) -> None:
 
 
 def _explain(error: OSError, name: str) -> StorageError:
-    reason = (error.strerror or str(error)).lower()
     return StorageError(
-        f"the disk does not confirm what was written, {reason}",
+        f"the disk does not confirm what was written, {describe_os_error(error)}",
         shard=name,
         hint="what is there may be lost in a power cut: look at the disk, then write it again",
     )

@@ -27,6 +27,7 @@ from functools import cache
 
 from tfrkit import _native
 from tfrkit.errors import StorageError
+from tfrkit.storage.base import describe_os_error
 
 _NAME = re.compile(r"\..*\.\d+-([0-9a-f]{8})[0-9a-f]{8}\.tfrkit\.(tmp|lock)", re.DOTALL)
 _FOLDER_LOCK = "lock"
@@ -139,8 +140,9 @@ def make_scratch(name: str) -> TemporaryFolder:
     try:
         return TemporaryFolder(os.path.join(folder, name))
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise StorageError(f"cannot write, {reason}", shard=folder, hint="name another folder: TMPDIR=/path") from None
+        raise StorageError(
+            f"cannot write, {describe_os_error(error)}", shard=folder, hint="name another folder: TMPDIR=/path"
+        ) from None
 
 
 def move_file(source: str, target: str) -> None:

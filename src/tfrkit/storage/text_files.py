@@ -7,7 +7,8 @@ import os
 from typing import Any
 
 from tfrkit.errors import StorageError
-from tfrkit.storage.local import LocalWriter, explain_os_error
+from tfrkit.storage.base import explain_os_error
+from tfrkit.storage.local import LocalWriter
 
 _MAX_NBYTES = 256 << 20
 

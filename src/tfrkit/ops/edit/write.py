@@ -26,9 +26,9 @@ from tfrkit.passes.frame_sources import FrameSources, deal_frames
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.sidecars.places import INFO, MANIFEST
 from tfrkit.sidecars.update import ShardChange, list_sidecars, update_info, update_manifest
-from tfrkit.storage.base import ByteSource
+from tfrkit.storage.base import ByteSource, explain_os_error
 from tfrkit.storage.digest import hash_file
-from tfrkit.storage.local import explain_os_error, require_space
+from tfrkit.storage.local import require_space
 from tfrkit.storage.replace import Replacement
 from tfrkit.storage.text_files import format_json, write_text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import tempfile
@@ -14,7 +15,8 @@ import numpy as np
 from tfrkit import _native
 from tfrkit._types import UInt64Array
 from tfrkit.errors import StorageError
-from tfrkit.outputs.write_queue import OutputFile, WriteQueue, close_quietly
+from tfrkit.outputs.write_queue import OutputFile, WriteQueue
+from tfrkit.storage.base import explain_os_error
 
 # Frames that are put in order at a time: as much as was dealt at a time, so that its memory is used again.
 _CHUNK_NBYTES = 4 << 20
@@ -38,7 +40,7 @@ class Buckets:
                 self._files.append(OutputFile(_open_unnamed(folder), folder, is_kept=True))
         except OSError as error:
             self._close()
-            raise StorageError(f"cannot write, {(error.strerror or str(error)).lower()}", shard=folder) from None
+            raise explain_os_error(error, folder, verb="write") from None
 
     def __enter__(self) -> Buckets:
         return self
@@ -88,7 +90,8 @@ class Buckets:
 
     def _close(self) -> None:
         for file in self._files:
-            close_quietly(file.descriptor)
+            with contextlib.suppress(OSError):  # what it holds does not matter any more
+                os.close(file.descriptor)
         self._files.clear()
 
 
