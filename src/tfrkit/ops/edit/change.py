@@ -15,6 +15,7 @@ from typing import Any
 from tfrkit.container.compression import Compression
 from tfrkit.container.shards import find_shards
 from tfrkit.errors import StorageError, UnfinishedChangeError
+from tfrkit.ops.reshape.rewrite import FileCounts
 from tfrkit.passes.frame_sources import FrameSources, open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.storage import replace
@@ -104,7 +105,7 @@ class ChangedFile:
 
 
 @dataclass
-class Changed:
+class Changed(FileCounts):
     """What a verb that changes a dataset has done, or would do.
 
     Attributes:
@@ -120,11 +121,6 @@ class Changed:
     notes: list[str] = field(default_factory=list)
 
     @property
-    def records(self) -> int:
-        """Records of the result."""
-        return sum(file.records for file in self.files)
-
-    @property
     def changed(self) -> int:
         """Records that have other values."""
         return sum(file.changed for file in self.files)
@@ -138,15 +134,6 @@ class Changed:
     def added(self) -> int:
         """Records that are new."""
         return sum(file.added for file in self.files)
-
-    @property
-    def splits(self) -> dict[str, int]:
-        """Records of each split that has a name."""
-        counts: dict[str, int] = {}
-        for file in self.files:
-            if file.split is not None:
-                counts[file.split] = counts.get(file.split, 0) + file.records
-        return counts
 
     def to_json(self) -> dict[str, Any]:
         """The public form: output, written, records, changed, dropped, added, splits, files, notes."""

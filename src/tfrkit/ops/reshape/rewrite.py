@@ -76,8 +76,28 @@ class WrittenFile:
         return {"path": self.path, "split": self.split, "records": self.records, "nbytes": self.nbytes}
 
 
+class FileCounts:
+    """Records of a result, counted from its `files`."""
+
+    files: list[Any]
+
+    @property
+    def records(self) -> int:
+        """Records of all files."""
+        return sum(file.records for file in self.files)
+
+    @property
+    def splits(self) -> dict[str, int]:
+        """Records of each split that has a name."""
+        counts: dict[str, int] = {}
+        for file in self.files:
+            if file.split is not None:
+                counts[file.split] = counts.get(file.split, 0) + file.records
+        return counts
+
+
 @dataclass
-class Rewritten:
+class Rewritten(FileCounts):
     """What a verb that reshapes has written.
 
     Attributes:
@@ -97,23 +117,9 @@ class Rewritten:
     notes: list[str] = field(default_factory=list)
 
     @property
-    def records(self) -> int:
-        """Records of all files."""
-        return sum(file.records for file in self.files)
-
-    @property
     def nbytes(self) -> int:
         """Size of all files."""
         return sum(file.nbytes for file in self.files)
-
-    @property
-    def splits(self) -> dict[str, int]:
-        """Records of each split that has a name."""
-        counts: dict[str, int] = {}
-        for file in self.files:
-            if file.split is not None:
-                counts[file.split] = counts.get(file.split, 0) + file.records
-        return counts
 
     def to_json(self) -> dict[str, Any]:
         """The public form: output, records, nbytes, compression, seed, splits, files, notes."""
