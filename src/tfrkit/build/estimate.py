@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from tfrkit._types import Int64Array
+from tfrkit.container.index import FRAME_OVERHEAD
 from tfrkit.errors import CodecError, SourceError
 from tfrkit.sources.base import Scan
 
 # Spread over all items; always the same ones, because the number of shards may follow from them.
 _SAMPLE_ITEMS = 24
-_FRAME_NBYTES = 8 + 4 + 4  # length, its checksum, the payload's checksum
 _FEATURE_NBYTES = 10  # lengths and tags around one feature
 _SMALL_INT_NBYTES = 2
 
@@ -49,7 +49,7 @@ def sample_sizes(scan: Scan) -> SizeEstimate:
         rows = [{name: column[i] for name, column in columns.items()} for i in range(len(numbers))]
         return _summarize([size_row(row) for row in rows], None)
     if hasattr(reader, "read_records"):
-        return _summarize([_FRAME_NBYTES + len(record) for record in reader.read_records(numbers)], None)
+        return _summarize([FRAME_OVERHEAD + len(record) for record in reader.read_records(numbers)], None)
     sizes, inputs = [], []
     for number in numbers.tolist():
         try:
@@ -63,10 +63,10 @@ def sample_sizes(scan: Scan) -> SizeEstimate:
 
 def size_row(row: Mapping[str, Any]) -> int:
     """About how many bytes a row takes in a file."""
-    nbytes = _FRAME_NBYTES
+    nbytes = FRAME_OVERHEAD
     for name, value in row.items():
         if isinstance(value, Mapping):
-            nbytes += size_row(value) - _FRAME_NBYTES
+            nbytes += size_row(value) - FRAME_OVERHEAD
         else:
             nbytes += len(name) + _FEATURE_NBYTES + _size_value(value)
     return nbytes

@@ -15,7 +15,7 @@ from dataclasses import replace
 from tfrkit.build.journal import Journal, ShardResult, add_facts, read_marker, write_inputs_by_steps
 from tfrkit.build.prepare import Prepared
 from tfrkit.build.report import Report, write_skipped_lines
-from tfrkit.container.index import index_path
+from tfrkit.container.index import INDEX_FOLDER, index_path
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
 from tfrkit.features.rename import rename_schema
@@ -65,7 +65,7 @@ def finish_build(
     report.notes += notes
     keep = {*results, *sidecars, MANIFEST}
     _remove_old(target, journal, old, keep)
-    os.makedirs(os.path.join(target.folder, "_index"), exist_ok=True)
+    os.makedirs(os.path.join(target.folder, INDEX_FOLDER), exist_ok=True)
     for name in results:
         _move(index_path(os.path.join(folder, name)), index_path(target.shard(name)))
         _move(os.path.join(folder, name), _place_of(target, name))

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, NamedTuple
 
+from tfrkit.container.index import INDEX_FOLDER
 from tfrkit.errors import StorageError
 from tfrkit.sources.base import Facts, Items
 from tfrkit.storage.base import explain_os_error
@@ -137,13 +138,13 @@ class Journal:
     def shards_folder(self, plan_hash: str) -> str:
         """Where finished shards of a plan wait for the others."""
         folder = os.path.join(self.folder, f"shards-{plan_hash}")
-        os.makedirs(os.path.join(folder, "_index"), exist_ok=True)
+        os.makedirs(os.path.join(folder, INDEX_FOLDER), exist_ok=True)
         return folder
 
     def sweep(self, plan_hash: str) -> None:
         """Remove what a run that was killed left half written, so that many of them do not fill the disk."""
         folder = self.shards_folder(plan_hash)
-        for place in (self.folder, folder, os.path.join(folder, "_index")):
+        for place in (self.folder, folder, os.path.join(folder, INDEX_FOLDER)):
             for name in os.listdir(place):
                 if name.startswith(".") and name.endswith(".tmp"):
                     with contextlib.suppress(FileNotFoundError):

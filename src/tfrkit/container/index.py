@@ -53,7 +53,8 @@ _VERSION: Final = 1
 _HAS_CHECKPOINTS: Final = 1
 _HEADER: Final = struct.Struct("<8sIIQ16sQQIIQII12x")
 _HEADER_NBYTES: Final = _HEADER.size + 4  # the checksum of the rest
-_FRAME_OVERHEAD: Final = 8 + 4 + 4  # length, its checksum, the payload's checksum
+FRAME_OVERHEAD: Final = 8 + 4 + 4  # length, its checksum, the payload's checksum
+INDEX_FOLDER: Final = "_index"  # beside the shards: indexes, and the sidecars of a dataset of one file
 _FINGERPRINT_SPAN: Final = 4 << 10
 _KINDS: Final[tuple[RecordKind, ...]] = ("unknown", "example", "sequence_example", "raw", "mixed")
 # Offsets are looked through in pieces, so that checking 10^8 of them needs no second copy in memory.
@@ -76,7 +77,7 @@ class ShardIndex:
 def index_path(shard_path: str) -> str:
     """Where the index of a local shard lies: in an underscore folder, which `train*` does not match."""
     folder, name = os.path.split(shard_path)
-    return os.path.join(folder, "_index", f"{name}.tfidx")
+    return os.path.join(folder, INDEX_FOLDER, f"{name}.tfidx")
 
 
 def cache_path(shard_path: str) -> str:
@@ -283,13 +284,13 @@ def _find_disorder(offsets: Offsets, end: int) -> str | None:
     if not offsets.size:
         return None
     last = int(offsets[-1])
-    if last + _FRAME_OVERHEAD > end:
+    if last + FRAME_OVERHEAD > end:
         return f"the last frame starts at {last}, the shard ends at {end}"
     for start in range(0, offsets.size - 1, _CHECKED_AT_ONCE):
         piece = offsets[start : start + _CHECKED_AT_ONCE + 1]
         ahead, behind = piece[1:], piece[:-1]
         # Compared as well as subtracted: the difference of two descending unsigned numbers looks large.
-        bad = np.flatnonzero((ahead < behind) | (ahead - behind < np.uint64(_FRAME_OVERHEAD)))
+        bad = np.flatnonzero((ahead < behind) | (ahead - behind < np.uint64(FRAME_OVERHEAD)))
         if bad.size:
             record = start + int(bad[0])
             return f"frame {record} starts at {int(offsets[record])}, frame {record + 1} at {int(offsets[record + 1])}"
@@ -331,9 +332,9 @@ def read_dali_index(path: str, shard_nbytes: int | None) -> Offsets:
             # A line is at most two 20-digit numbers; a longer one is no reason to read on.
             while line := file.readline(64):
                 start, size = _parse_dali_line(line, len(starts) + 1, path)
-                if start != expected or size < _FRAME_OVERHEAD:
+                if start != expected or size < FRAME_OVERHEAD:
                     raise StaleIndexError(
-                        f"expected a frame of at least {_FRAME_OVERHEAD} bytes at {expected}, "
+                        f"expected a frame of at least {FRAME_OVERHEAD} bytes at {expected}, "
                         f"got {size} bytes at {start}, line {len(starts) + 1}",
                         shard=path,
                     )

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from tfrkit.container.index import index_path
+from tfrkit.container.index import INDEX_FOLDER, index_path
 from tfrkit.container.shards import looks_like_shard
 from tfrkit.errors import ContainerError, StorageError
 from tfrkit.outputs.place import MadeFolders, require_output
@@ -128,7 +128,7 @@ class Staging:
         for path in self.target.list_files(self._old) if self._old is not None else ():
             if path not in new:
                 moves.take_away(path)
-        moves.make_folder(os.path.join(out, "_index"))
+        moves.make_folder(os.path.join(out, INDEX_FOLDER))
         for name in self._names:
             moves.put(index_path(self.path(name)), index_path(self.final(name)))
             moves.put(self.path(name), self.final(name))

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from tfrkit.container.codecs import Compression, compression_of_name
-from tfrkit.container.index import index_path
+from tfrkit.container.index import INDEX_FOLDER, index_path
 from tfrkit.container.names import refuse_foreign_suffix, strip_output_suffix
 from tfrkit.errors import StorageError
 from tfrkit.sidecars.manifest import Manifest
@@ -74,7 +74,7 @@ class Target:
     @property
     def inputs(self) -> str:
         """Where the list of inputs lies."""
-        return self.sidecar(INPUTS) if self.is_file else os.path.join(self.folder, "_index", INPUTS)
+        return self.sidecar(INPUTS) if self.is_file else os.path.join(self.folder, INDEX_FOLDER, INPUTS)
 
     def list_files(self, manifest: Manifest) -> list[str]:
         """Every file of the dataset but its manifest, by its manifest."""

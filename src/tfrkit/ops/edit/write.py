@@ -185,7 +185,7 @@ class Change:
                 change.link(old, work.name)
             self._place_indexes(change, work, old, is_new=work.name in written, had_index=had_index)
             if is_moved and old is not None:
-                for name in (old, _index_name(old), f"{old}.idx"):
+                for name in (old, index_path(old), f"{old}.idx"):
                     change.remove(name)
             change.put(work.name, at_once=True)
 
@@ -193,11 +193,11 @@ class Change:
         self, change: Replacement, work: ShardWork, old: str | None, *, is_new: bool, had_index: bool
     ) -> None:
         """The index of a shard, where it had one; NVIDIA DALI's as well."""
-        name, dali = _index_name(work.name), f"{work.name}.idx"
-        has_index = had_index if old is None else os.path.exists(os.path.join(self._folder, _index_name(old)))
+        name, dali = index_path(work.name), f"{work.name}.idx"
+        has_index = had_index if old is None else os.path.exists(os.path.join(self._folder, index_path(old)))
         if has_index:
             if not is_new and old is not None:
-                change.link(_index_name(old), name)
+                change.link(index_path(old), name)
             change.put(name)
         if old is not None and os.path.exists(os.path.join(self._folder, f"{old}.idx")):
             if not is_new:
@@ -303,10 +303,6 @@ class Change:
             is_changed=made is not None,
             sha256=hash_file(made.path) if made is not None and wants_sha256 else None,
         )
-
-
-def _index_name(name: str) -> str:
-    return os.path.join("_index", os.path.basename(index_path(name)))
 
 
 def _copy_shard(source: str, target: str) -> None:

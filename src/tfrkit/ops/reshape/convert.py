@@ -10,6 +10,7 @@ from tfrkit import _native
 from tfrkit.codec.edit_record import CAST_KINDS, CastKind, RecordEditor
 from tfrkit.container.codecs import CompressionWord, read_compression
 from tfrkit.container.deflate import Level
+from tfrkit.container.index import FRAME_OVERHEAD
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.container.writer import frame_records
@@ -29,7 +30,6 @@ from tfrkit.storage.base import ByteSource
 from tfrkit.storage.resolve import Address, expand_home
 
 _EDITED_NBYTES = 1 << 20
-_FRAME_OVERHEAD = 16  # length, its checksum, the payload's checksum
 
 
 def convert(
@@ -226,7 +226,7 @@ def _edit_records(
                 offset=offset,
                 hint=_advise(error),
             ) from None
-        offset += len(record) + _FRAME_OVERHEAD
+        offset += len(record) + FRAME_OVERHEAD
     return edited
 
 

@@ -14,6 +14,7 @@ from tfrkit.batches.access import Records, ShardAccess
 from tfrkit.batches.survey import Surveyed, find_schema
 from tfrkit.codec.decode import Decoder
 from tfrkit.container.faults import fault_to_error
+from tfrkit.container.index import FRAME_OVERHEAD
 from tfrkit.container.locate import Count, count_frames
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard, find_shards
@@ -22,7 +23,6 @@ from tfrkit.features.schema import Schema
 from tfrkit.storage.base import ByteSource
 from tfrkit.storage.resolve import Address
 
-_FRAME_OVERHEAD = 16  # length, its checksum, the payload's checksum
 # Rows that are decoded at a time where all are wanted.
 _ROWS_AT_ONCE = 256
 _GATHERED_NBYTES = 8 << 20
@@ -182,10 +182,10 @@ def _read_places(shard: Shard, counted: Count | None = None, number: int = 0) ->
         return len(taken), next_start, fault
 
     while stream.step(consume):
-        at = stream.offset - sum(len(record) + _FRAME_OVERHEAD for record in taken)
+        at = stream.offset - sum(len(record) + FRAME_OVERHEAD for record in taken)
         for record_number, record in enumerate(taken, stream.record - len(taken)):
             yield _Place(record, shard.name, record_number, at)
-            at += len(record) + _FRAME_OVERHEAD
+            at += len(record) + FRAME_OVERHEAD
 
 
 def _survey_schema(places: Iterable[_Place]) -> Schema:
