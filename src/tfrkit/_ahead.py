@@ -34,6 +34,7 @@ def submit(executor: Executor, job: Callable[[], T]) -> Future[T]:
     try:
         return executor.submit(job)
     except RuntimeError as error:
+        # Python raises the same class after a shutdown; only the text differs.
         if "start new thread" not in str(error):
             raise
         raise MemoryError("out of memory, cannot start a thread") from None

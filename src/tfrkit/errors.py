@@ -33,16 +33,19 @@ TfrkitWarning             a UserWarning: shown unless filtered
 └── RankBatchWarning      a batch size that ranks share, and nobody said so
 
 A message reads "what, stored against expected - at where"; a second line, where there is one, is the
-next step. The same facts are attributes: `shard`, `record` (ordinal in the shard) and `offset` (byte
-in the shard, after inflating; for a CompressionError, of the file as it is stored).
+next step. The same facts are attributes: `shard`, `record` (ordinal in the shard), `offset` (byte
+in the shard, after inflating; for a CompressionError, of the file as it is stored), `row` (of a batch
+whose records are not known) and `fault`, where one class stands for several faults: "payload_checksum",
+"length_checksum".
 """
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 import warnings
-from typing import Any
+from typing import Any, Self
 
 
 class TfrkitError(Exception):
@@ -56,12 +59,16 @@ class TfrkitError(Exception):
         record: int | None = None,
         offset: int | None = None,
         hint: str | None = None,
+        row: int | None = None,
+        fault: str | None = None,
     ) -> None:
         self.what = what
         self.shard = shard
         self.record = record
         self.offset = offset
         self.hint = hint
+        self.row = row
+        self.fault = fault
         super().__init__(what, shard, record, offset, hint)
 
     def __str__(self) -> str:
@@ -72,17 +79,19 @@ class TfrkitError(Exception):
             where.append(f"record {self.record}")
         if self.offset is not None:
             where.append(f"byte {self.offset}")
+        if self.row is not None:
+            where.append(f"row {self.row} of the batch")
         text = f"{self.what} - at {', '.join(where)}" if where else self.what
         return f"{text}\n  {self.hint}" if self.hint else text
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.what, self.shard, self.record, self.offset, self.hint)
+        return type(self), (self.what,), self.__dict__
 
-
-def _rebuild(
-    kind: type[TfrkitError], what: str, shard: str | None, record: int | None, offset: int | None, hint: str | None
-) -> TfrkitError:
-    return kind(what, shard=shard, record=record, offset=offset, hint=hint)
+    def replace(self, **changes: Any) -> Self:
+        """The same error with other words, at another place or with another hint."""
+        other = copy.copy(self)
+        vars(other).update(changes)
+        return other
 
 
 class StorageError(TfrkitError):

@@ -46,6 +46,8 @@ def test_tree_is_the_documented_one() -> None:
         ({"shard": "s", "record": 0}, "what - at s, record 0"),
         ({"shard": "s", "record": 3, "offset": 0}, "what - at s, record 3, byte 0"),
         ({"offset": 7}, "what - at byte 7"),
+        ({"row": 0}, "what - at row 0 of the batch"),
+        ({"fault": "payload_checksum"}, "what"),
         ({"shard": "s", "hint": "do this"}, "what - at s\n  do this"),
         ({"hint": "do this"}, "what\n  do this"),
     ],
@@ -56,11 +58,19 @@ def test_message_reads_what_where_next_step(facts: dict[str, object], text: str)
 
 @pytest.mark.parametrize("kind", ALL)
 def test_error_survives_pickle_and_copy(kind: type[TfrkitError]) -> None:
-    error = kind("what", shard="s", record=1, offset=2, hint="do this")
+    error = kind("what", shard="s", record=1, offset=2, hint="do this", row=3, fault="not_text")
+    error.more = "also"  # type: ignore[attr-defined]
     for again in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
         assert type(again) is kind
         assert str(again) == str(error)
-        assert (again.what, again.shard, again.record, again.offset, again.hint) == ("what", "s", 1, 2, "do this")
+        assert vars(again) == vars(error)
+
+
+def test_replaced_fact_leaves_the_others_and_the_first_error() -> None:
+    error = CorruptRecordError("what", shard="s", record=1, fault="payload_checksum")
+    other = error.replace(record=2, hint="do this")
+    assert (str(other), other.fault) == ("what - at s, record 2\n  do this", "payload_checksum")
+    assert (type(other), str(error)) == (CorruptRecordError, "what - at s, record 1")
 
 
 def test_fact_set_later_is_in_the_message() -> None:

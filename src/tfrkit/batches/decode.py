@@ -385,9 +385,9 @@ def _wrap_like(column: Column, values: Any) -> Column:
 
 def _say_where(error: CodecError, row: int, locate: Locate | None) -> CodecError:
     if locate is None:
-        return CodecError(f"{error.what} - in row {row} of the batch", hint=error.hint)
+        return error.replace(row=row)
     shard, record, offset = locate(row)
-    return CodecError(error.what, shard=shard, record=record, offset=offset, hint=error.hint)
+    return error.replace(shard=shard, record=record, offset=offset)
 
 
 def _is_sequence(batch: Batch) -> bool:

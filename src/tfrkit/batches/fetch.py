@@ -107,7 +107,7 @@ class Fetcher:
     def note(self, number: int, error: TfrkitError) -> None:
         """Treat a record that turned out to be unusable as damage: raise, or note it."""
         shard, record, offset = self.where(number)
-        self.policy.take(Finding(shard, record, offset, error.what), error)
+        self.policy.take(Finding.of(error, shard=shard, record=record, offset=offset), error)
 
     def _take_builder(self) -> _native.ColumnBuilder:
         try:
@@ -143,7 +143,7 @@ class Fetcher:
             row += appended
             if error is None:
                 continue
-            self.policy.take(Finding(error.shard or "?", error.record or 0, error.offset or 0, error.what), error)
+            self.policy.take(Finding.of(error), error)
             lost.append(row)
             row += 1
         if not lost:

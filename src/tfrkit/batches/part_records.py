@@ -113,4 +113,4 @@ class PartRecords(Sequence[Record]):
 
 
 def _take(policy: Policy, error: ContainerError) -> None:
-    policy.take(Finding(error.shard or "?", error.record or 0, error.offset or 0, error.what), error)
+    policy.take(Finding.of(error), error)

@@ -41,8 +41,7 @@ def pick_row(shard_set: ShardSet, fetcher: Fetcher, number: int) -> list[Row]:
     try:
         shard_set.records.decode_into(builder, number, decoder.column_names)
     except (ContainerError, CodecError, SchemaError) as error:
-        finding = Finding(error.shard or "?", error.record or 0, error.offset or 0, error.what)
-        shard_set.policy.for_one_pass().take(finding, error)
+        shard_set.policy.for_one_pass().take(Finding.of(error), error)
         return []
     return decoder.rows(decoder.take_batch(builder), 1)
 

@@ -131,9 +131,7 @@ def _shape_ragged(name: str, spec: Spec, values: Column, splits: Any, presence: 
     wrong = np.flatnonzero(lengths % step) if step else np.flatnonzero(lengths)
     if len(wrong):
         row = int(wrong[0])
-        raise ShapeError(
-            f"feature {name!r} expected shape {spec.shape}, got {int(lengths[row])} values in row {row} of the batch"
-        )
+        raise ShapeError(f"feature {name!r} expected shape {spec.shape}, got {int(lengths[row])} values", row=row)
     return Ragged(values.reshape(-1, *inner), splits // max(1, step), presence)
 
 
@@ -161,7 +159,8 @@ def _decode_arrays(name: str, spec: Spec, values: BytesColumn, splits: Any, pres
             array = decode_one(value)
         except (CodecError, zlib.error) as error:
             what = error.what if isinstance(error, CodecError) else str(error)
-            raise CodecError(f"feature {name!r} {what}, value {number} of the batch") from None
+            row = number if splits is None else int(np.searchsorted(splits, number, side="right")) - 1
+            raise CodecError(f"feature {name!r} {what}", row=row) from None
         number += 1
         return array
 
@@ -183,7 +182,8 @@ def _stack_raw(name: str, spec: Spec, values: BytesColumn) -> np.ndarray[Any, np
         row = int(wrong[0])
         raise ShapeError(
             f"feature {name!r} expected {nbytes} bytes (shape {spec.shape}, {spec.dtype}), "
-            f"got {int(values.lengths[row])} in row {row} of the batch"
+            f"got {int(values.lengths[row])}",
+            row=row,
         )
     shape: tuple[Any, ...] = (len(values), *spec.shape)
     return _to_values(values.data.view(dtype).reshape(shape), spec)
@@ -211,8 +211,7 @@ def _stack(name: str, spec: Spec, arrays: list[np.ndarray[Any, np.dtype[Any]]]) 
     for row, array in enumerate(arrays):
         if array.shape != spec.shape or array.dtype != wanted:
             raise ShapeError(
-                f"feature {name!r} expected shape {spec.shape}, {spec.dtype}, got {array.shape}, {array.dtype} "
-                f"in row {row} of the batch"
+                f"feature {name!r} expected shape {spec.shape}, {spec.dtype}, got {array.shape}, {array.dtype}", row=row
             )
     return np.stack(arrays)
 

@@ -97,7 +97,7 @@ def fault_to_error(
     else:
         # Repair would keep the record: its checksums hold.
         hint = _HINTS.get(kind, _SCHEMA_HINT).format(shard=shlex.quote(shard))
-    return kind(describe_fault(fault, columns), shard=shard, record=record, offset=offset, hint=hint)
+    return kind(describe_fault(fault, columns), shard=shard, record=record, offset=offset, hint=hint, fault=fault.kind)
 
 
 def locate_memory_error(

@@ -59,13 +59,20 @@ Consume = Callable[[ByteSource, int, int], tuple[int, int, "_native.Fault | None
 
 @dataclass(frozen=True)
 class Finding:
-    """Damage at one place of a shard."""
+    """Damage at one place of a shard. `kind` is the `fault` of its error, such as "payload_checksum"."""
 
     shard: str
     record: int
     offset: int
     cause: str
     lost_nbytes: int = 0
+    kind: str | None = None
+
+    @classmethod
+    def of(cls, error: TfrkitError, **changes: Any) -> Finding:
+        """What an error reports, at its place."""
+        found = cls(error.shard or "?", error.record or 0, error.offset or 0, error.what, kind=error.fault)
+        return replace(found, **changes) if changes else found
 
     def to_json(self) -> dict[str, Any]:
         return {"shard": self.shard, "record": self.record, "offset": self.offset, "cause": self.cause}
@@ -99,11 +106,7 @@ class Policy:
         self.findings[finding.shard, finding.offset] = finding
         self._num_taken += 1
         if self.max_errors is not None and self._num_taken > self.max_errors:
-            raise type(error)(
-                error.what,
-                shard=error.shard,
-                record=error.record,
-                offset=error.offset,
+            raise error.replace(
                 hint=f"this is damaged place {self._num_taken}, max_errors allows {self.max_errors}    "
                 f"list all damage: tfr verify {shlex.quote(finding.shard)}",
             )
@@ -343,9 +346,8 @@ class FrameStream:
         tear = getattr(self._windows, "tear", None)
         if tear is not None and not self._is_torn_reported:
             self._is_torn_reported = True
-            finding = Finding(self._shard.name, self.record, self.offset - lost_nbytes, tear.what, lost_nbytes)
             tear.record = self.record
-            self._policy.take(finding, tear)
+            self._policy.take(Finding.of(tear, offset=self.offset - lost_nbytes, lost_nbytes=lost_nbytes), tear)
 
     def _step_over(self, fault: _native.Fault) -> None:
         windows = self._windows
@@ -363,9 +365,7 @@ class FrameStream:
         is_searched = self._resume_after(fault)
         if not is_searched:
             error.what += f"; the {self.offset - offset} bytes from there hold no frame, what follows was not searched"
-        self._policy.take(
-            Finding(self._shard.name, self.record, offset, error.what, lost_nbytes=self.offset - offset), error
-        )
+        self._policy.take(Finding.of(error, offset=offset, lost_nbytes=self.offset - offset), error)
         self.record += 1
 
     def _explain(self, fault: _native.Fault) -> TfrkitError:

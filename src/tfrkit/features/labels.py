@@ -6,6 +6,7 @@ the smallest well-known one that holds every character seen, so that a digit tha
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -85,7 +86,7 @@ class LabelMap:
         """Names by id for a `Spec`: ids below the offset are called by their number. None where there are no names."""
         if not self.names:
             return None
-        return (*(f"unused {number}" for number in range(self.offset)), *self.names)
+        return (*(name_unused(number) for number in range(self.offset)), *self.names)
 
     def to_text(self) -> str:
         """`id:name` lines, as in classes.txt; line feeds and backslashes in a name are escaped."""
@@ -97,6 +98,16 @@ class LabelMap:
         ids = {self.offset + position: quote_text(name, "'") for position, name in enumerate(self.names)}
         items = (f"item {{\n  id: {i}\n  name: {name}\n}}\n" for i, name in ids.items() if i not in self.gaps)
         return "".join(items)
+
+
+def name_unused(number: int) -> str:
+    """The name of an id that no class has, where a list of names has no gaps."""
+    return f"unused {number}"
+
+
+def is_unused(name: str) -> bool:
+    """Whether `name_unused` made a name."""
+    return re.fullmatch(r"unused \d+", name) is not None
 
 
 def make_numbered_map(
@@ -114,7 +125,7 @@ def make_numbered_map(
     first = min(names) if start is None else start
     offset = first if offset is None else offset
     numbers = range(first, max(names) + 1)
-    filled = tuple(names.get(number, f"unused {number}") for number in numbers)
+    filled = tuple(names.get(number, name_unused(number)) for number in numbers)
     gaps = frozenset(number - first + offset for number in numbers if number not in names)
     return LabelMap(filled, title=title, origin=origin, offset=offset, gaps=gaps)
 

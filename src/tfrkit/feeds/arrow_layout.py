@@ -33,22 +33,32 @@ _INT64 = np.dtype(np.int64)
 _find_dtype = functools.cache(np.dtype)  # a batch of small columns is mostly look-ups
 
 
+NOT_TEXT = "not_text"
+"""The `fault` of an error about bytes that were taken for text."""
+
+
 class MisfitError(Exception):
     """A value that does not fit the type of its column; the caller knows which column, and which row is the first."""
 
     def __init__(
-        self, row: int | None, what: str, kind: type[SchemaError] = SchemaError, hint: str | None = None
+        self,
+        row: int | None,
+        what: str,
+        kind: type[SchemaError] = SchemaError,
+        hint: str | None = None,
+        fault: str | None = None,
     ) -> None:
         super().__init__(what)
         self.row = row
         self.what = what
         self.kind = kind
         self.hint = hint
+        self.fault = fault
 
     def explain(self, feature: str, first_row: int) -> SchemaError:
         """The error as the user sees it."""
         where = "" if self.row is None else f" - at row {first_row + self.row}"
-        return self.kind(f"feature {show_name(feature)} {self.what}{where}", hint=self.hint)
+        return self.kind(f"feature {show_name(feature)} {self.what}{where}", hint=self.hint, fault=self.fault)
 
 
 def lay_out_columns(columns: Mapping[str, Column], fields: Sequence[ArrowField], first_row: int) -> list[Node]:
@@ -127,7 +137,10 @@ def _lay_out_plain(column: Column, arrow_type: ArrowType, mask: Mask | None) -> 
             invalid = _native.find_invalid_utf8(values.data, offsets)
             if invalid >= 0:
                 raise MisfitError(
-                    invalid, "expected text, got bytes that are not UTF-8", hint="say that it is bytes: schema={...}"
+                    invalid,
+                    "expected text, got bytes that are not UTF-8",
+                    hint="say that it is bytes: schema={...}",
+                    fault=NOT_TEXT,
                 )
         return len(values), num_nulls, (bitmap, offsets, values.data), ()
     if not isinstance(column, np.ndarray) or column.ndim != 1:

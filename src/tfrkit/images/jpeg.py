@@ -22,7 +22,8 @@ _FAST_EIGHTHS = (2, 4)
 _SPARE = 2
 # Encoders make about ten. Thousands of scans over a large image are made to keep a decoder busy for minutes.
 _MAX_SCANS = 500
-# Complaints about files that decode to all their pixels. Real photo collections are full of the first two.
+# simplejpeg passes on the text of libjpeg and no number. These complaints are about files that decode to all their
+# pixels; real photo collections are full of the first two.
 _HARMLESS = re.compile(
     r"extraneous bytes before marker|unknown JFIF|unknown Adobe|Inconsistent progression|Invalid SOS parameters",
     re.IGNORECASE,

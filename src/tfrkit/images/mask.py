@@ -57,18 +57,21 @@ def decode_mask(
     255. Resizing takes the nearest pixel. Colours are refused: which class a colour stands for is decided where the
     dataset is built. So is JPEG, which changes numbers.
     """
-    return decode_mask_with(memoryview(data), MaskOptions(size, fit, exif, fill, max_pixels))
+    return decode_mask_with(memoryview(data), MaskOptions(size, fit, exif, fill, max_pixels), title="mask ")
 
 
-def decode_mask_with(data: memoryview, options: MaskOptions) -> Pixels:
-    """`decode_mask` with options made beforehand."""
-    info = find_format(data)
-    if info.format == "JPEG":
+def decode_mask_with(data: memoryview, options: MaskOptions, *, title: str = "") -> Pixels:
+    """`decode_mask` with options made beforehand; `title` comes before what is wrong with the picture."""
+    try:
+        info = find_format(data)
+        image = None if info.format == "JPEG" else load_image(data, options.max_pixels)
+    except CodecError as error:
+        raise error.replace(what=f"{title}{error.what}") from None
+    if image is None:
         raise CodecError(
             "mask expected palette indices or gray levels, got a JPEG, which changes them",
             hint='take its gray levels as an image: {"type": "image", "channels": "gray"}',
         )
-    image = load_image(data, options.max_pixels)
     orientation = find_orientation(data) if options.exif == "apply" else UPRIGHT
     numbers = _read_numbers(image, info)[:, :, None]
     if options.size is None and orientation == UPRIGHT:

@@ -122,7 +122,7 @@ def bench(address: Address | Iterable[Address], *, sample_nbytes: int = 16 << 20
     except CodecError as error:
         # Timed in memory, where the records of all files stand in one row.
         hint = f"list all of them: tfr verify {' '.join(shlex.quote(shard.name) for shard in shards[:3])}"
-        raise type(error)(error.what, shard=shards[0].name, hint=hint) from None
+        raise error.replace(shard=shards[0].name, record=None, offset=None, hint=hint) from None
     finally:
         for shard in shards:
             shard.close()

@@ -43,6 +43,7 @@ class Loss:
     stop: int
     cause: str
     stored: tuple[int, int] | None = None
+    kind: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The public form: shard, record, offset, stop, cause, stored_offset, stored_stop."""
@@ -168,7 +169,7 @@ def _add_lost(result: Repair, known: int | None, count: int, losses: list[Loss])
     lost: int | None = None
     if known is not None and known >= count:
         lost = known - count
-    elif all(loss.cause.startswith("payload checksum") for loss in losses):
+    elif all(loss.kind == "payload_checksum" for loss in losses):
         lost = len(losses)
     result.lost_records = None if lost is None or result.lost_records is None else result.lost_records + lost
 
@@ -218,7 +219,7 @@ def _list_losses(taken: list[tuple[Finding, TfrkitError]], gaps: list[Gap]) -> l
         gap = next(left, None) if isinstance(error, CompressionError) else None
         stored = None if gap is None else (gap.start, gap.stop)
         stop = finding.offset + finding.lost_nbytes
-        losses.append(Loss(finding.shard, finding.record, finding.offset, stop, finding.cause, stored))
+        losses.append(Loss(finding.shard, finding.record, finding.offset, stop, finding.cause, stored, finding.kind))
     return losses
 
 

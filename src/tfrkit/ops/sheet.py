@@ -155,7 +155,7 @@ class _Pictures:
             self.features: PictureFeatures = find_picture_features(schema, image=image, label=label, shape=shape)
         except SchemaError as error:
             hint = f"see what is there: tfr info {first}    name it: image=..."
-            raise type(error)(error.what, shard=first, hint=hint) from None
+            raise error.replace(shard=first, hint=hint) from None
         names = ClassNames.of_schema(schema, shard_set.sidecars.class_file)
         self.notes += shard_set.sidecars.notes
         self._decoder: Decoder = shard_set.new_decoder(self.features.names)

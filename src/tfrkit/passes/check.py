@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tfrkit import _native
 from tfrkit.batches.survey import Surveyed
-from tfrkit.container.faults import describe_fault, fault_to_error
+from tfrkit.container.faults import fault_to_error
 from tfrkit.container.records import SAMPLED_SEARCH_NBYTES, Finding, Policy
 from tfrkit.container.salvage import Gap, Salvage
 from tfrkit.container.shards import Shard
@@ -135,8 +135,7 @@ def _check_between(shard: Shard, start: int, stop: int, record: int, policy: Pol
         if fault.kind != "payload_checksum":
             raise StorageError("the file changed while it was read", shard=shard.name, record=record, offset=offset)
         error = fault_to_error(fault, shard=shard.name, record=record, offset=offset)
-        cause = describe_fault(fault)
-        policy.take(Finding(shard.name, record, offset, cause, fault.resume - offset), error)
+        policy.take(Finding.of(error, lost_nbytes=fault.resume - offset), error)
         record += 1
         offset = fault.resume
     shard.reader.release(start, stop)

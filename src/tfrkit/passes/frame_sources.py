@@ -199,11 +199,7 @@ def _deal_shard(
 
 
 def _advise(error: ContainerError) -> ContainerError:
-    return type(error)(
-        error.what,
-        shard=error.shard,
-        record=error.record,
-        offset=error.offset,
+    return error.replace(
         hint="nothing was written    copy what is readable first: "
         f"tfr repair {shlex.quote(error.shard or '-')} -o good.tfrecord",
     )

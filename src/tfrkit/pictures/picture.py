@@ -217,10 +217,7 @@ class PictureReader:
             return np.frombuffer(value, np.uint8).reshape(size)
         numbers: np.ndarray[Any, np.dtype[Any]]
         if isinstance(value, bytes):
-            try:
-                numbers = decode_mask(value)
-            except CodecError as error:
-                raise CodecError(error.what if error.what.startswith("mask") else f"mask {error.what}") from None
+            numbers = decode_mask(value)
         else:
             numbers = np.asarray(value)
             numbers = numbers[:, :, 0] if numbers.ndim == 3 and numbers.shape[2] == 1 else numbers

@@ -164,8 +164,7 @@ class TFRecordReader:
         """The error with the place in the file it comes from."""
         number = int(numbers[error.record or 0])
         shard = int(np.searchsorted(self._starts, number, side="right")) - 1
-        return type(error)(
-            error.what,
+        return error.replace(
             shard=self._paths[shard],
             record=number - int(self._starts[shard]),
             offset=int(self._frames[0, number]),

@@ -191,7 +191,9 @@ def test_text_becomes_str() -> None:
 
 
 def test_text_that_is_not_utf8_names_the_byte() -> None:
-    with pytest.raises(CodecError, match="feature 'name' expected UTF-8 text, got byte 0xff at 2 of 3 - in row 1"):
+    with pytest.raises(
+        CodecError, match="feature 'name' expected UTF-8 text, got byte 0xff at 2 of 3 - at row 1 of the batch"
+    ):
         DecodeStage({"name": "text"})({"name": column(b"fine", b"ab\xff")})
 
 

@@ -89,6 +89,18 @@ def test_flipped_byte_raises_with_record_and_byte(pack: Any, offset: int, kind: 
     with pytest.raises(kind, match=f"checksum mismatch, .* - at s.tfrecord, record 5, byte {OFFSETS[5]}\n") as caught:
         read(pack(flip(FRAMES, OFFSETS[5] + offset)))
     assert (caught.value.record, caught.value.offset) == (5, OFFSETS[5])  # type: ignore[attr-defined]
+    expected = "length_checksum" if offset < 12 else "payload_checksum"
+    assert caught.value.fault == expected  # type: ignore[attr-defined]
+
+
+def test_finding_has_the_kind_of_its_fault() -> None:
+    policy = Policy(on_error="skip")
+    for _ in read_records(open_shard(flip(flip(FRAMES, OFFSETS[2] + 12), OFFSETS[5])), policy):
+        pass
+    assert [(one.record, one.kind) for one in policy.findings.values()] == [
+        (2, "payload_checksum"),
+        (5, "length_checksum"),
+    ]
 
 
 def test_records_before_damage_are_given_first() -> None:

@@ -207,7 +207,7 @@ def _set_records(
                 try:
                     new = replace(old, at)
                 except CodecError as error:
-                    raise type(error)(error.what, shard=shard.name, record=wanted[at]) from None
+                    raise error.replace(shard=shard.name, record=wanted[at]) from None
                 work.changed += new != old
                 records[wanted[at] - first] = new
                 at += 1

@@ -234,4 +234,4 @@ def _run(session: Session, encoders: Sequence[Encode], locate: Locate) -> tuple[
 
 
 def _place(error: TfrkitError, shard: str, record: int) -> TfrkitError:
-    return type(error)(error.what, shard=shard, record=record, hint=error.hint)
+    return error.replace(shard=shard, record=record)

@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import Literal
 
 from tfrkit.errors import CodecError, QueryError
+from tfrkit.features.labels import is_unused
 from tfrkit.features.schema import show_name
 from tfrkit.images.encode import inspect_image
 from tfrkit.ops.choose_records import choose_records, find_records
@@ -185,7 +186,7 @@ class _ImageWriter:
             schema = self._source.schema
             classes = schema[label].classes if label in schema else None
             for name in set(classes or ()) - self._seen_classes:
-                if not name.startswith("unused "):
+                if not is_unused(name):
                     for split in set(self._splits):
                         folder = safe_part(name)
                         self._folder.make_folder(f"{safe_part(split)}/{folder}" if split else folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from tfrkit.codec.columns import BytesColumn, Column, Ragged
 from tfrkit.errors import CodecError, SchemaError
-from tfrkit.features.labels import LabelMap
+from tfrkit.features.labels import LabelMap, is_unused, name_unused
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.ops.export.input import ExportInput
 from tfrkit.ops.export.pictures import PictureSource, read_text, to_list
@@ -29,7 +28,6 @@ _EXTRAS = {
     "area": ("area",),
     "mask": ("mask",),
 }
-_UNUSED = re.compile(r"unused \d+")
 _MAX_DECIMALS = 6
 
 
@@ -63,7 +61,7 @@ class ClassTable:
     def to_text(self) -> str:
         """`id:name` lines, as `tfr build` reads and writes them; gaps are filled."""
         first, last = min(self.names), max(self.names)
-        filled = tuple(self.names.get(number, f"unused {number}") for number in range(first, last + 1))
+        filled = tuple(self.names.get(number, name_unused(number)) for number in range(first, last + 1))
         return LabelMap(filled, offset=first).to_text()
 
 
@@ -202,7 +200,7 @@ def _find_classes(source: ExportInput, boxes: BoxFeatures, class_names: ClassNam
     known = {number: class_names.show(boxes.label, number) for number in _known_ids(source, boxes.label, used)}
     merged = {number: names.get(number, known[number]) for number in known}
     # A number that nobody uses and nobody named is only there because those around it are.
-    merged = {number: name for number, name in merged.items() if number in used or not _UNUSED.fullmatch(name)}
+    merged = {number: name for number, name in merged.items() if number in used or not is_unused(name)}
     if len(set(merged.values())) != len(merged):
         twice = next(name for name in merged.values() if list(merged.values()).count(name) > 1)
         raise SchemaError(f"classes expected different names, got {show_name(twice)} for two of them")

@@ -60,7 +60,7 @@ class PictureSource:
             self.features: PictureFeatures = find_picture_features(schema, image=image, label=label, shape=shape)
         except SchemaError as error:
             hint = f"see what is there: tfr info {first}    name it: image=..., label=... or name=..."
-            raise type(error)(error.what, shard=first, hint=hint) from None
+            raise error.replace(shard=first, hint=hint) from None
         self._require_shape(source)
         beside = source.sidecars.class_file
         self.notes: list[str] = source.sidecars.notes

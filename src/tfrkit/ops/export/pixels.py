@@ -75,8 +75,7 @@ def to_mask_file(name: str, value: Any, size: tuple[int, int] | None) -> bytes:
         try:
             return encode_palette(decode_mask(value))
         except CodecError as error:
-            what = error.what if error.what.startswith("mask") else f"mask {error.what}"
-            raise CodecError(f"feature {show_name(name)} {what}") from None
+            raise CodecError(f"feature {show_name(name)} {error.what}") from None
     numbers = np.asarray(value)
     if numbers.ndim == 3 and numbers.shape[2] == 1:
         numbers = numbers[:, :, 0]

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tfrkit.errors import CodecError
+from tfrkit.features.labels import name_unused
 from tfrkit.ops.export.annotations import AnnotatedImage, AnnotationTask, export_annotated
 from tfrkit.ops.export.names import safe_part
 from tfrkit.ops.export.objects import ClassTable, Corners
@@ -100,7 +101,7 @@ def number_classes(classes: ClassTable, *, keeps_gaps: bool) -> dict[int, tuple[
     if keeps_gaps:
         first, last = min(classes.names), max(classes.names)
         return {
-            label - first: (label, classes.names.get(label, f"unused {label - first}"))
+            label - first: (label, classes.names.get(label, name_unused(label - first)))
             for label in range(first, last + 1)
         }
     return dict(enumerate(classes.names.items()))

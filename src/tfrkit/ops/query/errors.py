@@ -42,7 +42,10 @@ def point_at(text: str, place: int | None, name: str = "the query") -> str:
 
 
 def read_facts(error: Exception) -> dict[str, Any]:
-    """What DuckDB says about an error, as it says it with `errors_as_json`; at least exception_message."""
+    """What DuckDB reports about an error with `errors_as_json`; at least exception_message.
+
+    The JSON is part of the exception's text: its Python exceptions have no attributes.
+    """
     message = str(error)
     start = message.find("{")
     if start >= 0:

@@ -16,6 +16,7 @@ from tfrkit._types import Infer, Row, Verify
 from tfrkit.container.codecs import CompressionWord
 from tfrkit.errors import QueryError, SchemaError, TfrkitError
 from tfrkit.features.schema import describe_missing
+from tfrkit.feeds.arrow_layout import NOT_TEXT
 from tfrkit.ops.query.engine import get_engine
 from tfrkit.ops.query.errors import Part, quote_name, read_facts, to_query_error
 from tfrkit.ops.query.limits import Watch, parse_memory, parse_timeout
@@ -398,6 +399,7 @@ class Session:
         columns = [column for table in self.tables.values() for column in table.columns]
         named = [column.name for table in self.tables.values() for column in table.find_class_columns()]
         hint = None
+        # DuckDB reports a type ("Conversion", "Binder") and no code: only its words say which of these it is.
         message = str(facts["exception_message"])
         if message.startswith("Could not convert string") and named:
             hint = f"names of classes are in {', '.join(map(quote_name, named))}"
@@ -409,7 +411,7 @@ class Session:
 
 
 def _mind_text(error: Exception) -> Exception:
-    if isinstance(error, SchemaError) and "not UTF-8" in error.what:
+    if isinstance(error, SchemaError) and error.fault == NOT_TEXT:
         error.hint = "take it as bytes: binary=[...]"
     return error
 

@@ -219,8 +219,7 @@ def _edit_records(
         try:
             edited.append(editor.edit(record))
         except (CodecError, SchemaError) as error:
-            raise type(error)(
-                error.what,
+            raise error.replace(
                 shard=shard.name,
                 record=stream.record + len(edited),
                 offset=offset,

@@ -124,7 +124,7 @@ def _open_shards(paths: Sequence[str], policy: Policy) -> list[Shard]:
             # Nothing at all that can be read is no result.
             if policy.on_error == "raise" or len(paths) == 1:
                 raise
-            policy.take(Finding(path, 0, 0, error.what), error)
+            policy.take(Finding.of(error, shard=path), error)
     return shards
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +34,6 @@ _BATCH_NBYTES = 4 << 20
 _BATCH_RECORDS = 256
 _MAX_WAITING_NBYTES = 64 << 20
 _COPY_KINDS: frozenset[Kind] = frozenset({"duplicate", "near_duplicate", "leak"})
-_OF_THE_BATCH = re.compile(r",? (in row|value) \d+ of the batch")
 # Training comes first: what is in two splits is told at the record of the other one.
 _FIRST_SPLITS = ("train", "training")
 
@@ -321,7 +319,7 @@ def _decode_rows(
         try:
             rows += decoder.rows(decoder.take_batch(alone), 1)
         except (CodecError, SchemaError) as error:
-            rows.append(_OF_THE_BATCH.sub("", error.what))
+            rows.append(error.what)
     return rows
 
 

@@ -234,7 +234,7 @@ class RecordCheck:
             try:
                 numbers = _read_mask(item, size)
             except CodecError as error:
-                yield "mask", error.what if error.what.startswith("mask") else f"mask {error.what}"
+                yield "mask", error.what
                 continue
             if size is not None and numbers.shape != size:
                 why = _explain_size(numbers.shape, size, self._find_orientation(values))
