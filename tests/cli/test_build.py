@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
 
@@ -171,7 +172,19 @@ def test_nothing_to_build_names_the_searched_folder(tfr, tmp_path, prepare, mess
     assert message in tfr("build", "file-names", "x", "-o", "out", "--label", CLASS, code=3).err
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("make", SOURCES, ids=lambda make: make.__name__)
+def test_options_of_every_source_are_arguments_of_it(make):
+    renamed = {"table_format": "format", "clip_column": "group", "order_column": "order"}
+    hidden = {"path", "no_header"}  # a path is the first argument, under any name
+    made = [getattr(tfrkit.sources, make.__name__)]
+    if make.__name__ == "frames":
+        made.append(tfrkit.sources.frames_table)
+    taken = {name for source in made for name in inspect.signature(source).parameters}
+    asked = set(inspect.signature(make).parameters) - hidden
+    assert {renamed.get(name, name) for name in asked} <= taken
+
+
+@pytest.mark.parametrize("name", [make.__name__.replace("_", "-") for make in SOURCES])
 def test_help_of_every_source_has_an_example_and_the_shared_options(tfr, name):
     ran = tfr("build", name, "--help")
     assert f"  tfr build {name} " in ran.out

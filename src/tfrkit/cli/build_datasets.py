@@ -10,62 +10,48 @@ import typer
 from tfrkit.cli import build_options as opt
 from tfrkit.cli.options import Incomplete
 
-ImageColumnOption = Annotated[
+ImageColumn = Annotated[
     str | None,
     typer.Option("--image-column", metavar="NAME", help="The column of image files; their bytes are stored."),
 ]
-TypeOption = Annotated[
+Types = Annotated[
     list[str] | None,
-    typer.Option(
-        "--type", metavar="COLUMN=TYPE,...", help="int64, float or text, instead of finding out.", show_default=False
-    ),
+    typer.Option("--type", metavar="COLUMN=TYPE,...", help="int64, float or text, instead of finding out."),
+    lambda texts: opt.parse_pairs(texts, "--type"),
 ]
-MissingOption = Annotated[
+Missing = Annotated[
     list[str] | None,
     typer.Option("--missing", metavar="TEXT", help="Cells that hold nothing, beside empty ones; may be repeated."),
+    opt.or_nothing,
 ]
-
-TABLE = """Rows of a CSV, JSON lines, Parquet or Arrow file, one feature per column.
-
-\b
-  tfr build table train.csv -o train.tfrecord --floats float32
-  tfr build table data.csv -o out/ --image-column path --label-column label --split-column split
-
-Types are found over whole columns; a cell that is missing stays missing. 007 and +49 are text. A column of numbers
-with some text in it stops the build, and so do floats that float32 would round, until --type or --floats says what
-to do. --label-column turns text into class ids and keeps it as <name>/text; --image-column stores the bytes of files
-as image/encoded, with image/format, image/height, image/width and image/channels. In JSON lines an inner object is
-columns of its own, outer/inner; {"base64": "..."}, {"float": "nan"} and {"tensor": {"dtype", "shape", "values"}} are
-bytes, a number and an array, as tfr export jsonl writes them. Parquet and Arrow need the extra tfrkit[arrow], which
-also reads CSV many times faster.
-"""
-
-TableFormatOption = Annotated[
+TableFormat = Annotated[
     Literal["auto", "csv", "jsonl", "parquet", "arrow"],
     typer.Option("--table-format", metavar="auto|csv|jsonl|parquet|arrow", help="What the file is."),
 ]
-ColumnsOption = Annotated[
-    str | None, typer.Option("--columns", metavar="A,B,...", help="Names of columns, where CSV has no header.")
+Columns = Annotated[
+    str | None,
+    typer.Option("--columns", metavar="A,B,...", help="Names of columns, where CSV has no header."),
+    lambda text: None if text is None else [name.strip() for name in text.split(",")],
 ]
-LabelColumnOption = Annotated[
+LabelColumn = Annotated[
     str | None, typer.Option("--label-column", metavar="NAME", help="The column of classes; text becomes ids.")
 ]
-SplitColumnOption = Annotated[
+SplitColumn = Annotated[
     str | None, typer.Option("--split-column", metavar="NAME", help="The column that says in which split a row goes.")
 ]
-GroupColumnOption = Annotated[
+GroupColumn = Annotated[
     str | None, typer.Option("--group-column", metavar="NAME", help="Rows with one value there stay in one split.")
 ]
 
 
 def _refuse_no_header(is_given: bool) -> bool:
-    """What people type who know pandas; a table without a header needs names all the same."""
+    """Pandas has such an option; a table without a header needs names all the same."""
     if is_given:
         raise typer.BadParameter("a file without a header needs names of its columns: --columns a,b,c")
     return is_given
 
 
-NoHeaderOption = Annotated[
+NoHeader = Annotated[
     bool,
     typer.Option(
         "--no-header", hidden=True, callback=_refuse_no_header, is_eager=True, help="Not there: see --columns."
@@ -73,184 +59,146 @@ NoHeaderOption = Annotated[
 ]
 
 
-def make_table(
-    path: opt.FileArgument,
-    table_format: TableFormatOption = "auto",
-    separator: opt.SeparatorOption = None,
-    encoding: opt.EncodingOption = "utf-8",
-    columns: ColumnsOption = None,
-    no_header: NoHeaderOption = False,
-    missing: MissingOption = None,
-    types: TypeOption = None,
-    floats: opt.FloatsOption = "ask",
-    label_column: LabelColumnOption = None,
-    classes: opt.ClassesOption = None,
-    label_offset: opt.LabelOffsetOption = 0,
-    split_column: SplitColumnOption = None,
-    group_column: GroupColumnOption = None,
-    image_column: ImageColumnOption = None,
-    image_root: opt.ImageRootOption = None,
-    resize: opt.ResizeOption = None,
-    gray: opt.GrayOption = False,
-    encode: opt.EncodeOption = "auto",
-    quality: opt.QualityOption = 95,
-    check: opt.CheckOption = "decode",
-    exif: opt.ExifOption = "keep",
+def table(
+    path: opt.File,
+    table_format: TableFormat = "auto",
+    separator: opt.Separator = None,
+    encoding: opt.Encoding = "utf-8",
+    columns: Columns = None,
+    no_header: NoHeader = False,
+    missing: Missing = None,
+    types: Types = None,
+    floats: opt.Floats = "ask",
+    label_column: LabelColumn = None,
+    classes: opt.Classes = None,
+    label_offset: opt.LabelOffset = 0,
+    split_column: SplitColumn = None,
+    group_column: GroupColumn = None,
+    image_column: ImageColumn = None,
+    image_root: opt.ImageRoot = None,
+    *,
+    images: opt.Images,
 ) -> Any:
-    """Rows of a table."""
+    """Rows of a CSV, JSON lines, Parquet or Arrow file, one feature per column.
+
+    \b
+      tfr build table train.csv -o train.tfrecord --floats float32
+      tfr build table data.csv -o out/ --image-column path --label-column label --split-column split
+
+    Types are found over whole columns; a cell that is missing stays missing. 007 and +49 are text. A column of numbers
+    with some text in it stops the build, and so do floats that float32 would round, until --type or --floats says what
+    to do. --label-column turns text into class ids and keeps it as <name>/text; --image-column stores the bytes of
+    files as image/encoded, with image/format, image/height, image/width and image/channels. In JSON lines an inner
+    object is columns of its own, outer/inner; {"base64": "..."}, {"float": "nan"} and {"tensor": {"dtype", "shape",
+    "values"}} are bytes, a number and an array, as tfr export jsonl writes them. Parquet and Arrow need the extra
+    tfrkit[arrow], which also reads CSV many times faster.
+    """
+    options = {**locals(), "format": table_format, "images": images.make()}
+    del options["path"], options["table_format"], options["no_header"]
     from tfrkit import sources
 
-    return sources.table(
-        path,
-        format=table_format,
-        separator=opt.SEPARATORS.get(separator or "", separator),
-        encoding=encoding,
-        columns=None if columns is None else [name.strip() for name in columns.split(",")],
-        missing=missing or (),
-        types=opt.parse_pairs(types, "--type"),
-        floats=floats,
-        label_column=label_column,
-        classes=classes,
-        label_offset=label_offset,
-        split_column=split_column,
-        group_column=group_column,
-        image_column=image_column,
-        image_root=image_root,
-        images=opt.make_images(resize, gray, encode, quality, check, exif),
-    )
+    return sources.table(path, **options)
 
 
-FRAMES = """Folders of frames, or a table of frames: one SequenceExample per clip.
-
-\b
-  tfr build frames clips/ -o clips_tfr/ --frame-rate 25
-  tfr build frames frames.csv -o clips_tfr/ --clip-column video --order-column t \\
-      --image-column path --context label
-
-Each folder with images is a clip; frames follow the numbers in their names. <class>/<clip>/frame gives clips a label.
-Context: clip/media_id, clip/length, clip/label/index, clip/label/string, image/format, image/height, image/width,
-image/channels; lists: image/encoded, image/filename, image/timestamp. Of a table, rows with one value of
---clip-column are a clip; --context columns hold one value for all of it, all others become lists.
-"""
-
-FrameRateOption = Annotated[
+FrameRate = Annotated[
     float | None, typer.Option("--frame-rate", metavar="N", help="Frames per second, for timestamps.")
 ]
-ClipColumnOption = Annotated[
+ClipColumn = Annotated[
     str | None, typer.Option("--clip-column", metavar="NAME", help="Of a table: which clip a row belongs to.")
 ]
-OrderColumnOption = Annotated[
+OrderColumn = Annotated[
     str | None, typer.Option("--order-column", metavar="NAME", help="Of a table: the order of a clip's rows.")
 ]
-ContextOption = Annotated[
+Context = Annotated[
     list[str] | None,
     typer.Option("--context", metavar="NAME", help="Of a table: a column of one value per clip; may be repeated."),
+    opt.or_nothing,
 ]
 
 
-def make_frames(
+def frames(
     path: Annotated[str, typer.Argument(metavar="PATH", help="The folder, or the table.", show_default=False)],
-    frame_rate: FrameRateOption = None,
-    classes: opt.ClassesOption = None,
-    label_offset: opt.LabelOffsetOption = 0,
-    clip_column: ClipColumnOption = None,
-    order_column: OrderColumnOption = None,
-    context: ContextOption = None,
-    image_column: ImageColumnOption = None,
-    image_root: opt.ImageRootOption = None,
-    missing: MissingOption = None,
-    types: TypeOption = None,
-    floats: opt.FloatsOption = "ask",
-    resize: opt.ResizeOption = None,
-    gray: opt.GrayOption = False,
-    encode: opt.EncodeOption = "auto",
-    quality: opt.QualityOption = 95,
-    check: opt.CheckOption = "decode",
-    exif: opt.ExifOption = "keep",
+    frame_rate: FrameRate = None,
+    classes: opt.Classes = None,
+    label_offset: opt.LabelOffset = 0,
+    clip_column: ClipColumn = None,
+    order_column: OrderColumn = None,
+    context: Context = None,
+    image_column: ImageColumn = None,
+    image_root: opt.ImageRoot = None,
+    missing: Missing = None,
+    types: Types = None,
+    floats: opt.Floats = "ask",
+    *,
+    images: opt.Images,
 ) -> Any:
-    """Clips."""
+    """Folders of frames, or a table of frames: one SequenceExample per clip.
+
+    \b
+      tfr build frames clips/ -o clips_tfr/ --frame-rate 25
+      tfr build frames frames.csv -o clips_tfr/ --clip-column video --order-column t \\
+          --image-column path --context label
+
+    Each folder with images is a clip; frames follow the numbers in their names. <class>/<clip>/frame gives clips a
+    label. Context: clip/media_id, clip/length, clip/label/index, clip/label/string, image/format, image/height,
+    image/width, image/channels; lists: image/encoded, image/filename, image/timestamp. Of a table, rows with one value
+    of --clip-column are a clip; --context columns hold one value for all of it, all others become lists.
+    """
     from tfrkit import sources
 
-    images = opt.make_images(resize, gray, encode, quality, check, exif)
+    given: Any = {"images": images.make()}
     if clip_column is None:
         if os.path.isfile(path):
             raise ValueError("a table of frames expected --clip-column, got none")
-        return sources.frames(path, frame_rate=frame_rate, classes=classes, label_offset=label_offset, images=images)
-    return sources.frames_table(
-        path,
-        group=clip_column,
-        order=order_column,
-        context=context or (),
-        image_column=image_column,
-        image_root=image_root,
-        types=opt.parse_pairs(types, "--type"),
-        missing=missing or (),
-        floats=floats,
-        images=images,
-    )
+        return sources.frames(path, frame_rate=frame_rate, classes=classes, label_offset=label_offset, **given)
+    given |= {"context": context, "image_column": image_column, "types": types, "missing": missing, "floats": floats}
+    return sources.frames_table(path, group=clip_column, order=order_column, image_root=image_root, **given)
 
 
-TFRECORD = """Records of TFRecord files, byte for byte, into other shards.
-
-\b
-  tfr build tfrecord 'old/train-*' -o new/ --shards 8
-  tfr build tfrecord old/ -o new/ --split test=.1 --compression gzip
-
-Any kind of record and any compression. Both checksums of every record are compared. The order is kept unless records
-are split.
-"""
-
-SplitNamesOption = Annotated[
+SplitNames = Annotated[
     bool, typer.Option("--split-names", help="Keep records in the split their file is named for: train-00000-of-00005.")
 ]
 
 
-def make_tfrecord(
-    path: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, globs or folders.", show_default=False)],
-    split_names: SplitNamesOption = False,
-    incomplete: Incomplete = False,
-) -> Any:
-    """Records as they are."""
-    from tfrkit import sources
-
-    return sources.tfrecord(path[0] if len(path) == 1 else path, split_names=split_names, incomplete=incomplete)
-
-
-WEBDATASET = """Samples of tar files, in the form of WebDataset.
-
-\b
-  tfr build webdataset 'shards/x-{000..099}.tar' -o out/
-  tfr build webdataset shards/ -o out/ --resize 224x224
-
-Members that share a name up to its first dot are one sample; the rest of the name says what each is: .jpg and other
-images become image/encoded with image/format, image/height, image/width, image/channels; .cls image/class/label; .txt
-text; .json one feature per key, json/<key>; .npy an array; anything else its bytes, under its suffix. Links and names
-that lead out of the archive are refused; nothing is unpickled. The order is kept unless samples are split.
-"""
-
-
-def make_webdataset(
+def tfrecord(
     path: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Tar files, globs, folders.", show_default=False)
+        list[str],
+        typer.Argument(metavar="PATH...", help="Files, globs or folders.", show_default=False),
+        opt.one_or_all,
     ],
-    floats: opt.FloatsOption = "ask",
-    resize: opt.ResizeOption = None,
-    gray: opt.GrayOption = False,
-    encode: opt.EncodeOption = "auto",
-    quality: opt.QualityOption = 95,
-    check: opt.CheckOption = "decode",
-    exif: opt.ExifOption = "keep",
-) -> Any:
-    """Samples of tar files."""
-    from tfrkit import sources
+    split_names: SplitNames = False,
+    incomplete: Incomplete = False,
+) -> None:
+    """Records of TFRecord files, byte for byte, into other shards.
 
-    images = opt.make_images(resize, gray, encode, quality, check, exif)
-    return sources.webdataset(path[0] if len(path) == 1 else path, floats=floats, images=images)
+    \b
+      tfr build tfrecord 'old/train-*' -o new/ --shards 8
+      tfr build tfrecord old/ -o new/ --split test=.1 --compression gzip
+
+    Any kind of record and any compression. Both checksums of every record are compared. The order is kept unless
+    records are split.
+    """
 
 
-DATASETS: dict[str, opt.SourceCommand] = {
-    "table": opt.SourceCommand(TABLE, make_table),
-    "frames": opt.SourceCommand(FRAMES, make_frames),
-    "tfrecord": opt.SourceCommand(TFRECORD, make_tfrecord),
-    "webdataset": opt.SourceCommand(WEBDATASET, make_webdataset),
-}
+def webdataset(
+    path: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH...", help="Tar files, globs, folders.", show_default=False),
+        opt.one_or_all,
+    ],
+    floats: opt.Floats = "ask",
+    *,
+    images: opt.Images,
+) -> None:
+    """Samples of tar files, in the form of WebDataset.
+
+    \b
+      tfr build webdataset 'shards/x-{000..099}.tar' -o out/
+      tfr build webdataset shards/ -o out/ --resize 224x224
+
+    Members that share a name up to its first dot are one sample; the rest of the name says what each is: .jpg and other
+    images become image/encoded with image/format, image/height, image/width, image/channels; .cls image/class/label;
+    .txt text; .json one feature per key, json/<key>; .npy an array; anything else its bytes, under its suffix. Links
+    and names that lead out of the archive are refused; nothing is unpickled. The order is kept unless samples are
+    split.
+    """

@@ -2,115 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import typer
 
-from tfrkit.cli.progress import ProgressForm
+from tfrkit.cli.progress import Progress, ProgressForm
 
-OutOption = Annotated[
-    str,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="OUT",
-        help="A folder, or NAME.tfrecord (.record, .tfrec) for one file, also with .gz.",
-        show_default=False,
-    ),
-]
-SplitOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--split",
-        metavar="NAME=SIZE,...",
-        help="Splits by ratio (.1), count (500) or list file (test.txt); the rest goes to train.",
-        show_default=False,
-    ),
-]
-ShardsOption = Annotated[
-    str | None,
-    typer.Option("--shards", metavar="N|NAME=N,...", help="Files of each split, never more than its records."),
-]
-ShardSizeOption = Annotated[
-    str | None,
-    typer.Option("--shard-size", metavar="SIZE", help="About how large a file is to be; 256MiB where nothing is said."),
-]
-SeedOption = Annotated[int, typer.Option("--seed", metavar="N", help="Decides splits and order.")]
-OrderOption = Annotated[
-    Literal["seeded", "source"] | None,
-    typer.Option(
-        "--order",
-        metavar="seeded|source",
-        help="Mix the records, or keep their order; folders and splits are mixed by default.",
-        show_default=False,
-    ),
-]
-StratifyOption = Annotated[bool, typer.Option("--stratify", help="Every split holds each class in the same share.")]
-GroupOption = Annotated[
-    str | None,
-    typer.Option("--group", metavar="REGEX", help="Inputs in whose name this finds the same stay in one split."),
-]
-CompressionOption = Annotated[
-    str | None,
-    typer.Option(
-        "--compression", metavar="none|gzip|zlib|xz|zstd", help="Of the shards; TensorFlow reads the first three."
-    ),
-]
-KeysOption = Annotated[
-    list[str] | None,
-    typer.Option("--keys", metavar="OLD=NEW,...", help="Rename features.", show_default=False),
-]
-OnBadOption = Annotated[
-    Literal["fail", "skip"],
-    typer.Option("--on-bad", metavar="fail|skip", help="Bad inputs: name all and stop, or leave out and exit 1."),
-]
-JobsOption = Annotated[
-    int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Worker processes; all processors by default.")
-]
-OverwriteOption = Annotated[bool, typer.Option("--overwrite", "--force", help="Replace what is there.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Look at everything, write nothing.")]
-ProgressOption = Annotated[
-    ProgressForm,
-    typer.Option("--progress", metavar="auto|bar|lines|json|none", help="How to show progress on stderr."),
-]
-ReportFormat = Annotated[
-    Literal["text", "json"],
-    typer.Option("--format", "-f", metavar="text|json", help="How to print the report."),
-]
-
-ResizeOption = Annotated[
-    str | None, typer.Option("--resize", metavar="WxH", help="Bring every image to this width and height.")
-]
-GrayOption = Annotated[bool, typer.Option("--gray", help="One channel instead of three.")]
-EncodeOption = Annotated[
-    Literal["auto", "keep", "raw", "png", "jpeg"],
-    typer.Option(
-        "--encode",
-        metavar="auto|keep|raw|png|jpeg",
-        help="How images are stored; auto keeps files as they are, resized ones are raw pixels.",
-    ),
-]
-QualityOption = Annotated[int, typer.Option("--quality", min=1, max=100, metavar="N", help="Of JPEGs made here.")]
-CheckOption = Annotated[
-    Literal["decode", "header", "none"],
-    typer.Option("--check", metavar="decode|header|none", help="How closely kept images are looked at."),
-]
-ExifOption = Annotated[
-    Literal["keep", "apply", "fail"],
-    typer.Option(
-        "--exif",
-        metavar="keep|apply|fail",
-        help="Images with an EXIF orientation: pixels as stored, turned upright, or bad.",
-    ),
-]
-ClassesOption = Annotated[
+Classes = Annotated[
     str | None,
     typer.Option("--classes", metavar="FILE", help="Class names in the order of their ids; sorted by default."),
 ]
-LabelOffsetOption = Annotated[
-    int, typer.Option("--label-offset", min=0, metavar="N", help="The id of the first class.")
-]
+LabelOffset = Annotated[int, typer.Option("--label-offset", min=0, metavar="N", help="The id of the first class.")]
 
 
 def parse_pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
@@ -170,35 +74,148 @@ def parse_dimensions(text: str | None) -> tuple[int, int] | None:
     return int(width), int(height)
 
 
-class SourceCommand(NamedTuple):
-    """One sub-command: its help, and a function whose signature has the source's own options."""
-
-    HELP: str
-    make: Callable[..., Any]
-
-
-RootArgument = Annotated[str, typer.Argument(metavar="PATH", help="The folder to read.", show_default=False)]
-FileArgument = Annotated[str, typer.Argument(metavar="PATH", help="The file to read.", show_default=False)]
-FloatsOption = Annotated[
+Root = Annotated[str, typer.Argument(metavar="PATH", help="The folder to read.", show_default=False)]
+File = Annotated[str, typer.Argument(metavar="PATH", help="The file to read.", show_default=False)]
+Floats = Annotated[
     Literal["ask", "float32", "float64"],
     typer.Option("--floats", metavar="ask|float32|float64", help="What becomes of floats float32 does not hold."),
 ]
 
 
-ImageRootOption = Annotated[
-    str | None, typer.Option("--image-root", metavar="FOLDER", help="Where paths of images start.")
-]
-SeparatorOption = Annotated[
-    str | None, typer.Option("--separator", metavar="CHAR", help="Between cells of CSV; found by default.")
-]
-EncodingOption = Annotated[str, typer.Option("--encoding", metavar="NAME", help="Of CSV and JSON lines.")]
+ImageRoot = Annotated[str | None, typer.Option("--image-root", metavar="FOLDER", help="Where paths of images start.")]
 # Separators by the words that a shell can pass on.
 SEPARATORS = {"tab": "\t", "\\t": "\t"}
+Separator = Annotated[
+    str | None,
+    typer.Option("--separator", metavar="CHAR", help="Between cells of CSV; found by default."),
+    lambda text: SEPARATORS.get(text or "", text),
+]
+Encoding = Annotated[str, typer.Option("--encoding", metavar="NAME", help="Of CSV and JSON lines.")]
 
 
-def make_images(resize: str | None, gray: bool, encode: str, quality: int, check: str, exif: str) -> Any:
-    """Image options from those of the command."""
-    from tfrkit.sources import ImageOptions
+def or_nothing(texts: Sequence[str] | None) -> Sequence[str]:
+    """What an option was given, several times or never."""
+    return texts or ()
 
-    choices: Any = {"encode": encode, "check": check, "exif": exif}
-    return ImageOptions(resize=parse_dimensions(resize), gray=gray, quality=quality, **choices)
+
+def one_or_all(paths: list[str]) -> str | list[str]:
+    """A path by itself, or a list of several."""
+    return paths[0] if len(paths) == 1 else paths
+
+
+@dataclass
+class Images:
+    """What becomes of images."""
+
+    resize: Annotated[
+        str | None, typer.Option("--resize", metavar="WxH", help="Bring every image to this width and height.")
+    ] = None
+    gray: Annotated[bool, typer.Option("--gray", help="One channel instead of three.")] = False
+    encode: Annotated[
+        Literal["auto", "keep", "raw", "png", "jpeg"],
+        typer.Option(
+            "--encode",
+            metavar="auto|keep|raw|png|jpeg",
+            help="How images are stored; auto keeps files as they are, resized ones are raw pixels.",
+        ),
+    ] = "auto"
+    quality: Annotated[int, typer.Option("--quality", min=1, max=100, metavar="N", help="Of JPEGs made here.")] = 95
+    check: Annotated[
+        Literal["decode", "header", "none"],
+        typer.Option("--check", metavar="decode|header|none", help="How closely kept images are looked at."),
+    ] = "decode"
+    exif: Annotated[
+        Literal["keep", "apply", "fail"],
+        typer.Option(
+            "--exif",
+            metavar="keep|apply|fail",
+            help="Images with an EXIF orientation: pixels as stored, turned upright, or bad.",
+        ),
+    ] = "keep"
+
+    def make(self) -> Any:
+        """The options as sources take them."""
+        from tfrkit.sources import ImageOptions
+
+        return ImageOptions(**{**vars(self), "resize": parse_dimensions(self.resize)})
+
+
+@dataclass
+class Building:
+    """How rows of any source become a dataset, and how that is reported."""
+
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="OUT",
+            help="A folder, or NAME.tfrecord (.record, .tfrec) for one file, also with .gz.",
+            show_default=False,
+        ),
+    ]
+    split: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--split",
+            metavar="NAME=SIZE,...",
+            help="Splits by ratio (.1), count (500) or list file (test.txt); the rest goes to train.",
+        ),
+    ] = None
+    shards: Annotated[
+        str | None,
+        typer.Option("--shards", metavar="N|NAME=N,...", help="Files of each split, never more than its records."),
+    ] = None
+    shard_size: Annotated[
+        str | None,
+        typer.Option(
+            "--shard-size", metavar="SIZE", help="About how large a file is to be; 256MiB where nothing is said."
+        ),
+    ] = None
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Decides splits and order.")] = 0
+    order: Annotated[
+        Literal["seeded", "source"] | None,
+        typer.Option(
+            "--order",
+            metavar="seeded|source",
+            help="Mix the records, or keep their order; folders and splits are mixed by default.",
+        ),
+    ] = None
+    stratify: Annotated[bool, typer.Option("--stratify", help="Every split holds each class in the same share.")] = (
+        False
+    )
+    group: Annotated[
+        str | None,
+        typer.Option("--group", metavar="REGEX", help="Inputs in whose name this finds the same stay in one split."),
+    ] = None
+    compression: Annotated[
+        str | None,
+        typer.Option(
+            "--compression", metavar="none|gzip|zlib|xz|zstd", help="Of the shards; TensorFlow reads the first three."
+        ),
+    ] = None
+    keys: Annotated[list[str] | None, typer.Option("--keys", metavar="OLD=NEW,...", help="Rename features.")] = None
+    on_bad: Annotated[
+        Literal["fail", "skip"],
+        typer.Option("--on-bad", metavar="fail|skip", help="Bad inputs: name all and stop, or leave out and exit 1."),
+    ] = "fail"
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", min=1, metavar="N", help="Worker processes; all processors by default."),
+    ] = None
+    overwrite: Annotated[bool, typer.Option("--overwrite", "--force", help="Replace what is there.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Look at everything, write nothing.")] = False
+    progress: Annotated[
+        ProgressForm,
+        typer.Option("--progress", metavar="auto|bar|lines|json|none", help="How to show progress on stderr."),
+    ] = "auto"
+    format: Annotated[
+        Literal["text", "json"],
+        typer.Option("--format", "-f", metavar="text|json", help="How to print the report."),
+    ] = "text"
+
+    def arguments(self) -> dict[str, Any]:
+        """The options as `build` takes them."""
+        given = {**vars(self), "splits": parse_splits(self.split), "shards": parse_shards(self.shards)}
+        del given["split"], given["format"]
+        return {**given, "keys": parse_pairs(self.keys, "--keys"), "progress": Progress(self.progress)}

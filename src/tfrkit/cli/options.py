@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -69,3 +72,41 @@ Jobs = Annotated[
 Quiet = Annotated[
     bool, typer.Option("-q", "--quiet", help="Print results and errors only.", callback=set_quiet, is_eager=True)
 ]
+
+
+def spread_groups(run: Callable[..., int]) -> Callable[..., int]:
+    """The command with an option for each field of its parameters that are dataclasses, which `run` gets whole.
+
+    The metadata of an option may hold a function, which makes the argument of what was typed.
+    """
+    asked = list(inspect.signature(run, eval_str=True).parameters.values())
+    groups: dict[str, Any] = {one.name: one.annotation for one in asked if is_dataclass(one.annotation)}
+
+    def spread() -> Iterator[inspect.Parameter]:
+        for one in asked:
+            if one.name not in groups:
+                yield one.replace(kind=one.KEYWORD_ONLY)
+                continue
+            hints = get_type_hints(one.annotation, include_extras=True)
+            for field in fields(one.annotation):
+                default = one.empty if field.default is MISSING else field.default
+                yield one.__class__(field.name, one.KEYWORD_ONLY, default=default, annotation=hints[field.name])
+
+    parameters = list(spread())
+    converters = {
+        one.name: convert
+        for one in parameters
+        for convert in getattr(one.annotation, "__metadata__", ())
+        if callable(convert)
+    }
+
+    def call(**given: Any) -> int:
+        for name, convert in converters.items():
+            given[name] = convert(given[name])
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        return run(**given)
+
+    call.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in parameters}
+    return call
