@@ -1,12 +1,12 @@
-// The limit: a loop that maps a file, walks its frames, checks both checksums, and does nothing else.
+// Upper bound: a loop that maps a file, walks its frames, checks both checksums, and does nothing else.
 //
 //   frame_loop FILE [all|lengths|none|payloads] [repeats]
 //
 // Prints one JSON line. `seconds` is the best of the repeats; mapping the file and the page faults of
 // the first touch are inside each repeat, because every reader of a file pays them.
-//   payloads   only the checksum of each payload, from offsets found beforehand outside the clock
+//   payloads   only the checksum of each payload, from offsets found before the timing
 //
-// The loop is its own, not CheckFrames: it stops at the first fault and keeps nothing. It shares only
+// The loop does not use CheckFrames: it stops at the first fault and keeps nothing. It shares only
 // the checksum kernel, called through a pointer taken once.
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// What libFuzzer calls.
+// Entry point for libFuzzer.
 #include <cstddef>
 #include <cstdint>
 

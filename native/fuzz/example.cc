@@ -1,8 +1,8 @@
 // Records: classifying, surveying and reading into columns, on arbitrary bytes and without frames,
 // because random mutation does not get past a checksum.
 //
-// Input: one byte of choices, two bytes that split the rest into two records. The second record is
-// read with what was learnt from the first, as in a file.
+// Input: one byte of choices, two bytes that split the rest into two records. The second record is read with
+// predictions from the first, as in a file.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -101,7 +101,7 @@ std::vector<ColumnSpec> MakeSpecs(const std::vector<FeatureStats>& features, boo
   return specs;
 }
 
-// What was read, written and read again is the same.
+// Read, write and read again gives the same values.
 void CheckRoundTrip(const std::vector<Column>& columns, const std::vector<ColumnSpec>& specs,
                     uint64_t num_rows) {
   std::vector<ColumnSource> sources;
@@ -159,7 +159,7 @@ int FuzzOne(ByteView input) {
   const RecordKind kind = (input[0] & 1) != 0 ? RecordKind::kSequenceExample : RecordKind::kExample;
   const ByteView rest = input.subspan(3);
   const size_t split = std::min<size_t>(input[1] + 256u * input[2], rest.size());
-  // Blocks of their own, so that the address sanitizer sees a step past either.
+  // Separate blocks, so that the address sanitizer sees a read past either.
   std::vector<uint8_t> first(rest.begin(), rest.begin() + static_cast<ptrdiff_t>(split));
   std::vector<uint8_t> second(rest.begin() + static_cast<ptrdiff_t>(split), rest.end());
   first.shrink_to_fit();
@@ -187,11 +187,11 @@ int FuzzOne(ByteView input) {
 
   const std::vector<FeatureStats> features = survey.Features();
   if (!good.empty()) {
-    good.push_back(good.front());  // once more, after the other has changed what is expected
+    good.push_back(good.front());  // again, after the other has changed the prediction
     CheckColumns(kind, MakeSpecs(features, false), good, true);
     CheckColumns(kind, MakeSpecs(features, true), good, false);
   }
-  // Columns the records know nothing of, and of the wrong kind and length.
+  // Columns that the records lack, and of the wrong kind and length.
   std::vector<ColumnSpec> strange = {
       {"a", Kind::kInt64, false, -1}, {"b", Kind::kFloat, false, 1}, {"c", Kind::kBytes, false, 2}};
   if (kind == RecordKind::kSequenceExample) strange.push_back({"a", Kind::kFloat, true, -1});

@@ -1,7 +1,7 @@
 // Frames: reading, indexing and resynchronising on arbitrary bytes.
 //
-// Random mutation does not get past a checksum. So the first byte says how many of the frames that
-// follow get their checksums put right before the bytes are read.
+// Random mutation does not get past a checksum. So the first byte is the number of frames whose checksums are
+// fixed before the bytes are read.
 #include <algorithm>
 #include <vector>
 
@@ -43,7 +43,7 @@ void CheckMode(ByteView span, Verify verify) {
     Frame frame;
     Require(!ReadFrame(span, offset, verify, &frame), "an indexed frame reads");
     unsigned sum = 0;
-    for (const uint8_t byte : frame.payload) sum += byte;  // every byte of the view is there to be read
+    for (const uint8_t byte : frame.payload) sum += byte;  // every byte of the view is readable
     Require(sum <= 255 * frame.payload.size(), "bytes are bytes");
     offset = frame.end;
   }
@@ -63,7 +63,7 @@ void CheckResync(ByteView span) {
     Require(static_cast<bool>(ReadFrame(span, offset, Verify::kAll, &frame)),
             "no earlier frame is passed over");
   }
-  // In windows of a span that is all there: the same frame.
+  // In windows of a complete span: the same frame.
   FrameSearch search(span);
   ResyncResult windowed;
   while (!windowed.found && windowed.offset < span.size()) {
@@ -77,7 +77,7 @@ void CheckResync(ByteView span) {
   Require(checked.num_frames == searched.num_frames && checked.next == searched.next &&
               checked.resume == searched.resume && checked.fault.kind == searched.fault.kind,
           "a search checks frames as reading does");
-  // In pieces, as a reader with a window does it: the same frame.
+  // In pieces, like a reader with a window: the same frame.
   ResyncResult piecewise = FindNextFrame(span.first(span.size() / 2), 0, false);
   if (!piecewise.found) piecewise = FindNextFrame(span, piecewise.offset, true);
   Require(piecewise.found == final_result.found, "a window finds what the whole does");

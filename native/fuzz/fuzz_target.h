@@ -1,7 +1,7 @@
-// One input of a fuzz target. Aborts on a broken promise; the sanitizers see the rest.
+// One input of a fuzz target. Aborts on a violated invariant; the sanitizers find the rest.
 //
 // Each target defines FuzzOne. Linked with driver.cc it is a libFuzzer program, linked with
-// replay.cc it runs the kept corpus in the ordinary test run.
+// replay.cc it replays the stored corpus in the normal test run.
 #pragma once
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Any bytes as a JPEG header, and as numbers that describe a resize.
+// Arbitrary bytes as a JPEG header and as the sizes of a resize.
 #include <algorithm>
 #include <vector>
 

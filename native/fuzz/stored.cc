@@ -1,5 +1,4 @@
-// Any bytes as an image on its way into a record: as a JPEG to be checked, as rows of a PNG, as pixels to
-// resize.
+// Arbitrary bytes as image input of a build: a JPEG to check, rows of a PNG, pixels to resize.
 #include <vector>
 
 #include "core/images/bicubic.h"

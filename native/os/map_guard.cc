@@ -13,20 +13,20 @@
 namespace tfrkit {
 namespace {
 
-// Read by the handler. A thread's own copy is made when it is first used, and that allocates: a thread that
-// is inside of a guard has used it. (The model that needs no allocation would put every thread-local variable
-// of the module into the few bytes that a C library sets aside for modules that are loaded late.)
+// Read by the handler. A thread's copy is allocated at first use: a thread inside a guard has used it. (The
+// TLS model without allocation would put every thread-local of the module into the small space a C library
+// reserves for late-loaded modules.)
 constinit thread_local const MapGuard* t_guard = nullptr;
 
 struct sigaction g_previous;
 uintptr_t g_page_size = 4096;
 
-// A handler that does not know the address must see the fault as if we were not there.
+// The previous handler must see a fault outside our ranges unchanged.
 void PassOn(int signal, siginfo_t* info, void* context) {
   if ((g_previous.sa_flags & SA_SIGINFO) != 0) {
     g_previous.sa_sigaction(signal, info, context);
   } else if (g_previous.sa_handler == SIG_DFL || (g_previous.sa_handler == SIG_IGN && info->si_code > 0)) {
-    // The fault happens again on return, and ends the process where it should. One that was sent does not.
+    // A real fault happens again on return and ends the process. A sent signal does not.
     struct sigaction by_default{};
     by_default.sa_handler = SIG_DFL;
     sigaction(signal, &by_default, nullptr);
@@ -39,8 +39,8 @@ void PassOn(int signal, siginfo_t* info, void* context) {
 void HandleFault(int signal, siginfo_t* info, void* context) {
   const int error = errno;
   const bool is_mended = info->si_code == BUS_ADRERR && MapGuard::Mend(static_cast<uint8_t*>(info->si_addr));
-  // Python's faulthandler, when it was enabled after us, prints a trace, puts us back and raises the signal
-  // anew. The fault itself then happens again, and is mended.
+  // Python's faulthandler, if enabled after this one, prints a trace, restores this handler and raises the
+  // signal again. The fault then happens again and is handled.
   const bool is_echo = info->si_code == SI_TKILL && info->si_pid == getpid() && MapGuard::IsActive();
   if (!is_mended && !is_echo) PassOn(signal, info, context);
   errno = error;
@@ -52,7 +52,7 @@ void InstallMapGuard() {
   static std::once_flag once;
   std::call_once(once, [] {
     g_page_size = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-    // What was there is remembered first: the handler may run as soon as it is installed.
+    // Save the old handler first: the new one may run as soon as it is installed.
     sigaction(SIGBUS, nullptr, &g_previous);
     struct sigaction ours{};
     ours.sa_sigaction = HandleFault;
@@ -63,11 +63,11 @@ void InstallMapGuard() {
 }
 
 bool MappedRange::ReplaceFrom(uint8_t* page) {
-  // Marked before the zeros are there, so that no other thread reads zeros from a range without a mark.
+  // Marked before the zeros are mapped, so that no thread reads zeros from an unmarked range.
   uint8_t* lost = lost_.load(std::memory_order_relaxed);
   while ((lost == nullptr || page < lost) && !lost_.compare_exchange_weak(lost, page)) {
   }
-  // Behind a page that is lost all are: the file ends before it.
+  // All pages after a lost one are lost: the file ends before it.
   const size_t size = static_cast<size_t>(start_ + size_ - page);
   return mmap(page, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
@@ -75,7 +75,7 @@ bool MappedRange::ReplaceFrom(uint8_t* page) {
 void MappedRange::Seal() {
   uint8_t* const page = lost_.load();
   if (page == nullptr) return;
-  // The map of a file without bytes. A thread that is still reading faults once more, and is mended again.
+  // Maps an empty file. A thread that is still reading faults again and is handled again.
   const int descriptor = static_cast<int>(syscall(SYS_memfd_create, "tfrkit-lost", 1u /* MFD_CLOEXEC */));
   if (descriptor < 0) return;
   const size_t size = static_cast<size_t>(start_ + size_ - page);

@@ -1,13 +1,12 @@
-// Reading a mapped file that another program may cut off.
+// Reading a mapped file that another program may truncate.
 //
-// The pages behind the new end of such a file have nothing behind them any more, and touching one raises
-// SIGBUS, which ends the process. Code that reads maps puts a MapGuard around the reading: then the lost
-// pages become zeros, the range is marked as torn, and the reading goes on to its end. Whoever reads must
-// ask is_torn() afterwards and throw away what was read if it is. Outside of guards nothing changes: a
-// fault is a fault.
+// Pages past the new end of such a file are gone, and touching one raises SIGBUS, which ends the process.
+// Code that reads maps holds a MapGuard: lost pages then become zeros, the range is marked as torn, and
+// reading continues. The reader must call is_torn() afterwards and discard the data if it is true. Outside of
+// guards nothing changes: a fault is a fault.
 //
-// There is no table of ranges for the handler to search: a guard lives on the stack of the thread that
-// reads, so the handler, which runs on that thread, finds it through a thread-local pointer.
+// There is no table of ranges for the handler to search: a guard is on the stack of the reading thread, so
+// the handler, which runs on that thread, finds it through a thread-local pointer.
 #pragma once
 
 #include <atomic>
@@ -20,7 +19,7 @@ namespace tfrkit {
 #if defined(__linux__)
 inline constexpr bool kMapsAreGuarded = true;
 #else
-inline constexpr bool kMapsAreGuarded = false;  // whoever reads asks for the size of the file before
+inline constexpr bool kMapsAreGuarded = false;  // the reader checks the file size before
 #endif
 
 // A mapped file. Must outlive the guards that name it. Any number of threads.
@@ -33,13 +32,13 @@ class MappedRange {
 
   // True once pages were lost; never false again.
   bool is_torn() const {
-    // What was read before this question must have been read before its answer was true.
+    // Reads before this call are not reordered after it.
     std::atomic_thread_fence(std::memory_order_acquire);
     return lost_.load(std::memory_order_relaxed) != nullptr;
   }
 
-  // Makes the pages that became zeros raise SIGBUS again, so that nobody outside of a guard takes the
-  // zeros for data.
+  // Makes the pages that became zeros raise SIGBUS again, so that code outside of a guard never reads the
+  // zeros as data.
   void Seal();
 
  private:
@@ -53,10 +52,10 @@ class MappedRange {
   std::atomic<uint8_t*> lost_{nullptr};  // first page that became zeros
 };
 
-// Installs the handler, once for the process; it passes on what is not for it. Call when a file is mapped.
+// Installs the handler once per process; it forwards other faults. Call when a file is mapped.
 void InstallMapGuard();
 
-// While it lives, this thread may touch lost pages of these ranges. Guards nest; nullptr is no range.
+// During its lifetime this thread may touch lost pages of these ranges. Guards nest; nullptr is no range.
 class MapGuard {
  public:
   explicit MapGuard(MappedRange* range);
@@ -66,7 +65,7 @@ class MapGuard {
   MapGuard(const MapGuard&) = delete;
   MapGuard& operator=(const MapGuard&) = delete;
 
-  // For the handler. True if `address` lies in a guarded range and can be read now.
+  // For the handler. True if `address` is in a guarded range and readable now.
   static bool Mend(uint8_t* address);
   static bool IsActive();
 

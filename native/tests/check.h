@@ -1,4 +1,4 @@
-// A small test harness: TEST registers a case, the CHECK macros record what failed and go on.
+// A small test harness: TEST registers a case, the CHECK macros record failures and continue.
 //
 //   TEST(FrameReader, BadLengthIsReported) {
 //     CHECK_EQ(run.fault.kind, FaultKind::kLengthChecksum);
@@ -69,7 +69,7 @@ std::string Show(const T& value) {
   return out.str();
 }
 
-// Integers of different signedness compare by value, as a reader of the test expects.
+// Integers of different signedness compare by value.
 template <class A, class B>
 bool IsEqual(const A& a, const B& b) {
   if constexpr (std::is_integral_v<A> && std::is_integral_v<B> && !std::is_same_v<A, bool> &&
@@ -101,7 +101,7 @@ inline std::vector<uint8_t> ExactCopy(ByteView bytes) {
   return copy;
 }
 
-// A fixed pseudo-random sequence, so that a failure repeats. The seed is part of the test.
+// A fixed pseudo-random sequence, so that failures are reproducible. The seed is part of the test.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}

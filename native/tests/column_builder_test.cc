@@ -110,7 +110,7 @@ TEST(ColumnBuilder, IntegerExtremesSurvive) {
   }
 }
 
-TEST(ColumnBuilder, AbsentUnsetAndEmptyAreToldApart) {
+TEST(ColumnBuilder, AbsentUnsetAndEmptyAreDistinguished) {
   ColumnBuilder builder(RecordKind::kExample,
                         {{"a", Kind::kInt64, false, -1}, {"b", Kind::kBytes, false, -1}});
   const Bytes five = Entry("a", IntFeature(Hex("05")));
@@ -169,7 +169,7 @@ TEST(ColumnBuilder, LastKeyOfAnEntryCounts) {
            Ints{7});
   CHECK_EQ(ReadInts(Example({Delimited(0x0a, Join({Hex("0a 01 'a'"), value, Hex("0a 01 'z'")}))})).presence,
            Bytes{0});
-  // The same after "z" has been learnt as a name nobody asks for.
+  // The same after "z" was cached as an unrequested name.
   ColumnBuilder builder(RecordKind::kExample, {{"a", Kind::kInt64, false, -1}});
   CHECK(!builder.Append(Example({Entry("z", IntFeature(Hex("01")))})));
   CHECK(!builder.Append(Example({Delimited(0x0a, Join({Hex("0a 01 'z'"), value, Hex("0a 01 'a'")}))})));
@@ -259,7 +259,7 @@ TEST(ColumnBuilder, OtherKindIsReported) {
   CHECK_EQ(result.fault.stored, 2);
   CHECK_EQ(result.fault.computed, 3);
   CHECK_EQ(result.fault.column, 0);
-  // An empty list has a kind too.
+  // An empty list has a kind, too.
   CHECK_EQ(ReadInts(Example({Entry("a", Hex("0a 00"))})).fault.kind, FaultKind::kFeatureKind);
 }
 
@@ -278,7 +278,7 @@ TEST(ColumnBuilder, MissingFixedColumnIsReported) {
   CHECK_EQ(ReadInts(Example({Entry("a", {})}), 1).fault.kind, FaultKind::kMissing);
 }
 
-TEST(ColumnBuilder, FaultLeavesTheColumnsAsTheyWere) {
+TEST(ColumnBuilder, FaultLeavesTheColumnsUnchanged) {
   const std::vector<ColumnSpec> specs = {
       {"a", Kind::kInt64, false, -1}, {"b", Kind::kBytes, false, -1}, {"c", Kind::kFloat, false, 1}};
   const Bytes a = Entry("a", IntFeature(Hex("01 02"))), b = Entry("b", Hex("0a 06 0a 01 'x' 0a 01 'y'"));
@@ -299,15 +299,15 @@ TEST(ColumnBuilder, FaultLeavesTheColumnsAsTheyWere) {
   CHECK_EQ(Values(columns[2].floats), (std::vector<float>{1, 1}));
 }
 
-TEST(ColumnBuilder, NamesNobodyAsksForAreNotRead) {
-  // The content of "z" is no Feature at all.
+TEST(ColumnBuilder, UnrequestedNamesAreNotRead) {
+  // The content of "z" is not a Feature.
   CHECK_EQ(ReadIntsOf(Example({Entry("z", Hex("ff ff ff")), Entry("a", IntFeature(Hex("05")))})), Ints{5});
 }
 
-TEST(ColumnBuilder, NamesNobodyAskedForAreNoticed) {
+TEST(ColumnBuilder, UnrequestedNamesAreReported) {
   const Bytes known = Entry("a", IntFeature(Hex("05")));
   const Bytes other = Entry("z", {});
-  // Laid out as writers do it; with the key behind its value, which the general reader reads; in a list.
+  // In the usual layout; with the key after its value, for the general reader; in a list.
   const Bytes odd = Delimited(0x0a, Join({Hex("12 00"), Hex("0a 01 'z'")}));
   for (const Bytes& record :
        {Example({known, other}), Example({known, odd}), Join({Example({known}), Delimited(0x12, other)})}) {
@@ -321,7 +321,7 @@ TEST(ColumnBuilder, NamesNobodyAskedForAreNoticed) {
   }
 }
 
-TEST(ColumnBuilder, AnyNumberOfOtherNamesIsReadAndForgotten) {
+TEST(ColumnBuilder, AnyNumberOfUnrequestedNamesIsSkipped) {
   ColumnBuilder builder(RecordKind::kExample, {{"a", Kind::kInt64, false, 1}});
   for (int i = 0; i < 10000; ++i) {
     const Bytes record = Example({Entry("other" + std::to_string(i), {}), Entry("a", IntFeature(Hex("05"))),
@@ -394,7 +394,7 @@ TEST(ColumnBuilder, FrameFaultsAreReported) {
   CHECK_EQ(read({}), FaultKind::kNone);
 }
 
-TEST(ColumnBuilder, AbsentListIsARowOfNoFrames) {
+TEST(ColumnBuilder, AbsentListIsARowWithoutFrames) {
   ColumnBuilder builder(RecordKind::kSequenceExample,
                         {{"n", Kind::kInt64, true, 1}, {"v", Kind::kInt64, true, -1}});
   CHECK(!builder.Append({}));
@@ -414,7 +414,7 @@ TEST(ColumnBuilder, RepeatedListsMergeAndReplaceAsProtobufDoes) {
   };
   const Bytes key = Hex("0a 01 'n'");
   const Bytes one = Delimited(0x0a, IntFeature(Hex("01"))), two = Delimited(0x0a, IntFeature(Hex("02")));
-  // A value again in one entry: frames follow each other. A key again: the last entry stands.
+  // Repeated value in one entry: frames are concatenated. Repeated key: the last entry wins.
   CHECK_EQ(read(Delimited(0x12, Delimited(0x0a, Join({key, Delimited(0x12, one), Delimited(0x12, two)})))),
            (Ints{1, 2}));
   CHECK_EQ(read(Delimited(0x12, Join({Entry("n", one), Entry("n", two)}))), Ints{2});
@@ -422,8 +422,8 @@ TEST(ColumnBuilder, RepeatedListsMergeAndReplaceAsProtobufDoes) {
   CHECK_EQ(read(Delimited(0x12, Entry("n", Join({one, Hex("20 01"), two})))), (Ints{1, 2}));
 }
 
-// The quick reader and the general one give the same columns.
-TEST(ColumnBuilder, QuickAndGeneralReadersAgree) {
+// The fast reader and the general one give the same columns.
+TEST(ColumnBuilder, FastAndGeneralReadersAgree) {
   Random random(11);
   const std::vector<ColumnSpec> specs = {
       {"bytes", Kind::kBytes, false, -1}, {"float", Kind::kFloat, false, -1},
@@ -454,7 +454,7 @@ TEST(ColumnBuilder, QuickAndGeneralReadersAgree) {
     REQUIRE(AppendExample(features, &out));
     const Bytes record = ExactCopy({out.data(), out.size()});
     CHECK(!quick.Append(record));
-    CHECK(!general.Append(Join({record, Hex("78 01")})));  // an unknown field is nothing the quick one knows
+    CHECK(!general.Append(Join({record, Hex("78 01")})));  // the fast reader does not handle unknown fields
   }
   const std::vector<Column> a = quick.Finish(), b = general.Finish();
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -467,8 +467,8 @@ TEST(ColumnBuilder, QuickAndGeneralReadersAgree) {
   }
 }
 
-// What a builder has learned from records before does not change what it makes of the next.
-TEST(ColumnBuilder, RecordsReadAlikeAfterAnyOthers) {
+// Predictions from earlier records do not change the result of the next.
+TEST(ColumnBuilder, RecordsReadTheSameAfterAnyOthers) {
   Random random(12);
   const std::string long_name(20, 'l'), longer_name(50, 'm');
   const std::vector<std::string> names = {"first", "x",       "second", "image/height", long_name,
@@ -490,7 +490,7 @@ TEST(ColumnBuilder, RecordsReadAlikeAfterAnyOthers) {
       if (random.Below(200) == 0) entries.push_back(entries[random.Below(entries.size())]);
     }
     Bytes record = Example(entries);
-    // Of the bytes of one entry any may be another: tags, lengths, keys, values.
+    // Any byte of one entry may differ: tags, lengths, keys, values.
     if (random.Below(3) == 0) {
       const size_t at = 2 + random.Below(record.size() - 2);
       record[at] =
@@ -515,8 +515,8 @@ TEST(ColumnBuilder, RecordsReadAlikeAfterAnyOthers) {
   CHECK(num_read > 1000);
 }
 
-// Lengths that need not be, of two bytes where one would do, are as good as any, and so are their faults.
-TEST(ColumnBuilder, PaddedLengthsAreNotTakenForThoseBefore) {
+// Padded lengths, two bytes where one suffices, are valid, and so are their faults.
+TEST(ColumnBuilder, PaddedLengthsDoNotMatchThePrediction) {
   const Bytes wanted = Entry("a", IntFeature(Hex("05")));
   const auto entry_with = [&](const Bytes& length) {
     return Delimited(0x0a, Join({Delimited(0x0a, Hex("'other'")), Hex("12"), length, Bytes(5, 0x20)}));
@@ -528,9 +528,9 @@ TEST(ColumnBuilder, PaddedLengthsAreNotTakenForThoseBefore) {
   }
 }
 
-// The size of an entry that varies is believed only as far as the general reader would.
+// A varying entry size is accepted only if the general reader would accept it.
 TEST(ColumnBuilder, LengthsThatContradictEachOtherAreFaults) {
-  // Its key holds an entry, with what comes behind the key as its value.
+  // Its key holds an entry whose value is the bytes after the key.
   const std::string name = "ab\x0a\x0a\x0a\x01z\x12\x05";
   const Bytes wanted = Entry("a", IntFeature(Hex("05")));
   const size_t head_size = 2 + 2 + name.size() + 2;
@@ -553,7 +553,7 @@ TEST(ColumnBuilder, LengthsThatContradictEachOtherAreFaults) {
     // The entry ends within its key, and the one in the key follows.
     CHECK_EQ(builder.Append(with_lengths(3, 4, static_cast<uint8_t>(4 - 13), is_last)).kind,
              FaultKind::kWire);
-    // It ends behind the record, or where the next begins.
+    // It ends past the record, or where the next begins.
     CHECK_EQ(builder.Append(with_lengths(3, length_of(6), 6, is_last)).kind, FaultKind::kWire);
     // Its lengths are the first bytes of longer ones.
     CHECK_EQ(builder.Append(with_lengths(0x85, length_of(0x85), 0x85, is_last)).kind, FaultKind::kWire);
@@ -599,7 +599,7 @@ TEST(ColumnBuilder, UnknownNameIsReportedWithItsName) {
   CHECK_EQ(Values(builder.Finish()[0].ints), (Ints{5, 5, 5, 5}));
 }
 
-TEST(ColumnBuilder, UnknownNameIsReportedHoweverItIsWritten) {
+TEST(ColumnBuilder, UnknownNameIsReportedInEveryLayout) {
   const Bytes value = Delimited(0x12, IntFeature(Hex("05")));
   const std::vector<Bytes> entries = {
       Delimited(0x0a, Join({Delimited(0x0a, Copy(View("x"))), value})),
@@ -626,13 +626,13 @@ TEST(ColumnBuilder, UnknownListIsReportedAlsoInAnExample) {
   }
   ColumnBuilder knows(RecordKind::kSequenceExample, {{"a", Kind::kInt64, false, 1}}, {{"steps", true}});
   CHECK(!knows.Append(record));
-  // An empty map of lists, and a field that is none, hold no feature.
+  // An empty map of lists, or a field that is not a map, holds no feature.
   ColumnBuilder builder(RecordKind::kExample, {{"a", Kind::kInt64, false, 1}}, {});
   CHECK(!builder.Append(Join({Example({Entry("a", IntFeature(Hex("05")))}), Hex("12 00")})));
   CHECK(!builder.Append(Join({Example({Entry("a", IntFeature(Hex("05")))}), Hex("12 02 ff ff")})));
 }
 
-TEST(ColumnBuilder, MemoryThatRunsOutIsNoFaultOfTheRecord) {
+TEST(ColumnBuilder, OutOfMemoryIsNotAFaultOfTheRecord) {
   const Bytes text = Delimited(0x0a, Delimited(0x0a, Bytes(100, 'x')));
   const Bytes usual = Example({Entry("a", IntFeature(Hex("05"))), Entry("t", text)});
   const Bytes odd = Join({usual, usual});  // for the general reader

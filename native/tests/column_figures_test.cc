@@ -33,7 +33,7 @@ std::vector<int64_t> Multiples(size_t count, int64_t factor) {
 
 }  // namespace
 
-TEST(ColumnFigures, NothingHasNoFigures) {
+TEST(ColumnFigures, EmptyBlockHasNoFigures) {
   CHECK(!OfInts({}).has_range);
   CHECK(!OfFloats({}).has_range);
   BytesFigures figures;
@@ -52,7 +52,7 @@ TEST(ColumnFigures, IntegersAtTheEndsOfTheirRangeAreCounted) {
 }
 
 TEST(ColumnFigures, NarrowAndWideIntegersAreCountedAlike) {
-  // The same values, counted in their places, and (with one far away) sorted.
+  // The same values, counted by value and (with one outlier) sorted.
   const NumberFigures<int64_t> narrow = OfInts({3, 1, 3, 0, 3});
   const NumberFigures<int64_t> wide = OfInts({3, 1, 3, 0, 3, 1000});
   REQUIRE(narrow.table.values.size() == 3 && wide.table.values.size() == 4);
@@ -65,7 +65,7 @@ TEST(ColumnFigures, NarrowAndWideIntegersAreCountedAlike) {
   CHECK_EQ(narrow.m2, 8.0);
 }
 
-TEST(ColumnFigures, ManyValuesLeaveThoseThatComeAgainAndSketches) {
+TEST(ColumnFigures, ManyValuesKeepRepeatedOnesAndSketches) {
   std::vector<int64_t> values = Multiples(100, 1000);
   for (const int64_t again : {5000, 5000, 7000}) values.push_back(again);
   const NumberFigures<int64_t> figures = OfInts(values);
@@ -88,7 +88,7 @@ TEST(ColumnFigures, HashesAboveTheLimitAreLeftOutAndNoOthers) {
   for (size_t i = 0; i < 5; ++i) CHECK_EQ(some.hashes[i], all.hashes[i]);
 }
 
-TEST(ColumnFigures, NanIsCountedAndInfinitiesHaveNoPartInTheMean) {
+TEST(ColumnFigures, NanIsCountedAndInfinitiesAreNotInTheMean) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const NumberFigures<float> figures = OfFloats({NAN, 1, -kInfinity, 3, kInfinity, -0.0f, 0.0f, NAN});
   CHECK(figures.num_nan == 2 && figures.num_finite == 4 && figures.zeros == 2);

@@ -11,7 +11,7 @@
 namespace tfrkit::test {
 namespace {
 
-// The definition, a bit at a time.
+// The definition, bit by bit.
 uint32_t ReferenceExtend(uint32_t crc, ByteView bytes) {
   crc = ~crc;
   for (const uint8_t byte : bytes) {
@@ -37,7 +37,7 @@ void CheckCrc(const Crc32cVariant& variant, ByteView bytes, uint32_t expected, c
   }
 }
 
-TEST(Crc32c, KnownVectorsAreMet) {
+TEST(Crc32c, KnownVectorsMatch) {
   std::vector<uint8_t> rising(32), falling(32);
   for (size_t i = 0; i < 32; ++i) {
     rising[i] = static_cast<uint8_t>(i);

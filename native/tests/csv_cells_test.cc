@@ -21,7 +21,8 @@ Parsed Parse(std::string_view text, std::initializer_list<CellKind> kinds,
              std::span<const std::string_view> missing = {}) {
   Parsed parsed;
   for (const CellKind kind : kinds) parsed.columns.emplace_back().kind = kind;
-  const std::vector<uint8_t> bytes(text.begin(), text.end());  // of its own, so that a sanitizer sees its end
+  const std::vector<uint8_t> bytes(text.begin(),
+                                   text.end());  // its own block, so that a sanitizer sees its end
   parsed.end = ParseCells(bytes, {',', missing}, parsed.columns, &parsed.num_rows);
   return parsed;
 }
@@ -56,7 +57,7 @@ TEST(CsvCells, IntegersAtTheEndsOfTheirTypeAreTaken) {
   }
 }
 
-TEST(CsvCells, NumbersWrittenInAnUnusualWayNeedACloserLook) {
+TEST(CsvCells, NumbersInAnUnusualFormNeedTheSlowPath) {
   for (const char* text :
        {"007", "+7", "-0", "-", " 7", "7 ", "0x7", "1.0", "9223372036854775808", "1_0",
         "-9223372036854775809", "10000000000000000000", "99999999999999999999999", "7\r", "x"}) {
@@ -77,7 +78,7 @@ TEST(CsvCells, FloatsAreTheNearestOnes) {
   }
 }
 
-TEST(CsvCells, RaggedRowsQuotesAndBrokenTextNeedACloserLook) {
+TEST(CsvCells, RaggedRowsQuotesAndBrokenTextNeedTheSlowPath) {
   for (const char* text : {"1", "1,2,3", "1,2\n3", "1,\"2\"", "1,2\r3,4", "1,\xff", "1,\xe6\x97"}) {
     CHECK(Parse(text, {kInt, CellKind::kText}).end == CsvEnd::kNeedsCloserLook);
   }
@@ -93,7 +94,7 @@ TEST(CsvCells, WordsForMissingAreMissing) {
   CHECK(parsed.columns[0].ints[2] == 5);
 }
 
-TEST(CsvCells, ColumnOfNothingTakesMissingCellsOnly) {
+TEST(CsvCells, ColumnWithoutKindAcceptsMissingCellsOnly) {
   CHECK(Takes("\n", CellKind::kNone));
   CHECK(Parse("1,\n2,\n", {kInt, CellKind::kNone}).end == CsvEnd::kDone);
   CHECK(Parse("1,\n2,x\n", {kInt, CellKind::kNone}).end == CsvEnd::kNeedsCloserLook);
@@ -105,7 +106,7 @@ TEST(CsvCells, TextThatMightBeNumbersIsCounted) {
   CHECK_EQ(parsed.columns[0].num_like_numbers, 5u);
 }
 
-TEST(CsvCells, NothingIsNoRows) {
+TEST(CsvCells, EmptyTextHasNoRows) {
   const Parsed parsed = Parse("", {kInt, CellKind::kText});
   CHECK(parsed.end == CsvEnd::kDone);
   CHECK_EQ(parsed.num_rows, 0u);

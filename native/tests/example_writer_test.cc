@@ -20,7 +20,7 @@ FeatureValue IntValue(std::span<const int64_t> values) { return {Kind::kInt64, v
 
 }  // namespace
 
-// The wanted bytes here are those of protobuf's own writer.
+// The expected bytes are those of protobuf's writer.
 TEST(ExampleWriter, EachKindIsWrittenCanonically) {
   const int64_t ints[] = {1, 300, -1};
   const float floats[] = {1.0f};
@@ -86,7 +86,7 @@ TEST(ExampleWriter, SequenceExampleAlwaysHasLists) {
                "0a 0e 0a 01 'l' 12 09 0a 05 1a 03 0a 01 05 0a 00"));
 }
 
-// Rows of columns are what the same rows give one at a time.
+// Rows of columns equal the same rows written one by one.
 TEST(ExampleWriter, FramedColumnsEqualSingleRows) {
   Random random(3);
   for (const size_t name_size : {1, 26, 27, 28, 60, 119, 120, 121, 140}) {
@@ -165,8 +165,7 @@ TEST(ExampleWriter, ColumnsThatDoNotHoldTheirRowsAreRefused) {
     CHECK_EQ(HoldsRows(lists, {.num_values = 4, .num_splits = 3}, 2), holds);
   }
   const ColumnSource text = {.name = "a", .kind = Kind::kBytes, .byte_offsets = rising};
-  CHECK(
-      !HoldsRows(text, {.num_values = 3, .num_byte_offsets = 3}, 2));  // the last value ends behind the bytes
+  CHECK(!HoldsRows(text, {.num_values = 3, .num_byte_offsets = 3}, 2));  // the last value ends past the bytes
   CHECK(!HoldsRows(text, {.num_values = 4, .num_byte_offsets = 3}, 3));
   CHECK(!HoldsRows(text, {.num_values = 4, .num_byte_offsets = 0}, 0));
   const uint8_t flags[] = {0, 1};

@@ -22,7 +22,7 @@ uint64_t DigestOf(std::initializer_list<std::string_view> payloads) {
   return digest;
 }
 
-TEST(FrameCopy, SumTellsOffsetsAndDigest) {
+TEST(FrameCopy, SumReturnsOffsetsAndDigest) {
   const auto span = ExactCopy(View(SlowFrames({"abc", "", "de"})));
   PoolVector<uint64_t> offsets;
   uint64_t digest = 0;
@@ -45,7 +45,7 @@ TEST(FrameCopy, SumStopsAtItsLimits) {
   CHECK_EQ(run.num_frames, 1u);
 }
 
-TEST(FrameCopy, DigestTellsSetsApart) {
+TEST(FrameCopy, DigestDiffersBetweenSets) {
   CHECK(DigestOf({"a", "b"}) == DigestOf({"b", "a"}));
   CHECK(DigestOf({"a", "b"}) != DigestOf({"a", "a"}));
   CHECK(DigestOf({"a", "a", "b"}) != DigestOf({"a", "b", "b"}));
@@ -53,7 +53,7 @@ TEST(FrameCopy, DigestTellsSetsApart) {
   CHECK(DigestOf({"ab"}) != DigestOf({"a", "b"}));
 }
 
-TEST(FrameCopy, DealtFramesStandByPart) {
+TEST(FrameCopy, DealtFramesAreGroupedByPart) {
   const auto span = ExactCopy(View(SlowFrames({"0", "1", "22", "3", "", "5"})));
   const std::vector<uint32_t> parts = {2, 0, 2, 7, 0, 2};
   DealtFrames dealt;
@@ -84,7 +84,7 @@ TEST(FrameCopy, DealtFramesBeforeAFaultAreKept) {
   CHECK_EQ(dealt.run.next, 18u);
 }
 
-TEST(FrameCopy, GatheredFramesStandInTheOrderAskedFor) {
+TEST(FrameCopy, GatheredFramesAreInTheRequestedOrder) {
   const auto one = ExactCopy(View(SlowFrames({"a", "bb", ""})));
   const auto two = ExactCopy(View(SlowFrames({"ccc"})));
   const std::vector<uint64_t> offsets = {0, 17, 35}, offset = {0};

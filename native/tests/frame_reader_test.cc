@@ -66,7 +66,7 @@ TEST(FrameReader, FramesAreCountedAndIndexed) {
   }
 }
 
-TEST(FrameReader, LimitStopsBetweenFramesAndTheNextRunGoesOn) {
+TEST(FrameReader, LimitStopsBetweenFramesAndTheNextRunContinues) {
   const auto bytes = SlowFrames({"a", "bb", "ccc"});
   std::vector<uint64_t> offsets;
   FrameRun run = RunBoth(bytes, 0, 2, Verify::kAll, &offsets);
@@ -127,7 +127,7 @@ TEST(FrameReader, EveryFlippedBitIsReportedByAll) {
       CHECK_EQ(run.fault.offset, start);
       CHECK_EQ(run.fault.kind, index - start < 12 ? FaultKind::kLengthChecksum : FaultKind::kPayloadChecksum);
       CHECK(run.fault.stored != run.fault.computed);
-      // A flip in the payload or its checksum passes where only lengths are asked for.
+      // A flip in the payload or its checksum passes if only lengths are checked.
       if (index - start >= 12) CHECK_EQ(CheckFrames(bytes, 0, kNoLimit, Verify::kLengths).num_frames, 2u);
     }
   }

@@ -1,4 +1,4 @@
-// Frames for tests, made without the code under test: the checksum here is a bit at a time.
+// Frames for tests, made without the code under test: checksums bit by bit.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@ namespace {
 
 std::vector<uint8_t> Bytes(const PoolVector<uint8_t>& out) { return {out.data(), out.data() + out.size()}; }
 
-TEST(FrameWriter, FramesAreThoseOfTheFormat) {
+TEST(FrameWriter, FramesMatchTheFormat) {
   PoolVector<uint8_t> out;
   CHECK(AppendFrame(View("abc"), &out));
   CHECK(AppendFrame({}, &out));

@@ -60,7 +60,7 @@ TEST(JpegHeader, FrameHeaderIsRead) {
   CHECK_EQ(header.orientation, 1);
 }
 
-TEST(JpegHeader, ProgressiveIsTold) {
+TEST(JpegHeader, ProgressiveIsReported) {
   Bytes frame = kFrame;
   frame[1] = 0xc2;
   JpegHeader header;
@@ -75,7 +75,7 @@ TEST(JpegHeader, OrientationIsReadInBothByteOrders) {
   }
 }
 
-TEST(JpegHeader, OrientationThatIsNoneIsUpright) {
+TEST(JpegHeader, InvalidOrientationIsUpright) {
   CHECK_EQ(OrientationOf(Exif(false, 0)), 1);
   CHECK_EQ(OrientationOf(Exif(true, 9)), 1);
   CHECK_EQ(OrientationOf(Exif(true, 6, /*type=*/4)), 1);
@@ -111,7 +111,7 @@ TEST(JpegHeader, EveryFlippedByteOfAnExifSegmentStaysInBounds) {
   }
 }
 
-TEST(JpegHeader, BytesBetweenSegmentsAreSteppedOver) {
+TEST(JpegHeader, BytesBetweenSegmentsAreSkipped) {
   JpegHeader header;
   CHECK(ReadJpegHeader(Join({kStart, {0x12, 0x34}, {0xff, 0xff, 0xff}, kFrame}), &header));
 }
@@ -120,11 +120,11 @@ TEST(JpegHeader, OtherBytesAreRefused) {
   JpegHeader header;
   CHECK(!ReadJpegHeader(View("\x89PNG\r\n"), &header));
   CHECK(!ReadJpegHeader({}, &header));
-  CHECK(!ReadJpegHeader(Join({kStart, kScan, kFrame}), &header));  // a scan ahead of the frame
+  CHECK(!ReadJpegHeader(Join({kStart, kScan, kFrame}), &header));  // a scan before the frame
   CHECK(!ReadJpegHeader(Join({kStart, kEnd, kFrame}), &header));
 }
 
-TEST(JpegHeader, ScansAreCountedAndTheEndIsSeen) {
+TEST(JpegHeader, ScansAreCountedAndTheEndIsFound) {
   JpegScans scans = WalkJpegScans(Join({kStart, kFrame, kScan, kScan, kScan, kEnd}));
   CHECK_EQ(scans.num_scans, 3);
   CHECK_EQ(scans.has_end, true);

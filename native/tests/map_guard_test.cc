@@ -51,8 +51,7 @@ class CutFile {
   uint8_t* data_;
 };
 
-// True if a child process that runs `act` does not come to its end. (A sanitizer exits where others are
-// ended by a signal.)
+// True if a child process that runs `act` is killed. (Under a sanitizer it exits instead.)
 template <class Act>
 bool Dies(Act&& act) {
   const pid_t child = fork();
@@ -80,7 +79,7 @@ TEST(MapGuard, LostPageReadsAsZerosAndMarksTheRange) {
   CHECK_EQ(file.FirstOf(1), 2);
 }
 
-TEST(MapGuard, EachOfManyRangesIsMarkedForItself) {
+TEST(MapGuard, EachOfManyRangesIsMarkedSeparately) {
   CutFile first(2), second(2), third(2);
   MappedRange ranges[] = {
       {first.data(), first.size()}, {second.data(), second.size()}, {third.data(), third.size()}};
@@ -107,7 +106,7 @@ TEST(MapGuard, InnerGuardLeavesTheOuterOneInForce) {
   CHECK(!inner.is_torn());
 }
 
-TEST(MapGuard, SealedPagesFaultAgainAndAreMendedAgain) {
+TEST(MapGuard, SealedPagesFaultAgainAndAreHandledAgain) {
   CutFile file(3);
   MappedRange range(file.data(), file.size());
   file.CutTo(CutFile::kPage);
@@ -145,7 +144,7 @@ TEST(MapGuard, FaultOutsideOfAGuardEndsTheProcess) {
   CHECK(!range.is_torn());
 }
 
-TEST(MapGuard, GuardHoldsInAForkedProcess) {
+TEST(MapGuard, GuardWorksInAForkedProcess) {
   CutFile file(2);
   file.CutTo(0);
   MappedRange range(file.data(), file.size());
@@ -155,7 +154,7 @@ TEST(MapGuard, GuardHoldsInAForkedProcess) {
   }));
 }
 
-// What Python's faulthandler does: it puts back what was there before it and raises the signal again.
+// Like Python's faulthandler: restores the previous handler and raises the signal again.
 struct sigaction g_before;
 void ReportAndRaise(int signal) {
   sigaction(signal, &g_before, nullptr);

@@ -18,7 +18,7 @@ std::vector<uint64_t> Items(uint64_t size, uint64_t key, uint64_t start, uint64_
   return items;
 }
 
-// Sum of (found - expected)^2 / expected, in standard deviations from what chance gives.
+// Sum of (found - expected)^2 / expected, in standard deviations from its mean.
 double ChiSquareDeviation(const std::vector<uint64_t>& counts, double expected) {
   double sum = 0;
   for (const uint64_t count : counts) {
@@ -146,7 +146,7 @@ TEST(Permutation, NeighboursShowNoStructure) {
   }
 }
 
-// Two keys, or two sizes, agree at a position about as often as strangers do: once in a permutation.
+// Two keys, or two sizes, agree about as often as unrelated permutations: at one position.
 TEST(Permutation, NeighbouringKeysAreUnrelated) {
   for (const uint64_t size : {40u, 256u, 257u, 1000u, 5000u}) {
     uint64_t num_same = 0, num_near = 0;
@@ -189,7 +189,7 @@ TEST(Permutation, NumberOfCyclesIsThatOfARandomOne) {
   }
 }
 
-// A promise to users: an order once given stays. If one of these fails, the code is wrong.
+// Orders are stable across versions. If one of these fails, the code is wrong.
 TEST(Permutation, OrdersArePinned) {
   CHECK_EQ(Items(1u, 0u, 0, 1), (std::vector<uint64_t>{0u}));
   CHECK_EQ(Items(2u, 0u, 0, 2), (std::vector<uint64_t>{0u, 1u}));

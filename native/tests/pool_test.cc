@@ -59,7 +59,7 @@ TEST(Pool, KeptBlockUpToTwiceTheSizeIsTaken) {
   ClearPool();
 }
 
-TEST(Pool, LimitHoldsAndTheOldestSizeGoesFirst) {
+TEST(Pool, LimitIsKeptAndTheOldestSizeIsFreedFirst) {
   ClearPool();
   std::vector<PoolBlock> blocks;
   for (int i = 0; i < 40; ++i) blocks.push_back(AcquireBlock(8 * kMiB));

@@ -21,7 +21,7 @@ std::vector<uint8_t> Example(std::vector<NamedFeature> features) {
   return Bytes(out);
 }
 
-TEST(RecordEditor, DroppedFeaturesGoAndOthersStayAsTheyAre) {
+TEST(RecordEditor, DroppedFeaturesAreRemovedAndOthersUnchanged) {
   RecordEditor editor(true);
   editor.Drop("b");
   PoolVector<uint8_t> out;
@@ -40,7 +40,7 @@ TEST(RecordEditor, OnlyKeptAndRenamedFeaturesStay) {
   CHECK_EQ(Bytes(out), Example({Ints("a"), Ints("x")}));
 }
 
-TEST(RecordEditor, NamesMayChangePlaces) {
+TEST(RecordEditor, NamesCanBeSwapped) {
   RecordEditor editor(true);
   editor.Rename("a", "b");
   editor.Rename("b", "a");
@@ -63,7 +63,7 @@ TEST(RecordEditor, SequenceListsAreEdited) {
   CHECK_EQ(Bytes(out), Bytes(expected));
 }
 
-TEST(RecordEditor, TwoFeaturesOfOneNameAreOddAndLeaveNoTrace) {
+TEST(RecordEditor, DuplicateNamesAreRefusedAndAppendNothing) {
   RecordEditor editor(true);
   editor.Rename("a", "b");
   PoolVector<uint8_t> out;
@@ -72,7 +72,7 @@ TEST(RecordEditor, TwoFeaturesOfOneNameAreOddAndLeaveNoTrace) {
   CHECK_EQ(out.size(), 1u);
 }
 
-TEST(RecordEditor, EveryTruncationIsOddOrARecord) {
+TEST(RecordEditor, EveryTruncationIsRefusedOrARecord) {
   const auto record = Example({Ints("a"), Ints("b")});
   for (size_t size = 0; size <= record.size(); ++size) {
     RecordEditor editor(true);

@@ -130,7 +130,7 @@ TEST(Resize, VariantsAgreeToTheBit) {
   }
 }
 
-TEST(Resize, PlainAreaStaysAsItWas) {
+TEST(Resize, PlainAreaIsUnchanged) {
   for (const ResizeVariant& variant : SupportedVariants()) {
     for (const uint8_t level : {0, 1, 127, 254, 255}) {
       for (const auto& [from, to] : kSizes) {
@@ -213,7 +213,7 @@ TEST(Resize, WindowIsACropOfTheWhole) {
   }
 }
 
-TEST(Resize, RowsApartAreReadAndWrittenWithoutTheirGaps) {
+TEST(Resize, RowsWithAStrideSkipTheirGaps) {
   Random random(6);
   const size_t stride = 100;
   const Size from{11, 13}, to{8, 9};
@@ -237,7 +237,7 @@ TEST(Resize, RowsApartAreReadAndWrittenWithoutTheirGaps) {
   }
 }
 
-TEST(Resize, SizesThatDoNotHoldTogetherAreRefused) {
+TEST(Resize, InconsistentSizesAreRefused) {
   const std::vector<uint8_t> source(12 * 3);
   std::vector<uint8_t> target(4 * 3, 7);
   const ImageView from{source, 3, 4, 3, 12};

@@ -36,7 +36,7 @@ TEST(Resync, DamagedLengthLeadsToTheNextFrame) {
   CheckResult(FindNextFrame(bytes, 0, false), true, 19);
 }
 
-TEST(Resync, FrameBehindEveryAmountOfGarbageIsFound) {
+TEST(Resync, FrameAfterEveryAmountOfGarbageIsFound) {
   Random random(1);
   for (size_t size = 0; size < 100; ++size) {
     const auto bytes = Join({random.Bytes(size), SlowFrames({"payload"}), random.Bytes(5)});
@@ -75,7 +75,7 @@ TEST(Resync, WholeFrameAfterACutOneIsFoundWhenFinal) {
   CheckResult(FindNextFrame(joined, 0, true), true, 12);
 }
 
-TEST(Resync, LengthThatNoFileHoldsIsPassedOver) {
+TEST(Resync, ImpossibleLengthIsSkipped) {
   for (const uint64_t length : {UINT64_MAX, uint64_t{1} << 63, (uint64_t{1} << 56) + 1}) {
     std::vector<uint8_t> bytes;
     AppendSlowHeader(length, &bytes);
@@ -84,20 +84,20 @@ TEST(Resync, LengthThatNoFileHoldsIsPassedOver) {
   }
 }
 
-TEST(Resync, RightLengthChecksumWithWrongPayloadIsPassedOver) {
+TEST(Resync, ValidLengthChecksumWithWrongPayloadIsSkipped) {
   auto bad = SlowFrames({"abcdef"});
   bad[14] ^= 1;
   const auto bytes = Join({bad, SlowFrames({"g"})});
   CheckResult(FindNextFrame(bytes, 0, true), true, bad.size());
 }
 
-TEST(Resync, FrameInsideAPayloadIsNotSteppedInto) {
+TEST(Resync, FrameInsideAPayloadIsNotFound) {
   const auto inner = SlowFrames({"inner"});
   const auto bytes = SlowFrames({std::string(inner.begin(), inner.end())});
   CheckResult(FindNextFrame(bytes, 0, true), true, 0);
 }
 
-// A header every 12 bytes, each claiming all that follows: 40 thousand payloads of up to 480 KB
+// A header every 12 bytes, each with a length up to the end: 40 thousand payloads of up to 480 KB
 // would be 10 GB of checksums if each were read from its start.
 TEST(Resync, HostileHeadersCostLinearTimeAndTheTrueFrameIsFound) {
   constexpr size_t kNumHeaders = 40'000;
@@ -124,7 +124,7 @@ TEST(Resync, LargeFrameAfterHostileHeadersIsFoundByPrefixes) {
   }
 }
 
-// Headers that claim all that follows, each before a sound frame.
+// Headers with a length up to the end, each before a sound frame.
 std::vector<uint8_t> ClaimsBetweenFrames(size_t num_units) {
   const size_t size = num_units * (12 + 17) + 1;
   std::vector<uint8_t> bytes;
@@ -137,8 +137,7 @@ std::vector<uint8_t> ClaimsBetweenFrames(size_t num_units) {
   return bytes;
 }
 
-// Reads what is sound, as a reader does that steps over damage: how many frames, and how many bytes went
-// through a checksum for it.
+// Reads sound frames and skips damage, like a reader: number of frames, and of bytes checksummed.
 std::pair<uint64_t, uint64_t> Salvage(ByteView bytes) {
   FrameSearch search(bytes);
   uint64_t num_frames = 0;
@@ -152,13 +151,13 @@ std::pair<uint64_t, uint64_t> Salvage(ByteView bytes) {
   return {num_frames, search.num_checked()};
 }
 
-TEST(FrameSearch, WorkOverAllCallsGrowsWithTheSpanOnly) {
+TEST(FrameSearch, WorkOverAllCallsIsLinearInTheSpan) {
   for (const uint64_t num_units : {100, 2'000, 32'000}) {
     const auto bytes = ClaimsBetweenFrames(num_units);
     const auto [num_frames, num_checked] = Salvage(bytes);
     CHECK_EQ(num_frames, num_units);
-    // Directly twice the span and once for the prefixes; then a claim costs what is left of two steps of
-    // 1024 bytes, when it is stepped on, and a part of at most two steps where that is less.
+    // Direct checks read twice the span, prefixes once; after that a header costs at most two steps of 1024
+    // bytes.
     CHECK(num_checked < 3 * bytes.size() + num_units * 2 * 1024);
   }
 }
@@ -199,7 +198,7 @@ TEST(FrameSearch, CheckedFramesAreThoseThatReadingChecks) {
   }
 }
 
-TEST(FrameSearch, CandidateLongerThanAllowedIsPassedOver) {
+TEST(FrameSearch, CandidateLongerThanAllowedIsSkipped) {
   const auto bytes = SlowFrames({std::string(100, 'x'), "abc"});
   FrameSearch search(bytes);
   CheckResult(search.FindNext(0, bytes.size(), true, 100), true, 0);

@@ -10,7 +10,7 @@
 namespace tfrkit::test {
 namespace {
 
-// `count` numbers below `range` in ascending order, some of them again and again where there are many.
+// `count` ascending numbers below `range`, with duplicates.
 std::vector<uint64_t> Ascending(size_t count, uint64_t range, uint64_t seed) {
   std::vector<uint64_t> values(count);
   for (size_t i = 0; i < count; ++i) values[i] = ScatterKey(seed + i) % range;
@@ -46,7 +46,7 @@ TEST(SortedMerge, AllValuesOfBothComeInOrder) {
   }
 }
 
-TEST(SortedMerge, DifferentValuesComeOnceAndUpToTheMostAskedFor) {
+TEST(SortedMerge, UnionHasDistinctValuesUpToTheLimit) {
   for (const uint64_t range : {uint64_t{5}, uint64_t{600}, uint64_t{1} << 60}) {
     const std::vector<uint64_t> one = Different(Ascending(300, range, 1)),
                                 other = Different(Ascending(400, range, 9));

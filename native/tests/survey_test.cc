@@ -61,7 +61,7 @@ TEST(Survey, EachKindIsCounted) {
   CHECK_EQ(i.min_bytes, 1);
 }
 
-TEST(Survey, BytesAreLookedInto) {
+TEST(Survey, BytesAreClassified) {
   Survey survey(RecordKind::kExample);
   for (const char* text : {"text", "", "more text\n", "last"}) {
     CHECK(!survey.Add(Example({Entry("t", TextFeature(text))})));
@@ -159,13 +159,13 @@ TEST(RecordShape, OtherMessagesAreNotMistaken) {
   CHECK_EQ(ShapeOf(Join({Delimited(0x0a, example), Delimited(0x0a, example), Delimited(0x12, example)})),
            RecordShape::kOther);
   CHECK_EQ(ShapeOf(Delimited(0x0a, example)), RecordShape::kOther);
-  CHECK_EQ(ShapeOf(Hex("18 01")), RecordShape::kOther);  // nothing but unknown
+  CHECK_EQ(ShapeOf(Hex("18 01")), RecordShape::kOther);  // only unknown fields
   CHECK_EQ(ShapeOf(Example({Entry("a", Hex("00"))})), RecordShape::kOther);
   CHECK_EQ(ShapeOf(Example({Entry("\xff", kFive)})), RecordShape::kOther);  // protobuf refuses such a name
   CHECK_EQ(ShapeOf(Hex("0a 05 'ab'")), RecordShape::kOther);
 }
 
-TEST(RecordShape, ShortCutAgreesWithTheCloseLookWhateverByteIsChanged) {
+TEST(RecordShape, FastPathAgreesWithTheFullCheckForEveryChangedByte) {
   const Bytes record =
       Example({Entry("age", kFive), Entry("a key of some length", Hex("12 06 0a 04 00 00 80 3f")),
                Entry("t", TextFeature("word")), Entry("none", Hex("0a 00")),
@@ -200,7 +200,7 @@ TEST(Survey, NamesAreCountedInFeaturesAndLists) {
   CHECK_EQ(CountNames({}), 0);
 }
 
-TEST(Survey, MemoryThatRunsOutIsNoFaultOfTheRecord) {
+TEST(Survey, OutOfMemoryIsNotAFaultOfTheRecord) {
   const Bytes record = Example({Entry("a", kFive), Entry("t", TextFeature("x"))});
   int64_t num_blocks = 0;
   for (;; ++num_blocks) {

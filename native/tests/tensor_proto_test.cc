@@ -88,7 +88,7 @@ TEST(TensorProto, AnythingElseIsRefused) {
 }
 
 TEST(TensorProto, OverflowingShapeIsRefused) {
-  // 2^32 x 2^32 elements would count as none.
+  // 2^32 x 2^32 elements would overflow to zero.
   CHECK(!IsTensor("08 04 12 10 12 06 08 80 80 80 80 10 12 06 08 80 80 80 80 10"));
   CHECK(!IsTensor("08 02 12 0c 12 0a 08 80 80 80 80 80 80 80 80 20"));                   // 2^61 x 8 bytes
   CHECK(IsTensor("08 04 12 12 12 06 08 80 80 80 80 10 12 06 08 80 80 80 80 10 12 00"));  // and then x 0

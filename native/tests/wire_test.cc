@@ -113,7 +113,7 @@ TEST(PackedVarint, BadVarintIsFoundAtEveryPosition) {
     for (size_t before = 0; before < 150; ++before) {
       for (const size_t after : {size_t{0}, size_t{1}, size_t{100}}) {
         std::vector<uint8_t> bytes(before, 0x01);
-        bytes.insert(bytes.end(), kMaxVarintSize, 0x80);  // the tenth may not go on
+        bytes.insert(bytes.end(), kMaxVarintSize, 0x80);  // the tenth must end it
         bytes.insert(bytes.end(), after, 0x01);
         bytes = ExactCopy(bytes);
         std::vector<int64_t> out(bytes.size());
@@ -188,7 +188,7 @@ TEST(Wire, GroupsNestToTheLimitAndNoDeeper) {
   }
 }
 
-TEST(Utf8, WellFormedAndMalformedSequencesAreToldApart) {
+TEST(Utf8, WellFormedAndMalformedSequencesAreDistinguished) {
   for (const char* hex :
        {"", "'plain'", "7f", "00", "c2 80", "df bf", "e0 a0 80", "ed 9f bf", "ee 80 80", "ef bf bf",
         "f0 90 80 80", "f4 8f bf bf", "'long enough for a word ' c3 a9 ' and more'"}) {

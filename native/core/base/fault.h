@@ -1,5 +1,5 @@
-// What a parser reports instead of throwing. Detection lives here; the decision to raise, skip or
-// list is made above the core.
+// What a parser reports instead of throwing. The core detects; its callers decide whether to raise, skip or
+// list.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@ enum class FaultKind : uint8_t {
   // Frames. `offset` is where the frame starts.
   kTruncatedHeader,   // stored: bytes needed, computed: bytes left
   kLengthChecksum,    // stored, computed: masked checksums of the length
-  kTruncatedPayload,  // stored: length the header claims, computed: bytes left after the header
+  kTruncatedPayload,  // stored: length in the header, computed: bytes left after the header
   kPayloadChecksum,   // stored, computed: masked checksums of the payload
   // Records. `offset` is counted from the first byte of the record.
   kWire,         // not a well-formed protobuf message of the expected type
-  kFeatureKind,  // stored: Kind found, computed: Kind wanted, column: which
-  kLength,       // stored: number of values found, computed: number wanted, column: which
-  kMissing,      // a required column is absent, or has no kind set; column: which
-  kUnknown,      // a name that is neither wanted nor known; `offset`: of the name, stored: its bytes,
+  kFeatureKind,  // stored: Kind found, computed: Kind expected, column: its index
+  kLength,       // stored: number of values found, computed: number expected, column: its index
+  kMissing,      // a required column is absent, or has no kind set; column: its index
+  kUnknown,      // a name that is neither requested nor known; `offset`: of the name, stored: its bytes,
                  // computed: 1 for a feature list
-  // Ours. The record may be sound.
-  kTooManyNames,  // stored: names in the record, computed: the most that a survey takes
-  kNoMemory,      // `offset`: of the record that memory ran out at
+  // Limits of this library. The record may be sound.
+  kTooManyNames,  // stored: names in the record, computed: limit of a survey
+  kNoMemory,      // `offset`: of the record at which memory ran out
 };
 
 struct Fault {

@@ -49,7 +49,7 @@ uint64_t AddModulo(uint64_t a, uint64_t b, uint64_t bound) {
 
 uint64_t SubtractModulo(uint64_t a, uint64_t b, uint64_t bound) { return a >= b ? a - b : a + bound - b; }
 
-// The smallest r with r * r >= value, in integers: a float's rounding must not decide an order.
+// The smallest r with r * r >= value, in integers: float rounding must not affect an order.
 uint64_t CeilSquareRoot(uint64_t value) {
   uint64_t low = 0, high = uint64_t{1} << 32;
   while (low < high) {
@@ -101,7 +101,7 @@ uint64_t Permutation::Backward(uint64_t cell) const {
 
 uint64_t Permutation::At(uint64_t position) const {
   if (size_ <= kMaxTable) return items_[position];
-  // A cell past the end lies on the cycle of one inside: going on around it stays a permutation.
+  // A cell past the end is on the cycle of one inside: following the cycle keeps this a permutation.
   uint64_t cell = Forward(position);
   while (cell >= size_) cell = Forward(cell);
   return cell;

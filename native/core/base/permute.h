@@ -1,6 +1,6 @@
 // A keyed permutation of [0, size): the order of a global shuffle, with no array in memory.
 //
-// The order is a promise: the same (size, key) gives the same permutation in every version and on
+// The order is stable: the same (size, key) gives the same permutation in every version and on
 // every machine. Literal values are pinned in the tests.
 #pragma once
 
@@ -11,9 +11,9 @@
 namespace tfrkit {
 
 // Up to kMaxTable items the permutation is drawn outright, each order equally likely, and kept as a
-// table. Above, it is a Feistel network on a rows x columns grid that holds [0, size) with less than
-// one row to spare; the few grid cells past the end are walked over. Not for secrets: good mixing,
-// but no cryptographic claim.
+// table. Above, it is a Feistel network on a rows x columns grid that holds [0, size) with less than one
+// spare row; the few grid cells past the end are skipped by cycle walking. Not for secrets: good mixing, but
+// no cryptographic claim.
 class Permutation {
  public:
   // REQUIRES: size >= 1.

@@ -11,7 +11,7 @@ namespace tfrkit {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr size_t kMinPooled = size_t{64} << 10;  // below, malloc is as good
+constexpr size_t kMinPooled = size_t{64} << 10;  // below this, malloc is as fast
 constexpr size_t kMaxKept = size_t{256} << 20;
 constexpr size_t kStepsPerDoubling = 4;                     // at most a quarter of a block is unused
 constexpr size_t kNumClasses = 12 * kStepsPerDoubling + 1;  // 64 KiB << 12 is kMaxKept
@@ -80,13 +80,13 @@ void Evict() {
   }
   const uint64_t last_used = g_pool.classes[oldest].last_used;
   std::free(TakeFirst(oldest));
-  g_pool.classes[oldest].last_used = last_used;  // being evicted is not being used
+  g_pool.classes[oldest].last_used = last_used;  // eviction does not count as use
 }
 
 }  // namespace
 
 PoolBlock AcquireBlock(size_t min_capacity) {
-  if (min_capacity > PTRDIFF_MAX - kAlignment) return {};  // more than any allocator gives
+  if (min_capacity > PTRDIFF_MAX - kAlignment) return {};  // more than any allocator returns
   if (g_blocks_left.load(std::memory_order_relaxed) >= 0) [[unlikely]] {
     if (g_blocks_left.fetch_sub(1, std::memory_order_relaxed) <= 0) {
       g_blocks_left.store(0, std::memory_order_relaxed);

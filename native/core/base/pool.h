@@ -1,7 +1,7 @@
 // Growable arrays whose memory is kept and reused.
 //
 // A fresh page of memory costs more to fault in than to fill (measured: 1.4 GB/s against 39 GB/s),
-// and a reader asks for the same few megabytes for every batch. So large blocks go back to a small
+// and a reader requests the same few megabytes for every batch. So large blocks go back to a small
 // process-wide pool instead of to the system.
 #pragma once
 
@@ -21,9 +21,9 @@ struct PoolBlock {
 };
 PoolBlock AcquireBlock(size_t min_capacity);  // data is nullptr when memory is exhausted
 void ReleaseBlock(PoolBlock block);
-void ClearPool();  // gives everything kept back to the system
+void ClearPool();  // frees all kept blocks
 size_t PooledBytes();
-void LimitBlocks(int64_t num_blocks);  // for tests: memory is exhausted after as many; -1 is no limit
+void LimitBlocks(int64_t num_blocks);  // for tests: allocations that succeed; -1: no limit
 
 // Like std::vector for trivial types, but does not clear what it grows.
 template <class T>

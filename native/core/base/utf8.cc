@@ -44,7 +44,7 @@ bool Check(ByteView bytes) {
         continue;
       }
     }
-    // Line ends and accents come between long plain runs: step over the one, then look at words again.
+    // Line ends and accents are rare between ASCII runs: skip one, then test whole words again.
     if (*p < 0x80) {
       if (kOnlyText && !IsPlain(*p)) return false;
       ++p;

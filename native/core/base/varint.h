@@ -79,7 +79,7 @@ inline size_t VarintSize(uint64_t value) {
   return (static_cast<size_t>(std::bit_width(value | 1)) * 9 + 64) / 64;  // ceil(bits / 7) for 1 to 64 bits
 }
 
-// Spreads a value over 7-bit groups, one a byte; the inverse of CompactVarint. REQUIRES: value < 2^56.
+// Spreads a value over 7-bit groups, one per byte; the inverse of CompactVarint. REQUIRES: value < 2^56.
 inline uint64_t SpreadVarint(uint64_t value) {
   value = ((value << 4) & 0x0fffffff00000000u) | (value & 0x000000000fffffffu);
   value = ((value << 2) & 0x3fff00003fff0000u) | (value & 0x00003fff00003fffu);

@@ -13,8 +13,8 @@ namespace tfrkit {
 namespace {
 
 constexpr size_t kFirstRows = 256;
-// Names nobody asked for are remembered too, because a predicted name costs less than a looked-up
-// one; but a file may have any number of them.
+// Unrequested names are cached, too, because predicting a name is cheaper than a lookup; limited, because a
+// file may have any number of them.
 constexpr size_t kMaxOtherNames = 4096;
 
 constexpr size_t kMaxShownName = 256;
@@ -25,9 +25,9 @@ ByteView AsBytes(const std::string& text) {
 
 }  // namespace
 
-// Two readers. The quick one knows records as every protobuf writer lays them out: fields in
-// order, each once, lists packed. Whatever else it meets, also a fault, it gives up on, and the general
-// reader decides: so the two cannot disagree on what is wrong.
+// Two readers. The fast one handles records as every protobuf writer lays them out: fields in order, each
+// once, lists packed. On anything else, faults included, it stops and the general reader takes over: so only
+// one of them reports faults.
 struct ColumnBuilder::Impl {
   Impl(RecordKind record_kind, const std::vector<ColumnSpec>& specs)
       : kind(record_kind), reader(record_kind, &features, &lists) {
@@ -128,7 +128,7 @@ struct ColumnBuilder::Impl {
     return true;
   }
 
-  // Reads entries for as long as they are as they were in the records before.
+  // Reads entries as long as they match the layout of the records before.
   bool ReadExpected(const uint8_t** at, const uint8_t* const end, const EntryStep** next) {
     const uint8_t* p = *at;
     const EntryStep* step = *next;
@@ -175,7 +175,7 @@ struct ColumnBuilder::Impl {
 
   KeyNode* AddOtherName(KeyTable* keys, KeyNode* previous, ByteView name) {
     met_others = true;
-    // A name that is not remembered: the record goes on as if it had just begun.
+    // A name that is not cached: prediction restarts as at the start of a record.
     if (keys->size() >= stores.size() + kMaxOtherNames) return keys->start();
     try {
       KeyNode* const node = keys->Insert(name, kNoSlot);

@@ -21,7 +21,7 @@ struct ColumnSpec {
   int64_t length = -1;       // values per row (per frame of a list); -1: varies
 };
 
-// A name that records may have and no column is made of.
+// A name that records may have and that becomes no column.
 struct KnownName {
   std::string name;
   bool is_list = false;
@@ -49,8 +49,8 @@ struct Column {
 //
 // Protobuf's rules hold for any well-formed message: unknown fields are skipped, packed and unpacked
 // values mix, repeated submessages merge, the last entry of a map key wins, a later member of a
-// oneof replaces an earlier one. Feature order is predicted from the previous record, so records
-// written by one program cost one comparison a feature.
+// oneof replaces an earlier one. Feature order is predicted from the previous record, so records written by
+// one program cost one comparison per feature.
 class ColumnBuilder {
  public:
   // REQUIRES: no two specs share (name, is_list); kind is not kUnset; is_list only for kSequenceExample.
@@ -62,8 +62,8 @@ class ColumnBuilder {
 
   // Adds one row. On a fault the columns are as they were before the call.
   //   fixed length: absent or unset is kMissing, another number of values is kLength; a feature list
-  //                 that is absent is a row of no frames
-  //   varying:      absent, unset and empty are rows of no values, told apart by `presence`
+  //                 that is absent is a row without frames
+  //   varying:      absent, unset and empty are rows without values, distinguished by `presence`
   //   another kind than the spec's is kFeatureKind
   [[nodiscard]] Fault Append(ByteView record);
 
@@ -72,7 +72,7 @@ class ColumnBuilder {
 
   size_t num_rows() const;
 
-  // Did any record so far, also before Finish, have a name that no column was asked for?
+  // True if any record so far, also before Finish, had a name without a column.
   bool has_others() const;
 
   // Hands over the columns in the order of the specs and starts again at zero rows.

@@ -8,8 +8,8 @@
 namespace tfrkit {
 namespace {
 
-// While a column grows its vectors have the size of their capacity: what is written is counted here, and
-// growth copies no more than their size. Finish cuts them.
+// While a column grows, its vectors have the size of their capacity: written elements are counted here, and
+// growth copies no more than those. Finish trims them.
 template <class T>
 bool GrowAll(size_t wanted, PoolVector<T>* vector) {
   return vector->Reserve(wanted) && vector->Resize(vector->capacity());
@@ -69,7 +69,7 @@ bool ColumnStore::GrowValues(size_t count) {
 bool ColumnStore::GrowBytes(size_t size) {
   uint64_t wanted;
   if (!CheckedAdd(data_size_, size, &wanted) || wanted >= SIZE_MAX / 4) return false;
-  // Only what is written is worth copying, and images make it large.
+  // Copy only written bytes: with images, the capacity is large.
   column_.bytes.Truncate(data_size_);
   const bool has_grown = GrowAll(wanted, &column_.bytes);
   if (!has_grown && !column_.bytes.Resize(data_capacity_)) return false;
@@ -121,8 +121,8 @@ bool ColumnStore::AppendList(const uint8_t* p, const uint8_t* end) {
     num_values_ += LoadFloats(packed, floats_ + num_values_);
     return true;
   }
-  // There are at most as many values as bytes. Counting first costs a pass, and is worth it
-  // only where the memory for that many would matter.
+  // There are at most as many values as bytes. Counting first costs a pass and pays only if that much memory
+  // would matter.
   if (!ReserveValues(size < kCountFrom ? size : CountVarints(packed))) return false;
   const size_t count = DecodePackedVarints(packed, ints_ + num_values_);
   if (count == kBadVarints) return false;
@@ -143,9 +143,9 @@ bool ColumnStore::AppendFeature(const uint8_t* p, const uint8_t* end, size_t row
   return true;
 }
 
-// Takes frames as most are: one run of values, lengths of one byte. Returns the first that is not, or that
-// needs more room. What is counted is kept in registers: a store through a pointer might be to a member, for
-// all the compiler knows.
+// Reads frames of the common form: one run of values, lengths of one byte. Returns the first frame of another
+// form or without room. Counters are locals, so that they stay in registers: stores through pointers might
+// alias members.
 template <Kind kKind>
 const uint8_t* ColumnStore::AppendShortFrames(const uint8_t* p, const uint8_t* const end) {
   constexpr size_t kHead = 6;  // tag and length of the frame, of its list, and of the list's values
@@ -271,7 +271,7 @@ Fault ColumnStore::CheckFeature(const MergedFeature& feature) const {
 }
 
 Fault ColumnStore::Check(const ExampleReader& reader, const MergedEntry* entry) const {
-  // A list that is absent has no frames, so there is none of a wrong length.
+  // An absent list has no frames, so none has a wrong length.
   if (entry == nullptr) return is_fixed() && !is_list_ ? Fault{FaultKind::kMissing, -1, 0, 0, 0} : Fault{};
   if (!is_list_) return CheckFeature(entry->feature);
   for (size_t i = 0; i < entry->num_frames; ++i) {
@@ -330,7 +330,7 @@ void ColumnStore::Rollback(size_t num_rows) {
 }
 
 void ColumnStore::FinishPresence(size_t num_rows, PoolVector<uint8_t>* marks) {
-  // A row that was rolled back leaves marks behind even if every row that stayed is present.
+  // A rolled-back row leaves its marks even if every remaining row is present.
   const uint8_t present = static_cast<uint8_t>(Presence::kPresent);
   const size_t size = marks->size();
   if (std::all_of(marks->data(), marks->data() + size, [=](uint8_t mark) { return mark == present; })) {
@@ -342,7 +342,7 @@ void ColumnStore::FinishPresence(size_t num_rows, PoolVector<uint8_t>* marks) {
 
 Column ColumnStore::Finish(size_t num_rows) {
   if (num_rows == 0) {
-    // Even no rows have a first offset. Without memory for it the arrays stay empty.
+    // Zero rows still have a first offset. Without memory for it the arrays stay empty.
     if (!ReserveRows(1)) return std::move(column_);
     Rollback(0);
   }

@@ -1,4 +1,4 @@
-// One column while it is being filled: raw pointers for the hot loop, and the way back to the last whole row.
+// One column while it is being filled: raw pointers for the hot loop, and rollback to the last whole row.
 #pragma once
 
 #include <bit>
@@ -15,11 +15,11 @@
 
 namespace tfrkit {
 
-// Rows are appended value by value and become part of the column with EndRow. Until then `Rollback`
-// forgets them: where the last whole row ended follows from its number alone.
+// Rows are appended value by value and become part of the column with EndRow. Until then `Rollback` discards
+// them: the end of the last whole row follows from its number.
 //
-// Functions that return bool give false for anything they do not expect, a failed allocation included.
-// The caller then rolls back and asks the general reader, which finds out what it was.
+// Functions that return bool return false for anything unexpected, failed allocations included. The caller
+// then rolls back and calls the general reader, which reports the cause.
 class ColumnStore {
  public:
   explicit ColumnStore(const ColumnSpec& spec);
@@ -27,7 +27,7 @@ class ColumnStore {
   // Makes room for the arrays that grow by rows. REQUIRES: rows >= 1.
   [[nodiscard]] bool ReserveRows(size_t rows);
 
-  // Appends a Feature laid out as writers do: one list of the wanted kind, its numbers in one packed run.
+  // Appends a Feature in the usual layout: one list of the expected kind, its numbers in one packed run.
   [[nodiscard]] bool AppendFeature(const uint8_t* p, const uint8_t* end, size_t row);
   // The same for a FeatureList.
   [[nodiscard]] bool AppendFrames(const uint8_t* p, const uint8_t* end, size_t row);
@@ -39,7 +39,7 @@ class ColumnStore {
     return (is_list_ || !is_fixed()) && AppendNothing(row, Presence::kAbsent);
   }
 
-  // What is wrong with an entry of the general reader (nullptr: absent); kNone if nothing is.
+  // The fault of an entry of the general reader (nullptr: absent); kNone if there is none.
   Fault Check(const ExampleReader& reader, const MergedEntry* entry) const;
   // REQUIRES: Check found nothing.
   [[nodiscard]] bool AppendMerged(const ExampleReader& reader, const MergedEntry* entry, size_t row);
@@ -93,7 +93,7 @@ class ColumnStore {
   Kind kind_;
   bool is_list_;
   uint8_t list_tag_;       // of the wanted kind in a Feature
-  uint32_t short_header_;  // length, tag, length and tag of a Feature with one value of no bytes
+  uint32_t short_header_;  // length, tag, length and tag of a Feature with one empty value
   int64_t length_;
   size_t num_values_ = 0;  // with those of the row in progress
   size_t value_capacity_ = 0;
@@ -109,7 +109,7 @@ class ColumnStore {
   size_t frame_capacity_ = 0;
   size_t row_capacity_ = 0;
   Column column_;
-  // Sizes of the column before this one: the next is likely as big, and growing means copying.
+  // Sizes of the previous column: the next is likely as large, and growing means copying.
   size_t value_hint_ = 0, data_hint_ = 0, frame_hint_ = 0;
 };
 
@@ -130,8 +130,8 @@ inline bool ColumnStore::AppendOne(const uint8_t* p, size_t size, const uint8_t*
   switch (kind_) {
     case Kind::kInt64: {
       if (size - 1 >= 8 || !ReserveValues(1)) return false;
-      // What is left may be less than a word; then the word that ends there holds it. The tags and
-      // lengths before `p` are part of the record, so that word starts inside.
+      // Fewer bytes than a word may remain; then load the word that ends there. The tags and lengths before
+      // `p` belong to the record, so that word starts inside it.
       const size_t left = static_cast<size_t>(end - p);
       const uint64_t word = left >= 8 ? LoadLE64(p) : LoadLE64(end - 8) >> (64 - 8 * left);
       uint64_t value;

@@ -19,7 +19,7 @@ constexpr size_t kEntrySlack = 5 * (1 + kMaxVarintSize) + kCopySize;
 // What is the same in every row.
 struct ColumnHead {
   uint8_t bytes[kCopySize];  // an entry up to the tag of its value
-  uint32_t value_header;     // length, tag, length and tag of a Feature with one value of no bytes
+  uint32_t value_header;     // length, tag, length and tag of a Feature with one empty value
   uint8_t value_offset;
   int16_t max_size;  // of a value with which every length stays one byte; -1: never
 };
@@ -27,7 +27,7 @@ struct ColumnHead {
 // Writes rows of columns as framed Examples.
 //
 // An entry with one value and one-byte lengths is a copy of its column's head, four lengths that follow
-// from the size of the value, and the value. Anything else goes through feature_encoding.h.
+// from the size of the value, and the value. All others use feature_encoding.h.
 class RowWriter {
  public:
   RowWriter(std::span<const ColumnSource> columns, PoolVector<uint8_t>* out) : columns_(columns), out_(out) {}
@@ -192,10 +192,9 @@ bool AppendFramedExamples(std::span<const ColumnSource> columns, uint64_t start,
 
 namespace {
 
-// Rows in another order than they lie in memory cost a cache miss a column, unless they are asked for ahead.
+// Rows out of memory order cost a cache miss per column unless they are prefetched.
 constexpr size_t kPrefetchRows = 12;
-constexpr size_t kPrefetchBytes =
-    6;  // positions of bytes must have arrived before the bytes can be asked for
+constexpr size_t kPrefetchBytes = 6;  // offsets must have arrived before their bytes can be prefetched
 
 void PrefetchRow(std::span<const ColumnSource> columns, int64_t row) {
   for (const ColumnSource& column : columns) {
@@ -248,7 +247,7 @@ bool AppendFramedRows(std::span<const ColumnSource> columns, std::span<const int
 
 namespace {
 
-// No early end: a loop without one runs at the speed of memory.
+// No early exit: without one the loop runs at memory speed.
 bool RisesTo(const int64_t* positions, size_t size, uint64_t limit) {
   if (size == 0 || positions[0] < 0) return false;
   int64_t falls = 0;

@@ -17,8 +17,8 @@ uint32_t ExtendCrc32c(uint32_t crc, const uint8_t* data, size_t size);
 
 inline uint32_t Crc32c(ByteView bytes) { return ExtendCrc32c(0, bytes.data(), bytes.size()); }
 
-// The checksum of exactly 8 bytes, given as the little-endian value they hold: the length field of
-// a frame, where the call itself would cost more than the arithmetic.
+// The checksum of exactly 8 bytes, given as the little-endian value they hold: the length field of a frame,
+// for which a function call would cost more than the arithmetic.
 uint32_t Crc32cOfU64(uint64_t value);
 
 struct Crc32cVariant {

@@ -33,7 +33,7 @@ constexpr uint32_t PowerOfX(uint64_t n) {
   return power;
 }
 
-// x^8, x^16, x^32, ...: what appending 1, 2, 4, ... zero bytes multiplies by.
+// x^8, x^16, x^32, ...: the factors for appending 1, 2, 4, ... zero bytes.
 inline constexpr auto kZerosPowers = [] {
   std::array<uint32_t, 61> powers = {};
   powers[0] = PowerOfX(8);
@@ -58,7 +58,7 @@ constexpr uint64_t FoldFactor(uint64_t n) { return static_cast<uint64_t>(PowerOf
 constexpr uint64_t FoldLow(uint64_t bits) { return FoldFactor(bits + 32); }
 constexpr uint64_t FoldHigh(uint64_t bits) { return FoldFactor(bits - 32); }
 
-// Tables that append `num_zeros` zero bytes to a checksum, a byte of the checksum at a time.
+// Tables that append `num_zeros` zero bytes to a checksum, one byte of the checksum at a time.
 struct ZerosTable {
   std::array<std::array<uint32_t, 256>, 4> bytes;
 

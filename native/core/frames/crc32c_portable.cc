@@ -1,4 +1,4 @@
-// CRC-32C with nothing but tables: eight bytes a step, one table for each.
+// CRC-32C with tables only: eight bytes per step, one table for each.
 #include <array>
 
 #include "core/base/bytes.h"

@@ -12,7 +12,7 @@ namespace tfrkit::crc32c_internal {
 uint32_t ExtendPortable(uint32_t crc, const uint8_t* data, size_t size);
 uint32_t OfU64Portable(uint64_t value);
 
-// Empty on other machines than the one the file is for.
+// Empty on other architectures.
 std::span<const Crc32cVariant> X86Variants();
 std::span<const Crc32cVariant> Arm64Variants();
 

@@ -17,8 +17,7 @@
 #include "core/base/bytes.h"
 #include "core/frames/crc32c_algebra.h"
 
-// To clang 14 and newer the instruction is a feature of its own, which sse4.2 does not bring along
-// everywhere.
+// For clang 14 and newer the instruction is a separate target feature that sse4.2 does not always imply.
 #if defined(__clang__) && __clang_major__ >= 14
 #define TFRKIT_CRC "sse4.2,crc32"
 #else
@@ -46,7 +45,7 @@ TFRKIT_SSE42 TFRKIT_INLINE uint32_t Step64(uint32_t state, uint64_t word) {
 // a word with the state mixed in, and what of the state reaches beyond them is shifted past.
 TFRKIT_SSE42 TFRKIT_INLINE uint32_t FinishOverlapped(uint32_t state, const uint8_t* stop, size_t size) {
   const uint64_t last8 = LoadLE64(stop - 8);
-  const unsigned unused = static_cast<unsigned>(7 - size) * 8;  // one byte short, so that it is
+  const unsigned unused = static_cast<unsigned>(7 - size) * 8;  // one byte less, so that it is
   const uint64_t mask = (~uint64_t{0} << unused) << 8;          // never a shift by 64
   const uint64_t mixed = ((static_cast<uint64_t>(state) << unused) << 8) ^ (last8 & mask);
   return Step64(0, mixed) ^ static_cast<uint32_t>(static_cast<uint64_t>(state) >> (size * 8));
@@ -65,8 +64,8 @@ TFRKIT_SSE42 TFRKIT_INLINE uint32_t ExtendUnder8(uint32_t state, const uint8_t* 
   return state;
 }
 
-// One instruction after the other: 8 bytes in 3 cycles. Successive records overlap in the CPU, so
-// for short ones nothing beats this.
+// One instruction after the other: 8 bytes in 3 cycles. Successive records overlap in the CPU, so this is
+// fastest for short ones.
 TFRKIT_SSE42 TFRKIT_INLINE uint32_t ExtendSerial(uint32_t state, const uint8_t* data, size_t size) {
   if (size < 8) return ExtendUnder8(state, data, size);
   const uint8_t* const stop = data + size;
@@ -82,7 +81,7 @@ TFRKIT_SSE42 TFRKIT_INLINE uint32_t ExtendSerial(uint32_t state, const uint8_t* 
 
 TFRKIT_SSE42 uint32_t OfU64Sse42(uint64_t value) { return ~Step64(0xffffffffu, value); }
 
-// ---- sse4.2: three streams at once ---------------------------------------------------------
+// ---- sse4.2: three streams in parallel ---------------------------------------------------------
 
 // The instruction starts every cycle but takes three, so three independent streams fill it. Joining
 // them costs eight lookups, hence a long and a short stream length.
@@ -154,7 +153,7 @@ TFRKIT_PCLMUL TFRKIT_INLINE uint32_t JoinedStreams(uint32_t state, const uint8_t
   return Step64(third, LoadLE64(data + 2 * stream) ^ static_cast<uint64_t>(_mm_cvtsi128_si64(moved)));
 }
 
-inline constexpr size_t kStreamsFrom = 144;  // bytes; below, joining costs more than it saves
+inline constexpr size_t kStreamsFrom = 144;  // bytes; below this, joining costs more than it saves
 
 // Any size.
 TFRKIT_PCLMUL TFRKIT_INLINE uint32_t ExtendStreams(uint32_t state, const uint8_t* data, size_t size) {
@@ -195,7 +194,7 @@ TFRKIT_PCLMUL TFRKIT_INLINE uint32_t Reduce128(__m128i lane) {
   return Step64(state, static_cast<uint64_t>(_mm_extract_epi64(lane, 1)));
 }
 
-// ---- vpclmulqdq, 256 bits: fold 128 bytes a step -------------------------------------------
+// ---- vpclmulqdq, 256 bits: fold 128 bytes per step -------------------------------------------
 
 TFRKIT_VPCLMUL256 TFRKIT_INLINE __m256i Load256(const uint8_t* data) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(static_cast<const void*>(data)));
@@ -251,13 +250,13 @@ TFRKIT_VPCLMUL256 __attribute__((noinline)) uint32_t ExtendFolded256(uint32_t st
   return ~ExtendSerial(state, data, size);
 }
 
-// Short records stay out of the function that uses wide registers, and so clear of its clean-up.
+// Short records avoid the function with wide registers and its clean-up.
 TFRKIT_PCLMUL uint32_t ExtendVpclmul256(uint32_t crc, const uint8_t* data, size_t size) {
   if (size >= kFold256From) return ExtendFolded256(~crc, data, size);
   return ~ExtendStreams(~crc, data, size);
 }
 
-// ---- vpclmulqdq, 512 bits: fold 256 bytes a step -------------------------------------------
+// ---- vpclmulqdq, 512 bits: fold 256 bytes per step -------------------------------------------
 
 TFRKIT_VPCLMUL512 TFRKIT_INLINE __m512i Load512(const uint8_t* data) { return _mm512_loadu_si512(data); }
 

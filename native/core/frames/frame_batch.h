@@ -1,4 +1,4 @@
-// Whole runs of frames into columns or surveys: what one native call does for a batch.
+// Runs of frames into columns or surveys: one native call per batch.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 
 namespace tfrkit {
 
-// Frames that went into a sink, and where and why that stopped.
+// Frames passed to a sink, and where and why that stopped.
 struct BatchRun {
   uint64_t num_frames = 0;
   uint64_t next = 0;    // offset of the frame after the last one taken: the faulty one if there is a fault
-  uint64_t resume = 0;  // end of the faulty frame where its length can be believed, else 0
+  uint64_t resume = 0;  // end of the faulty frame if its length is trusted, else 0
   Fault fault;          // fault.offset is a position in the span, also for faults inside a record
 };
 
-// Feeds at most `max_frames` frames from `offset` to `sink`, a callable Fault(ByteView payload), and
-// stops once `max_nbytes` bytes are behind it.
+// Feeds at most `max_frames` frames from `offset` to `sink`, a callable Fault(ByteView payload), and stops
+// after `max_nbytes` bytes.
 template <class Sink>
 BatchRun FeedFrames(ByteView span, uint64_t offset, uint64_t max_frames, uint64_t max_nbytes, Verify verify,
                     Sink&& sink) {

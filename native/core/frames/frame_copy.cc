@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t kMaxReserved = uint64_t{16} << 20;
 
-// A payload that was read lies between its header and its footer, in one span.
+// A payload that was read is between its header and its footer, in one span.
 const uint8_t* StartOf(ByteView payload) { return payload.data() - kHeaderSize; }
 size_t SizeOf(ByteView payload) { return payload.size() + kFrameOverhead; }
 uint64_t Digest(ByteView payload) {
@@ -34,7 +34,7 @@ bool DealFrames(ByteView span, uint64_t offset, std::span<const uint32_t> parts,
                 uint64_t max_nbytes, Verify verify, DealtFrames* dealt) {
   if (!dealt->part_nbytes.Resize(num_parts)) return false;
   std::fill_n(dealt->part_nbytes.data(), num_parts, 0);
-  // First to learn how large each part is, then to copy: frames that were read are still in the cache.
+  // Two passes, sizes first, then copies: frames are still in the cache.
   PoolVector<uint64_t> stops;
   bool has_memory = true;
   size_t number = 0;
@@ -70,7 +70,7 @@ bool DealFrames(ByteView span, uint64_t offset, std::span<const uint32_t> parts,
 bool GatherPicks(std::span<const FrameSource> sources, std::span<const uint32_t> shards,
                  std::span<const uint64_t> records, Verify verify, PoolVector<uint8_t>* frames,
                  uint64_t* digest, PickRun* run) {
-  // Room for all of them at once, where that is not much: growing would copy what is there.
+  // Reserve for all of them if that is little: growing would copy.
   uint64_t total = frames->size();
   for (size_t i = 0; i < shards.size() && total < kMaxReserved; ++i) {
     const FrameSource& source = sources[shards[i]];

@@ -1,4 +1,4 @@
-// Frames moved as they are, checksums and all: summed, dealt to parts, gathered in another order.
+// Whole frames, checksums included: summed, dealt to parts, gathered in another order.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace tfrkit {
 
-// A number for one frame, from its length and its stored payload checksum. Added up without regard to
-// overflow, the numbers of many frames tell whether two sets of frames are the same in some order.
+// Digest of one frame, from its length and stored payload checksum. The sum modulo 2^64 compares two sets of
+// frames regardless of order.
 inline uint64_t DigestFrame(uint64_t length, uint32_t stored_crc) {
   uint64_t x = (length << 32 | length >> 32) ^ stored_crc;
   // The finalizer of splitmix64: without it, two changes could cancel each other in the sum.
@@ -23,8 +23,8 @@ inline uint64_t DigestFrame(uint64_t length, uint32_t stored_crc) {
   return x ^ (x >> 31);
 }
 
-// Steps over at most `max_frames` frames from `offset` until `max_nbytes` bytes are behind it, appends where
-// each of them starts to `offsets` and adds their digests to `digest`. False when memory is exhausted.
+// Steps over at most `max_frames` frames and `max_nbytes` bytes from `offset`, appends their offsets to
+// `offsets` and adds their digests to `digest`. False when memory is exhausted.
 [[nodiscard]] bool SumFrames(ByteView span, uint64_t offset, uint64_t max_frames, uint64_t max_nbytes,
                              Verify verify, PoolVector<uint64_t>* offsets, uint64_t* digest, BatchRun* run);
 
@@ -36,8 +36,8 @@ struct DealtFrames {
   uint64_t digest = 0;               // of the frames that went to a part
 };
 
-// Copies frames from `offset`, the i-th to part `parts[i]`, until there are no parts left or `max_nbytes`
-// bytes are behind it. A part of num_parts or more leaves the frame out. False when memory is exhausted.
+// Copies frames from `offset`, the i-th to part `parts[i]`, until `parts` ends or after `max_nbytes` bytes. A
+// part of num_parts or more leaves the frame out. False when memory is exhausted.
 [[nodiscard]] bool DealFrames(ByteView span, uint64_t offset, std::span<const uint32_t> parts,
                               uint32_t num_parts, uint64_t max_nbytes, Verify verify, DealtFrames* dealt);
 

@@ -1,4 +1,4 @@
-// Frames by number out of many spans, in any order: what one native call does for a shuffled batch.
+// Frames by number out of many spans, in any order: one native call per shuffled batch.
 #pragma once
 
 #include <algorithm>
@@ -17,16 +17,15 @@ struct FrameSource {
   std::span<const uint64_t> offsets;  // where each frame starts
 };
 
-// Frames that went into a sink before one that has a fault. fault.offset is a position in the span of
+// Frames passed to a sink before the first fault. fault.offset is a position in the span of
 // the faulty pick, also for faults inside a record.
 struct PickRun {
   uint64_t num_frames = 0;
   Fault fault;
 };
 
-// True for the payload of a frame, in a span whose end may have been overwritten with zeros, that may lie
-// there. What was checked in full does not. The last byte of a frame is a zero in one of 256, and then the
-// checksum decides.
+// True if the payload of a frame may be in the part of its span that was overwritten with zeros. Fully
+// checked frames are not. The last byte of a frame is zero in one of 256 frames; then the checksum decides.
 inline bool MayBeCutOff(ByteView payload, Verify verify) {
   const uint8_t* const footer = payload.data() + payload.size();
   return verify != Verify::kAll && footer[kFooterSize - 1] == 0 &&
@@ -42,17 +41,17 @@ inline bool ArePicksInside(std::span<const FrameSource> sources, std::span<const
   return true;
 }
 
-// Picks in random order wait for memory and not for arithmetic, unless what comes next is on its way
-// already. Measured with records of 470 bytes: any distance from 4 to 24 is as good.
+// Picks in random order are bound by memory latency unless the next ones are prefetched. Measured with
+// records of 470 bytes: any distance from 4 to 24 is as good.
 inline constexpr size_t kFrameDistance = 12;
 inline constexpr size_t kOffsetDistance = 2 * kFrameDistance;
 inline constexpr uint64_t kLineSize = 64;
-// The machine itself notices a run of lines and reads on.
+// The hardware prefetcher continues after a run of lines.
 inline constexpr uint64_t kMaxPrefetched = 16 * kLineSize;
 
-// Asks for the bytes of a frame, before anything of it is looked at. Any record of the source.
+// Prefetches the bytes of a frame before they are read. Any record of the source.
 //
-// Inlined by force: GCC takes a function that only prefetches for one without effect, and drops the call.
+// Forced inline: GCC considers a function that only prefetches free of effects and drops the call.
 [[gnu::always_inline]] inline void PrefetchFrame(const FrameSource& source, uint64_t record) {
   const uint64_t start = source.offsets[record];
   if (start >= source.span.size()) return;

@@ -7,9 +7,9 @@ namespace {
 
 constexpr size_t kCacheLine = 64;
 
-// Asks for headers before a walk gets to them. Each header says where the next one is, so a walk that reads
-// nothing else waits for memory at every step: 100 ns a record. Frames of one file are of much the same
-// size, though, and where the eighth from here starts can be guessed: 25 ns a record.
+// Prefetches headers ahead of a walk. Each header holds the offset of the next one, so a walk that reads
+// nothing else waits for memory at every step: 100 ns per record. Frames of one file have similar sizes, so
+// the start of the eighth next one can be guessed: 25 ns per record.
 class HeaderPrefetch {
  public:
   explicit HeaderPrefetch(ByteView span) : span_(span) {}
@@ -27,13 +27,13 @@ class HeaderPrefetch {
 
  private:
   static constexpr uint64_t kAhead = 8;
-  static constexpr uint64_t kMemory = 16;  // frames whose size counts
+  static constexpr uint64_t kMemory = 16;  // frames in the running mean
 
   ByteView span_;
-  uint64_t sum_ = 0;  // of the sizes of the last frames
+  uint64_t sum_ = 0;  // of the sizes of the latest frames
 };
 
-// One loop for each mode, so that what is not asked for costs nothing.
+// One loop per mode, so that unrequested checks cost nothing.
 template <Verify kVerify, bool kIndex>
 FrameRun Run(ByteView span, uint64_t offset, uint64_t max_frames, uint64_t* offsets) {
   FrameRun run;

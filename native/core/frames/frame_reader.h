@@ -23,9 +23,8 @@ struct Frame {
 
 // Reads the frame that starts at `offset`.
 //
-// The length is compared with what remains of the span before anything else is done with it. On
-// kPayloadChecksum `frame` is filled in all the same, so that a caller may step over it.
-// REQUIRES: offset <= span.size().
+// The length is compared with the rest of the span before it is used. On kPayloadChecksum `frame` is still
+// filled in, so that a caller may skip it. REQUIRES: offset <= span.size().
 [[nodiscard]] inline Fault ReadFrame(ByteView span, uint64_t offset, Verify verify, Frame* frame) {
   const uint64_t left = span.size() - offset;
   if (left < kHeaderSize) return {FaultKind::kTruncatedHeader, -1, offset, kHeaderSize, left};
@@ -53,7 +52,7 @@ struct Frame {
 struct FrameRun {
   uint64_t num_frames = 0;  // whole, valid frames from the start
   uint64_t next = 0;        // offset after the last of them
-  uint64_t resume = 0;      // end of the faulty frame where its length can be believed, else 0
+  uint64_t resume = 0;      // end of the faulty frame if its length is trusted, else 0
   Fault fault;              // why the run stopped, if not by a limit or at the end of the span
 };
 

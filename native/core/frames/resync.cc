@@ -9,8 +9,8 @@
 namespace tfrkit {
 namespace {
 
-// The first offset before `stop` where the eight bytes are no more than `max_length`, or `stop`. Bytes that
-// are not a length mostly make an absurd one, so that most offsets cost a comparison and no checksum.
+// The first offset before `stop` where the eight bytes are no more than `max_length`, or `stop`. Random bytes
+// are mostly an absurd length, so most offsets cost a comparison and no checksum.
 uint64_t SkipAbsurdLengths(ByteView span, uint64_t offset, uint64_t stop, uint64_t max_length) {
   while (offset < stop && LoadLE64(span.data() + offset) > max_length) ++offset;
   return offset;
@@ -35,11 +35,11 @@ uint32_t FrameSearch::Checksum(uint64_t start, uint64_t stop) {
   return Prefix(stop) ^ crc32c_internal::AppendZeros(Prefix(start), size);
 }
 
-// False while checking directly is still cheap overall, or when memory is exhausted.
+// False while direct checks are still cheap overall, or when memory is exhausted.
 bool FrameSearch::SpendOrBuild(uint64_t size) {
   if (!prefixes_.empty()) return true;
   if (is_exhausted_) return false;
-  // Twice the span: honest damage never spends it.
+  // Twice the span: accidental damage never uses it up.
   if (size <= 2 * span_.size() - std::min<uint64_t>(num_spent_, 2 * span_.size())) {
     num_spent_ += size;
     return false;
@@ -59,7 +59,7 @@ bool FrameSearch::SpendOrBuild(uint64_t size) {
 
 ResyncResult FrameSearch::FindNext(uint64_t offset, uint64_t stop, bool is_final, uint64_t max_length) {
   max_length = std::min(max_length, is_final ? span_.size() : kMaxLength);
-  // A header needs all its bytes to be one.
+  // A header needs all its bytes.
   const uint64_t last = span_.size() < kHeaderSize ? 0 : span_.size() - kHeaderSize + 1;
   for (; offset < std::min(stop, last); ++offset) {
     offset = SkipAbsurdLengths(span_, offset, std::min(stop, last), max_length);

@@ -15,15 +15,14 @@ namespace tfrkit {
 
 namespace {
 
-// A sum of 255 times weights that add up to one, with the overshoot of the cubic, fits 32 bits with two to
-// spare.
+// 255 times weights that sum to one, with the overshoot of the cubic, fits 32 bits with two to spare.
 constexpr int kWeightBits = 32 - 8 - 2;
 constexpr int32_t kHalf = 1 << (kWeightBits - 1);
 constexpr double kSupport = 2.0;
-// Weights are cut into two signed halves of 16 bits, because products of those add up in pairs at once. The
-// lower half is without a sign.
+// Weights are cut into two signed halves of 16 bits, because one instruction multiplies and adds pairs of
+// those. The lower half is unsigned.
 constexpr int kLowBits = 15;
-// The vector kernel of columns takes this many taps at a time, from one load of this many bytes.
+// The vector kernel for columns processes this many taps per step, from one load of this many bytes.
 constexpr size_t kGroup = 4;
 constexpr size_t kLoadNbytes = 16;
 
@@ -32,9 +31,8 @@ struct Taps {
   size_t max_taps = 0;
   std::vector<uint32_t> starts;
   std::vector<uint32_t> counts;
-  std::vector<int32_t> weights;  // max_taps for each position; zero behind the first `counts`
-  // The same for kGroup taps at a time: four lower halves, then four upper ones. num_groups for each
-  // position.
+  std::vector<int32_t> weights;  // max_taps per position; zero after the first `counts`
+  // The same in groups of kGroup taps: four lower halves, then four upper ones. num_groups per position.
   size_t num_groups = 0;
   std::vector<int16_t> groups;
 };
@@ -77,7 +75,7 @@ Taps MakeTaps(size_t num_source, size_t num_target) {
           static_cast<int32_t>(weight < 0 ? weight - 0.5 : weight + 0.5);
     }
   }
-  // Most positions have fewer taps than there may be, and often all of them have.
+  // Most positions, often all, have fewer taps than the maximum.
   const size_t widest = *std::max_element(taps.counts.begin(), taps.counts.end());
   for (size_t position = 1; position < num_target && widest < taps.max_taps; ++position) {
     const auto from = taps.weights.begin() + static_cast<std::ptrdiff_t>(position * taps.max_taps);
@@ -98,8 +96,8 @@ Taps MakeTaps(size_t num_source, size_t num_target) {
   return taps;
 }
 
-// The taps of the sizes that were asked for last, of which there are two at a time: images of a dataset
-// are often of one size. Good until the next but one call of this thread.
+// Cached taps of the two latest sizes: images of a dataset often have one size. Valid until the second next
+// call of this thread.
 const Taps& FindTaps(size_t num_source, size_t num_target) {
   struct Kept {
     size_t num_source = 0, num_target = 0;
@@ -121,14 +119,14 @@ const Taps& FindTaps(size_t num_source, size_t num_target) {
 
 uint8_t Clip(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255)); }
 
-// One row to another width; channel c of position x goes to out[c * count + x]: planes are what the rows and
-// the gray are fastest made of. Behind the row there are kGroup taps and kLoadNbytes bytes more to read:
-// every position takes as many taps, those it has none of with weight zero, because a count that changes from
-// one to the next is a branch nobody predicts.
+// One row to another width; channel c of position x goes to out[c * count + x]: planes make the row pass and
+// the gray conversion fastest. kGroup taps and kLoadNbytes bytes after the row must be readable: every
+// position uses the same number of taps, padded with weight zero, because a varying count is an unpredictable
+// branch.
 using BlendColumns = void (*)(const uint8_t* row, const Taps& taps, size_t channels, size_t count,
                               uint8_t* out);
 
-// `count` bytes of one row of the target from `num_taps` rows that lie `stride` apart.
+// `count` bytes of one target row from `num_taps` rows, `stride` bytes apart.
 using BlendRows = void (*)(const uint8_t* rows, size_t stride, const int32_t* weights, size_t num_taps,
                            size_t count, uint8_t* out);
 
@@ -282,7 +280,7 @@ void ToPixels(const uint8_t* planes, size_t count, uint8_t* out) {
   }
 }
 
-// Every row of the source with the width of the target, as planes.
+// Every source row resized to the target width, as planes.
 std::vector<uint8_t> ResizeColumns(const ImageView& source, size_t width, BlendColumns blend) {
   const size_t channels = source.channels;
   const size_t row_nbytes = width * channels;

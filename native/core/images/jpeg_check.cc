@@ -26,22 +26,22 @@ constexpr uint8_t kComment = 0xFE;
 
 constexpr int kMaxComponents = 3;
 constexpr int kBlockSize = 64;
-// Codes of up to this many bits, nearly all, are one look-up.
+// Codes of up to this many bits, nearly all, take one lookup.
 constexpr int kPeekBits = 9;
-// As many coefficients as fit into this many bits, two on average, are one look-up. The tables of brightness
-// and colour together take half of the first-level cache.
+// All coefficients within this many bits, two on average, take one lookup. The tables of luma and chroma
+// together take half of the L1 cache.
 constexpr int kRunBits = 12;
 constexpr int kRunsAtOnce = 56 / kRunBits;
 constexpr int kMaxCodeBits = 16;
-// What the end of a block adds to its position; larger than any run can reach.
+// Added to the position at the end of a block; larger than any run.
 constexpr uint32_t kEndOfBlock = 128;
-// What bits that hold no whole coefficient add to it, so that one comparison tells them from the others.
+// Added for bits without a whole coefficient, so that one comparison detects them.
 constexpr uint32_t kNoRun = 255;
-// Zeros behind coded data: what a block of the longest codes takes, 64 times 16 + 15 bits, and a word.
+// Zero padding after coded data: a block of the longest codes, 64 times 16 + 15 bits, and a word.
 constexpr size_t kSpareBytes = 256 + 8;
 
-// Copies coded data up to the next marker and leaves out the zeros that writers put behind each FF. Returns
-// where the marker is; `*copied` is set behind the copy.
+// Copies coded data up to the next marker without the stuffed zero after each FF. Returns the position of the
+// marker; `*copied` is the end of the copy.
 const uint8_t* CopyCodes(const uint8_t* data, const uint8_t* stop, uint8_t* out, uint8_t** copied) {
   while (data < stop) {
     const size_t left = static_cast<size_t>(stop - data);
@@ -58,8 +58,7 @@ const uint8_t* CopyCodes(const uint8_t* data, const uint8_t* stop, uint8_t* out,
   return data;
 }
 
-// Bits of one stretch of coded data without stuffing, from the top of `bits`. REQUIRES: kSpareBytes behind
-// it.
+// Bits of one run of unstuffed coded data, from the top of `bits`. REQUIRES: kSpareBytes after it.
 class BitReader {
  public:
   BitReader(const uint8_t* data, const uint8_t* stop) : next_(data), stop_(stop) {}
@@ -75,13 +74,13 @@ class BitReader {
     uint64_t eight;
     std::memcpy(&eight, next_, 8);
     if constexpr (std::endian::native == std::endian::little) eight = __builtin_bswap64(eight);
-    // Bits that are there already come a second time, and are the same.
+    // Bits already present are loaded again, with the same values.
     bits_ |= eight >> num_bits_;
     next_ += (63 - num_bits_) >> 3;
     num_bits_ |= 56;
   }
 
-  // How many bits are left; negative once more was taken than there is.
+  // Remaining bits; negative after reading past the end.
   int64_t CountLeft() const { return 8 * (stop_ - next_) + static_cast<int64_t>(num_bits_); }
 
  private:
@@ -100,11 +99,11 @@ struct CodeTable {
   std::array<uint32_t, kMaxCodeBits + 1> last{};
   std::array<uint32_t, kMaxCodeBits + 1> start{};
   std::array<uint32_t, 256> entries{};
-  // The sum of all entries that lie wholly in so many bits, up to the end of a block. Not for first
+  // The sum of all entries that are complete within these bits, up to the end of a block. Not for first
   // coefficients.
   std::array<uint16_t, 1 << kRunBits> runs{};
 
-  // 0 for what is no code.
+  // 0 for invalid codes.
   uint32_t Find(uint32_t bits) const {
     const uint32_t entry = fast[bits >> (kMaxCodeBits - kPeekBits)];
     return entry != 0 ? entry : FindLong(bits);
@@ -122,7 +121,8 @@ struct CodeTable {
   void FillRuns() {
     for (uint32_t bits = 0; bits < runs.size(); ++bits) {
       uint32_t sum = 0;
-      // What is looked up has zeros behind; whatever they seem to say does not fit and is not counted.
+      // The lookup index is padded with zeros; codes that extend into the padding do not fit and are not
+      // counted.
       for (uint32_t left = bits << (kMaxCodeBits - kRunBits); sum >> 8 < kBlockSize;) {
         const uint32_t entry = Find(left);
         if (entry == 0 || (sum & 0xFF) + (entry & 0xFF) > kRunBits) break;
@@ -142,7 +142,7 @@ uint32_t MakeEntry(int length, uint8_t symbol, bool is_dc) {
   return static_cast<uint32_t>(length + size) | (step << 8);
 }
 
-// Fills a table from what a DHT segment says; false for codes that do not fit into their lengths.
+// Fills a table from a DHT segment; false for codes that do not fit their lengths.
 bool FillTable(const uint8_t* counts, const uint8_t* symbols, bool is_dc, CodeTable* table) {
   *table = CodeTable{};
   uint32_t code = 0;
@@ -167,14 +167,14 @@ bool FillTable(const uint8_t* counts, const uint8_t* symbols, bool is_dc, CodeTa
   return true;
 }
 
-// The table that a file had in one place, and what it was made from: most files have the same ones.
+// A table and the segment it was made from: most files have the same ones.
 struct KeptTable {
   size_t nbytes = 0;
   std::array<uint8_t, kMaxCodeBits + 256> source;
   CodeTable table;
 };
 
-// By kind and place; of the last file that this thread looked at.
+// By kind and slot; of the last file checked by this thread.
 using KeptTables = std::array<std::array<KeptTable, 4>, 2>;
 
 struct Component {
@@ -228,7 +228,7 @@ class Checker {
       case kComment:
         return true;
       case kFirstApplication:
-        // Decoders complain about other versions than 1.
+        // Decoders warn about versions other than 1.
         return segment.size() < 6 || std::memcmp(segment.data(), "JFIF", 5) != 0 || segment[5] == 1;
       default:
         return (marker & 0xF0) == kFirstApplication;
@@ -321,7 +321,7 @@ class Checker {
       component.ac = &tables_[1][tables & 15].table;
       if (!has_quantization_[component.quantization]) return false;
     }
-    // What a sequential scan says of spectrum and precision: all of both.
+    // Spectral selection and precision of a sequential scan: full range.
     const uint8_t* progress = segment.data() + 1 + 2 * num_components_;
     return progress[0] == 0 && progress[1] == kBlockSize - 1 && progress[2] == 0;
   }
@@ -341,7 +341,7 @@ class Checker {
     return TakeMarker(kEndOfImage);
   }
 
-  // Checks what lies before the next marker; it must be these units and less than a byte.
+  // Checks the data before the next marker: these units and less than a byte of padding.
   bool CheckUnits(uint64_t count, uint8_t* codes) {
     uint8_t* copied;
     next_ = CopyCodes(next_, stop_, codes, &copied);
@@ -383,7 +383,8 @@ class Checker {
           *shared = reader;
           return reader.CountLeft() >= 0;
         }
-        // A run that reaches over the block holds bits of the next one, so that one is read code by code.
+        // A run that passes the end of the block used bits of the next one, so the block is read code by
+        // code.
         is_run = after < kBlockSize;
         if (is_run) {
           reader.Skip(run & 0xFF);

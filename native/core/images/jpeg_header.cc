@@ -25,7 +25,7 @@ bool IsFrameHeader(uint8_t marker) {
   return marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
 }
 
-// Integers of either byte order out of a span; what lies outside reads as 0.
+// Integers of either byte order out of a span; bytes outside read as 0.
 class TiffReader {
  public:
   explicit TiffReader(ByteView bytes) : bytes_(bytes), is_big_(bytes.size() >= 1 && bytes[0] == 'M') {}
@@ -62,7 +62,7 @@ uint8_t ReadOrientation(ByteView exif) {
   return 1;
 }
 
-// Steps from marker to marker. Bytes between segments that are none are stepped over, as decoders do.
+// Steps from marker to marker. Stray bytes between segments are skipped, as decoders do.
 class SegmentReader {
  public:
   explicit SegmentReader(ByteView bytes) : bytes_(bytes), offset_(2) {}
@@ -117,7 +117,7 @@ bool ReadJpegHeader(ByteView bytes, JpegHeader* header) {
       header->is_progressive = marker == 0xc2 || marker == 0xc6 || marker == 0xca || marker == 0xce;
       return true;
     }
-    if (marker == kStartOfScan || marker == kEndOfImage) return false;  // a scan ahead of any frame is damage
+    if (marker == kStartOfScan || marker == kEndOfImage) return false;  // a scan before any frame is damage
     if (marker == kExifSegment && !has_exif && content.size() >= kExifName.size() &&
         std::equal(kExifName.begin(), kExifName.end(), content.begin())) {
       has_exif = true;

@@ -1,4 +1,4 @@
-// What a JPEG says of itself ahead of its pixels: size, components, orientation. Nothing is decoded.
+// The header of a JPEG: size, components, orientation. No pixel is decoded.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct JpegHeader {
 
 struct JpegScans {
   uint64_t num_scans = 0;
-  bool has_end = false;  // the end-of-image marker was met where it belongs
+  bool has_end = false;  // the end-of-image marker is in place
 };
 
 // Walks all segments and the entropy-coded data between them. Linear in the size of the bytes.

@@ -10,7 +10,7 @@ namespace {
 
 enum PngFilter : uint8_t { kNone, kSub, kUp, kAverage, kPaeth };
 
-// Whichever of left, above and corner is nearest to left + above - corner; on a draw the first of them.
+// The nearest of left, above and corner to left + above - corner; on a tie the first of them.
 inline uint8_t Predict(int left, int above, int corner) {
   const int to_left = std::abs(above - corner);
   const int to_above = std::abs(left - corner);
@@ -19,7 +19,7 @@ inline uint8_t Predict(int left, int above, int corner) {
   return static_cast<uint8_t>(to_above <= to_corner ? above : corner);
 }
 
-// `step` is known to the compiler in the common cases, so that a pixel's neighbours stay in registers.
+// `step` is a compile-time constant in the common cases, so that a pixel's neighbours stay in registers.
 template <size_t kStep>
 bool UndoRow(uint8_t filter, const uint8_t* from, const uint8_t* above, size_t nbytes, size_t any_step,
              uint8_t* out) {

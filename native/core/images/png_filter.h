@@ -1,4 +1,4 @@
-// The filters of PNG rows, undone: what inflating the IDAT chunks of an image gives becomes its pixels.
+// Undoes the filters of PNG rows: inflated IDAT data to pixels.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace tfrkit {
 
-// Rows of `row_nbytes` bytes, each after one byte that names its filter, to rows without that byte.
+// Converts rows of a filter byte and `row_nbytes` bytes to plain rows.
 //
 // False, with unspecified pixels, where `filtered` is not height rows, `pixels` is not height * row_nbytes, a
 // filter is not one of the five, or bytes_per_pixel is not 1 to 8 or larger than a row. Any thread.

@@ -17,7 +17,7 @@ void BlendRowsPortable(const uint8_t* const* rows, const int16_t* weights, size_
                        int16_t* out) {
   constexpr int kShift = kWeightBits - kLevelBits;
   constexpr int32_t kHalf = 1 << (kShift - 1);
-  // In blocks that stay in registers or the first-level cache, whatever the number of taps.
+  // In blocks that stay in registers or the L1 cache for any number of taps.
   constexpr size_t kBlock = 64;
   std::array<int32_t, kBlock> sums;
   for (size_t start = 0; start < count; start += kBlock) {
@@ -66,8 +66,8 @@ void BlendColumnsPortable(const int16_t* row, const Axis& axis, size_t channels,
 
 namespace {
 
-// A triangle around a place on the source axis. Not std::ceil and std::floor: without a compiler flag they
-// are calls.
+// A triangle around a position on the source axis. Without std::ceil and std::floor: they are calls unless a
+// compiler flag is set.
 struct Triangle {
   double centre;
   double radius;
@@ -77,28 +77,27 @@ struct Triangle {
     return std::max(0.0, 1 - std::abs(position + 0.5 - centre) * one_over_radius);
   }
 
-  // The first position whose centre lies in it, from 0 on.
+  // The first position, from 0, whose centre is inside.
   size_t First() const {
     const double least = centre - radius - 0.5;
     if (least <= 0) return 0;
     const size_t below = static_cast<size_t>(least);
     return static_cast<double>(below) < least ? below + 1 : below;
   }
-  // One behind the last, of `count`.
+  // One past the last, of `count`.
   size_t Stop(size_t count) const {
     return std::min(count, static_cast<size_t>(std::max(0.0, centre + radius - 0.5)) + 1);
   }
 };
 
-// Writes weights of source positions [first, stop) that add up to kOne; returns how many are zero at the
-// front.
+// Writes weights of source positions [first, stop) that sum to kOne; returns the number of leading zeros.
 size_t WeighPositions(const Triangle& triangle, size_t first, size_t stop, int16_t* weights) {
   const double last = static_cast<double>(stop);
   double sum = 0;
   for (double position = static_cast<double>(first); position < last; ++position)
     sum += triangle.At(position);
-  // Running sums are rounded, not weights: they add up to kOne exactly, so that a plain area stays as it was,
-  // and thousands of small weights do not all become zero.
+  // Running sums are rounded, not weights: the weights sum to kOne exactly, so a plain area is unchanged, and
+  // thousands of small weights do not all round to zero.
   const double scale = kOne / sum;
   double running = 0;
   int32_t given = 0;
@@ -119,7 +118,7 @@ Axis MakeAxis(size_t num_source, size_t num_whole, size_t start, size_t count, b
   const double scale = static_cast<double>(num_source) / static_cast<double>(num_whole);
   const double radius = antialias ? std::max(scale, 1.0) : 1.0;
   const size_t max_taps = std::min(num_source, static_cast<size_t>(2 * radius) + 2);
-  std::vector<int16_t> found(count * max_taps);  // with zeros in front, which the final weights have not
+  std::vector<int16_t> found(count * max_taps);  // with leading zeros, which are removed later
   std::vector<uint32_t> num_leading(count);
   size_t stop = 0;
   axis.origin = num_source;
@@ -182,14 +181,14 @@ struct AxisKey {
   bool operator==(const AxisKey&) const = default;
 };
 
-// Axes of the last images, because the images of a dataset have a few sizes and making an axis takes a tenth
-// of the time of a resize. One for each thread; what Find returns is valid until it is called again.
+// Cache of axes: images of a dataset have a few sizes, and making an axis takes a tenth of a resize. One per
+// thread; the result of Find is valid until the next call.
 class AxisCache {
  public:
   const Axis& Find(AxisKey key) {
     Entry& entry = entries_[key.num_source % entries_.size()];
     if (entry.key == key) return entry.axis;
-    entry.key = {};  // should memory run out
+    entry.key = {};  // if memory runs out
     entry.axis = MakeAxis(key.num_source, key.num_whole, key.start, key.count, key.antialias);
     if (key.spread_channels != 0) SpreadWeights(key.spread_channels, &entry.axis);
     if (entry.axis.weights.size() <= kMaxKept) entry.key = key;
@@ -219,7 +218,7 @@ void ResizeBilinear(const ResizeVariant& variant, const ImageView& source, const
   const uint8_t* first = source.bytes.data() + rows.origin * source.stride + columns.origin * channels;
   for (size_t y = 0; y < target.height; ++y) {
     for (size_t tap = 0; tap < rows.num_taps; ++tap) {
-      // Taps of weight zero may lie behind the last row.
+      // Taps of weight zero may be past the last row.
       const size_t row = std::min<size_t>(rows.starts[y] + tap, rows.extent - 1);
       taken[tap] = first + row * source.stride;
     }
@@ -229,8 +228,7 @@ void ResizeBilinear(const ResizeVariant& variant, const ImageView& source, const
   }
 }
 
-// In single precision, as TensorFlow computes it: where two source pixels are equally near, both take the
-// same.
+// In single precision, like TensorFlow, so that ties between two source pixels resolve the same way.
 size_t FindNearest(size_t position, size_t num_source, size_t num_whole) {
   const float scale = static_cast<float>(num_source) / static_cast<float>(num_whole);
   const float nearest = std::floor((static_cast<float>(position) + 0.5f) * scale);
@@ -259,7 +257,7 @@ void ResizeNearest(const ImageView& source, const ImageSpan& target, const Resiz
   }
 }
 
-// Whether every row lies inside its bytes.
+// Whether every row is inside its bytes.
 template <class Image>
 bool IsSound(const Image& image) {
   if (image.height == 0 || image.width == 0 || image.channels == 0) return false;

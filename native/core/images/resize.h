@@ -1,9 +1,9 @@
 // Pixels of one image to another size, in fixed point: what tf.image.resize computes, rounded.
 //
-// Pixel centres lie at half numbers in both images. "Bilinear" weighs source pixels by a triangle: two pixels
-// wide, or, with `antialias`, as wide as the pixels of a smaller target, so that none of the source is left
-// out. Rows are blended first, columns after, with 7 bits kept in between; the result is within one level of
-// the exact one, and is the same for every variant on every machine.
+// Pixel centres are at half-integers in both images. "Bilinear" weighs source pixels by a triangle: two
+// pixels wide, or, with `antialias`, as wide as a target pixel when shrinking, so that every source pixel
+// counts. Rows are blended first, columns after, with 7 bits kept in between; the result is within one level
+// of the exact one, and is the same for every variant on every machine.
 #pragma once
 
 #include <cstddef>
@@ -36,8 +36,8 @@ enum class Filter : uint8_t { kBilinear, kNearest };
 struct ResizeOptions {
   Filter filter = Filter::kBilinear;
   bool antialias = true;
-  // The size of the whole resized image, and where in it the target lies; a target smaller than the whole is
-  // a crop of it, of which only that part is computed.
+  // The size of the whole resized image, and the position of the target in it; a smaller target is a crop,
+  // and only that part is computed.
   size_t height = 0;
   size_t width = 0;
   size_t top = 0;
@@ -48,7 +48,7 @@ struct ResizeOptions {
 inline constexpr size_t kMaxImageSide = size_t{1} << 20;
 inline constexpr size_t kMaxImageChannels = 4;
 
-// False, with nothing written, when the sizes do not hold together: a side of 0 or over kMaxImageSide, no or
+// False, with nothing written, if sizes are inconsistent: a side of 0 or over kMaxImageSide, no or
 // too many channels, rows that reach past their bytes, a target that is not inside the whole. Source and
 // target must not overlap. Any thread.
 [[nodiscard]] bool ResizeImage(const ImageView& source, const ImageSpan& target,
@@ -66,7 +66,7 @@ struct ResizeVariant {
   // out[i] = sum over t of rows[t][i] * weights[t], in units of 1/128 level. num_taps is even.
   void (*blend_rows)(const uint8_t* const* rows, const int16_t* weights, size_t num_taps, size_t count,
                      int16_t* out);
-  // One row of the target from one row of 1/128 levels, which is readable for Axis::Padding() more elements.
+  // One target row from one row of 1/128 levels, of which Axis::Padding() more elements must be readable.
   void (*blend_columns)(const int16_t* row, const resize_internal::Axis& axis, size_t channels, uint8_t* out);
   bool takes_spread_weights;  // Axis::spread
 };
@@ -74,7 +74,7 @@ struct ResizeVariant {
 // Slowest first; the last supported one is what ResizeImage uses. "portable" is always supported.
 std::span<const ResizeVariant> ResizeVariants();
 
-// The same with a variant of choice, for tests.
+// The same with a given variant, for tests.
 [[nodiscard]] bool ResizeImageWith(const ResizeVariant& variant, const ImageView& source,
                                    const ImageSpan& target, const ResizeOptions& options);
 

@@ -14,7 +14,7 @@ namespace tfrkit::resize_internal {
 // 255 levels of 128 still fits 30 bits.
 inline constexpr int kWeightBits = 14;
 inline constexpr int kOne = 1 << kWeightBits;
-// What is kept below one level between the two passes: 255 << 7 is the most an int16 holds.
+// Fraction bits between the two passes: 255 << 7 is the largest that fits an int16.
 inline constexpr int kLevelBits = 7;
 
 // Which source positions make each target position along one axis.
@@ -30,10 +30,10 @@ struct Axis {
   // Source positions [origin, origin + extent) are used.
   size_t origin = 0;
   size_t extent = 0;
-  // The weights once more, as the wide variants take them; see SpreadWeights.
+  // The weights in the layout of the wide variants; see SpreadWeights.
   std::vector<int16_t> spread;
 
-  // Elements behind the last used one that blend_columns may load, never use.
+  // Elements after the last used one that blend_columns may load but does not use.
   size_t Padding(size_t channels) const { return (num_taps + 8) * channels; }
 };
 
@@ -41,10 +41,10 @@ void BlendRowsPortable(const uint8_t* const* rows, const int16_t* weights, size_
                        int16_t* out);
 void BlendColumnsPortable(const int16_t* row, const Axis& axis, size_t channels, uint8_t* out);
 
-// Target positions that a wide variant computes at once.
+// Target positions that a wide variant computes in one step.
 inline constexpr size_t kGroup = 8;
 
-// Empty on other machines than the one the file is for.
+// Empty on other architectures.
 std::span<const ResizeVariant> X86Variants();
 
 }  // namespace tfrkit::resize_internal

@@ -33,7 +33,7 @@ TFRKIT_AVX2 TFRKIT_INLINE void StoreHalf(void* p, __m128i value) {
 
 // ---- rows ---------------------------------------------------------------------------------------
 
-// kBlock elements from `offset` on. Bytes of two rows are laced together and widened, so that one instruction
+// kBlock elements from `offset` on. Bytes of two rows are interleaved and widened, so that one instruction
 // multiplies both with their weights and adds; this leaves elements 0..3 and 16..19 in the first sum, and so
 // on.
 TFRKIT_AVX2 TFRKIT_INLINE void BlendBlock(const uint8_t* const* rows, const int16_t* weights, size_t num_taps,
@@ -65,7 +65,7 @@ TFRKIT_AVX2 void BlendRowsAvx2(const uint8_t* const* rows, const int16_t* weight
   if (count < kBlock) return BlendRowsPortable(rows, weights, num_taps, count, out);
   size_t offset = 0;
   for (; offset + kBlock <= count; offset += kBlock) BlendBlock(rows, weights, num_taps, offset, out);
-  // The last block overlaps the one before it, so that nothing behind the rows is read.
+  // The last block overlaps the one before it, so that nothing past the rows is read.
   if (offset != count) BlendBlock(rows, weights, num_taps, count - kBlock, out);
 }
 
@@ -142,7 +142,7 @@ TFRKIT_AVX2 void BlendColumnsOf(const int16_t* row, const Axis& axis, uint8_t* o
   }
   const size_t left = axis.count % kGroup;
   if (left == 0) return;
-  std::array<uint32_t, kGroup> starts = {};  // those that are not there have weight zero
+  std::array<uint32_t, kGroup> starts = {};  // missing ones have weight zero
   std::memcpy(starts.data(), axis.starts.data() + num_whole * kGroup, left * sizeof(uint32_t));
   std::array<uint8_t, kGroup * kChannels> pixels;
   BlendGroup<kChannels>(row, starts.data(), weights, num_pairs, pixels.data());

@@ -11,13 +11,12 @@ namespace tfrkit {
 namespace {
 
 constexpr uint32_t kSignBit = 0x80000000u;
-// Of evenly spread hashes those below `num_hashes / num_different` of the range are about as many as are
-// wanted; with so much more they nearly always suffice.
+// Of uniform hashes, about the required number is below `num_hashes / num_different` of the range; with this
+// margin it nearly always suffices.
 constexpr double kSpareShare = 1.15;
 constexpr size_t kMinImageSize = 12;  // "RIFF", a size, "WEBP"
 
-// The sum of term(value), in lanes that do not wait for each other; the order of adding is part of the
-// result.
+// The sum of term(value), in independent lanes; the order of addition is part of the result.
 template <class T, class Term>
 double SumTerms(std::span<const T> values, Term term) {
   constexpr size_t kLanes = 8;
@@ -45,8 +44,8 @@ void SetMoments(std::span<const T> values, double sum, NumberFigures<T>* figures
   figures->m2 = SumTerms(values, [mean](double number) { return (number - mean) * (number - mean); });
 }
 
-// Where each run of equal keys starts, and at the end how many keys there are: one more than there are
-// different ones. Keys that come again cannot be guessed, so nothing here depends on a branch.
+// The start of each run of equal keys, then the number of keys: one entry more than distinct keys. Repeats
+// are unpredictable, so the loop has no branch.
 template <class Key>
 bool FindRuns(std::span<const Key> keys, PoolVector<uint32_t>* starts) {
   if (!starts->Resize(keys.size() + 1)) return false;
@@ -69,7 +68,7 @@ bool CountRuns(std::span<const Key> keys, const PoolVector<uint32_t>& starts, si
   const size_t num_runs = starts.size() - 1;
   table->is_whole = num_runs <= max_values;
   const uint32_t taken = table->is_whole ? 0 : 1;
-  size_t num_kept = 0;  // counted first, as tables of many columns wait to be merged
+  size_t num_kept = 0;  // counted first to save memory: tables of many columns wait to be merged
   for (size_t run = 0; run < num_runs; ++run) num_kept += starts[run + 1] - starts[run] > taken;
   if (!table->values.Resize(num_kept + 1) || !table->counts.Resize(num_kept + 1)) return false;
   size_t at = 0;
@@ -109,7 +108,7 @@ bool TakeHashes(std::span<const Key> keys, const PoolVector<uint32_t>& starts, s
   return hashes->Append(sorted, std::min(count, num_hashes));
 }
 
-// What is known of values by their sorted keys. REQUIRES: there are some.
+// Figures from sorted keys. REQUIRES: at least one.
 template <class Key, class T, class ToValue, class ToHash>
 bool SetSorted(std::span<const Key> keys, const SketchSizes& sizes, uint64_t limit, ToValue to_value,
                ToHash to_hash, NumberFigures<T>* figures) {
@@ -126,11 +125,11 @@ bool SetSorted(std::span<const Key> keys, const SketchSizes& sizes, uint64_t lim
   return TakeHashes(keys, starts, sizes.num_hashes, limit, to_hash, &figures->hashes);
 }
 
-// Integers of so small a range that each is counted in its place.
+// Integers of a range small enough for one counter per value.
 bool CountInPlace(std::span<const int64_t> values, NumberFigures<int64_t>* figures) {
   const uint64_t low = static_cast<uint64_t>(figures->low);
   const size_t range = static_cast<size_t>(static_cast<uint64_t>(figures->high) - low) + 1;
-  // Two sets of counters: a value that comes twice in a row does not wait for itself.
+  // Two sets of counters: repeated values do not wait for the store before.
   PoolVector<uint32_t> counts;
   if (!counts.Resize(2 * range)) return false;
   std::fill_n(counts.data(), 2 * range, 0u);
@@ -182,7 +181,7 @@ bool SortInts(std::span<const int64_t> values, const SketchSizes& sizes, uint64_
 
 // Keys of floats order as the floats do.
 uint32_t ToKey(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value + 0.0f);  // one zero of the two
+  const uint32_t bits = std::bit_cast<uint32_t>(value + 0.0f);  // -0.0 and 0.0 are one value
   return bits ^ ((bits & kSignBit) != 0 ? UINT32_MAX : kSignBit);
 }
 
@@ -204,7 +203,7 @@ bool BeginsAsImage(const uint8_t* p) {
   }
 }
 
-// The first row that has each of the keys that are wanted, which are in ascending order.
+// The first row of each wanted key; keys are ascending.
 bool FindRows(std::span<const uint64_t> wanted, std::span<const uint64_t> keys, PoolVector<int64_t>* rows) {
   if (!rows->Resize(wanted.size())) return false;
   std::fill_n(rows->data(), rows->size(), -1);

@@ -6,14 +6,14 @@
 namespace tfrkit {
 namespace {
 
-constexpr int kDigitBits = 11;  // the counters of two digits fit into a first-level cache
+constexpr int kDigitBits = 11;  // the counters of two digits fit the L1 cache
 constexpr int kFirstBits = 2 * kDigitBits;
-// Below, clearing the counters takes longer than a sort by comparison.
+// Below this, clearing the counters takes longer than a comparison sort.
 constexpr size_t kMinCounted = 512;
-// Places that insertion may move keys by, on average, before it is given up.
+// Average distance that insertion may move keys before it gives up.
 constexpr size_t kMaxMoves = 4;
 
-// Puts keys in the order of the `bits` bits from `shift` on, two digits; equal ones stay as they are.
+// Sorts keys by the `bits` bits from `shift` on, two digits, stably.
 // REQUIRES: 0 < bits <= kFirstBits.
 template <class Key>
 Key* DealByTwoDigits(Key* keys, Key* spare, size_t count, int shift, int bits) {
@@ -37,7 +37,7 @@ Key* DealByTwoDigits(Key* keys, Key* spare, size_t count, int shift, int bits) {
   return keys;
 }
 
-// Sorts keys that are nearly in order; false where they are not.
+// Sorts nearly sorted keys; false if they are not.
 template <class Key>
 bool InsertAll(Key* keys, size_t count) {
   size_t moves_left = kMaxMoves * count;

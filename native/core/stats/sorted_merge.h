@@ -1,4 +1,4 @@
-// Merging of arrays in ascending order, as sketches are merged.
+// Merging of ascending arrays, for sketches.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,12 @@
 
 namespace tfrkit {
 
-// Appends the values of both, equal ones as often as they are there. False when memory is exhausted.
+// Appends the values of both, duplicates included. False when memory is exhausted.
 template <class T>
 [[nodiscard]] bool MergeSorted(std::span<const T> one, std::span<const T> other, PoolVector<T>* merged) {
   if (!merged->Resize(one.size() + other.size())) return false;
-  // Which one is next cannot be guessed, and what is compared next depends on it. From both ends at once, and
-  // with arithmetic in place of a branch, two such chains do not wait for each other. They meet in the
-  // middle.
+  // The next value is unpredictable, and the next comparison depends on it. Merging from both ends with
+  // arithmetic instead of branches gives two independent chains, which meet in the middle.
   size_t i = 0, j = 0, i_stop = one.size(), j_stop = other.size();
   size_t start = 0, stop = merged->size();
   T* const out = merged->data();
@@ -35,8 +34,8 @@ template <class T>
   return true;
 }
 
-// The first `most` values that are in one of them or in both, once each; of all that are different,
-// `*num_different` says how many there are. REQUIRES: neither has a value twice.
+// The first `most` values of the union; `*num_different` is the size of the whole union. REQUIRES: no
+// duplicates in either.
 template <class T>
 [[nodiscard]] bool MergeUnique(std::span<const T> one, std::span<const T> other, size_t most,
                                PoolVector<T>* merged, size_t* num_different) {
@@ -56,8 +55,8 @@ template <class T>
   return true;
 }
 
-// Values with counts: those of a value that is in both are added. REQUIRES: neither has a value twice, and
-// there are as many counts as values.
+// Union of values with counts; counts of common values are added. REQUIRES: no duplicates in either; as many
+// counts as values.
 template <class T>
 [[nodiscard]] bool MergeCounts(std::span<const T> one, std::span<const int64_t> one_counts,
                                std::span<const T> other, std::span<const int64_t> other_counts,

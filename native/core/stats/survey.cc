@@ -193,7 +193,7 @@ struct Survey::Impl {
                         std::vector<FeatureStats>* out) {
     const size_t first = out->size();
     for (const KeyNode& node : keys.nodes()) {
-      // A record may have given up its name and then turned out to be malformed.
+      // A record may have added a name before it turned out to be malformed.
       if (node.slot >= entries.size() || entries[node.slot].stats.present == 0) continue;
       FeatureStats& stats = out->emplace_back(entries[node.slot].stats);
       stats.name = node.name;

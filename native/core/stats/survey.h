@@ -1,4 +1,4 @@
-// What is in these records? One pass that gathers, per feature, what a schema is inferred from.
+// One pass over records that gathers, per feature, the figures a schema is inferred from.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace tfrkit {
 struct FeatureStats {
   std::string name;
   bool is_list = false;
-  uint64_t present = 0;                     // rows where the key is there, kind set or not
+  uint64_t present = 0;                     // rows with the key, kind set or not
   uint64_t num_unset = 0;                   // rows (frames) where no kind is set
   uint64_t kind_counts[4] = {};             // by Kind, rows (frames)
   uint64_t min_length = 0, max_length = 0;  // values per row (per frame), over those with a kind set
   uint64_t min_frames = 0, max_frames = 0;  // is_list only
-  int64_t min_int = 0, max_int = 0;         // over all int64 values; meaningless when there are none
+  int64_t min_int = 0, max_int = 0;         // over all int64 values; undefined without any
   float min_float = 0, max_float = 0;       // over all values that are not NaN
   uint64_t num_values = 0, num_nan = 0;
   uint64_t min_bytes = 0, max_bytes = 0;  // size of one bytes value
@@ -34,11 +34,11 @@ struct FeatureStats {
   std::vector<std::string> heads;         // the first 4096 bytes of the first 3 bytes values
 };
 
-// A survey takes this many different names of features, and as many of feature lists: a record of a few
-// megabytes can hold more of them than memory holds statistics.
+// Limit of distinct feature names, and of feature list names: a record of a few megabytes can hold more names
+// than statistics fit in memory.
 inline constexpr uint32_t kMaxNames = 1u << 18;
 
-// How many entries the maps of a record have; up to the first byte that is not well-formed.
+// Number of entries in the maps of a record, up to the first malformed byte.
 uint64_t CountNames(ByteView record);
 
 class Survey {

@@ -19,7 +19,7 @@ uint64_t HashValue(ByteView value) {
   size_t left = value.size();
   uint64_t hash = left * kStep;
   if (left >= kBlock) {
-    // A multiplication waits for the one before it; four lanes do not wait for each other.
+    // Each multiplication depends on the one before; four lanes are independent.
     uint64_t a = hash, b = hash + 1, c = hash + 2, d = hash + 3;
     for (; left >= kBlock; p += kBlock, left -= kBlock) {
       a = Take(a, LoadLE64(p));

@@ -1,4 +1,4 @@
-// A 64-bit hash of bytes, to tell values apart that are counted. Not for secrets: collisions can be made.
+// A 64-bit hash of bytes, to identify counted values. Not for secrets: collisions can be constructed.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace tfrkit {
 //
 //   h = size * kStep
 //   Four lanes, from h, h + 1, h + 2 and h + 3, take the words (8 bytes, little-endian) of each whole
-//   32 bytes. Where there are some, h takes the lanes, one after the other. Then h takes the words that
-//   are left, and last what is left of a word, as a number.
-//   To take x is h = (h ^ x) * kStep; h ^= h >> 32. At the end come the last steps of splitmix64.
+//   32 bytes. If there are any, h takes the lanes, one after the other. Then h takes the remaining words
+//   and last the remaining bytes, as a number.
+//   To take x is h = (h ^ x) * kStep; h ^= h >> 32. The finalizer of splitmix64 ends it.
 uint64_t HashValue(ByteView value);
 
-// Do offsets of values rise, and stay inside so many bytes?
+// True if offsets are non-decreasing and within `nbytes`.
 bool AreOffsetsInside(std::span<const int64_t> offsets, size_t nbytes);
 
 }  // namespace tfrkit

@@ -10,10 +10,10 @@
 namespace tfrkit {
 namespace {
 
-// Digits that any double and any uint64_t hold.
+// Number of digits that every double and uint64_t holds.
 constexpr ptrdiff_t kSafeDigits = 15;
 constexpr ptrdiff_t kMaxIntDigits = 19;
-// From here on whole numbers may be rounded.
+// From here on integers may be rounded.
 constexpr double kMaxSafe = 1e15;
 // All of these are exact, so one division rounds once: the nearest double.
 constexpr double kPowersOfTen[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -22,7 +22,7 @@ static_assert(std::size(kPowersOfTen) == kSafeDigits + 1);
 
 bool IsDigit(uint8_t byte) { return static_cast<uint8_t>(byte - '0') < 10; }
 
-// Numbers, inf and nan start and end like this; so does some text.
+// First and last characters of numbers, inf and nan; also of some text.
 bool LooksLikeNumber(const uint8_t* cell, const uint8_t* stop) {
   const uint8_t first = cell[0], last = stop[-1];
   const uint8_t low_first = first | 0x20, low_last = last | 0x20;
@@ -75,7 +75,7 @@ class CellParser {
     return p;
   }
 
-  // Moves behind the cell. False where it needs a closer look, or memory is exhausted.
+  // Moves past the cell. False if it needs the slow path, or memory is exhausted.
   bool TakeCell(CellColumn* column, uint64_t row) {
     bool is_missing = EndsCell(p_);
     if (!is_missing && !form_.missing.empty()) {
@@ -142,7 +142,7 @@ class CellParser {
     const bool is_negative = *p_ == '-';
     const uint8_t* const digits = p_ + (is_negative ? 1 : 0);
     const uint8_t* p = digits;
-    uint64_t number = 0;  // wraps around where there are many digits, and is not used then
+    uint64_t number = 0;  // wraps around with many digits, and is unused then
     for (; p != end_ && IsDigit(*p); ++p) number = number * 10 + static_cast<uint64_t>(*p - '0');
     const ptrdiff_t num_whole = p - digits;
     const bool has_point = p != end_ && *p == '.';
@@ -158,7 +158,7 @@ class CellParser {
     if (EndsCell(p) && num_whole + num_fraction <= kSafeDigits) {
       magnitude = static_cast<double>(number) / kPowersOfTen[num_fraction];
     } else {
-      // Exponents and many digits. What from_chars takes beyond digits, point and exponent was refused above.
+      // Exponents and many digits. Other forms that from_chars accepts were refused above.
       const uint8_t* const stop = FindCellEnd();
       const auto* const first = static_cast<const char*>(static_cast<const void*>(digits));
       const auto* const last = static_cast<const char*>(static_cast<const void*>(stop));

@@ -1,7 +1,7 @@
 // Cells of CSV text without quotes, straight into columns of numbers and text.
 //
-// Only what says the same as a number and as text becomes a number: 7 and -0.5, not 007, +7 or " 7".
-// Anything that needs a closer look ends the parse; the caller then takes a slower way over text.
+// A cell becomes a number only if the number prints as the same text: 7 and -0.5, not 007, +7 or " 7".
+// Anything unusual ends the parse; the caller then takes the slow path.
 #pragma once
 
 #include <cstddef>
@@ -26,23 +26,23 @@ struct CellColumn {
   PoolVector<int64_t> offsets;  // kText: cell r is text[offsets[r], offsets[r + 1])
   PoolVector<uint8_t> missing;  // 1 where a cell is missing; empty when none is
   uint64_t num_missing = 0;
-  uint64_t num_like_numbers = 0;  // kText: cells that might be numbers, none too few
+  uint64_t num_like_numbers = 0;  // kText: cells that might be numbers (upper bound)
 };
 
 struct CsvForm {
   uint8_t separator = ',';
-  // Cells that mean nothing is there, beside empty ones.
+  // Texts that mean a missing cell, in addition to empty ones.
   std::span<const std::string_view> missing;
 };
 
 enum class CsvEnd : uint8_t { kDone, kNeedsCloserLook, kNoMemory };
 
-// Appends every row of `rows` to `columns`, whose kinds are set and which are empty otherwise; lines without
-// any character are no rows. `rows` starts at the start of a line and ends at an end of one, or of the file.
+// Appends every row of `rows` to `columns`, whose kinds are set and which are empty otherwise; empty lines
+// are not rows. `rows` starts at the start of a line and ends at an end of one, or of the file.
 //
-// A closer look is needed for a quote, a row with another number of cells, a cell that is not of its column's
-// kind, a number that is written in an unusual way or is rounded by its type, a line that ends with a
-// carriage return alone, and text that is not UTF-8. What the columns hold is unspecified then.
+// The slow path is needed for a quote, a row with another number of cells, a cell that is not of its column's
+// kind, a number in an unusual form or rounded by its type, a line that ends with a
+// carriage return alone, and text that is not UTF-8. The columns are unspecified then.
 [[nodiscard]] CsvEnd ParseCells(ByteView rows, const CsvForm& form, std::span<CellColumn> columns,
                                 uint64_t* num_rows);
 

@@ -3,7 +3,7 @@
 namespace tfrkit {
 namespace {
 
-// Of what lies before the value, with lengths of one byte: more than an entry holds where the key needs more.
+// Size of the part before the value, with one-byte lengths; larger than any entry if the key needs more.
 size_t HeadSize(const KeyNode& node) { return 2 + size_t{node.pattern_size} + 1; }
 
 }  // namespace
@@ -11,7 +11,7 @@ size_t HeadSize(const KeyNode& node) { return 2 + size_t{node.pattern_size} + 1;
 const EntryStep* EntryLayout::LearnShort(const EntryStep* expected, KeyNode* node, const uint8_t* p,
                                          size_t size, uint64_t serial) {
   const size_t head_size = HeadSize(*node);
-  // The same bytes with padded lengths, which go on behind the head, are not told by it.
+  // Padded lengths continue past the head, so the head does not detect them.
   const bool is_short = head_size >= kMinHead && head_size <= size && p[1] == size - 2 && p[3] < 0x80 &&
                         p[head_size - 1] == size - head_size;
   if (!is_short) return expected;
@@ -20,12 +20,12 @@ const EntryStep* EntryLayout::LearnShort(const EntryStep* expected, KeyNode* nod
   EntryStep& step = steps_[index];
   const uint64_t num_records = serial - first_serial_;
   if (&step != expected && ++num_jumps_ > kPatience + num_records / 2) {
-    // Records are written in another order by now.
+    // The order of the records has changed.
     steps_.Clear();
     return begin();
   }
   if (step.size != size && !step.varies) {
-    // A wrong guess costs as much as waiting for three lengths.
+    // A wrong prediction costs as much as reading three lengths.
     step.varies = ++step.num_changes > kPatience + num_records / 8;
     SetSize(&step, p, size);
   }
@@ -48,7 +48,7 @@ const EntryStep* EntryLayout::Add(KeyNode* node, const uint8_t* p, size_t size, 
   if (steps_.empty()) {
     first_serial_ = serial;
     num_jumps_ = 0;
-    // Without memory for it, entries go on being read the other way.
+    // Without memory for it, entries are read the general way.
     if (!steps_.PushBack(kNothing)) return &kNothing;
   }
   if (!steps_.PushBack(kNothing)) return &steps_.back();

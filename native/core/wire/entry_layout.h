@@ -1,8 +1,8 @@
-// How the entries of a map lay in the records before.
+// Layout of the map entries in the previous records.
 //
 // One program writes the features of every record in one order, and most of them in the same number of
-// bytes. So where the next entry begins is known before its length is read, and two comparisons of words
-// tell that it is the entry it was taken for: its lengths, its key, and nothing between them.
+// bytes. So the start of the next entry is known before its length is read, and two word comparisons confirm
+// the entry: its lengths, its key, and nothing between them.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,10 @@ namespace tfrkit {
 struct EntryStep {
   static constexpr uint64_t kLengthByte = 0xff00;
 
-  // Of all of it; SIZE_MAX, which nothing is, for entries that take more than two comparisons: those whose
-  // size varies, and those with a long key.
+  // Size of the whole entry; SIZE_MAX, which never matches, for entries that need more than two comparisons:
+  // those of varying size or with a long key.
   size_t plain_size = SIZE_MAX;
-  uint64_t head = 0, tail = 0;  // first and last word of what lies before the value
+  uint64_t head = 0, tail = 0;  // first and last word of the part before the value
   uint32_t tail_offset = 0;     // where `tail` is
   uint32_t slot = kNoSlot;
   uint16_t size = 0;    // 0: no entry, the end of a layout
@@ -39,7 +39,7 @@ struct EntryStep {
     if (plain_size != SIZE_MAX || left < head_size || size == 0) return false;
     const uint64_t length = p[1];
     *found = length + 2;
-    // The length of the value is that of the entry less what is the same in each.
+    // The length of the value is that of the entry less the constant part.
     const uint64_t differs = ((LoadLE64(p) & ~kLengthByte) ^ head) |
                              (LoadLE64(p + tail_offset) - (length << 56) - tail) | (length & 0x80);
     return differs == 0 && *found >= head_size && *found <= left &&
@@ -53,12 +53,12 @@ struct EntryStep {
 // The entries of a map, in the order in which a record had them. One thread at a time.
 class EntryLayout {
  public:
-  // The first one; behind the last is one that matches nothing.
+  // The first one; after the last is one that matches nothing.
   const EntryStep* begin() const { return steps_.empty() ? &kNothing : steps_.data(); }
 
-  // Takes note of an entry that was not as expected: it is at `p`, `size` bytes long, and `node` is its key.
-  // Returns what to expect after it. `serial` counts records. Pointers into the layout become invalid.
-  // REQUIRES: the entry is key and value, in this order, with nothing else.
+  // Records an unexpected entry: at `p`, `size` bytes long, with key `node`. Returns the entry expected after
+  // it. `serial` counts records. Pointers into the layout become invalid. REQUIRES: the entry is key and
+  // value, in this order, with nothing else.
   const EntryStep* Learn(const EntryStep* expected, KeyNode* node, const uint8_t* p, size_t size,
                          uint64_t serial) {
     return size < kLongSize ? LearnShort(expected, node, p, size, serial) : expected;
@@ -77,7 +77,7 @@ class EntryLayout {
 
   PoolVector<EntryStep> steps_;
   uint64_t first_serial_ = 0;  // of the record that the order was taken from
-  uint64_t num_jumps_ = 0;     // entries since then that came out of it
+  uint64_t num_jumps_ = 0;     // entries out of order since then
 };
 
 }  // namespace tfrkit

@@ -121,8 +121,8 @@ bool ExampleReader::FailUnknown(ByteView name, bool is_list) {
   return false;
 }
 
-// Feature lists in a record that is read as an Example. What is no map of lists is a field that protobuf does
-// not know, which an Example may have.
+// Feature lists in a record that is read as an Example. If it is not a map of lists, it is an unknown field,
+// which an Example may have.
 bool ExampleReader::RejectLists(ByteView record, ByteView map) {
   const RecordShape shape = ClassifyClosely(record);
   if (shape != RecordShape::kSequenceExample && shape != RecordShape::kLooseSequence) return true;
@@ -208,7 +208,7 @@ inline MergedEntry* ExampleReader::NewEntry(const uint8_t* start, Side* side, ui
   return &entry;
 }
 
-// Merges one value of a map entry into what the entry has already.
+// Merges one value of a map entry into the entry.
 inline bool ExampleReader::ReadValue(ByteView value, Side* side, MergedEntry* entry) {
   if (side == &features_) return MergeFeature(value, &entry->feature);
   if (!ReadFrames(value)) return false;
@@ -217,7 +217,7 @@ inline bool ExampleReader::ReadValue(ByteView value, Side* side, MergedEntry* en
 }
 
 bool ExampleReader::ReadEntry(ByteView entry, Side* side, KeyNode** previous) {
-  // The predicted name and a value that fills the entry: what writers produce, and there is no more to it.
+  // The predicted name and a value that fills the entry, as writers produce it.
   KeyNode* const node = (*previous)->next;
   const size_t head = node->pattern_size;
   if (entry.size() > head && node->Matches(entry.data()) && entry[head] < 0x80 &&

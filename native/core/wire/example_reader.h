@@ -1,8 +1,7 @@
 // Reading any well-formed Example or SequenceExample with protobuf's merge rules.
 //
-// This is the general reader: every order, repetition and unknown field that protobuf accepts. The
-// column builder has a faster one for records laid out as every writer lays them out, and
-// comes here for the others.
+// This is the general reader: every order, repetition and unknown field that protobuf accepts. The column
+// builder has a faster one for records in the usual layout and uses this one for the others.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +19,8 @@ namespace tfrkit {
 // What Append and Add report when memory is exhausted.
 inline constexpr Fault kNoMemory{FaultKind::kNoMemory, -1, 0, 0, 0};
 
-// A Feature after merging. Its list is the concatenation of parts, each the bytes of a list message: to
-// merge two lists is to put their bytes one after the other.
+// A Feature after merging. Its list is the concatenation of parts, each the bytes of a list message: merging
+// two lists concatenates their bytes.
 struct MergedFeature {
   Kind kind = Kind::kUnset;
   uint32_t first_part = 0;
@@ -30,7 +29,7 @@ struct MergedFeature {
   uint64_t offset = 0;  // of the Feature in the record
 };
 
-// What a record holds for one name.
+// Contents of a record for one name.
 struct MergedEntry {
   uint64_t serial = 0;                     // of the record it belongs to; an older one means absent
   MergedFeature feature;                   // Example and context
@@ -38,12 +37,12 @@ struct MergedEntry {
   uint64_t offset = 0;
 };
 
-// Where names are looked up. Names without a slot are stepped over unread.
+// Name lookup. Names without a slot are skipped unread.
 struct SlotFinder {
   KeyTable keys;
   bool adds_names = false;  // give every new name the next slot
   uint32_t num_slots = 0;
-  uint32_t max_slots = kNoSlot;  // with adds_names: more than this is kTooManyNames
+  uint32_t max_slots = kNoSlot;  // with adds_names: more names than this is kTooManyNames
   bool rejects_others = false;   // without it: a name that is not in the table is kUnknown
   bool met_others = false;       // without either: a record had a name that is not in the table
 };
@@ -53,7 +52,7 @@ class ExampleReader {
   // The finders must outlive the reader; `lists` may be nullptr for Examples.
   ExampleReader(RecordKind kind, SlotFinder* features, SlotFinder* lists);
 
-  // Reads one record. What the accessors give is valid until the next call, as long as the record is.
+  // Reads one record. Results of the accessors are valid until the next call, while the record is.
   // May throw std::bad_alloc.
   [[nodiscard]] Fault Read(ByteView record);
 

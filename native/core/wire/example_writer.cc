@@ -33,7 +33,7 @@ size_t FramesSize(const NamedFeatureList& list) {
 bool AppendExample(std::span<const NamedFeature> features, PoolVector<uint8_t>* out) {
   const size_t size = FeaturesSize(features);
   const size_t start = out->size();
-  // WriteVarint may not be given less room than the longest varint, so the end needs some to spare.
+  // WriteVarint requires room for the longest varint, so the end needs padding.
   if (!out->Reserve(start + DelimitedSize(size) + kMaxVarintSize)) return false;
   uint8_t* const first = out->data() + start;
   const uint8_t* const last = WriteFeatures(WriteHead(first, kFieldOneTag, size), features);

@@ -55,7 +55,7 @@ struct ColumnSource {
   const uint8_t* missing = nullptr;   // not 0 where a row lacks the feature; nullptr: none does
 };
 
-// How many elements the arrays of a ColumnSource have.
+// Sizes of the arrays of a ColumnSource.
 struct ColumnSizes {
   size_t num_values = 0;  // of ints, floats or bytes, by kind
   size_t num_byte_offsets = 0;

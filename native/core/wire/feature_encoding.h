@@ -1,4 +1,4 @@
-// The bytes of one feature, canonically: sizes first, then a writer that trusts them.
+// The canonical bytes of one feature: sizes first, then a writer that relies on them.
 #pragma once
 
 #include <bit>
@@ -16,7 +16,7 @@
 
 namespace tfrkit {
 
-// Sizes are of things that are in memory, so their sums fit.
+// Sizes are of objects in memory, so their sums fit.
 inline size_t DelimitedSize(size_t size) { return 1 + VarintSize(size) + size; }
 
 // The size that DelimitedSize was given.
@@ -42,7 +42,7 @@ inline size_t PackedSize(std::span<const int64_t> values) {
   return size;
 }
 
-// What is inside the list message.
+// Size of the content of the list message.
 inline size_t ListSize(const FeatureValue& value) {
   size_t size = 0;
   switch (value.kind) {

@@ -21,7 +21,7 @@ bool SameName(const KeyNode& node, ByteView name) {
 KeyTable::KeyTable() : buckets_(kFirstBuckets, nullptr) { start_.next = &start_; }
 
 uint64_t KeyTable::Hash(ByteView name) const {
-  // Seeded with an address, so that nobody can prepare names that collide.
+  // Seeded with an address, so that colliding names cannot be prepared.
   uint64_t hash = static_cast<uint64_t>(std::bit_cast<uintptr_t>(this)) ^ (name.size() * 0x9e3779b97f4a7c15u);
   const uint8_t* p = name.data();
   size_t left = name.size();
@@ -46,7 +46,7 @@ KeyNode* KeyTable::Find(ByteView name) const {
 KeyNode* KeyTable::FindAfter(KeyNode* previous, ByteView name) {
   KeyNode* const expected = previous->next;
   if (expected != &start_ && SameName(*expected, name)) return expected;
-  // A feature that some records lack: the one after it comes early, and the order stands.
+  // An optional feature is missing: the one after it comes early, and the order stays.
   KeyNode* const further = expected->next;
   if (further != &start_ && SameName(*further, name)) return further;
   KeyNode* const found = Find(name);

@@ -1,4 +1,4 @@
-// Feature names met so far, with a guess at which comes next.
+// Feature names seen so far, with a prediction of the next one.
 //
 // One program writes the features of every record in one order, so the name after "height" is
 // nearly always the one that followed it last time: one comparison instead of a hash.
@@ -23,8 +23,8 @@ struct KeyNode {
   static constexpr uint32_t kNoPattern = UINT32_MAX;  // more than any entry holds
   static constexpr uint32_t kNoStep = UINT32_MAX;
 
-  KeyNode* next = nullptr;  // what followed it last time; never nullptr in a table
-  uint32_t slot = kNoSlot;  // the caller's number for it; kNoSlot: a name nobody asked for
+  KeyNode* next = nullptr;  // its successor last time; never nullptr in a table
+  uint32_t slot = kNoSlot;  // the caller's number for it; kNoSlot: a name that was not requested
   uint32_t pattern_size = kNoPattern;
   uint32_t step = kNoStep;  // where an EntryLayout has it
   uint8_t pattern[kInlinePattern] = {};
@@ -41,13 +41,14 @@ class KeyTable {
   KeyTable(const KeyTable&) = delete;
   KeyTable& operator=(const KeyTable&) = delete;
 
-  // Adds a name, or returns its node if it is there. May throw std::bad_alloc.
+  // Adds a name, or returns its existing node. May throw std::bad_alloc.
   KeyNode* Insert(ByteView name, uint32_t slot);
 
-  // nullptr when the name is not there.
+  // nullptr if the name is unknown.
   KeyNode* Find(ByteView name) const;
 
-  // Looks a name up where `previous` led, one further, and then in the hash, and remembers the answer.
+  // Looks a name up after `previous`, then one further, then in the hash table, and stores the result as the
+  // prediction.
   KeyNode* FindAfter(KeyNode* previous, ByteView name);
 
   // The node before the first name of a record. Its own pattern matches nothing.

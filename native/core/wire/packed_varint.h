@@ -1,4 +1,4 @@
-// Packed lists of varints: where the time of token data goes.
+// Packed lists of varints: the hot loop for token data.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ inline constexpr size_t kBadVarints = SIZE_MAX;
 // Any thread.
 size_t DecodePackedVarints(ByteView packed, int64_t* out);
 
-// The number of bytes that end a varint: how many values a well-formed list has.
+// The number of bytes that end a varint: the number of values of a well-formed list.
 size_t CountVarints(ByteView packed);
 
 struct PackedVarintVariant {

@@ -18,7 +18,7 @@ ByteView ToBytes(const std::string& text) {
   return {static_cast<const uint8_t*>(static_cast<const void*>(text.data())), text.size()};
 }
 
-// The key of a map entry: the last one that is there, empty where there is none. False for no message.
+// The key of a map entry: the last one present, or empty. False if malformed.
 bool ReadKey(ByteView entry, std::string_view* key) {
   *key = {};
   const uint8_t* const end = entry.data() + entry.size();

@@ -1,4 +1,4 @@
-// Features of records dropped or renamed, with everything else copied as it is.
+// Drops and renames features of records; copies everything else unchanged.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ enum class EditResult : uint8_t {
   kOutOfMemory,
 };
 
-// Edits plain records. What is odd about the others is not told: whoever needs to know looks more closely.
+// Edits records of the usual layout. For others the cause is not reported; use the general reader to find it.
 // One thread at a time.
 class RecordEditor {
  public:
-  // Features that no call below names stay where `keeps_others` is true, and go where it is not.
+  // Features not named below are kept if `keeps_others`, otherwise dropped.
   explicit RecordEditor(bool keeps_others) : keeps_others_(keeps_others) {}
 
   // REQUIRES: each name once in all of these, each new name once.
@@ -41,13 +41,13 @@ class RecordEditor {
   };
   using Names = std::unordered_set<std::string, Hash, std::equal_to<>>;
 
-  // Every name that was met so far.
+  // All names seen so far.
   const Names& seen() const { return seen_; }
 
  private:
   struct Action {
     enum Kind : uint8_t { kDrop, kKeep, kRename } kind;
-    size_t target;  // of kRename: place in new_names_
+    size_t target;  // of kRename: index in new_names_
   };
 
   EditResult AppendMap(uint8_t tag, ByteView message, PoolVector<uint8_t>* out);
@@ -56,7 +56,7 @@ class RecordEditor {
 
   const bool keeps_others_;
   std::unordered_map<std::string, Action, Hash, std::equal_to<>> actions_;
-  std::unordered_map<std::string, size_t, Hash, std::equal_to<>> targets_;  // new name -> place
+  std::unordered_map<std::string, size_t, Hash, std::equal_to<>> targets_;  // new name -> index
   std::vector<std::string> new_names_;
   std::vector<uint8_t>
       target_uses_;  // of one map: 1 for a renamed feature, 2 for one that has the name already

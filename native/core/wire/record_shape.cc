@@ -8,10 +8,10 @@
 namespace tfrkit {
 namespace {
 
-// What a message looked like. Unlike the readers, this one notices what protobuf lets pass.
+// Properties of a message. Stricter than the readers: records what protobuf ignores.
 struct Look {
   bool is_valid = true;       // well-formed, and every known name is UTF-8
-  bool is_loose = false;      // unknown fields, or a field again that writers produce once
+  bool is_loose = false;      // unknown fields, or a repeated field that writers produce once
   uint64_t num_complete = 0;  // map entries with one key and one value
 
   void Merge(const Look& part) {
@@ -154,7 +154,7 @@ bool IsUsualList(Kind kind, const uint8_t* p, const uint8_t* end) {
 }
 
 // Whether this is an Example as writers lay it out: one map, and in each entry a plain key and then one
-// list. It takes a fifth of the time of a close look; what is not like this may be an Example all the same.
+// list. Takes a fifth of the time of the full check; other layouts may still be an Example.
 bool IsUsualExample(ByteView record) {
   const uint8_t* const end = record.data() + record.size();
   const uint8_t* p = ReadOnly(kFieldOneTag, record.data(), end);
@@ -207,7 +207,7 @@ RecordShape ClassifyClosely(ByteView record) {
     look.is_loose = true;
     return true;
   });
-  // Fine beside the features of an Example, but no reader of SequenceExamples gets past it.
+  // Allowed next to the features of an Example, but malformed for every reader of SequenceExamples.
   if (!is_message || (has_foreign_field_two && num_lists > 0)) return RecordShape::kOther;
   if (!look.is_loose) return num_lists > 0 ? RecordShape::kSequenceExample : RecordShape::kExample;
   if (look.num_complete == 0) return RecordShape::kOther;

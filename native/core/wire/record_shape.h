@@ -1,4 +1,4 @@
-// What a record looks like, judged by its bytes alone.
+// The message type of a record, from its bytes alone.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace tfrkit {
 
-// How a record looks when every field of it must be one that tf.train.Example or SequenceExample
+// The type of a record, where every field must be one that tf.train.Example or SequenceExample
 // defines, every map entry must hold exactly one key and one value (as every protobuf writer
 // produces), and every key must be UTF-8. Trial parsing is not enough: protobuf accepts an Event or
 // an ExampleListWithContext as an Example whose fields are all unknown.
 enum class RecordShape : uint8_t {
-  kEmpty,            // no bytes: an Example, or a SequenceExample, of nothing
+  kEmpty,            // no bytes: an empty Example or SequenceExample
   kExample,          // features and nothing else; also a SequenceExample that has only a context
   kSequenceExample,  // has feature_lists, perhaps empty
   kLooseExample,     // well-formed, at least one complete entry, but with unknown or repeated fields
@@ -20,7 +20,7 @@ enum class RecordShape : uint8_t {
   kOther,
 };
 RecordShape ClassifyRecord(ByteView record);
-// The same without the short cut for Examples of the usual layout.
+// The same without the fast path for Examples of the usual layout.
 RecordShape ClassifyClosely(ByteView record);
 
 }  // namespace tfrkit

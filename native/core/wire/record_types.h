@@ -1,4 +1,4 @@
-// The small vocabulary of tf.train.Example shared by readers, writers and columns.
+// Kinds and presence, shared by readers, writers and columns.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ enum class RecordKind : uint8_t { kExample, kSequenceExample };
 // Numbered as the fields of tf.train.Feature.
 enum class Kind : uint8_t { kUnset = 0, kBytes = 1, kFloat = 2, kInt64 = 3 };
 
-// A key that is not there, a Feature with no list, and a list (perhaps empty) are three things.
+// A missing key, a Feature without a list, and a list (perhaps empty) are distinct.
 enum class Presence : uint8_t { kAbsent = 0, kUnset = 1, kPresent = 2 };
 
 }  // namespace tfrkit

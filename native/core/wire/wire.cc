@@ -13,7 +13,7 @@ const uint8_t* ReadTag(const uint8_t* p, const uint8_t* end, Field* field) {
   return p;
 }
 
-// Reads what follows a tag of any type that is not a group.
+// Reads the content after a tag of any type but a group.
 const uint8_t* ReadContent(const uint8_t* p, const uint8_t* end, Field* field) {
   switch (field->type) {
     case WireType::kVarint:
@@ -38,7 +38,7 @@ const uint8_t* ReadContent(const uint8_t* p, const uint8_t* end, Field* field) {
   return nullptr;
 }
 
-// Steps over the group opened by `number`. A stack of its own, so that no input can exhaust ours.
+// Skips the group opened by `number`. Uses an explicit stack, so that no input can overflow the call stack.
 const uint8_t* SkipGroup(const uint8_t* p, const uint8_t* end, uint32_t number) {
   uint32_t open[kMaxGroupDepth];
   int depth = 0;

@@ -28,14 +28,14 @@ inline constexpr uint8_t TagByte(uint32_t number, WireType type) {
   return static_cast<uint8_t>(number << 3 | static_cast<uint8_t>(type));
 }
 
-// All there is in an Example: features, map entries, keys and the values of lists are field 1 of their
+// The only fields of an Example: features, map entries, keys and the values of lists are field 1 of their
 // messages; feature_lists and the values of map entries are field 2.
 inline constexpr uint8_t kFieldOneTag = TagByte(1, WireType::kDelimited);
 inline constexpr uint8_t kFieldTwoTag = TagByte(2, WireType::kDelimited);
 
 inline constexpr int kMaxGroupDepth = 100;  // protobuf's own limit
 
-// Filled in by ReadField; only what belongs to its type.
+// Filled in by ReadField; only the members of its type.
 struct Field {
   uint32_t number;
   WireType type;
