@@ -1,4 +1,4 @@
-"""Arrow: a dataset as a stream of record batches that any Arrow library reads, with no Arrow library on our side."""
+"""Arrow: a dataset as a stream of record batches that any Arrow library reads, without an Arrow library here."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _Description = tuple[bytes, bytes, bytes, bool, tuple[Any, ...]]
 
 
 class ArrowStream:
-    """A dataset as Arrow sees it, by the PyCapsule protocol.
+    """A dataset as an Arrow stream, by the PyCapsule protocol.
 
     Hand it to ``pyarrow.table``, ``pyarrow.RecordBatchReader.from_stream``, ``polars.DataFrame``,
-    ``pandas.DataFrame.from_arrow``, or name the variable in DuckDB's SQL. Nothing is read before they ask. Each of
-    them starts a new pass, so one stream serves any number of consumers, on any thread.
+    ``pandas.DataFrame.from_arrow``, or name the variable in DuckDB's SQL. Nothing is read before that. Each consumer
+    starts a new pass, so one stream serves any number of them, on any thread.
 
-    Numbers and bytes are handed over without a copy. Absent and unset features are null. What Arrow's types do not
-    tell (class names, that bytes are an image) is in the metadata of a field, under ``tfrkit.feature``, as JSON.
-    Damage arrives as the consumer's own exception with our message, which names shard, record and byte.
+    Numbers and bytes are not copied. Absent and unset features are null. What Arrow's types do not hold (class names,
+    that bytes are an image) is in the metadata of a field, under ``tfrkit.feature``, as JSON. Damage arrives as the
+    consumer's own exception with our message, which names shard, record and byte.
     """
 
     def __init__(self, make_batches: MakeBatches, schema: Schema) -> None:
@@ -41,18 +41,18 @@ class ArrowStream:
 
     @property
     def schema(self) -> Schema:
-        """What the batches hold."""
+        """Schema of the batches."""
         return self._schema
 
     def batches(self) -> Iterator[Batch]:
-        """A new pass over the batches, as they are before they become Arrow's."""
+        """A new pass over the batches before conversion to Arrow."""
         return self._make_batches()
 
     def __arrow_c_schema__(self) -> object:
         return _native.make_arrow_schema(self._describe())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Start a pass. Another schema may be requested, but we only have this one, as the protocol allows."""
+        """Start a pass. A requested schema is ignored, as the protocol allows."""
         return _native.make_arrow_stream(self._describe(), self._lay_out_batches())
 
     def __repr__(self) -> str:
@@ -90,8 +90,8 @@ class ArrowStream:
 def to_arrow(make_batches: MakeBatches, schema: Schema) -> ArrowStream:
     """The batches as an Arrow stream; nothing is read yet.
 
-    `make_batches` is called once for each pass. `schema` says what the batches hold: where images are decoded to
-    arrays, it gives their dtype and shape (``encoding="raw"``).
+    `make_batches` is called once for each pass. `schema` describes the batches: for decoded images, their dtype and
+    shape (``encoding="raw"``).
 
     Example:
         >>> stream = to_arrow(lambda: ds.batch(4096), ds.schema)
@@ -103,7 +103,7 @@ def to_arrow(make_batches: MakeBatches, schema: Schema) -> ArrowStream:
 
 @contextmanager
 def with_own_errors(stream: ArrowStream) -> Iterator[ArrowStream]:
-    """The stream for a consumer that is called within; what fails on our side is raised as it was, not in its words."""
+    """The stream for a consumer called inside; errors of ours are raised unchanged, not as the consumer's."""
     watched = _WatchedStream(stream.batches, stream.schema)
     try:
         yield watched
@@ -114,7 +114,7 @@ def with_own_errors(stream: ArrowStream) -> Iterator[ArrowStream]:
 
 
 class _WatchedStream(ArrowStream):
-    """Remembers the first error."""
+    """Keeps the first error."""
 
     error: Exception | None = None
 

@@ -1,7 +1,7 @@
-"""Columns of a batch as Arrow lays them out: lengths, nulls and buffers, without a copy wherever that can be.
+"""Columns of a batch as Arrow lays them out: lengths, nulls and buffers, without a copy where possible.
 
-Copied are only: booleans (Arrow keeps them as bits), values around which nulls have to be put, and arrays that come
-one by one, such as serialized tensors.
+Only these are copied: booleans (bits in Arrow), values with nulls between them, and separate arrays such as serialized
+tensors.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 _INT64 = np.dtype(np.int64)
-_find_dtype = functools.cache(np.dtype)  # a batch of small columns is mostly look-ups
+_find_dtype = functools.cache(np.dtype)  # for small columns most time goes into lookups
 
 
 NOT_TEXT = "not_text"
-"""The `fault` of an error about bytes that were taken for text."""
+"""The `fault` of an error about text that is not UTF-8."""
 
 
 class MisfitError(Exception):
-    """A value that does not fit the type of its column; the caller knows which column, and which row is the first."""
+    """A value that does not fit the type of its column; the caller adds the column and the number of the first row."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class MisfitError(Exception):
 
 
 def lay_out_columns(columns: Mapping[str, Column], fields: Sequence[ArrowField], first_row: int) -> list[Node]:
-    """One node a field. `first_row` is the number of the batch's first row, for what goes wrong."""
+    """One node per field. `first_row` is the number of the batch's first row, for errors."""
     nodes = []
     for field in fields:
         column = columns.get(field.feature)
@@ -81,7 +81,7 @@ def lay_out_columns(columns: Mapping[str, Column], fields: Sequence[ArrowField],
 
 
 def unwrap_optional(spec: Spec, column: Column) -> tuple[Column, Mask | None]:
-    """The values of a column that holds one value or none a row, and where they are; no mask means in every row."""
+    """The values of a column with at most one value per row, and their mask; None: in every row."""
     if not isinstance(column, Ragged) or spec.is_list or (spec.encoding == "list" and spec.shape != ()):
         return column, None
     mask = _find_present(column)
@@ -106,7 +106,7 @@ def _lay_out_feature(field: ArrowField, column: Column) -> Node:
 
 
 def _map_values(column: Column, change: Any, is_list: bool) -> Column:
-    """The column changed; of frames, what is in the frames."""
+    """Apply a function to a column, or to the values in its frames."""
     return Ragged(change(column.values), column.row_splits, column.presence) if is_list else change(column)
 
 
@@ -182,7 +182,7 @@ def _lay_out_fixed(column: Column, item: ArrowType, size: int, mask: Mask | None
         values = _join(column.values, item)[int(column.row_splits[0]) : int(column.row_splits[-1])]
         if mask is not None:
             values = spread(values, np.repeat(mask, size))
-            # What lies within a null is null itself where it would have to have a length.
+            # A child of a null is null if it would need a length.
             inner_mask = np.repeat(mask, size) if isinstance(values, Ragged) and item.size is not None else None
     else:
         raise MisfitError(None, f"expected a column of lists of {size}, got {_describe(column)}", ShapeError)
@@ -199,7 +199,7 @@ def _lay_out_fixed(column: Column, item: ArrowType, size: int, mask: Mask | None
 
 
 def _find_present(column: Column) -> Mask | None:
-    """Where a value is set, or None where it is everywhere."""
+    """Mask of set values; None if all are."""
     presence = getattr(column, "presence", None)
     if presence is None:
         return None
@@ -224,7 +224,7 @@ def _require_lengths(column: Ragged, mask: Mask | None, size: int) -> None:
 
 
 def spread(values: Column, mask: Mask) -> Column:
-    """The values at the places where the mask is set; nothing between them."""
+    """The values at set places, packed."""
     if isinstance(values, np.ndarray):
         spread = np.zeros((len(mask), *values.shape[1:]), values.dtype)
         spread[mask] = values
@@ -244,7 +244,7 @@ def spread(values: Column, mask: Mask) -> Column:
 
 
 def _join(column: Column, arrow_type: ArrowType) -> Column:
-    """A list of arrays as one column, ragged in as many dimensions as the type has; anything else as it is."""
+    """A list of arrays as one column, ragged in as many dimensions as the type has; other columns unchanged."""
     if not isinstance(column, list):
         return column
     depth = arrow_type.depth
@@ -269,7 +269,7 @@ def _join(column: Column, arrow_type: ArrowType) -> Column:
 
 
 def _fold(column: Column, sizes: Sequence[int | None]) -> Ragged:
-    """Rows of bytes that lie flat, in lists of lists of these sizes."""
+    """Flat rows of bytes, as nested lists of these sizes."""
     if not isinstance(column, Ragged):
         raise MisfitError(None, f"expected a column of lists, got {_describe(column)}", ShapeError)
     step = math.prod(size or 0 for size in sizes)
@@ -287,7 +287,7 @@ def _fold(column: Column, sizes: Sequence[int | None]) -> Ragged:
 
 
 def _to_stored_bytes(spec: Spec, column: Column) -> Column:
-    """Arrays of a type Arrow lacks, serialized as they were stored."""
+    """Arrays of a type Arrow lacks, serialized as stored."""
     if isinstance(column, BytesColumn):
         return column
     return BytesColumn.from_values([_to_stored(spec, np.asarray(array)) for array in column])
@@ -298,7 +298,7 @@ def _to_stored(spec: Spec, array: Array) -> bytes:
         return array.tobytes()
     if spec.dtype is None:
         return encode_tensor(array)
-    # The dtype is the schema's: what NumPy lacks comes as integers of the same width.
+    # The dtype is the schema's: types missing in NumPy come as integers of the same width.
     content = array.tobytes()
     head = encode_tensor_head(DTYPE_NUMBERS[spec.dtype], array.shape)
     return head + (b"\x22" + encode_varint(len(content)) + content if content else b"")
@@ -321,7 +321,7 @@ def _to_dtype(array: Array, wanted: np.dtype[Any]) -> Array:
         if not np.can_cast(array.dtype, wanted, "safe"):
             raise MisfitError(None, f"expected {wanted}, got {array.dtype}")
         array = array.astype(wanted)
-    # A view into something else may lie anywhere; Arrow reads whole values, one after the other.
+    # A view may be strided or unaligned; Arrow requires packed values.
     flags = array.flags
     return array if flags.c_contiguous and flags.aligned else np.require(array, requirements=["C", "A"])
 

@@ -1,4 +1,4 @@
-"""Columns on their way to a framework that has no type for them."""
+"""Columns for frameworks that have no type for them."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def list_bytes(column: BytesColumn) -> list[bytes]:
     offsets = column.offsets.tolist()
     if len(offsets) < 2 or offsets[-1] - offsets[0] > _SMALL_NBYTES * len(offsets):
         return list(column)
-    whole = column.data.tobytes()  # one copy more, but cutting bytes takes a third of the time of cutting views
+    whole = column.data.tobytes()  # one more copy, but slicing bytes takes a third of the time of slicing views
     return [whole[start:stop] for start, stop in pairwise(offsets)]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def to_polars(stream: ArrowStream) -> polars.DataFrame:
-    """The whole dataset as a polars frame, handed over through Arrow without a copy of numbers.
+    """The whole dataset as a polars frame, through Arrow, without copying numbers.
 
     Lists are List, those of a fixed size Array; context and feature_lists of SequenceExamples are Struct columns.
     """
@@ -35,8 +35,8 @@ def to_polars(stream: ArrowStream) -> polars.DataFrame:
 def to_pandas(stream: ArrowStream) -> pandas.DataFrame:
     """The whole dataset as a pandas frame; pyarrow is not needed.
 
-    One number a row is a column of its dtype, a nullable one (Int64, Float32, boolean) where it may be missing: an
-    integer never turns into a float. Text is str. Everything else is an object column that holds what rows hold:
+    One number per row is a column of its dtype, or of a nullable one (Int64, Float32, boolean) if it may be missing: an
+    integer never turns into a float. Text is str. Everything else is an object column with the values of rows:
     bytes, arrays, lists of bytes, lists of frames; None where the feature is absent or unset.
 
     Features of SequenceExamples are columns by their own names; a feature list that shares its name with a context
@@ -91,7 +91,7 @@ class _FrameColumn:
 
 
 class _NumberColumn(_FrameColumn):
-    """One number a row, or none."""
+    """At most one number per row."""
 
     def __init__(self, name: str, feature: str, spec: Spec, part: str | None) -> None:
         super().__init__(name, feature, spec, part)
@@ -119,7 +119,7 @@ class _NumberColumn(_FrameColumn):
 
 
 class _ObjectColumn(_FrameColumn):
-    """What rows hold, as Python objects."""
+    """Values of rows, as Python objects."""
 
     def __init__(self, name: str, feature: str, spec: Spec, part: str | None) -> None:
         super().__init__(name, feature, spec, part)
@@ -154,7 +154,7 @@ def _read_texts(column: BytesColumn) -> list[str]:
     joined = column.data[start:stop].tobytes()
     if not joined.isascii():
         return [_to_text(cell, row) for row, cell in enumerate(column)]
-    # Decoded at once, because a call for each costs more than the text.
+    # Decoded in one call, because a call per value costs more than the text.
     text = joined.decode("ascii")
     return [text[at:end] for at, end in pairwise((column.offsets - start).tolist())]
 

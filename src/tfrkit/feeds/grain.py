@@ -21,7 +21,7 @@ class GrainSource:
 
     A row is a dict of Python numbers, bytes, str and NumPy arrays. It can be sent to Grain's workers. Grain keeps the
     repr of a source in its checkpoints and refuses another one: this one names the bytes of the dataset and the order
-    of its rows (the fingerprints of both), not where the files lie.
+    of its rows (the fingerprints of both), not the paths of the files.
 
     Example:
         >>> pipeline = grain.MapDataset.source(ds.to_grain()).shuffle(seed=7).map(parse).batch(32)

@@ -22,7 +22,7 @@ def to_hf(stream: ArrowStream, *, streaming: Literal[True]) -> datasets.Iterable
 def to_hf(stream: ArrowStream, *, streaming: bool = False) -> Any:
     """A `datasets.Dataset` in memory, or, with `streaming`, an `IterableDataset` that reads as it goes.
 
-    Images and masks become the `Image` feature, which decodes when a row is looked at; class labels with names or a
+    Images and masks become the `Image` feature, which decodes on access; class labels with names or a
     number become `ClassLabel`. Numbers are not copied.
     """
     datasets = import_or_explain("datasets", "hf")
@@ -67,12 +67,12 @@ def _to_feature(feature: Any, field: ArrowField, datasets: ModuleType) -> Any:
 
 
 def _find_element(spec: Spec, datasets: ModuleType) -> Any:
-    """What `datasets` knows better than Arrow does, or None."""
+    """The `datasets` feature type, or None to use Arrow's."""
     if spec.encoding != "list" or spec.seen == ():
         return None
     if spec.kind == "bytes" and spec.logical in ("image", "mask"):
         return datasets.Image()
-    # ClassLabel refuses any id outside, so a label to be ignored must be one of them.
+    # ClassLabel refuses ids outside its range, so an ignored label must be one of them.
     if spec.kind == "int64" and spec.logical == "class_label" and spec.num_classes is not None and spec.dtype is None:
         if spec.ignore is not None and not -1 <= spec.ignore < spec.num_classes:
             return None
@@ -89,7 +89,7 @@ def _replace_element(feature: Any, element: Any, datasets: ModuleType) -> Any:
 
 
 def _to_storage(array: Any, feature: Any, datasets: ModuleType, pyarrow: ModuleType) -> Any:
-    """The array as the feature keeps it: an image is a struct of bytes and a path. Everything else stays."""
+    """The array in the storage of the feature: an image is a struct of bytes and a path. Everything else stays."""
     if isinstance(feature, datasets.Image):
         paths = pyarrow.nulls(len(array), pyarrow.string())
         values = [array.cast(pyarrow.binary()), paths]

@@ -1,4 +1,4 @@
-"""JAX: batches as device arrays, one of them always on its way while another is trained on."""
+"""JAX: batches as device arrays, with the next one transferred during a training step."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class JaxLoader(Loader):
 
     A batch is a dict. Arrays of numbers are put on the default device, or placed by `sharding`: each process then
     reads its own part and the array is the whole batch. Ragged features are `tfrkit.Ragged` of device arrays, which
-    JAX treats as a tree; under a sharding they stay NumPy, for their parts have no common shape: pad them in `batch`.
-    Bytes and text stay what they are.
+    JAX treats as a tree; under a sharding they stay NumPy, because their parts have no common shape: pad them in
+    `batch`. Bytes and text are unchanged.
 
     JAX makes 32-bit numbers of 64-bit ones unless ``jax_enable_x64`` is set. Integers that do not fit raise.
 
-    Rank and world size are those of the processes of JAX unless given. `state_dict` tells which batches were given
-    out; it may be loaded with another number of processes or another batch size.
+    Rank and world size are those of the processes of JAX unless given. `state_dict` counts delivered batches; it may be
+    loaded with another number of processes or another batch size.
 
     Example:
         >>> loader = ds.shuffle(seed=7).batch(64, drop_last=True).to_jax()
@@ -60,14 +60,14 @@ class JaxLoader(Loader):
 
     def _start(self, start: Position) -> Iterator[tuple[Batch, int]]:
         batches = self._loop.run(epoch=start.epoch, row=start.row)
-        # Putting an array on a device only starts the copy, so the next batch travels during a step.
+        # Putting an array on a device only starts the copy, so the next batch is copied during a step.
         placed = ((self._place(batch), row) for batch, row in batches)
         current = next(placed, None)
         while current is not None:
             try:
                 following = next(placed, None)
             except Exception:
-                yield current  # an error comes when its turn comes
+                yield current  # raised in its turn
                 raise
             yield current
             current = following
@@ -102,7 +102,7 @@ class JaxLoader(Loader):
 
 
 def _require_fit(name: str, array: Array, jax: Any) -> None:
-    """Raise if JAX would cut integers off."""
+    """Raise if JAX would truncate integers."""
     if array.dtype.itemsize < 8 or array.dtype.kind not in "iu" or array.size == 0 or jax.config.jax_enable_x64:
         return
     limits = np.iinfo(np.int32 if array.dtype.kind == "i" else np.uint32)
@@ -122,7 +122,7 @@ def _find_rank() -> tuple[int, int]:
 
 @cache
 def _load_jax() -> Any:
-    """JAX, with `Ragged` made known to it as a tree of its arrays."""
+    """JAX, with `Ragged` registered as a pytree."""
     jax = import_or_explain("jax", "jax")
     jax.tree_util.register_pytree_node(
         Ragged,

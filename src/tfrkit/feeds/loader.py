@@ -1,4 +1,4 @@
-"""What the loaders of all frameworks share: epochs, ranks, and where they stand."""
+"""Shared part of all loaders: epochs, ranks and state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tfrkit.orders.plan import Even
 class Loader(ABC):
     """Batches for a framework. Each pass over it is the next epoch.
 
-    The state counts what was given out, whatever was read ahead of it.
+    The state counts delivered batches, not those read ahead.
     """
 
     def __init__(self, loop: BatchLoop) -> None:
@@ -41,7 +41,7 @@ class Loader(ABC):
         return f"{type(self).__name__}({self._loop.batching.describe()}, epoch {self.epoch}{self._describe()})"
 
     def _describe(self) -> str:
-        """What else its repr says."""
+        """Additional text of the repr."""
         return ""
 
     def __iter__(self) -> Iterator[Batch]:
@@ -63,11 +63,11 @@ class Loader(ABC):
         self._next = self._position = Position(epoch, 0)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the last pass stands: a JSON value under 1 KB."""
+        """State of the last pass: a JSON value under 1 KB."""
         return self._loop.save(self._position)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Let the next pass go on from where a state was saved. One of another dataset or order is refused."""
+        """Resume the next pass from a saved state. A state of another dataset or order is refused."""
         self._next = self._position = self._loop.load(state)
 
 
@@ -80,10 +80,9 @@ def share_loop(
     find_rank: Callable[[], tuple[int, int]],
     shows_whole: bool = False,
 ) -> BatchLoop:
-    """The part of a loop for this process; without numbers, by what the framework says (rank, world size).
+    """The part of a loop for this process; by default with the framework's (rank, world size).
 
-    The first rank warns where nobody said whether the size of a batch is of one rank or of all, unless what it gives
-    out is the whole batch anyway.
+    Rank 0 warns if `per_rank` was not given, unless it delivers the whole batch anyway.
     """
     if (rank is None) != (world_size is None):
         raise TypeError(f"rank and world_size go together, got rank {rank} and world_size {world_size}")

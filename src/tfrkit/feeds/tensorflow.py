@@ -1,7 +1,7 @@
 """tf.data: a dataset of batches that are decoded by tfrkit, several at a time, and come out in order.
 
-TensorFlow counts the batches and asks for each by its number, so there is no generator that it would have to wait
-for, and what it asks for depends on nothing but the number.
+TensorFlow requests each batch by its number, so there is no generator to wait for, and a batch depends on its number
+only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tfrkit.feeds.tensorflow_layout import Leaf, find_leaves, flatten_batch, mer
 def batches_to_tf(loop: BatchLoop, *, epochs: int | None = None) -> Any:
     """A tf.data.Dataset of dicts of tensors, one for each batch.
 
-    Numbers have static shapes, and static numbers of rows where all batches have as many. Bytes and text are
+    Numbers have static shapes, and a static number of rows if all batches have the same. Bytes and text are
     tf.string. Features of varying length are tf.RaggedTensor. SequenceExamples are {"context": ..., "feature_lists":
     ...}. To know all that, the first and the last batch are read once.
 
@@ -57,7 +57,7 @@ def batches_to_tf(loop: BatchLoop, *, epochs: int | None = None) -> Any:
         numbers = tf.data.Dataset.range(cardinality).map(place)
 
     def build(epoch: Any, number: Any) -> Any:
-        # Not stateful: what comes out follows from the two numbers, and TensorFlow may save where it stands.
+        # Not stateful: the result depends on the two numbers only, so TensorFlow can checkpoint.
         flat = tf.numpy_function(make, [epoch, number], types, stateful=False)
         return _assemble(leaves, flat)
 
@@ -68,7 +68,7 @@ def batches_to_tf(loop: BatchLoop, *, epochs: int | None = None) -> Any:
 
 
 def rows_to_tf(loop: BatchLoop, *, epochs: int | None = None) -> Any:
-    """A tf.data.Dataset of rows, read in the batches of `loop`. To train on batches, those themselves are faster."""
+    """A tf.data.Dataset of rows, read in the batches of `loop`. Batches themselves are faster."""
     tf = _load_tensorflow()
     rows = batches_to_tf(loop, epochs=epochs).unbatch()
     if loop.may_skip:
@@ -109,7 +109,7 @@ def _count_batches(loop: BatchLoop, epoch: int) -> int:
 
 
 def _find_layout(loop: BatchLoop, num_batches: int) -> list[Leaf]:
-    """What every batch looks like, by the first and the last."""
+    """Layout of all batches, from the first and the last."""
     first: Batch = loop.make_batch(0, epoch=loop.epoch)
     last = loop.make_batch(num_batches - 1, epoch=loop.epoch) if num_batches > 1 else first
     num_rows = None if loop.may_skip else loop.plan(epoch=loop.epoch).num_equal_rows
@@ -124,7 +124,7 @@ def _types_of(leaf: Leaf) -> list[Any]:
 
 
 def _assemble(leaves: Sequence[Leaf], flat: Sequence[Any]) -> Any:
-    """In the graph: tensors in the shape of a batch, with what is known of their shapes."""
+    """In the graph: tensors of a batch, with their static shapes."""
     tf = _load_tensorflow()
     batch: dict[str, Any] = {}
     place = 0

@@ -1,4 +1,4 @@
-"""What the batches of a dataset look like to a framework that wants to know before it sees them."""
+"""Static layout of the batches of a dataset."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Leaf:
         path: Its name, for SequenceExamples after that of its part.
         dtype: Of its numbers; None for bytes and text.
         shape: Of one value; None for sizes that vary.
-        depth: How many times it is ragged.
+        depth: Number of ragged dimensions.
         num_rows: Rows of every batch; None where they vary.
     """
 
@@ -45,7 +45,7 @@ class Leaf:
 def find_leaves(
     batch: Batch, *, num_rows: int | None, pad: Pad | float | None, path: tuple[str, ...] = ()
 ) -> list[Leaf]:
-    """The columns of a batch. `num_rows` is what every batch should have, if that is known."""
+    """The columns of a batch. `num_rows` is the expected number of rows, if known."""
     leaves = []
     for name, column in batch.items():
         if isinstance(column, dict):
@@ -59,7 +59,7 @@ def find_leaves(
 
 
 def merge_leaves(some: Sequence[Leaf], others: Sequence[Leaf]) -> list[Leaf]:
-    """What two batches have in common."""
+    """The layout common to two batches."""
     by_path = {leaf.path: leaf for leaf in others}
     odd = {leaf.path for leaf in some} ^ by_path.keys()
     if odd:
@@ -86,7 +86,7 @@ def flatten_batch(batch: Batch, leaves: Sequence[Leaf]) -> list[Array]:
 def _find_padded_shape(
     name: str, shape: tuple[int | None, ...], batch: Batch, pad: Pad | float | None
 ) -> tuple[int | None, ...]:
-    """The shape of a column in all batches: what is filled up to the longest is as long as that."""
+    """The shape of a column in all batches: padded dimensions have the padded length."""
     base = name.removesuffix("/frame_length")
     choice = choose_pad(pad, base)
     if choice is None or f"{base}/length" not in batch:
@@ -155,7 +155,7 @@ def _flatten(column: Column, leaf: Leaf) -> list[Array]:
 
 
 def _to_strings(column: Column) -> Array:
-    """Bytes as TensorFlow takes them: an array of bytes objects."""
+    """Bytes for TensorFlow: an array of bytes objects."""
     if isinstance(column, BytesColumn):
         strings = np.empty(len(column), object)
         strings[:] = list_bytes(column)

@@ -1,7 +1,7 @@
 """PyTorch: a loader that resumes exactly, and datasets for PyTorch's own loaders.
 
 Worker w of N makes the batches w, w + N, w + 2N, ... of an epoch. DataLoader takes one from each worker in turn, so
-the sequence of batches is the same for any number of workers, and where a pass stands is one number.
+the sequence of batches is the same for any number of workers, and the state of a pass is one number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tfrkit.feeds.loader import Loader, share_loop
 from tfrkit.feeds.torch_tensors import OpenParcel, Parcel, convert_batch, load_torch
 from tfrkit.orders.plan import Even
 
-# What DataLoader would do again, or undo.
+# Options that would repeat or undo our work.
 _NOT_OPTIONS = ("batch_size", "shuffle", "sampler", "batch_sampler", "drop_last", "collate_fn", "in_order", "dataset")
 
 
@@ -33,9 +33,9 @@ class TorchLoader(Loader):
     a list of str. Features of varying length are a `RaggedTensor` of values and row_splits; pad them in `batch` to
     get dense ones. SequenceExamples keep {"context": ..., "feature_lists": ...}.
 
-    `state_dict` tells which batches were given out, not which ones workers are busy with; it may be loaded with
+    `state_dict` counts delivered batches, not those in the workers; it may be loaded with
     another number of workers or ranks or another batch size. A pass that was resumed ends with its epoch. Loaded from
-    a state saved at the last batch it is empty, so that what follows an epoch is done then.
+    a state saved at the last batch it is empty, so that code after an epoch still runs.
 
     Example:
         >>> loader = ds.shuffle(seed=7).batch(64).to_torch(num_workers=2)
@@ -72,7 +72,7 @@ class TorchLoader(Loader):
 
     @property
     def dataset(self) -> TorchBatches:
-        """The same batches as an IterableDataset, for a loader of your own."""
+        """The same batches as an IterableDataset, for your own loader."""
         return TorchBatches(self._loop)
 
     def __getitem__(self, index: object) -> Any:
@@ -92,7 +92,7 @@ class TorchLoader(Loader):
         return self._collect(iter(self._loader))
 
     def _collect(self, batches: Iterator[tuple[Batch, int, list[Any]]]) -> Iterator[tuple[Batch, int]]:
-        """Batches, and what workers skipped: it is listed and warned of here, not in each of them."""
+        """Batches, and records skipped by workers: listed and warned about here, not in each worker."""
         policy = self._loop.policy
         for batch, row, skipped in batches:
             policy.add(skipped)
@@ -115,7 +115,7 @@ def _get_start_method(loader: Any) -> str:
 
 
 def _start_worker(parent: int, then: Callable[[int], object] | None, number: int) -> None:
-    """End a worker whose parent is gone: PyTorch would wait for the process that took its place."""
+    """End a worker whose parent is gone: PyTorch would wait for the new parent."""
     if os.getppid() != parent:
         os._exit(1)
     if then is not None:
@@ -127,7 +127,7 @@ def find_rank() -> tuple[int, int]:
     distributed = load_torch().distributed
     if distributed.is_available() and distributed.is_initialized():
         return int(distributed.get_rank()), int(distributed.get_world_size())
-    # A loader is often made before the process group is; it must not give every rank all rows then.
+    # A loader is often made before the process group; it must not give all rows to every rank then.
     rank, world_size = (os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE"))
     if not rank and world_size in ("", "1"):
         return 0, 1
@@ -147,7 +147,7 @@ def find_rank() -> tuple[int, int]:
 
 
 class _TorchDataset:
-    """Its classes become true subclasses of PyTorch's when the first object is made; until then nobody needs it."""
+    """Its classes become true subclasses of PyTorch's when the first object is made; it is not needed before."""
 
     base: ClassVar[str]
 
@@ -168,8 +168,8 @@ class TorchBatches(_TorchDataset):
     """Batches of tensors as a torch.utils.data.IterableDataset: give it to a DataLoader with ``batch_size=None``.
 
     Any number of workers shares the batches between them. Its state is that of one worker, which is what torchdata's
-    StatefulDataLoader saves and restores. Each pass is the next epoch where workers persist or there are none; where
-    new ones are started for each pass, say `set_epoch` before it.
+    StatefulDataLoader saves and restores. Each pass is the next epoch where workers persist or there are none; with new
+    workers per pass, call `set_epoch` before it.
     """
 
     base = "IterableDataset"
@@ -178,11 +178,11 @@ class TorchBatches(_TorchDataset):
         torch = load_torch()
         self._loop = loop
         self._with_rows = with_rows
-        # The next pass, and how many of its batches this worker has given before.
+        # The next pass, and the number of its batches this worker has already delivered.
         self._next, self._num_skipped = Position(loop.epoch, 0), 0
-        # The pass that runs: where it began, how many batches it gave, and the row of the epoch it came to.
+        # The current pass: its start, delivered batches, and row of the epoch.
         self._start, self._num_given, self._row = self._next, 0, 0
-        # Where the next pass starts, for workers that live on from pass to pass: number of the order, epoch, row.
+        # Where the next pass starts, for persistent workers: number of the order, epoch, row.
         self._asked = torch.zeros(3, dtype=torch.int64).share_memory_()
         self._num_asked = 0
         self._pid = -1
@@ -215,10 +215,10 @@ class TorchBatches(_TorchDataset):
         return self._run(start, worker + num_skipped * num_workers, num_workers)
 
     def _take_orders(self) -> None:
-        """See whether a position was asked for in the process that this worker belongs to.
+        """Check for a new position set in the parent process.
 
-        The first pass in a worker goes by what the worker was started with: by the time it runs, its owner may have
-        asked for another pass, to be given by other workers.
+        The first pass of a worker uses the position at its start: its parent may already have set one for the next
+        workers.
         """
         is_first, self._pid = os.getpid() != self._pid, os.getpid()
         number, epoch, row = self._asked.tolist()
@@ -229,7 +229,7 @@ class TorchBatches(_TorchDataset):
     def _run(self, start: Position, first: int, num_workers: int) -> Iterator[Any]:
         loop = self._loop
         is_worker = load_torch().utils.data.get_worker_info() is not None
-        # Workers are the threads of a loader; more of them only if somebody asked for them.
+        # Workers are the threads of a loader; more threads only on request.
         threads = (loop.batching.threads or 1) if is_worker else None
         has_owner = is_worker and self._with_rows  # a `TorchLoader` that warns for all its workers
         batches = loop.run(
@@ -255,7 +255,7 @@ class TorchBatches(_TorchDataset):
                 yield convert_batch(batch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where this worker stands: a JSON value under 1 KB."""
+        """State of this worker: a JSON value under 1 KB."""
         _, num_workers = _find_worker()
         if num_workers == 1:
             return self._loop.save(replace(self._start, row=self._row))
@@ -263,19 +263,19 @@ class TorchBatches(_TorchDataset):
         return {**state, "given": self._num_given, "num_workers": num_workers} if self._num_given else state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Let the next pass go on from where a state was saved, by a worker of as many."""
+        """Resume the next pass from a state saved with the same number of workers."""
         position = self._loop.load(state)
         _, num_workers = _find_worker()
         num_given = require_count("state key 'given'", state.get("given", 0), self._loop.num_rows)
         if num_given and state.get("num_workers") != num_workers:
             raise ValueError(
                 f"the state is of one of {state.get('num_workers')!r:.64} workers, there are {num_workers}\n"
-                "  the loader that to_torch() gives goes on with any number of them"
+                "  the loader of to_torch() resumes with any number of them"
             )
         if num_workers == 1:
             self.start_at(position)
         else:
-            self._aim(position, num_given)  # the others have states of their own
+            self._aim(position, num_given)  # the others have their own states
 
     def __reduce__(self) -> tuple[object, ...]:
         state = {name: value for name, value in self.__dict__.items() if name != "_loop"}
@@ -290,8 +290,8 @@ class _Rows(Protocol):
 class TorchRows(_TorchDataset):
     """Rows as a map-style torch.utils.data.Dataset, for a DataLoader with a sampler.
 
-    A row is a dict: arrays are tensors, numbers, bytes and text are Python's, and so is what a feature list holds. A
-    batch that a loader asks for is read in one go. Rows that lack a feature lack its key.
+    A row is a dict: arrays are tensors, numbers, bytes, text and the contents of feature lists are Python objects. A
+    batch is read in one call. Rows that lack a feature lack its key.
 
     Example:
         >>> loader = torch.utils.data.DataLoader(ds.to_torch(), batch_size=32, shuffle=True)
@@ -316,7 +316,7 @@ class TorchRows(_TorchDataset):
 
 
 def _find_worker() -> tuple[int, int]:
-    """(number of this worker, how many there are)."""
+    """(number of this worker, number of workers)."""
     info = load_torch().utils.data.get_worker_info()
     return (0, 1) if info is None else (info.id, info.num_workers)
 

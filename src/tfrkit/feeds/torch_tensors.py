@@ -1,4 +1,4 @@
-"""Batches as PyTorch tensors, and on their way from one process to another."""
+"""Batches as PyTorch tensors, and their transfer between processes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# What NumPy and PyTorch both have, by NumPy's letters; everything else stays what it is.
+# dtypes of both NumPy and PyTorch, by NumPy's codes; others are not converted.
 _NUMBERS = frozenset("?bBhHiIlLqQefdFD")
-# Up to here the pipe between two processes is faster than shared memory, which takes a handshake for each piece.
+# Up to this size a pipe is faster than shared memory, which takes a handshake per piece.
 _PIPE_NBYTES = 1 << 20
-# Arrays start here in shared memory, as they do everywhere else.
+# Alignment of arrays in shared memory.
 _ALIGNMENT = 64
 
 
@@ -36,10 +36,10 @@ def load_torch() -> Any:
 class RaggedTensor(NamedTuple):
     """Rows of different lengths: row `i` is `values[row_splits[i]:row_splits[i + 1]]`.
 
-    The same layout as `tfrkit.Ragged`, and what EmbeddingBag and attention over packed sequences take. As a named
-    tuple it moves with everything that moves a batch: pinning, `.to(device)` of training frameworks, tree_map.
-    `values` is a tensor, a list (bytes, text), or again a RaggedTensor (frames of values). `presence`, where it is
-    not None, tells a feature that was absent (0) or had no kind set (1) from an empty list (2).
+    The same layout as `tfrkit.Ragged`, and what EmbeddingBag and attention over packed sequences take. As a named tuple
+    it works with everything that moves a batch: pinning, `.to(device)` of training frameworks, tree_map. `values` is a
+    tensor, a list (bytes, text), or again a RaggedTensor (frames of values). `presence`, if not None, distinguishes an
+    absent feature (0) and one without a kind (1) from an empty list (2).
     """
 
     values: Any
@@ -69,18 +69,18 @@ def convert_batch(batch: Batch) -> Batch:
 
 
 def convert_array(array: Array) -> Any:
-    """A tensor over the same memory; text as a list; what PyTorch has no type for stays an array."""
+    """A tensor over the same memory; text as a list; an array without a PyTorch type is unchanged."""
     flags = array.flags
     if array.dtype.char in _NUMBERS and flags.c_contiguous and flags.writeable and array.dtype.isnative:
         return load_torch().from_numpy(array)
     if array.dtype.char not in _NUMBERS:
         return array.tolist() if array.dtype.kind in "OSU" else array
-    # Another byte order, a view with gaps, or memory that must not be written to, which a tensor cannot say.
+    # Another byte order, a view with gaps, or read-only memory, which a tensor cannot express.
     return load_torch().from_numpy(np.array(array, array.dtype.newbyteorder("="), order="C"))
 
 
 class _Slot:
-    """Stands for an array that travels in shared memory."""
+    """Placeholder for an array in shared memory."""
 
     __slots__ = ("dtype", "offset", "shape")
 
@@ -94,10 +94,10 @@ class _Slot:
 
 
 class Parcel:
-    """A batch on its way out of a worker. Pickling sends it; what arrives is the batch itself, as tensors.
+    """A batch sent by a worker. Unpickling returns the batch as tensors.
 
-    All its numbers lie in one piece of memory, shared if it is large. PyTorch would share each tensor by itself, which
-    for a table of some twenty columns takes longer than reading it.
+    All its numbers are in one block of memory, shared if it is large. PyTorch would share each tensor separately, which
+    for twenty columns takes longer than reading them.
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -109,7 +109,7 @@ class Parcel:
             self._memory = bytearray(self._nbytes)
         else:
             torch = load_torch()
-            # The same call that PyTorch's own collate makes in a worker.
+            # The same call as in PyTorch's collate in a worker.
             storage = torch.UntypedStorage._new_shared(self._nbytes, device="cpu")
             self._memory = torch.empty(0, dtype=torch.uint8).set_(storage)
         buffer = _view_memory(self._memory)
@@ -149,7 +149,7 @@ class Parcel:
 
 
 class OpenParcel(dict[str, Any]):
-    """A batch as tensors that travels as a `Parcel` as long as nobody has changed which values it holds."""
+    """A batch of tensors that is sent as a `Parcel` unless its values were replaced."""
 
     def __init__(self, parcel: Parcel, batch: Batch) -> None:
         super().__init__(batch)
@@ -191,7 +191,7 @@ def _same(column: Any) -> Any:
 
 
 def _convert(column: Any, look_up: Callable[[Any], Any]) -> Any:
-    """Arrays as tensors, wherever they are. `look_up` gives the array that something stands for."""
+    """Arrays as tensors, at any depth. `look_up` returns the array of a placeholder."""
     column = look_up(column)
     if isinstance(column, np.ndarray):
         return convert_array(column)

@@ -1,8 +1,9 @@
 """Dealing whole groups to parts: the table of how many groups of each kind every part gets.
 
 A kind is all groups of one size or, where labels count, of one size and one mix of labels. Kinds are dealt from the
-largest to the smallest, so that small groups even out what large ones left; groups of one kind are dealt together, so
-that the work grows with the number of kinds, not of groups. Integers and single divisions only: the same everywhere.
+largest to the smallest, so that small groups even out the large ones; groups of one kind are dealt together, so
+that the work grows with the number of kinds, not of groups. Only integers and single divisions: the same result on
+every machine.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from tfrkit._types import Int64Array
 Mix = list[tuple[int, int]]
 """The classes in one group, with the number of records of each."""
 
-# Each step brings the sizes nearer by at least two records; few are ever needed.
+# Each step reduces the error by at least two records; few are needed.
 _MAX_STEPS = 200
 
 
 def deal_sizes(sizes: Int64Array, num_groups: Int64Array, targets: list[int], ties: list[int]) -> Int64Array:
-    """Deal kinds that differ in size alone. `ties` ranks the parts where they are otherwise equal."""
+    """Deal kinds that differ in size alone. `ties` ranks otherwise equal parts."""
     table = np.zeros((len(sizes), len(targets)), np.int64)
     wanted = [part for part, target in enumerate(targets) if target]
     room = list(targets)
@@ -38,7 +39,7 @@ def deal_sizes(sizes: Int64Array, num_groups: Int64Array, targets: list[int], ti
 
 
 def _choose_part(size: int, room: list[int], targets: list[int], wanted: list[int], ties: list[int]) -> int:
-    """The part furthest below its share after half the group, among those that hold it whole if any does."""
+    """The part furthest below its share after half the group, preferring parts with room for the whole group."""
     holding = [part for part in wanted if room[part] >= size]
     if holding:
         return max(holding, key=lambda part: ((2 * room[part] - size) / targets[part], ties[part]))
@@ -49,7 +50,7 @@ def deal_mixes(mixes: list[Mix], num_groups: Int64Array, targets: list[int], tie
     """Deal kinds that differ in their labels: each to the part that needs its classes most.
 
     A part's need is measured for each class, and once for the size, as the square of have / ideal: the sum of squares
-    is least where every part has the ideal of everything.
+    is smallest when every part has its ideal counts.
     """
     sizes = [sum(count for _, count in mix) for mix in mixes]
     num_records = sum(targets)
@@ -89,7 +90,7 @@ def deal_mixes(mixes: list[Mix], num_groups: Int64Array, targets: list[int], tie
 
 
 def fill_empty(table: Int64Array, sizes: Int64Array, targets: list[int]) -> None:
-    """Give every part that was asked for a group, taken where it hurts the sizes least.
+    """Give every requested part a group, taken from where it changes the sizes least.
 
     REQUIRES: at least as many groups as parts with a target.
     """
@@ -106,7 +107,7 @@ def fill_empty(table: Int64Array, sizes: Int64Array, targets: list[int]) -> None
 
 
 def refine_sizes(table: Int64Array, sizes: Int64Array, targets: list[int]) -> None:
-    """Move or exchange single groups while the sizes come nearer to the targets.
+    """Move or swap single groups while sizes get closer to the targets.
 
     REQUIRES: sizes ascending.
     """
@@ -137,7 +138,7 @@ def _find_shift(
     backs = np.flatnonzero(taker)
     choices = [np.full(len(given), -1)] if giver.sum() > 1 else []
     if len(backs):
-        # The kinds to take back that leave a shift just below and just above what both sides need.
+        # The two kinds to take back whose shift is just below and just above the required one.
         after = np.searchsorted(sizes[backs], sizes[given] - min(surplus, deficit))
         choices += [backs[np.minimum(after, len(backs) - 1)], backs[np.maximum(after - 1, 0)]]
     best = (0, -1, -1)

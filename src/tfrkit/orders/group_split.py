@@ -20,13 +20,13 @@ from tfrkit.orders.value_codes import Values, code_values
 
 @dataclass(frozen=True)
 class GroupedSplit:
-    """Parts of whole groups, with what was asked and what whole groups allowed."""
+    """Parts of whole groups, with requested and actual sizes."""
 
     parts: dict[str, Order]
     asked: dict[str, int]
-    """Records of each part as the ratios have it."""
+    """Requested records of each part."""
     counts: dict[str, int]
-    """Records of each part as it is."""
+    """Actual records of each part."""
     num_groups: dict[str, int]
     largest_group: tuple[Any, int]
     """The value of the largest group and its number of records."""
@@ -35,7 +35,7 @@ class GroupedSplit:
 
     @property
     def max_miss(self) -> int:
-        """The most records by which a part is larger or smaller than asked."""
+        """Largest difference between requested and actual records of a part."""
         return max((abs(self.counts[name] - asked) for name, asked in self.asked.items()), default=0)
 
     @property
@@ -51,7 +51,7 @@ class GroupedSplit:
         return float(np.abs(shares - whole)[held].max(initial=0.0))
 
     def describe(self) -> list[str]:
-        """One line for each part, and one where a single group explains why sizes are not as asked."""
+        """One line per part, and one if a single group explains why sizes differ from the requested ones."""
         size = max(1, sum(self.counts.values()))
         lines = [
             f"{name}: {self.counts[name]} records ({self.counts[name] / size:.1%}), groups {self.num_groups[name]}, "
@@ -68,10 +68,10 @@ class GroupedSplit:
 
 
 def split_grouped(base: Order, parts: Parts, groups: Values, seed: int, labels: Values | None = None) -> GroupedSplit:
-    """Parts that share no group, in sizes as near to the asked ones as whole groups allow.
+    """Parts that share no group, in sizes as close to the requested ones as whole groups allow.
 
-    A group larger than its part makes the part larger: the result says by how much. With `labels` groups are chosen
-    so that classes have near the same shares everywhere, and sizes may be a little further off. Cost for 1M records:
+    A group larger than its part makes the part larger: see `max_miss`. With `labels` groups are chosen
+    so that classes have similar shares in all parts, and sizes may differ a little more. Cost for 1M records:
     below a second, with labels one or two.
     """
     seed = operator.index(seed)

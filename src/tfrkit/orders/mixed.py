@@ -13,7 +13,7 @@ from tfrkit.orders.order import Order, derive_key, permute
 class Mixed:
     """Several orders drawn from by weight. Each `block` positions hold the same number of each, in a mixed order.
 
-    The records of source i are numbered from `starts[i]`. A source that ends begins again with its next epoch.
+    The records of source i are numbered from `starts[i]`. An exhausted source restarts with its next epoch.
     """
 
     block = 10_000
@@ -28,18 +28,18 @@ class Mixed:
         self._owners = np.repeat(np.arange(len(self._parts)), self._shares)
         self._last: tuple[tuple[int, int], tuple[Int64Array, Int64Array]] | None = None
         if size is None:
-            # As long as no source has to begin again.
+            # Until a source would have to restart.
             size = min(self._first_end(part) for part in range(len(self._parts)) if self._shares[part])
         self.size = size
 
     def _first_end(self, part: int) -> int:
-        """Positions before source `part` would have to begin again."""
+        """Positions before source `part` would restart."""
         whole, rest = divmod(self._parts[part].size, self._shares[part])
         owners, _ = self._lay_out(whole, 0)
         return whole * self.block + int(np.flatnonzero(owners == part)[rest])
 
     def _lay_out(self, block: int, epoch: int) -> tuple[Int64Array, Int64Array]:
-        """Which source each position of a block draws from, and as which of its draws in this block."""
+        """The source of each position of a block, and the number of its draw in this block."""
         last = self._last
         if last is not None and last[0] == (block, epoch):
             return last[1]
@@ -65,10 +65,10 @@ class Mixed:
         return numbers
 
     def _draw(self, part: int, drawn: UInt64Array, epoch: int) -> UInt64Array:
-        """The records that the `drawn`-th draws from a source give."""
+        """The records of the `drawn`-th draws from a source."""
         order = self._parts[part]
         size = np.uint64(order.size)
-        # An epoch of the mix starts every source anew, in an order of its own.
+        # An epoch of the mix restarts every source, in another order.
         rounds_per_epoch = self.size * self._shares[part] // (self.block * order.size) + 2
         numbers = np.empty_like(drawn)
         rounds = drawn // size
@@ -100,6 +100,6 @@ def apportion(weights: Sequence[float], total: int) -> list[int]:
     remainders = sorted(range(len(shares)), key=lambda part: (int(exact[part]) - exact[part], part))
     for part in remainders[: max(0, total - sum(shares))]:
         shares[part] += 1
-    while sum(shares) > total:  # the ones given to tiny weights are taken from the largest
+    while sum(shares) > total:  # units given to tiny weights are taken from the largest
         shares[shares.index(max(shares))] -= 1
     return shares

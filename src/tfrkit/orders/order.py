@@ -1,8 +1,8 @@
-"""Orders: which record stands at which position, as arithmetic.
+"""Orders: the record at each position, computed by arithmetic.
 
-An order maps positions [0, size) to record numbers of a dataset. Orders are built on one another (a shuffled part
-of a split of a file), hold no array of the records unless a feature had to be read to make them, and answer for
-any position at once: that is what makes resuming, ranks and workers exact.
+An order maps positions [0, size) to record numbers of a dataset. Orders are nested (a shuffled part of a split of a
+file), hold no array of records unless a feature had to be read, and can be evaluated at any position, which makes
+resuming, ranks and workers exact.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ class Order(Protocol):
         """The record numbers at `positions`, each below `size`."""
 
     def runs(self) -> list[range] | None:
-        """All record numbers in order, as ranges; None where they do not lie in a few ranges."""
+        """All record numbers in order, as ranges; None if that takes more than a few."""
 
     def cover(self) -> list[range]:
-        """Ranges that hold every record number of it, and perhaps others."""
+        """Ranges that cover all its record numbers, and perhaps others."""
 
     def members(self) -> Order:
         """An order of the same records, each at least once, that may be simpler."""
 
     def describe(self) -> object:
-        """What makes this order what it is, as a JSON value: equal descriptions, equal orders."""
+        """A JSON value that identifies the order: equal descriptions, equal orders."""
 
 
 class Rearranged:
-    """What an order on top of another one answers that has all its records in other places."""
+    """Shared part of orders that permute another order."""
 
     _base: Order
 
@@ -57,7 +57,7 @@ class Rearranged:
 
 
 def derive_key(purpose: str, seed: int, *numbers: int) -> int:
-    """A 64-bit key for one purpose. Part of the promise that orders never change."""
+    """A 64-bit key for one purpose. Pinned: orders never change between versions."""
     text = ":".join([purpose, str(seed), *map(str, numbers)])
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
@@ -142,7 +142,7 @@ class Slice:
 
 
 class Listed(Rearranged):
-    """The positions of another order that a list names: what is left after a feature was looked at."""
+    """Listed positions of another order, e.g. the result of a filter by a feature."""
 
     def __init__(self, base: Order, positions: UInt64Array) -> None:
         self._base = base
@@ -161,7 +161,7 @@ class Listed(Rearranged):
 
 
 class Permuted(Rearranged):
-    """Another order, mixed once and for all: what a split cuts its parts from."""
+    """Another order in one fixed permutation, from which a split cuts its parts."""
 
     def __init__(self, base: Order, seed: int) -> None:
         self._base = base
@@ -177,7 +177,7 @@ class Permuted(Rearranged):
 
 
 class Shuffled(Rearranged):
-    """Another order, mixed anew for each epoch: every order of the records is as likely as every other."""
+    """Another order, shuffled for each epoch; all permutations are equally likely."""
 
     def __init__(self, base: Order, seed: int) -> None:
         self._base = base
@@ -195,8 +195,8 @@ class Shuffled(Rearranged):
 class WindowShuffled(Rearranged):
     """Another order in shuffled blocks: `block` neighbours stay near each other, `window` positions are mixed.
 
-    A window is made of whole blocks from all over the dataset, so that reading it takes few long reads instead of
-    many short ones. The last, shorter block takes the last place.
+    A window is made of whole blocks from all over the dataset, so that it needs few long reads instead of many short
+    ones. The last, shorter block stays last.
     """
 
     def __init__(self, base: Order, seed: int, *, block: int, window: int) -> None:
@@ -236,7 +236,7 @@ class WindowShuffled(Rearranged):
 
 
 class Repeated(Rearranged):
-    """Another order several times over, each time with the next epoch."""
+    """Another order repeated, each time with the next epoch."""
 
     def __init__(self, base: Order, times: int) -> None:
         self._base = base
@@ -294,10 +294,10 @@ class Joined:
 
 
 class Bucketed(Rearranged):
-    """Another order with rows of like length brought together in batches.
+    """Another order with rows of similar length batched together.
 
-    Each stretch of `chunk` positions is sorted by length, cut into batches, and the whole batches are mixed; so a
-    batch holds like lengths, and lengths still come in any order. Only the lengths are held.
+    Each chunk of `chunk` positions is sorted by length, cut into batches, and the batches are shuffled; so a batch has
+    similar lengths, and batches come in random order of length. Only the lengths are kept in memory.
     """
 
     def __init__(self, base: Order, lengths: Int64Array, *, batch_size: int, seed: int, num_batches: int = 64) -> None:
@@ -348,7 +348,7 @@ def _pick_range(numbers: range, positions: range) -> range:
 
 
 def score_mixing(order: Order, epoch: int = 0, sample: int = 20_000) -> float:
-    """How far neighbours of an order lie apart, against what pure chance gives: 1 is a perfect shuffle, 0 none."""
+    """Mean distance of neighbours relative to a random order: 1 is a perfect shuffle, 0 none."""
     if order.size < 3:
         return 1.0
     starts = np.unique(np.linspace(0, order.size - 2, min(sample, order.size - 1)).astype(np.uint64))

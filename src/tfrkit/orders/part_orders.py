@@ -1,4 +1,4 @@
-"""What parts of a split are made of, once it is known which position belongs where."""
+"""Orders of the parts of a split, from the part of each position."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from tfrkit._types import Int64Array, UInt64Array
 from tfrkit.orders.order import Listed, Order, Rearranged
 
-# Orders that describe themselves by these words are the same in every epoch. Any other is refused until it is known.
+# Orders with these names in their description are the same in every epoch. Others are refused.
 _FIXED = frozenset({"whole", "slice", "listed", "without", "permuted", "joined"})
 
 
 class Without(Rearranged):
-    """The positions of another order that a sorted list does not name, in order."""
+    """The positions of another order that are not in a sorted list, in order."""
 
     def __init__(self, base: Order, positions: UInt64Array) -> None:
         self._base = base
         self._positions = np.ascontiguousarray(positions, np.uint64)
-        # How many positions are kept before each one that is left out.
+        # Number of positions kept before each one left out.
         self._kept_before = self._positions - np.arange(len(self._positions), dtype=np.uint64)
         self.size = base.size - len(self._positions)
 
@@ -42,7 +42,7 @@ def list_parts(base: Order, names: Sequence[str], part_of: Int64Array) -> dict[s
 
 
 def is_fixed(order: Order) -> bool:
-    """Is an order known to be the same in every epoch?"""
+    """Whether an order is known to be the same in every epoch."""
     return _find_moving(order.describe()) is None
 
 
@@ -57,7 +57,7 @@ def check_fixed(base: Order) -> None:
 
 
 def _find_moving(description: object) -> str | None:
-    """The first word of an order, or of one it is built on, that is not known to stay."""
+    """The name of the first nested order that is not known to be fixed."""
     if not isinstance(description, (list, tuple)) or not description or not isinstance(description[0], str):
         return None
     if description[0] not in _FIXED:

@@ -1,4 +1,4 @@
-"""Which rows make which batch, and which of them a rank gets."""
+"""The rows of each batch, and the slice of each rank."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from tfrkit._types import UInt64Array
 
 Even = Literal["drop", "pad"]
-"""What evens out the last batch between ranks: leave rows out, or give some twice."""
+"""How the last batch is made even between ranks: drop rows, or repeat some."""
 
 
 def check_ranks(rank: int, world_size: int, even: Even) -> None:
@@ -27,8 +27,8 @@ def check_ranks(rank: int, world_size: int, even: Even) -> None:
 class Plan:
     """Cuts the rows [start, size) of an epoch into global batches and each of those into a slice for every rank.
 
-    Global batch k is the rows [start + k * batch_size, start + (k + 1) * batch_size), whatever the number of ranks
-    or workers. All ranks get as many batches, and batches of the same size.
+    Global batch k is the rows [start + k * batch_size, start + (k + 1) * batch_size), for any number of ranks or
+    workers. All ranks get the same number of batches of the same size.
     """
 
     size: int
@@ -63,7 +63,7 @@ class Plan:
 
     @property
     def num_equal_rows(self) -> int | None:
-        """Rows that every batch of this rank has; None where the last one has fewer."""
+        """Rows in every batch of this rank; None if the last one has fewer."""
         is_even = self.drop_last or self.size % self.batch_size == 0
         return self.batch_size // self.world_size if is_even and self.num_batches else None
 
@@ -75,11 +75,11 @@ class Plan:
         if rest and self.even == "pad":
             share += 1
         mine = np.arange(first + self.rank * share, first + (self.rank + 1) * share, dtype=np.uint64)
-        # Only the last batch can run past its rows: what is missing is taken from the start of the epoch.
+        # Only the last batch can run past the rows: the missing ones are taken from the start of the epoch.
         return np.where(mine < self.size, mine, mine % np.uint64(self.size)) if rest else mine
 
     def stop_of(self, number: int) -> int:
-        """How many rows of the epoch lie before the end of batch `number`."""
+        """Number of rows of the epoch before the end of batch `number`."""
         return min(self.size, self.start + (number + 1) * self.batch_size)
 
     def resume(self, row: int) -> Plan:

@@ -1,4 +1,4 @@
-"""Shares: how many records each part of a split holds, and how many of each class.
+"""Shares: the number of records in each part of a split, and of each class.
 
 Ratios are read as the decimal number that was written, and all arithmetic is exact, so that the counts are the same
 on every machine.
@@ -26,9 +26,9 @@ _TOLERANCE = Fraction(1, 10**9)
 def parse_parts(parts: Parts, size: int) -> dict[str, int]:
     """The number of records of each part; the sum is exactly `size`.
 
-    A float is a ratio, an int a count, None (once at most) the rest. Ratios are shares of what the counts leave. What
-    is left over by rounding goes to the largest remainders, equal ones to the larger ratio, then to the first name:
-    the counts do not depend on the order of the parts.
+    A float is a ratio, an int a count, None (once at most) the rest. Ratios are fractions of the records left by the
+    counts. Records left over by rounding go to the largest remainders, equal ones to the larger ratio, then to the
+    first name: the counts do not depend on the order of the parts.
 
     Example:
         >>> parse_parts({"train": 0.8, "val": 0.1, "test": 0.1}, 25)
@@ -80,7 +80,7 @@ def _complete_shares(ratios: Mapping[str, Fraction | None]) -> dict[str, Fractio
 
 
 def check_not_empty(counts: Mapping[str, int], size: int) -> None:
-    """Refuse a part that was asked for and would hold nothing."""
+    """Refuse a requested part that would be empty."""
     for name, count in counts.items():
         if count == 0:
             raise ValueError(
@@ -131,7 +131,7 @@ def _round_shares(shares: Mapping[str, Fraction], size: int) -> dict[str, int]:
 
 
 def divide_classes(class_sizes: Int64Array, counts: list[int], seed: int) -> Int64Array:
-    """How many records of each class (rows) go to each part (columns).
+    """Number of records of each class (rows) in each part (columns).
 
     Rows sum to the size of the class, columns to `counts`, and every cell is its ideal, size of the class × share of
     the part, rounded down or up. Which classes are rounded up follows from the seed.
@@ -148,7 +148,7 @@ def divide_classes(class_sizes: Int64Array, counts: list[int], seed: int) -> Int
     order = permute(len(distinct), derive_key("stratify sizes", seed), np.arange(len(distinct), dtype=np.uint64))
     ups = np.zeros_like(table)
     ups[order] = round_table((table * num_classes[:, None])[order], size)
-    # The classes of one size stand in a ring in seeded order; each part takes the next `ups` of them. No part takes
+    # The classes of one size form a ring in seeded order; each part takes the next `ups` of them. No part takes
     # more than one round, so no class is rounded up twice for it, and all take the same number of rounds together.
     mixed = permute(len(class_sizes), derive_key("stratify", seed), np.arange(len(class_sizes), dtype=np.uint64))
     rank_of_class = np.empty(len(class_sizes), np.int64)
@@ -162,7 +162,7 @@ def divide_classes(class_sizes: Int64Array, counts: list[int], seed: int) -> Int
 
 
 def round_table(numerators: Int64Array, denominator: int) -> Int64Array:
-    """Each numerator / denominator rounded down or up, so that the sums of rows and columns stay what they are.
+    """Each numerator / denominator rounded down or up, so that the sums of rows and columns do not change.
 
     REQUIRES: the sum of each row and of each column is a multiple of `denominator`.
 

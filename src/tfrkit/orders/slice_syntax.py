@@ -8,7 +8,7 @@ bound     = number ("%" | "shard")?               negative ones count from the e
 ```
 
 A number of records or shards is an int (1_000 is one), a percentage may have a point. A percentage is rounded to the
-closest record, halves to even, as TFDS does. Where TFDS goes on with what nobody can have meant, this raises: see
+closest record, halves to even, as TFDS does. This raises where TFDS returns a surprising result: see
 docs/design/splits.md.
 """
 
@@ -37,7 +37,7 @@ class SplitRange(NamedTuple):
 
 
 class _Bound(NamedTuple):
-    """One side of a slice: the number as written, and where in the spec it stands."""
+    """One side of a slice: the number as written, and its position in the spec."""
 
     text: str
     unit: str
@@ -61,8 +61,8 @@ def resolve_slices(
     """The ranges of records that a spec names, in its order.
 
     `sizes` holds the number of records of each split, `shard_sizes` those of its shards, needed for "shard" alone. A
-    record named twice is there twice, as in TFDS. A split whose name has other characters than letters, digits, _ and
-    - is found by its whole name.
+    record named twice is repeated, as in TFDS. A split whose name has characters other than letters, digits, _ and -
+    must be the whole spec.
 
     Example:
         >>> resolve_slices("train[-10%:]+test[:5]", {"train": 100, "test": 50})

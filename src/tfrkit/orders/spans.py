@@ -1,6 +1,6 @@
-"""How the records of an order lie in spans of a dataset: in its shards, in its splits.
+"""Number of records of an order in spans of a dataset: its shards or splits.
 
-Where an order is made of ranges this is arithmetic; else its positions are looked at, a stretch at a time.
+Arithmetic if the order is made of ranges; otherwise its positions are evaluated in chunks.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 from tfrkit._types import Int64Array
 from tfrkit.orders.order import Order
 
-# Positions looked at at a time.
+# Positions evaluated per step.
 _STRETCH = 1 << 16
 
 
 def count_by_span(order: Order, starts: Sequence[int], epoch: int = 0) -> Int64Array:
-    """How many positions of an order have a record of each span; span i is starts[i] to starts[i + 1]."""
+    """Number of positions of an order in each span; span i is starts[i] to starts[i + 1]."""
     bounds = np.asarray(starts, np.int64)
     runs = order.runs()
     if runs is not None:
@@ -30,7 +30,7 @@ def count_by_span(order: Order, starts: Sequence[int], epoch: int = 0) -> Int64A
 
 
 def find_spans(order: Order, starts: Sequence[int], epoch: int = 0) -> list[int]:
-    """The spans that hold a record of an order, in their order. No more positions are looked at than it takes."""
+    """The spans that hold a record of an order, in their order. Stops when all are found."""
     bounds = np.asarray(starts, np.int64)
     order = order.members()
     runs = order.runs()
@@ -46,7 +46,7 @@ def find_spans(order: Order, starts: Sequence[int], epoch: int = 0) -> list[int]
 
 
 def count_splits(order: Order, splits: Mapping[str, Order], size: int, epoch: int = 0) -> dict[str, int]:
-    """How many positions of an order have a record of each split of `size` records; without those that have none."""
+    """Number of positions of an order in each split; splits without any are left out."""
     covers = {name: split.cover() for name, split in splits.items()}
     edges = {0, size, *(edge for runs in covers.values() for run in runs for edge in (run.start, run.stop))}
     bounds = sorted(edges)

@@ -1,8 +1,8 @@
 """Splits at read time: parts of a dataset as orders, decided by arithmetic and a seed.
 
-Without a feature a part is a stretch of one keyed permutation: no memory, and the records in it are already mixed.
-With a feature it is a list of positions in file order. Nothing here reads a file; what is promised about each kind of
-split is in docs/design/splits.md.
+Without a feature a part is a range of one keyed permutation: no memory, and already shuffled.
+With a feature it is a list of positions in file order. Nothing here reads a file; docs/design/splits.md lists the
+guarantees of each kind of split.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Fold = tuple[Order, Order]
 
 
 def split_order(base: Order, parts: Parts, seed: int) -> dict[str, Order]:
-    """Parts by count alone: exact, disjoint, exhaustive, in no memory.
+    """Parts by count alone: exact, disjoint, exhaustive, without memory.
 
-    The same size and seed give the same parts. The first part grows when its share does: with 0.8 it holds what it
-    held with 0.6, at the same positions.
+    The same size and seed give the same parts. The first part grows with its share: with 0.8 it starts with the records
+    it has with 0.6.
     """
     seed = operator.index(seed)
     check_fixed(base)
@@ -44,7 +44,7 @@ def split_order(base: Order, parts: Parts, seed: int) -> dict[str, Order]:
 
 
 def split_stratified(base: Order, parts: Parts, labels: Values, seed: int) -> dict[str, Order]:
-    """Parts that hold each class in the same shares: within one record of the ideal, in every part.
+    """Parts with each class in the same share: within one record of the ideal, in every part.
 
     Counts are exactly those of `parse_parts`. The ideal is size of the class × size of the part / size of all.
     """
@@ -63,7 +63,7 @@ def split_hashed(base: Order, parts: Parts, keys: Values, seed: int) -> dict[str
     """Parts by the hash of a key alone: records added later move no old one, equal keys stay together.
 
     Sizes are only near the ratios: for n distinct keys within a few times sqrt(n). A larger share for the first part
-    keeps what it holds.
+    keeps its records.
     """
     seed = operator.index(seed)
     check_fixed(base)
@@ -85,7 +85,7 @@ def part_of_keys(keys: list[bytes], shares: list[Fraction], seed: int) -> Int64A
     for share in shares[:-1]:
         total += share
         bounds.append(math.floor(total * 2**64))
-    # A bound of 2^64 lies above every hash, and the parts behind it hold nothing.
+    # A bound of 2^64 is above every hash, and the parts after it are empty.
     inner = np.array([bound for bound in bounds if bound < 2**64], np.uint64)
     return np.searchsorted(inner, hashes, side="right").astype(np.int64)
 
@@ -96,7 +96,7 @@ def fold_orders(
     """`k` pairs of a train and a test part: each record is in exactly one test part and in the other train parts.
 
     Sizes of test parts differ by at most one, and so do, with `labels`, the counts of each class in them. With
-    `groups` no group is on both sides of a fold, and sizes are as near as whole groups allow.
+    `groups` no group is on both sides of a fold, and sizes are as close as whole groups allow.
     """
     k, seed = operator.index(k), operator.index(seed)
     check_fixed(base)
@@ -111,7 +111,7 @@ def fold_orders(
     elif labels is not None:
         codes, values = code_values(labels, "label", base.size)
         fold_of = np.empty(base.size, np.int64)
-        # Dealt out like cards, class by class: any stretch of the deal, so any class, is spread to within one.
+        # Dealt round-robin, class by class: any run of the deal, so any class, is even to within one.
         mixed_codes = permute(len(values), derive_key("classes", seed), codes.astype(np.uint64))
         fold_of[_order_by_class(mixed_codes, seed)] = np.arange(base.size) % k
     else:

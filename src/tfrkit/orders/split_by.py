@@ -1,4 +1,4 @@
-"""One way into every kind of split: which features decide, and what came of it."""
+"""Entry point for all kinds of splits, with notes on the result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def split_by(
     group: str | None,
     hash_by: str | None,
 ) -> tuple[dict[str, Order], list[str]]:
-    """The parts, and in words what a user should know of them. `read_column` gives a feature in the order of `base`."""
+    """The parts, and notes for the user. `read_column` returns a feature in the order of `base`."""
     if hash_by is not None:
         if stratify is not None or group is not None:
             raise ValueError("hash_by decides by itself, it cannot be joined with stratify or group")

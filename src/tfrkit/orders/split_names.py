@@ -1,4 +1,4 @@
-"""Splits by name: what the names of a dataset's shards, or TFDS's dataset_info.json, say about them."""
+"""Splits by name: from shard names or TFDS's dataset_info.json."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-# Words for one thing stand together: the first guess where a name is not known.
+# Synonyms are grouped: the first suggestion for an unknown name.
 _FAMILIES = [
     ("train", "training"),
     ("val", "valid", "validation", "dev", "eval"),
@@ -18,18 +18,18 @@ _SEPARATOR = re.compile(r"[^A-Za-z0-9]+")
 _TRAILING_DIGITS = re.compile(r"\d+$")
 _SHARD_NUMBER = re.compile(r"-\d+-of-\d+")
 _TFDS_NAME = re.compile(r"(?P<dataset>\w+)-(?P<split>[\w-]+)\.\w+-\d{5,}-of-\d{5,}")
-# What may stand in the name of a file.
+# Characters allowed in a file name.
 _WRITABLE = re.compile(r"[A-Za-z0-9_]+")
 _TFX_FOLDER = re.compile(r"split-(?P<split>.+)", re.IGNORECASE)
 
 
 def find_splits(names: Sequence[str], known: Collection[str] = ()) -> dict[str, list[int]]:
-    """The shards of each split, by the names of all shards of a dataset (paths or addresses); {} if they say nothing.
+    """The shards of each split, by the names of all shards of a dataset; {} if none has a split word.
 
-    A name says what its file name says, else what the nearest folder says. Words such as train, val and test are
-    looked for, between separators and with digits behind them at most; with `known`, those names and no others, in
-    their order. A name with two words says the one that not all shards have. Beside train, the name train_extra is a
-    split of its own; without it, it is train of a dataset called extra. Shards that say nothing are in no split.
+    The file name counts first, then the nearest folder. Words such as train, val and test match between separators,
+    optionally followed by digits; with `known`, only those names, in their order. Of two words in a name, the one that
+    not all shards have counts. Next to train, the name train_extra is a separate split; without it, it is train of a
+    dataset called extra. Shards without a split word are in no split.
 
     Example:
         >>> find_splits(["a/captcha-train.tfrecord-00000-of-00002", "a/captcha-train.tfrecord-00001-of-00002"])
@@ -74,7 +74,7 @@ def _read_lengths(values: object) -> list[int]:
 
 
 def find_nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was most likely meant: another word for the same, or one spelt nearly so."""
+    """The most likely known name: a synonym, or one with a similar spelling."""
     import difflib  # for a message only, and not cheap to load
 
     candidates = list(known)
@@ -100,12 +100,12 @@ def _words_of_file(name: str, known: Collection[str]) -> list[str]:
 
 
 def _stem_of(name: str) -> str:
-    """A file name without the number of its shard and without what follows a full stop."""
+    """A file name without its shard number and suffixes."""
     return _SHARD_NUMBER.sub("", name).lower().partition(".")[0]
 
 
 def _find_addition(word: str, stem: str, stems: Collection[str]) -> str:
-    """What a name adds to the word of its split where another name ends at that word: "_extra" beside "train"."""
+    """The suffix of a split word if another name ends at that word: "_extra" next to "train"."""
     for found in re.finditer(rf"(?<![a-z0-9]){word}(?=_)", stem):
         addition = stem[found.end() :]
         if stem[: found.end()] in stems and not re.fullmatch(r"_\d+", addition):
@@ -114,7 +114,7 @@ def _find_addition(word: str, stem: str, stems: Collection[str]) -> str:
 
 
 def _match_known(name: str, known: Collection[str]) -> list[str]:
-    """The longest known name that stands between separators: "train_extra" rather than "train"."""
+    """The longest known name between separators: "train_extra" rather than "train"."""
     for split in sorted(known, key=len, reverse=True):
         if re.search(rf"(?<![A-Za-z0-9]){re.escape(split)}(?![A-Za-z])", name):
             return [split]
@@ -127,10 +127,9 @@ def _match_words(name: str) -> list[str]:
 
 
 def _words_of_folders(folders: Sequence[str], depth: int, known: Collection[str]) -> list[str]:
-    """What the nearest folder that is a split by its whole name says.
+    """The nearest folder whose whole name is a split.
 
-    Folders above the ones that all shards share say where a dataset lies, not what it holds; of those shared, the
-    last one may still be a split on its own.
+    Folders common to all shards locate the dataset and do not name splits, except that the last of them may be a split.
     """
     for folder in reversed(folders[max(0, depth - 1) :]):
         tfx = _TFX_FOLDER.fullmatch(folder)
@@ -144,7 +143,7 @@ def _words_of_folders(folders: Sequence[str], depth: int, known: Collection[str]
 
 
 def _common_depth(paths: Sequence[Sequence[str]]) -> int:
-    """How many folders all paths begin with."""
+    """Number of leading folders common to all paths."""
     depth = 0
     for column in zip(*(path[:-1] for path in paths), strict=False):
         if len(set(column)) > 1:
@@ -154,7 +153,7 @@ def _common_depth(paths: Sequence[Sequence[str]]) -> int:
 
 
 def require_split_names(names: Iterable[str]) -> None:
-    """Raise for a name that cannot stand in the name of a file."""
+    """Raise for a name that is not allowed in a file name."""
     for name in names:
         if not _WRITABLE.fullmatch(name):
             raise ValueError(f"split name expected letters, digits and _, got {name!r}")

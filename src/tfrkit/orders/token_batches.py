@@ -1,4 +1,4 @@
-"""Batches by a budget: as many rows as fit when all are filled up to the longest of them."""
+"""Batches by a token budget: as many rows as fit when padded to the longest."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tfrkit.orders.order import Order, Rearranged, derive_key, permute
 from tfrkit.orders.part_orders import is_fixed
 from tfrkit.orders.plan import Even, check_ranks
 
-# Batches that are sorted and mixed with one another, about.
+# Approximate number of batches that are sorted and shuffled together.
 _BATCHES_AT_ONCE = 64
 
 
 class TokenBatches(Rearranged):
-    """Another order cut into batches of rows of like length, with rows times longest row at most `max_tokens`.
+    """Another order cut into batches of similar length, with rows times longest row at most `max_tokens`.
 
-    Each stretch of `chunk` positions is sorted by length, cut from the shortest row on, and its batches are mixed.
-    `lengths` are those of all records, each at most `max_tokens`; a row of none counts as one. Where the other order
-    changes from epoch to epoch, so does the number of batches.
+    Each chunk of `chunk` positions is sorted by length, cut from the shortest row on, and its batches are shuffled.
+    `lengths` are those of all records, each at most `max_tokens`; an empty row counts as one. If the other order
+    changes between epochs, so may the number of batches.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class TokenBatches(Rearranged):
         return stops
 
     def _cut_chunk(self, chunk: int, epoch: int) -> tuple[UInt64Array, Int64Array]:
-        """The records of a stretch of positions, and the sizes of its batches."""
+        """The records of a chunk of positions, and the sizes of its batches."""
         last = self._last_chunk
         if last is not None and last[0] == (chunk, epoch):
             return last[1]
@@ -82,11 +82,11 @@ class TokenBatches(Rearranged):
 
 
 def cut_by_tokens(lengths: Int64Array, max_tokens: int, max_rows: int) -> Int64Array:
-    """Sizes of batches of rows whose lengths go up from 1 to `max_tokens`: as many rows as fit, from the first on."""
+    """Batch sizes for rows of ascending lengths from 1 to `max_tokens`: as many rows as fit, from the first on."""
     sizes = []
     start = 0
     while start < len(lengths):
-        # More do not fit than if all were as short as the first.
+        # Upper bound: all rows as short as the first.
         most = min(len(lengths) - start, max_tokens // int(lengths[start]), max_rows)
         fits = lengths[start : start + most] * np.arange(1, most + 1) <= max_tokens
         sizes.append(most if fits[-1] else int(fits.argmin()))
@@ -96,10 +96,10 @@ def cut_by_tokens(lengths: Int64Array, max_tokens: int, max_rows: int) -> Int64A
 
 @dataclass(frozen=True)
 class TokenPlan:
-    """Deals the batches of an epoch, from row `start` on, to ranks: each gets whole batches, and as many as the others.
+    """Deals the batches of an epoch, from row `start` on, to ranks: each gets whole batches, the same number for all.
 
-    Rank r of W gets the batches r, W + r, 2 W + r, ... Where the last ones do not go round, those missing are taken
-    from the start of the epoch, or those over are left out, as `even` says.
+    Rank r of W gets the batches r, W + r, 2 W + r, ... If the last round is incomplete, `even` decides: fill it from
+    the start of the epoch, or drop it.
     """
 
     order: TokenBatches
@@ -139,6 +139,6 @@ class TokenPlan:
         return np.arange(stops[batch - 1] if batch else 0, stops[batch], dtype=np.uint64)
 
     def stop_of(self, number: int) -> int:
-        """How many rows of the epoch lie before the end of batch `number` of all ranks."""
+        """Number of rows of the epoch before the end of batch `number` of all ranks."""
         stops = self.order.stops(self.epoch)
         return int(stops[min(self._first + (number + 1) * self.world_size, len(stops)) - 1])

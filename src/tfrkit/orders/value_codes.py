@@ -1,4 +1,4 @@
-"""Values of a feature as small numbers: what classes, groups and keys of a split are compared by."""
+"""Values of a feature as integer codes, for classes, groups and keys of splits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Values = Sequence[Any] | np.ndarray[Any, Any]
 def code_values(values: Values, what: str, size: int) -> tuple[Int64Array, list[Any]]:
     """A code for each value and the value of each code. Codes count up in order of first appearance.
 
-    Renaming the values therefore changes no code. `what` ("label", "group", "key") stands in messages.
+    Renaming the values therefore changes no code. `what` ("label", "group", "key") is used in messages.
     """
     if len(values) != size:
         raise ValueError(f"expected one {what} a record, got {len(values)} for {size} records")
