@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from PIL import Image
 
 import tfrkit as tfr
 from tfrkit import Spec
 from tfrkit.codec.tensor_proto import encode_tensor
-from tfrkit.features.arrow_schema import is_kept_as_bytes
+from tfrkit.features.arrow_schema import ArrowField, ArrowType, is_kept_as_bytes, to_arrow_fields
 from tfrkit.feeds.arrow import ArrowStream, to_arrow
 
 TENSOR_DTYPES = ["bool", "float16", "float32", "float64", "int64"]
@@ -27,6 +28,24 @@ TEXTS = ["", "plain", "é", "鍵🔑"]
 def stream_of(ds: tfr.Dataset, size: int = 7) -> ArrowStream:
     """Return the rows of a dataset as a stream of small batches."""
     return to_arrow(lambda: iter(ds.batch(size)), ds.schema)
+
+
+def build_schema(schema: tfr.Schema) -> pa.Schema:
+    """Return our Arrow fields as a schema of pyarrow."""
+    return pa.schema([_build_field(field) for field in to_arrow_fields(schema)])
+
+
+def _build_field(field: ArrowField) -> pa.Field:
+    return pa.field(field.name, _build_type(field.type), field.nullable, dict(field.metadata) or None)
+
+
+def _build_type(type_: ArrowType) -> pa.DataType:
+    if type_.name == "struct":
+        return pa.struct([_build_field(inner) for inner in type_.fields])
+    if type_.item is None:
+        return pa.type_for_alias(type_.name)
+    item = _build_type(type_.item)
+    return pa.large_list(item) if type_.size is None else pa.list_(item, type_.size)
 
 
 def encode_png(color: tuple[int, int, int]) -> bytes:

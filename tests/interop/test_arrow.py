@@ -20,7 +20,6 @@ from test_corpus_values import READABLE, label_of
 
 import tfrkit as tfr
 from tfrkit import Spec
-from tfrkit.features.arrow_schema import build_arrow_schema
 from tfrkit.feeds.arrow import ArrowStream, to_arrow
 from tfrkit.testing.corruption import flip
 
@@ -37,7 +36,7 @@ def read_table(stream: Any) -> pa.Table:
 def assert_rows_equal(ds: tfr.Dataset, *, size: int = 7) -> pa.Table:
     stream = arrow_rows.stream_of(ds, size)
     table = read_table(stream)
-    assert table.schema.equals(build_arrow_schema(ds.schema, pa), check_metadata=True)
+    assert table.schema.equals(arrow_rows.build_schema(ds.schema), check_metadata=True)
     rows = [arrow_rows.plain(row) for row in table.to_pylist()]
     assert rows == arrow_rows.expected_rows(ds)
     assert all(

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import arrow_rows
 import numpy as np
-import pyarrow
 import pytest
 import tensorflow as tf
 import tensorflow_datasets as tfds
@@ -18,7 +18,7 @@ from tensorflow_datasets.core import utils as tfds_utils
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 import tfrkit as tfr
-from tfrkit.features.arrow_schema import build_arrow_schema, print_arrow_schema
+from tfrkit.features.arrow_schema import print_arrow_schema
 from tfrkit.features.schema_pbtxt import from_pbtxt, to_pbtxt
 from tfrkit.features.spec import Spec
 from tfrkit.features.tensor_dtypes import DTYPE_NAMES
@@ -231,7 +231,7 @@ def test_pyarrow_prints_the_same_schema() -> None:
         },
         feature_lists={"frames": ("float", (2,))},
     )
-    built = build_arrow_schema(schema, pyarrow)
+    built = arrow_rows.build_schema(schema)
     lines = [f"{field.name}: {field.type}{'' if field.nullable else ' not null'}" for field in built]
     assert print_arrow_schema(schema).splitlines() == lines
 

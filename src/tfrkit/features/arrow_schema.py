@@ -1,4 +1,4 @@
-"""A schema in Arrow's terms: what `feeds.arrow` exports, as text, or, given the pyarrow module, as a `pyarrow.Schema`.
+"""A schema as Arrow types: what `feeds.arrow` exports, and the same as text.
 
 int64 lists are int64, float lists are float, bytes are large_binary and text large_string; a size that varies gives
 a large_list, a fixed one a fixed_size_list; serialized and raw arrays have the type of what is inside them. Frames of
@@ -14,7 +14,6 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import ModuleType
 from typing import Any
 
 from tfrkit.errors import SchemaError
@@ -26,23 +25,23 @@ from tfrkit.features.tensor_dtypes import name_value_dtype
 # The key of a field's metadata; its value is what `schema_json` says of the feature.
 METADATA_KEY = "tfrkit.feature"
 
-# What Arrow calls it, the pyarrow function that makes it, and its letter in the C data interface.
+# Arrow's name of a type, and its letter in the C data interface.
 _PLAIN_TYPES = {
-    "null": ("null", "n"),
-    "bool": ("bool_", "b"),
-    "halffloat": ("float16", "e"),
-    "float": ("float32", "f"),
-    "double": ("float64", "g"),
-    "large_binary": ("large_binary", "Z"),
-    "large_string": ("large_string", "U"),
-    "int8": ("int8", "c"),
-    "uint8": ("uint8", "C"),
-    "int16": ("int16", "s"),
-    "uint16": ("uint16", "S"),
-    "int32": ("int32", "i"),
-    "uint32": ("uint32", "I"),
-    "int64": ("int64", "l"),
-    "uint64": ("uint64", "L"),
+    "null": "n",
+    "bool": "b",
+    "halffloat": "e",
+    "float": "f",
+    "double": "g",
+    "large_binary": "Z",
+    "large_string": "U",
+    "int8": "c",
+    "uint8": "C",
+    "int16": "s",
+    "uint16": "S",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "l",
+    "uint64": "L",
 }
 # Dtypes that Arrow calls otherwise than NumPy does.
 _ARROW_NAMES = {"float16": "halffloat", "float32": "float", "float64": "double", "string": "large_binary"}
@@ -74,7 +73,7 @@ class ArrowType:
         if self.name == "struct":
             return "+s"
         if self.item is None:
-            return _PLAIN_TYPES[self.name][1]
+            return _PLAIN_TYPES[self.name]
         return "+L" if self.size is None else f"+w:{self.size}"
 
     @cached_property
@@ -95,16 +94,6 @@ class ArrowType:
             return replace(self, item=self.item.widen_halves())
         return replace(self, name="float") if self.name == "halffloat" else self
 
-    def build(self, pyarrow: ModuleType) -> Any:
-        """The same as a `pyarrow.DataType`."""
-        if self.name == "struct":
-            return pyarrow.struct([inner.build(pyarrow) for inner in self.fields])
-        if self.item is None:
-            return getattr(pyarrow, _PLAIN_TYPES[self.name][0])()
-        if self.size is None:
-            return pyarrow.large_list(self.item.build(pyarrow))
-        return pyarrow.list_(self.item.build(pyarrow), self.size)
-
 
 @dataclass(frozen=True)
 class ArrowField:
@@ -124,10 +113,6 @@ class ArrowField:
     def __str__(self) -> str:
         shown = show_name(self.feature if self.spec is not None else self.name, quotes=False)
         return f"{shown}: {self.type}{'' if self.nullable else ' not null'}"
-
-    def build(self, pyarrow: ModuleType) -> Any:
-        """The same as a `pyarrow.Field`."""
-        return pyarrow.field(self.name, self.type.build(pyarrow), self.nullable, dict(self.metadata) or None)
 
 
 def to_arrow_fields(schema: Schema) -> list[ArrowField]:
@@ -157,11 +142,6 @@ def print_arrow_schema(schema: Schema) -> str:
         tokens: large_list<item: int64>
     """
     return "\n".join(map(str, to_arrow_fields(schema)))
-
-
-def build_arrow_schema(schema: Schema, pyarrow: ModuleType) -> Any:
-    """The same as a `pyarrow.Schema`; the caller brings the module."""
-    return pyarrow.schema([field.build(pyarrow) for field in to_arrow_fields(schema)])
 
 
 def find_type(spec: Spec) -> ArrowType:

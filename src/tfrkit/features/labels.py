@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -201,13 +201,6 @@ def read_charset(path: str) -> LabelMap:
     if all(head.isdigit() and colon and len(_unescape(rest)) == 1 for head, colon, rest in numbered):
         return LabelMap(tuple(_unescape(rest) for _, _, rest in numbered), title="character", origin=path)
     return LabelMap(tuple("".join(lines)), title="character", origin=path)
-
-
-def describe_unknowns(labels: LabelMap, used: Mapping[str, Sequence[str]]) -> list[str]:
-    """One sentence for each name in `used` (name → where it is used) that the map does not hold, with every place."""
-    return [
-        f"{labels.describe_unknown(name)} - at {', '.join(used[name])}" for name in sorted(used) if name not in labels
-    ]
 
 
 def _read_lines(path: str, what: str = "a file of names") -> list[str]:

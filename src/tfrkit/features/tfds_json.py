@@ -32,22 +32,11 @@ ReadText = Callable[[str], str | None]
 class TfdsSchema:
     """What a features.json says.
 
-    Features of a class that is not known are missing from `schema`, named in `unknown` (a name, or the folder of
-    names under it) and explained in `notes`: they are left to inference.
+    Features of an unknown class are missing from `schema` and named in `notes`: they are inferred from the records.
     """
 
     schema: Schema
-    unknown: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-
-    def fill_in(self, found: Schema) -> Schema:
-        """The schema with the unknown features taken from `found`, which was inferred from the records."""
-        missing = {
-            name: spec
-            for name, spec in found.features.items()
-            if name not in self.schema and any(name == top or name.startswith(top + "/") for top in self.unknown)
-        }
-        return Schema({**self.schema.features, **missing})
 
 
 def from_tfds(content: object, *, read_text: ReadText | None = None) -> TfdsSchema:
@@ -72,7 +61,7 @@ def from_tfds(content: object, *, read_text: ReadText | None = None) -> TfdsSche
     specs: dict[str, Spec] = {}
     for name, leaf in _flatten(tree, ""):
         specs.update(_store_leaf(name, leaf))
-    return TfdsSchema(Schema(specs), tuple(reader.unknown), tuple(reader.notes))
+    return TfdsSchema(Schema(specs), tuple(reader.notes))
 
 
 @dataclass(frozen=True)
@@ -142,7 +131,6 @@ class _Reader:
 
     def __init__(self, read_text: ReadText) -> None:
         self.read_text = read_text
-        self.unknown: list[str] = []
         self.notes: list[str] = []
 
     def read(self, value: object, *, name: str = "", file_name: str = "", depth: int = 0) -> _Leaf | _Tree | None:
@@ -157,7 +145,6 @@ class _Reader:
         except (_UnreadableError, ValueError) as error:  # a Spec refuses sizes and class counts with a ValueError
             if not name:
                 raise SchemaError(f"features.json cannot be read: its top feature {error}") from error
-            self.unknown.append(name)
             self.notes.append(f"feature {show_name(name)} {error}; taken from the records instead")
             return None
 

@@ -235,15 +235,6 @@ class ItemsBuilder:
         for name, numbers in self._numbers.items():
             numbers.frombytes(np.ascontiguousarray(given.get(name, nothing), np.int64).tobytes())
 
-    def find_duplicates(self) -> list[Problem]:
-        """One problem for each key that was added more than once."""
-        seen = Counter(_to_column(self._keys, self._key_stops))
-        return [
-            Problem(os.fsdecode(key), f"id expected once, got {count} times")
-            for key, count in sorted(seen.items())
-            if count > 1
-        ]
-
     def build(self, *, sort: bool = True) -> Items:
         """The items, sorted by key unless the order they were added in means something.
 

@@ -7,7 +7,6 @@ import pytest
 from tfrkit.errors import SourceError
 from tfrkit.features.labels import (
     LabelMap,
-    describe_unknowns,
     make_charset,
     make_class_map,
     parse_label_map,
@@ -123,9 +122,3 @@ def test_charset_file_we_wrote_reads_back(tmp_path):
 def test_unknown_charset_names_the_known_ones():
     with pytest.raises(SourceError, match="one of auto, digits, lower, upper, letters, alnum, or a file, got 'hex'"):
         make_charset("hex", "")
-
-
-def test_strangers_are_named_with_every_place():
-    labels = make_charset("digits", "")
-    sentences = describe_unknowns(labels, {"x": ["a.png", "b.png"], "1": ["c.png"]})
-    assert sentences == ["character 'x' is not one of the 10 of digits - at a.png, b.png"]

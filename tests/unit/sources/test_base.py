@@ -64,13 +64,6 @@ def test_items_without_keys_are_called_by_their_row():
     assert Items(5).take(np.array([4]))[0] == (4, "row 4", b"")
 
 
-def test_key_added_twice_is_found():
-    builder = ItemsBuilder()
-    for key in ("a", "b", "a"):
-        builder.add(key)
-    assert builder.find_duplicates() == [Problem("a", "id expected once, got 2 times")]
-
-
 def test_no_items_at_all_builds_nothing():
     assert ItemsBuilder().build().size == 0
 
