@@ -1,4 +1,4 @@
-"""Features that tell the size of raw pixels: height, width, channels, or a shape."""
+"""Features that hold the size of raw pixels: height, width, channels, or a shape."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SizeFeatures:
         width: The feature with the width.
         channels: The feature with the number of channels.
         shape: One feature with all of it.
-        fixed: (height, width) or (height, width, channels) of all, where the caller says so; nothing else counts then.
+        fixed: (height, width) or (height, width, channels) of all, given by the caller; features are not read then.
     """
 
     height: str | None = None
@@ -28,8 +28,8 @@ class SizeFeatures:
     fixed: tuple[int, ...] | None = None
 
     @property
-    def is_told(self) -> bool:
-        """Can raw pixels be put into rows?"""
+    def is_known(self) -> bool:
+        """Are height and width of raw pixels known?"""
         return self.fixed is not None or self.shape is not None or (self.height is not None and self.width is not None)
 
     @property
@@ -39,7 +39,7 @@ class SizeFeatures:
 
 
 def find_sizes(specs: Mapping[str, Spec], image: str) -> SizeFeatures:
-    """The features that tell the size of `image`, by their names and kinds."""
+    """The features that hold the size of `image`, by their names and kinds."""
 
     def find(*words: str) -> str | None:
         found = [
@@ -48,7 +48,7 @@ def find_sizes(specs: Mapping[str, Spec], image: str) -> SizeFeatures:
             if spec.kind == "int64" and spec.num_values in (1, -1) and spec.shape in ((), (1,), (None,))
             if split_words(name)[-1:] in [[word] for word in words]
         ]
-        # Of several the one of this image: a mask or a thumbnail may have its own.
+        # Of several, that of this image: a mask or a thumbnail may have its own.
         return min(found, key=lambda name: (-_count_shared(name, image), name), default=None)
 
     shapes = [
@@ -62,6 +62,6 @@ def find_sizes(specs: Mapping[str, Spec], image: str) -> SizeFeatures:
 
 
 def _count_shared(name: str, other: str) -> int:
-    """How many characters two names have in common at their start."""
+    """The number of characters that two names share at their start."""
     pairs = zip(name, other, strict=False)
     return next((at for at, (one, two) in enumerate(pairs) if one != two), min(len(name), len(other)))

@@ -120,7 +120,7 @@ def _guess_pixels(report: list[dict[str, Any]], schema: Schema, constants: Mappi
             continue
         meaning = row["meaning"] or "raw bytes"
         sizes = find_sizes({name: one for name, one in schema.features.items() if one.seen is None}, row["name"])
-        if sizes.is_told:
+        if sizes.is_known:
             told = [constants.get(name or "", 0) for name in (sizes.height, sizes.width)]
             told += [constants[sizes.channels]] if sizes.channels is not None and sizes.channels in constants else []
             filled = fill_shape(told, nbytes) if min(told) > 0 else None

@@ -29,7 +29,7 @@ from tfrkit.ops.choose_records import choose_records
 from tfrkit.outputs.place import MadeFolders
 from tfrkit.pictures.features import PictureFeatures, find_picture_features
 from tfrkit.pictures.picture import Picture, PictureReader, Span
-from tfrkit.pictures.raw_pixels import ShapeWord, read_shape, require_raw_shape
+from tfrkit.pictures.pixels import ShapeWord, read_shape, require_raw_shape
 from tfrkit.pictures.tiles import Layout, Sheet
 from tfrkit.sidecars.class_names import ClassNames
 from tfrkit.storage.resolve import Address, expand_home, open_writer

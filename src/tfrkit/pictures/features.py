@@ -139,11 +139,11 @@ def _rank_image(name: str, spec: Spec, sizes: SizeFeatures) -> int | None:
         return None
     if spec.kind == "bytes":
         is_raw = bool(_RAW_WORDS & set(words)) and not is_fact and spec.logical != "text"
-        if is_raw and sizes.is_told:
+        if is_raw and sizes.is_known:
             return 2
         # With a shape given, bytes that are nothing else are the pixels it is for.
         return 5 if name in _IMAGE_NAMES else 6 if sizes.fixed is not None and spec.logical == "bytes" else None
-    return 3 if is_named and sizes.is_told and spec.shape not in ((), (1,)) else None
+    return 3 if is_named and sizes.is_known and spec.shape not in ((), (1,)) else None
 
 
 def _is_array(spec: Spec) -> bool:

@@ -1,8 +1,7 @@
-"""Masks on their way into a record: class numbers out of palettes, gray levels or colours, written as a gray PNG.
+"""Masks, into records and out of them: class numbers from palettes, gray levels or colours, written as a gray PNG.
 
-A palette image stores an index a pixel, and a colour for each index that is only for looking at. Most readers,
-TensorFlow's among them, give the colours, and the classes are gone. The gray values of a gray PNG every reader gives
-back as they are.
+A palette image stores an index for each pixel, and a colour for each index, which is for display. Most readers,
+TensorFlow's among them, return the colours, and the classes are lost. Every reader returns the levels of a gray PNG.
 """
 
 from __future__ import annotations
@@ -38,9 +37,33 @@ def inspect_mask(data: bytes) -> ImageInfo:
     return info
 
 
-def describe_sizes(mask: tuple[int, int], image: tuple[int, int]) -> str:
-    """What is wrong with a mask of another (width, height) than its image."""
-    return f"mask expected the size of its image, {image[0]}x{image[1]}, got {mask[0]}x{mask[1]}"
+def read_mask(value: Any, size: tuple[int, int] | None, *, title: str = "mask") -> np.ndarray[Any, np.dtype[Any]]:
+    """The class numbers (height, width) of a value of a row: an encoded image, bare bytes, or an array.
+
+    `size`, (height, width) of the image, puts bare numbers into rows; another size of the mask is for the caller to
+    judge. Raises `CodecError`, whose text begins with `title`, for anything that is not a mask.
+    """
+    is_bare = isinstance(value, bytes) and sniff_image(value[:64]) is None
+    if is_bare and size is not None and len(value) == size[0] * size[1]:
+        return np.frombuffer(value, np.uint8).reshape(size)
+    if isinstance(value, bytes):
+        try:
+            return decode_mask(value)
+        except CodecError as error:
+            raise CodecError(f"{title} {error.what.removeprefix('mask ')}") from None
+    numbers = np.asarray(value)
+    if numbers.ndim == 3 and numbers.shape[2] == 1:
+        numbers = numbers[:, :, 0]
+    if numbers.ndim == 1 and size is not None and numbers.size == size[0] * size[1]:
+        numbers = numbers.reshape(size)
+    if numbers.ndim != 2 or numbers.dtype.kind not in "iub" or numbers.size == 0:
+        raise CodecError(f"{title} expected class numbers, got {numbers.dtype} of shape {numbers.shape}")
+    return numbers
+
+
+def describe_sizes(mask: tuple[int, ...], image: tuple[int, int], *, title: str = "mask") -> str:
+    """The message for a mask whose (width, height) is not that of its image."""
+    return f"{title} expected the size of its image, {image[0]}x{image[1]}, got {mask[0]}x{mask[1]}"
 
 
 def require_numbers(info: ImageInfo) -> None:
@@ -159,6 +182,12 @@ def voc_colors() -> Mapping[Color, int]:
             channels[bit % 3] |= (index >> bit & 1) << (7 - bit // 3)
         colors[channels[0], channels[1], channels[2]] = index
     return colors
+
+
+@functools.cache
+def voc_palette() -> UInt8Array:
+    """The colours of Pascal VOC by class number, (256, 3)."""
+    return np.array(sorted(voc_colors(), key=voc_colors().__getitem__), np.uint8)
 
 
 def parse_color_map(text: str, path: str) -> tuple[dict[Color, int], list[str]]:

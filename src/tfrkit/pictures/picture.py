@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import colorsys
-import functools
 import math
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,13 +15,12 @@ from tfrkit._types import Row
 from tfrkit.errors import CodecError
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.images.decode import decode_image, measure_image
-from tfrkit.images.mask import decode_mask
-from tfrkit.images.options import DEFAULT_MAX_PIXELS, DecodeOptions
-from tfrkit.images.raw_shapes import FOUND_CHANNELS, RAW_CHANNELS, fill_shape
-from tfrkit.images.sniff import sniff_image
-from tfrkit.pictures.features import BoxFeatures, PictureFeatures
-from tfrkit.pictures.masks import voc_colors
-from tfrkit.pictures.raw_pixels import describe_misfit
+from tfrkit.images.options import DecodeOptions
+from tfrkit.images.raw_shapes import FOUND_CHANNELS, RAW_CHANNELS
+from tfrkit.pictures.features import PictureFeatures
+from tfrkit.pictures.masks import describe_sizes, read_mask, voc_palette
+from tfrkit.pictures.pixels import fold_pixels, is_raw, to_pixels
+from tfrkit.pictures.values import flatten_row, list_values, read_corners
 from tfrkit.sidecars.class_names import ClassNames
 
 Color = tuple[int, int, int]
@@ -79,7 +77,7 @@ class PictureReader:
         self._features = features
         self._names = names
         self._side = side
-        self._is_sequence = schema.kind == "sequence_example"
+        self._schema = schema
         self._is_framed = features.image in schema.feature_lists
         mask = features.mask
         self._is_mask_framed = mask is not None and mask in schema.feature_lists
@@ -87,15 +85,12 @@ class PictureReader:
         self._is_encoded = schema[features.image].logical == "image"
 
     def find_image(self, row: Row) -> Any:
-        """The value of a row that is shown, as it is stored; None where it is not there."""
-        return self._flatten(row).get(self._features.image)
-
-    def _flatten(self, row: Row) -> Mapping[str, Any]:
-        return {**row["context"], **row["feature_lists"]} if self._is_sequence else row
+        """The value of the image feature as it is stored; None where the row has none."""
+        return flatten_row(row, self._schema).get(self._features.image)
 
     def read(self, row: Row) -> Picture:
         """The picture of a row; what is wrong with it is in its `cause`."""
-        values = self._flatten(row)
+        values = flatten_row(row, self._schema)
         picture = Picture(caption=self._read_texts(values, self._features.labels))
         try:
             pixels, size = self._read_pixels(values)
@@ -123,7 +118,7 @@ class PictureReader:
         words: list[str] = []
         for name in names:
             value = values.get(name)
-            for item in _to_list(value)[: _MAX_SPANS * 4]:
+            for item in list_values(value)[: _MAX_SPANS * 4]:
                 is_number = isinstance(item, (int, np.integer))
                 words.append(self._names.show(name, int(item)) if is_number else _to_text(item))
         if not words:
@@ -134,7 +129,7 @@ class PictureReader:
 
     def _read_pixels(self, values: Mapping[str, Any]) -> tuple[Pixels, tuple[int, int]]:
         """Pixels in the size of the tile, and the size they are stored in."""
-        name = self._features.image
+        name, sizes = self._features.image, self._features.sizes
         value = values.get(name)
         if self._is_framed or isinstance(value, list):
             if value is None or len(value) == 0:
@@ -145,20 +140,19 @@ class PictureReader:
         if value is None:
             raise CodecError(f"feature {show_name(name)} is not there")
         if isinstance(value, bytes):
-            shape = self._find_shape(values, len(value), FOUND_CHANNELS)
-            if shape is None or math.prod(shape) != len(value):
-                # Bytes of a size that fits no image are told as what they are: pixels, or a damaged file.
-                if shape is not None and not self._is_encoded and sniff_image(value[:64]) is None and value:
-                    raise CodecError(self._describe_misfit(shape, len(value)))
+            if not is_raw(value, sizes):
                 return self._decode(value)
-            value = np.frombuffer(value, np.uint8).reshape(shape)
-        array = np.asarray(value)
-        if array.ndim == 1:
-            shape = self._find_shape(values, array.size, RAW_CHANNELS)
-            if shape is None or math.prod(shape) != array.size:
-                expected = "a height and a width" if shape is None else _show_shape(shape)
-                raise CodecError(f"raw pixels expected {expected}, got {array.size} values")
-            array = array.reshape(shape)
+            try:
+                array = fold_pixels(np.frombuffer(value, np.uint8), values, sizes, channels=FOUND_CHANNELS)
+            except CodecError:
+                # Where the other records have image files, this is a damaged file.
+                if self._is_encoded:
+                    return self._decode(value)
+                raise
+        else:
+            array = np.asarray(value)
+            if array.ndim == 1:
+                array = fold_pixels(array, values, sizes, channels=RAW_CHANNELS)
         pixels = to_pixels(array)
         size = (pixels.shape[0], pixels.shape[1])
         return resize_pixels(pixels, fit_size(*size, self._side)), size
@@ -171,27 +165,6 @@ class PictureReader:
         pixels = decode_image(data)
         size = (pixels.shape[0], pixels.shape[1])
         return resize_pixels(pixels, fit_size(*size, self._side)), size
-
-    def _describe_misfit(self, shape: tuple[int, ...], nbytes: int) -> str:
-        if self._features.sizes.fixed is not None:
-            return describe_misfit(shape, nbytes)
-        return f"raw pixels expected {_show_shape(shape)}, got {nbytes} bytes"
-
-    def _find_shape(self, values: Mapping[str, Any], num_values: int, known: Collection[int]) -> tuple[int, ...] | None:
-        sizes = self._features.sizes
-        if sizes.fixed is not None:
-            return fill_shape(sizes.fixed, num_values) or sizes.fixed
-        if sizes.shape is not None:
-            return _check_size(tuple(int(size) for size in _to_list(values.get(sizes.shape))))
-        told = [_to_list(values.get(name)) for name in (sizes.height, sizes.width) if name is not None]
-        if len(told) < 2 or not all(told):
-            return None
-        height, width = int(told[0][0]), int(told[1][0])
-        channels = _to_list(values.get(sizes.channels)) if sizes.channels is not None else []
-        if channels:
-            return _check_size((height, width, int(channels[0])))
-        found = num_values // max(1, height * width)
-        return _check_size((height, width, found if found in known else 1))
 
     def _read_mask(
         self, values: Mapping[str, Any], picture: Picture, size: tuple[int, int], shown: tuple[int, int]
@@ -213,17 +186,9 @@ class PictureReader:
         return voc_palette()[small & 255], small != _BACKGROUND
 
     def _decode_mask(self, value: Any, size: tuple[int, int]) -> np.ndarray[Any, np.dtype[Any]]:
-        if isinstance(value, bytes) and len(value) == size[0] * size[1] and sniff_image(value[:64]) is None:
-            return np.frombuffer(value, np.uint8).reshape(size)
-        numbers: np.ndarray[Any, np.dtype[Any]]
-        if isinstance(value, bytes):
-            numbers = decode_mask(value)
-        else:
-            numbers = np.asarray(value)
-            numbers = numbers[:, :, 0] if numbers.ndim == 3 and numbers.shape[2] == 1 else numbers
-        if numbers.ndim != 2 or numbers.shape != size:
-            shown = "x".join(map(str, numbers.shape[::-1]))
-            raise CodecError(f"mask expected the size of its image, {size[1]}x{size[0]}, got {shown}")
+        numbers = read_mask(value, size)
+        if numbers.shape != size:
+            raise CodecError(describe_sizes(numbers.shape[::-1], (size[1], size[0])))
         return numbers
 
     def _summarize_mask(self, name: str, numbers: np.ndarray[Any, np.dtype[Any]]) -> list[Span]:
@@ -236,9 +201,9 @@ class PictureReader:
         features = self._features.boxes
         if features is None:
             return []
-        corners = _read_corners(values, features)
-        texts = [_to_text(item) for item in _to_list(values.get(features.text or ""))]
-        labels = [int(item) for item in _to_list(values.get(features.label or ""))]
+        corners = read_corners(values, features)
+        texts = [_to_text(item) for item in list_values(values.get(features.text or ""))]
+        labels = [int(item) for item in list_values(values.get(features.label or ""))]
         boxes = []
         for number, (xmin, ymin, xmax, ymax) in enumerate(corners.tolist()):
             if not (xmin < xmax and ymin < ymax and xmax > 0 and ymax > 0 and xmin < 1 and ymin < 1):
@@ -286,49 +251,11 @@ def resize_nearest(numbers: np.ndarray[Any, np.dtype[Any]], size: tuple[int, int
     return small
 
 
-def to_pixels(array: np.ndarray[Any, np.dtype[Any]]) -> Pixels:
-    """Any array that can be seen as a picture, as (height, width, 3): gray, RGB, channels first or last, a clip."""
-    shape = array.shape
-    if array.ndim == 4 and shape[0]:
-        array = array[0]
-    if array.ndim == 2:
-        array = array[:, :, None]
-    if array.ndim == 3 and array.shape[2] not in (1, 3, 4) and array.shape[0] in (1, 3, 4):
-        array = np.moveaxis(array, 0, 2)
-    if array.ndim != 3 or array.shape[2] not in (1, 3, 4) or array.size == 0 or array.dtype.kind not in "buif":
-        raise CodecError(f"image expected gray or RGB pixels, got a {array.dtype} array of shape {shape}")
-    levels = to_levels(array[:, :, :3])
-    return np.repeat(levels, 3, axis=2) if levels.shape[2] == 1 else levels
-
-
-def to_levels(array: np.ndarray[Any, np.dtype[Any]]) -> Pixels:
-    """Numbers as levels from 0 to 255: as they are where they fit, 0 to 1 in proportion, anything else stretched."""
-    if array.dtype == np.uint8:
-        return array
-    if array.dtype == np.uint16:
-        values = np.floor(array / 256)
-    else:
-        values = np.nan_to_num(array.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
-    low, high = float(values.min()), float(values.max())
-    if low >= 0 and high <= 1 and array.dtype.kind in "bf":
-        values = values * 255
-    elif low < 0 or high > 255:
-        values = (values - low) * (255 / (high - low) if high > low else 0)
-    levels: Pixels = (values + 0.5).astype(np.uint8)
-    return levels
-
-
 def class_color(number: int) -> Color:
     """A bright colour for a class: always the same one, and far from that of its neighbours."""
     # Hues that come near each other again after eight steps differ in strength.
     red, green, blue = colorsys.hsv_to_rgb(number * _GOLDEN % 1, 0.55 if number // 8 % 2 else 0.9, 1.0)
     return round(red * 255), round(green * 255), round(blue * 255)
-
-
-@functools.cache
-def voc_palette() -> Pixels:
-    """The colours of Pascal VOC by class number, (256, 3)."""
-    return np.array(sorted(voc_colors(), key=voc_colors().__getitem__), np.uint8)
 
 
 def _paint_objects(
@@ -355,38 +282,8 @@ def _summarize_boxes(boxes: list[Box]) -> list[Span]:
     ]
 
 
-def _read_corners(values: Mapping[str, Any], features: BoxFeatures) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """(number of boxes, 4) as xmin, ymin, xmax, ymax."""
-    if len(features.sides) == 1:
-        found = np.asarray(values.get(features.sides[0], ()), np.float64).reshape(-1, 4)
-        return found[:, [1, 0, 3, 2]]
-    sides = [np.asarray(_to_list(values.get(name)), np.float64) for name in features.sides]
-    lengths = [len(side) for side in sides]
-    if len(set(lengths)) != 1:
-        raise CodecError(f"boxes expected four lists of one length, got {', '.join(map(str, lengths))}")
-    return np.stack(sides, axis=1)
-
-
-def _check_size(shape: tuple[int, ...]) -> tuple[int, ...]:
-    if not shape or min(shape) < 1 or math.prod(shape) > 4 * DEFAULT_MAX_PIXELS:
-        raise CodecError(f"image expected a height and a width from 1 up, got {shape}")
-    return shape
-
-
-def _show_shape(shape: tuple[int, ...]) -> str:
-    return f"{math.prod(shape)} ({'x'.join(map(str, shape))})"
-
-
 def _to_color(values: np.ndarray[Any, np.dtype[np.uint8]]) -> Color:
     return int(values[0]), int(values[1]), int(values[2])
-
-
-def _to_list(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    if isinstance(value, (list, np.ndarray)):
-        return list(np.asarray(value).reshape(-1)) if isinstance(value, np.ndarray) else value
-    return [value]
 
 
 def _to_text(value: Any) -> str:

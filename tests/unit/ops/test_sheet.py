@@ -13,7 +13,8 @@ import tfrkit
 from tfrkit.errors import MissingFeatureError, SchemaError, StorageError
 from tfrkit.ops.choose_records import choose_records
 from tfrkit.ops.sheet import SheetReport, sheet
-from tfrkit.pictures.picture import class_color, voc_palette
+from tfrkit.pictures.masks import voc_palette
+from tfrkit.pictures.picture import class_color
 from tfrkit.pictures.tiles import FAULT, FAULT_MAT, MASK_SHARE, MAT, PAGE, Layout
 from tfrkit.testing.corruption import flip, frame_offsets
 

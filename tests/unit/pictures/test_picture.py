@@ -3,11 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tfrkit.errors import CodecError
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.pictures.features import find_picture_features
-from tfrkit.pictures.picture import Box, PictureReader, class_color, fit_size, resize_nearest, to_levels, to_pixels
+from tfrkit.pictures.picture import Box, PictureReader, class_color, fit_size, resize_nearest
 from tfrkit.sidecars.class_names import ClassNames
 
 
@@ -52,33 +51,3 @@ def test_nearest_takes_the_middle_of_each_pixel() -> None:
     numbers = np.arange(16).reshape(4, 4)
     assert resize_nearest(numbers, (2, 2)).tolist() == [[5, 7], [13, 15]]
     assert np.array_equal(resize_nearest(numbers, (8, 8))[::2, 1::2], numbers)
-
-
-@pytest.mark.parametrize(
-    ("values", "levels"),
-    [
-        (np.array([0, 7, 255], np.uint8), [0, 7, 255]),
-        (np.array([False, True, False]), [0, 255, 0]),
-        (np.array([0, 256, 65535], np.uint16), [0, 1, 255]),
-        (np.array([0, 0.5, 1], np.float32), [0, 128, 255]),
-        (np.array([0, 100, 255], np.float32), [0, 100, 255]),
-        (np.array([-0.5, 0, 0.5], np.float32), [0, 128, 255]),
-        (np.array([0, 1, 2], np.int64), [0, 1, 2]),
-        (np.array([0, 500, 1000], np.int64), [0, 128, 255]),
-        (np.array([np.nan, np.inf, 1], np.float32), [0, 0, 255]),
-        (np.array([-3, -3, -3], np.int64), [0, 0, 0]),
-    ],
-)
-def test_numbers_become_levels(values: np.ndarray, levels: list[int]) -> None:
-    assert to_levels(values).tolist() == levels
-
-
-@pytest.mark.parametrize("shape", [(4, 5), (4, 5, 1), (1, 4, 5), (3, 4, 5), (4, 5, 4), (7, 4, 5, 3)])
-def test_arrays_become_rgb(shape: tuple[int, ...]) -> None:
-    assert to_pixels(np.zeros(shape, np.uint8)).shape == (4, 5, 3)
-
-
-@pytest.mark.parametrize("shape", [(5,), (5, 5, 2), (0, 5, 3), (2, 2, 4, 5, 3)])
-def test_arrays_that_are_no_picture_are_refused(shape: tuple[int, ...]) -> None:
-    with pytest.raises(CodecError, match="image expected gray or RGB pixels, got a uint8 array of shape"):
-        to_pixels(np.zeros(shape, np.uint8))

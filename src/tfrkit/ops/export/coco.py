@@ -14,12 +14,13 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from tfrkit.errors import CodecError
-from tfrkit.images.mask import decode_mask
 from tfrkit.ops.export.annotations import AnnotatedImage, AnnotationTask, export_annotated
 from tfrkit.ops.export.names import safe_part
 from tfrkit.ops.export.objects import to_pixels
-from tfrkit.ops.export.pictures import read_text, to_list
+from tfrkit.ops.export.pictures import read_text
 from tfrkit.ops.export.report import Export, OnBad
+from tfrkit.pictures.masks import describe_sizes, read_mask
+from tfrkit.pictures.values import list_values
 from tfrkit.progress import Progress
 from tfrkit.storage.resolve import Address
 
@@ -120,7 +121,7 @@ class _CocoWriter:
         for annotation in prepared:
             split.num_annotations += 1
             _append(split.annotations, {"id": split.num_annotations, "image_id": identifier, **annotation})
-        for caption in to_list(image.picture.values.get(_CAPTION)) if self._has_captions else ():
+        for caption in list_values(image.picture.values.get(_CAPTION)) if self._has_captions else ():
             split.num_captions += 1
             text = read_text(caption) if isinstance(caption, bytes) else str(caption)
             _append(split.captions, {"id": split.num_captions, "image_id": identifier, "caption": text})
@@ -158,10 +159,9 @@ def encode_run_lengths(mask: np.ndarray[Any, np.dtype[Any]]) -> dict[str, Any]:
 
 
 def _outline(value: Any, image: AnnotatedImage, index: int) -> dict[str, Any]:
-    mask = decode_mask(value) if isinstance(value, bytes) else np.asarray(value)
+    mask = read_mask(value, (image.height, image.width), title=f"mask {index}")
     if mask.shape != (image.height, image.width):
-        shown = "x".join(map(str, mask.shape[::-1]))
-        raise CodecError(f"mask {index} expected the size of its image, {image.width}x{image.height}, got {shown}")
+        raise CodecError(describe_sizes(mask.shape[::-1], (image.width, image.height), title=f"mask {index}"))
     return encode_run_lengths(mask)
 
 

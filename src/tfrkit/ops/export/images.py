@@ -19,7 +19,7 @@ from tfrkit.ops.export.report import Export, OnBad, require_on_bad
 from tfrkit.ops.export.rows import to_csv_line
 from tfrkit.ops.preview import value_to_json
 from tfrkit.outputs.staging import StagedFolder
-from tfrkit.pictures.raw_pixels import ShapeWord, read_shape
+from tfrkit.pictures.pixels import ShapeWord, read_shape
 from tfrkit.progress import Progress
 from tfrkit.storage.resolve import Address, expand_home
 

@@ -11,7 +11,7 @@ import os
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tfrkit import _native
 from tfrkit._types import Row
@@ -248,10 +248,3 @@ class ExportInput:
         if not self.num_records:
             raise StorageError("expected at least one record, got none", shard=self.paths[0])
         return surveyed
-
-
-def flatten_row(row: Row) -> dict[str, Any]:
-    """The features of a row by name; of a SequenceExample those of its context and of its feature lists together."""
-    if set(row) == {"context", "feature_lists"}:
-        return {**row["context"], **row["feature_lists"]}
-    return row

@@ -1,4 +1,4 @@
-"""Objects in images: boxes in pixels, names and numbers of classes, and whatever else records tell of them."""
+"""Objects in images: boxes in pixels, names and ids of classes, and further features of objects."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from tfrkit.errors import CodecError, SchemaError
 from tfrkit.features.labels import LabelMap, is_unused, name_unused
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.ops.export.input import ExportInput
-from tfrkit.ops.export.pictures import PictureSource, read_text, to_list
+from tfrkit.ops.export.pictures import PictureSource, read_text
 from tfrkit.pictures.features import BoxFeatures
+from tfrkit.pictures.values import list_values, read_corners
 from tfrkit.sidecars.class_names import ClassNames
 
 Corners = np.ndarray[Any, np.dtype[np.float32]]
@@ -79,11 +80,11 @@ class ObjectSource:
 
     @property
     def extra_features(self) -> list[str]:
-        """What has to be read beside the features of pictures."""
+        """Features to read besides those of pictures."""
         return list(self._extras.values())
 
     def has(self, what: str) -> bool:
-        """Do records tell this of their objects?"""
+        """Do records have this feature of their objects?"""
         return what in self._extras
 
     def read(self, values: Mapping[str, Any]) -> FoundObjects:
@@ -91,9 +92,9 @@ class ObjectSource:
         boxes = self.boxes
         if boxes is None:
             return FoundObjects(np.empty((0, 4), np.float32), [], [])
-        corners = read_corners(values, boxes)
-        texts = [read_text(item) for item in to_list(values.get(boxes.text or ""))]
-        labels = [int(item) for item in to_list(values.get(boxes.label or ""))]
+        corners = _check_corners(read_corners(values, boxes).astype(np.float32))
+        texts = [read_text(item) for item in list_values(values.get(boxes.text or ""))]
+        labels = [int(item) for item in list_values(values.get(boxes.label or ""))]
         for feature, found in ((boxes.text, texts), (boxes.label, labels)):
             if feature is not None and len(found) != len(corners) and (found or feature in values):
                 raise CodecError(
@@ -104,7 +105,7 @@ class ObjectSource:
             names = ["object"] * len(corners)
         if not self.classes.has_ids or not labels:
             labels = [self.classes.id_of(name) for name in names]
-        extras = {what: to_list(values.get(feature)) for what, feature in self._extras.items()}
+        extras = {what: list_values(values.get(feature)) for what, feature in self._extras.items()}
         for what, found in extras.items():
             if found and len(found) != len(corners):
                 feature = show_name(self._extras[what])
@@ -117,17 +118,8 @@ class ObjectSource:
         return self.classes.names.get(label) or self._class_names.show(self.boxes.label, label)
 
 
-def read_corners(values: Mapping[str, Any], boxes: BoxFeatures) -> Corners:
-    """(boxes, 4) as xmin, ymin, xmax, ymax; raises `CodecError` for what is no box."""
-    if len(boxes.sides) == 1:
-        # TFDS has fours of ymin, xmin, ymax, xmax.
-        corners = np.asarray(values.get(boxes.sides[0], ()), np.float32).reshape(-1, 4)[:, [1, 0, 3, 2]]
-    else:
-        sides = [np.asarray(to_list(values.get(name)), np.float32) for name in boxes.sides]
-        lengths = [len(side) for side in sides]
-        if len(set(lengths)) > 1:
-            raise CodecError(f"boxes expected four lists of one length, got {', '.join(map(str, lengths))}")
-        corners = np.stack(sides, axis=1)
+def _check_corners(corners: Corners) -> Corners:
+    """The corners as they are stored, in single precision; raises `CodecError` for one that is not a box."""
     is_sound = np.isfinite(corners).all(axis=1) & (corners[:, 0] <= corners[:, 2]) & (corners[:, 1] <= corners[:, 3])
     if not is_sound.all():
         number = int(np.flatnonzero(~is_sound)[0])
@@ -199,7 +191,7 @@ def _find_classes(source: ExportInput, boxes: BoxFeatures, class_names: ClassNam
         return ClassTable(dict(enumerate(listed, 1)), has_ids=False)
     known = {number: class_names.show(boxes.label, number) for number in _known_ids(source, boxes.label, used)}
     merged = {number: names.get(number, known[number]) for number in known}
-    # A number that nobody uses and nobody named is only there because those around it are.
+    # An id that is neither used nor named only fills a gap between others.
     merged = {number: name for number, name in merged.items() if number in used or not is_unused(name)}
     if len(set(merged.values())) != len(merged):
         twice = next(name for name in merged.values() if list(merged.values()).count(name) > 1)

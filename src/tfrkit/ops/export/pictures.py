@@ -13,10 +13,11 @@ from tfrkit._types import Row
 from tfrkit.errors import CodecError, SchemaError
 from tfrkit.features.meaning import split_words
 from tfrkit.features.schema import Schema, show_name
-from tfrkit.ops.export.input import ExportInput, flatten_row
+from tfrkit.ops.export.input import ExportInput
 from tfrkit.ops.export.pixels import ImageFile, to_image_files, to_mask_file
 from tfrkit.pictures.features import PictureFeatures, find_picture_features
-from tfrkit.pictures.raw_pixels import require_raw_shape
+from tfrkit.pictures.pixels import require_raw_shape
+from tfrkit.pictures.values import flatten_row, list_values
 from tfrkit.sidecars.class_names import ClassNames
 from tfrkit.sources.walk import IMAGE_SUFFIXES
 
@@ -97,13 +98,13 @@ class PictureSource:
 
     def read(self, row: Row) -> PictureRow:
         """The pictures of a row; raises `CodecError` where there is none."""
-        values = flatten_row(row)
+        values = flatten_row(row, self._schema)
         image = self.features.image
         value = values.get(image)
         files = to_image_files(image, value, values, self.features.sizes)
         self._num_inexact += sum(not file.is_exact for file in files)
         is_clip = self.is_framed or len(files) > 1
-        frames = [read_text(one) or "" for one in to_list(values.get(_FRAME_NAMES))] if is_clip else []
+        frames = [read_text(one) or "" for one in list_values(values.get(_FRAME_NAMES))] if is_clip else []
         return PictureRow(self._read_name(values), files, is_clip, frames, self._read_class(values), values)
 
     def read_mask(self, picture: PictureRow, size: tuple[int, int] | None = None) -> bytes | None:
@@ -134,7 +135,7 @@ class PictureSource:
         return [name for name, spec in specs.items() if spec.logical in ("image", "mask") and name not in taken]
 
     def describe(self) -> list[str]:
-        """What a user should know of the pictures that were read."""
+        """Notes on the pictures that were read."""
         notes = list(self.notes)
         if self._num_inexact:
             notes.append(
@@ -176,17 +177,8 @@ class PictureSource:
 
 
 def read_text(value: bytes | str) -> str:
-    """Bytes as the name they are; those that are no UTF-8 come out as they went in."""
+    """Bytes as text; those that are not UTF-8 are kept as surrogates."""
     return os.fsdecode(value)
-
-
-def to_list(value: Any) -> list[Any]:
-    """The values of a feature, whether it came as one or as several."""
-    if value is None:
-        return []
-    if isinstance(value, np.ndarray):
-        return list(value.reshape(-1).tolist())
-    return value if isinstance(value, list) else [value]
 
 
 def _find_name(schema: Schema, features: PictureFeatures) -> str | None:

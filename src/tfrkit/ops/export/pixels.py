@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,12 +11,10 @@ import numpy as np
 from tfrkit.errors import CodecError
 from tfrkit.features.schema import show_name
 from tfrkit.features.size_features import SizeFeatures
-from tfrkit.images.mask import decode_mask
-from tfrkit.images.options import DEFAULT_MAX_PIXELS
-from tfrkit.images.raw_shapes import FOUND_CHANNELS, fill_shape
+from tfrkit.images.raw_shapes import FOUND_CHANNELS
 from tfrkit.images.sniff import sniff_image
-from tfrkit.pictures.picture import to_levels, voc_palette
-from tfrkit.pictures.raw_pixels import describe_misfit
+from tfrkit.pictures.masks import read_mask, voc_palette
+from tfrkit.pictures.pixels import arrange_channels, fold_pixels, is_ppm, is_raw, to_levels
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -28,9 +25,9 @@ _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 
 
 class ImageFile(NamedTuple):
-    """The bytes of a file and the suffix that says what they are.
+    """The bytes of a file and its suffix.
 
-    `is_made` where they were made here out of pixels, `is_exact` unless those did not fit into a PNG as they are.
+    `is_made` where they were encoded here from pixels, `is_exact` unless a PNG cannot hold those pixels.
     """
 
     data: bytes
@@ -40,7 +37,7 @@ class ImageFile(NamedTuple):
 
 
 def to_image_files(name: str, value: Any, values: Mapping[str, Any], sizes: SizeFeatures) -> list[ImageFile]:
-    """The images of a feature: one, or one a frame. `values` has those features of the row that tell of sizes.
+    """The images of a feature: one, or one a frame. `values` has the size features of the row.
 
     Raises `CodecError` where there is none.
     """
@@ -62,7 +59,7 @@ def to_image_files(name: str, value: Any, values: Mapping[str, Any], sizes: Size
 
 
 def to_mask_file(name: str, value: Any, size: tuple[int, int] | None) -> bytes:
-    """A mask as a PNG: class numbers with the palette of Pascal VOC, or 16-bit gray where they are beyond 255.
+    """A mask as a PNG: class numbers with the palette of Pascal VOC, or 16-bit gray where they are above 255.
 
     `size` is (width, height) of its image, by which bare bytes are put into rows.
     """
@@ -70,19 +67,7 @@ def to_mask_file(name: str, value: Any, size: tuple[int, int] | None) -> bytes:
         info = sniff_image(value[:_HEAD_NBYTES])
         if info is not None and info.format == "PNG" and info.mode == "P":
             return value
-        if info is None and size is not None and len(value) == size[0] * size[1]:
-            return encode_palette(np.frombuffer(value, np.uint8).reshape(size[1], size[0]))
-        try:
-            return encode_palette(decode_mask(value))
-        except CodecError as error:
-            raise CodecError(f"feature {show_name(name)} {error.what}") from None
-    numbers = np.asarray(value)
-    if numbers.ndim == 3 and numbers.shape[2] == 1:
-        numbers = numbers[:, :, 0]
-    if numbers.ndim == 1 and size is not None and numbers.size == size[0] * size[1]:
-        numbers = numbers.reshape(size[1], size[0])
-    if numbers.ndim != 2 or numbers.dtype.kind not in "iub" or numbers.size == 0:
-        raise CodecError(f"feature {show_name(name)} expected a mask, got {numbers.dtype} of shape {numbers.shape}")
+    numbers = read_mask(value, None if size is None else size[::-1], title=f"feature {show_name(name)} mask")
     if int(numbers.min()) < 0 or int(numbers.max()) > 65535:
         raise CodecError(f"feature {show_name(name)} expected class numbers up to 65535, got {int(numbers.max())}")
     return encode_palette(numbers)
@@ -103,62 +88,29 @@ def encode_palette(numbers: Array) -> bytes:
 def _to_file(name: str, data: bytes, values: Mapping[str, Any], sizes: SizeFeatures) -> ImageFile:
     if not data:
         raise CodecError(f"feature {show_name(name)} expected an image, it is empty")
-    is_pixels = sizes.fixed is not None and fill_shape(sizes.fixed, len(data)) is not None
-    info = None if is_pixels else sniff_image(data[:_HEAD_NBYTES])
-    if info is not None:
-        return ImageFile(data, _SUFFIXES.get(info.format, f".{info.format.lower()}"))
-    if not is_pixels and data[:2] in (b"P1", b"P2", b"P3", b"P4", b"P5", b"P6") and data[2:3].isspace():
-        return ImageFile(data, ".ppm")
-    if sizes.is_told:
-        [file] = _to_pngs(_fold(name, np.frombuffer(data, np.uint8), values, sizes, is_bytes=True))
+    if is_raw(data, sizes):
+        [file] = _to_pngs(_fold(name, np.frombuffer(data, np.uint8), values, sizes, FOUND_CHANNELS))
         return file
-    raise CodecError(f"feature {show_name(name)} expected an image, got {len(data)} bytes of no known kind")
+    info = sniff_image(data[:_HEAD_NBYTES])
+    if info is None and not is_ppm(data):
+        raise CodecError(f"feature {show_name(name)} expected an image, got {len(data)} bytes of no known kind")
+    return ImageFile(data, ".ppm" if info is None else _SUFFIXES.get(info.format, f".{info.format.lower()}"))
 
 
-def _fold(name: str, flat: Array, values: Mapping[str, Any], sizes: SizeFeatures, *, is_bytes: bool = False) -> Array:
-    """Pixels one after the other as rows and columns, by the features that tell of their size."""
-    if sizes.fixed is not None:
-        filled = fill_shape(sizes.fixed, flat.size)
-        if filled is None:
-            raise CodecError(f"feature {show_name(name)}: {describe_misfit(sizes.fixed, flat.size)}")
-        return flat.reshape(filled)
-    shape = _find_shape(values, flat.size, sizes, is_bytes=is_bytes)
-    if shape is None:
-        raise CodecError(f"feature {show_name(name)} expected a height and a width beside it, there are none")
-    if min(shape, default=0) < 1 or math.prod(shape) > 4 * DEFAULT_MAX_PIXELS or math.prod(shape) != flat.size:
-        shown = "x".join(map(str, shape))
-        raise CodecError(f"feature {show_name(name)} expected pixels of {shown}, got {flat.size} values")
-    return flat.reshape(shape)
-
-
-def _find_shape(
-    values: Mapping[str, Any], num_values: int, sizes: SizeFeatures, *, is_bytes: bool
-) -> tuple[int, ...] | None:
-    def read(feature: str | None) -> list[int]:
-        value = None if feature is None else values.get(feature)
-        return [] if value is None else [int(item) for item in np.asarray(value).reshape(-1)]
-
-    if sizes.shape is not None:
-        return tuple(read(sizes.shape))
-    height, width, channels = read(sizes.height)[:1], read(sizes.width)[:1], read(sizes.channels)[:1]
-    if not height or not width:
-        return None
-    if not channels:
-        channels = [num_values // max(1, height[0] * width[0])]
-        if is_bytes and channels[0] not in FOUND_CHANNELS:
-            return height[0], width[0]
-    return height[0], width[0], channels[0]
+def _fold(
+    name: str, flat: Array, values: Mapping[str, Any], sizes: SizeFeatures, channels: Collection[int] = _MODES
+) -> Array:
+    try:
+        return fold_pixels(flat, values, sizes, channels=channels)
+    except CodecError as error:
+        raise CodecError(f"feature {show_name(name)}: {error.what}") from None
 
 
 def _to_pngs(array: Array) -> list[ImageFile]:
     """One PNG of gray or coloured pixels, channels first or last; of four dimensions one for each frame."""
     if array.ndim == 4:
         return [file for frame in array for file in _to_pngs(frame)]
-    pixels = array[:, :, None] if array.ndim == 2 else array
-    if pixels.ndim == 3 and pixels.shape[2] not in _MODES and pixels.shape[0] in (1, 3, 4):
-        pixels = np.moveaxis(pixels, 0, 2)
-    if pixels.ndim != 3 or pixels.shape[2] not in _MODES or pixels.size == 0 or pixels.dtype.kind not in "buif":
-        raise CodecError(f"image expected gray or RGB pixels, got a {array.dtype} array of shape {array.shape}")
+    pixels = arrange_channels(array, _MODES)
     from PIL import Image
 
     if pixels.dtype == np.uint16 and pixels.shape[2] == 1:

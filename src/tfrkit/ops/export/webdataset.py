@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from tfrkit.errors import CodecError, SchemaError
 from tfrkit.features.size_features import SizeFeatures
-from tfrkit.ops.export.input import ExportInput, Place, flatten_row
+from tfrkit.ops.export.input import ExportInput, Place
 from tfrkit.ops.export.members import KEY, MemberPlan
 from tfrkit.ops.export.names import SafeNames, safe_part
 from tfrkit.ops.export.pictures import read_text
@@ -79,8 +79,7 @@ def export_webdataset(
         is_file = target.endswith(".tar") and not os.path.isdir(target)
         with _open_tars(target, source, limit, is_file=is_file, force=force) as tars:
             source.begin()
-            for place, row in source.rows(list(dict.fromkeys([*plan.features, *keys.features]))):
-                values = flatten_row(row)
+            for place, values in source.rows(list(dict.fromkeys([*plan.features, *keys.features]))):
                 try:
                     members = plan.make(values)
                     if not members:

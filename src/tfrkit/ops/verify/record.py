@@ -1,9 +1,8 @@
-"""One record held against what its dataset says: image, size, labels, boxes, mask."""
+"""One record checked against its dataset: image, size, labels, boxes, mask."""
 
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,20 +14,18 @@ from tfrkit.errors import CodecError
 from tfrkit.features.schema import show_name
 from tfrkit.images.decode import Scratch, decode_image
 from tfrkit.images.encode import check_image, inspect_image
-from tfrkit.images.mask import decode_mask
-from tfrkit.images.options import DEFAULT_MAX_PIXELS
 from tfrkit.images.orientation import find_orientation
 from tfrkit.images.perceptual import SIDE
-from tfrkit.images.raw_shapes import fill_shape
 from tfrkit.images.resize import UPRIGHT, resize_into, swaps_sides
-from tfrkit.images.sniff import ImageInfo, sniff_image
+from tfrkit.images.sniff import ImageInfo
 from tfrkit.ops.duplicates import DIGEST_NBYTES
 from tfrkit.ops.verify.result import Kind
 from tfrkit.ops.verify.rules import ClassRange, Rules
-from tfrkit.pictures.picture import to_pixels
-from tfrkit.pictures.raw_pixels import describe_misfit
+from tfrkit.pictures.masks import describe_sizes, read_mask
+from tfrkit.pictures.pixels import fold_pixels, read_size, to_pixels
+from tfrkit.pictures.values import flatten_row, list_values, read_corners
 
-# Channels that a feature may tell of an image of this mode: those stored, or those that a decoder gives.
+# Channels that a feature may name for an image of this mode: those stored, or those that a decoder returns.
 _CHANNELS = {"L": {1}, "LA": {1, 2}, "P": {1, 3, 4}, "RGB": {3}, "RGBA": {3, 4}, "CMYK": {3, 4}}
 _FORMATS = {"jpg": "JPEG", "jpeg": "JPEG", "png": "PNG", "webp": "WEBP", "bmp": "BMP", "gif": "GIF", "tiff": "TIFF"}
 _GRAY = np.array([0.299, 0.587, 0.114])
@@ -43,9 +40,9 @@ Size = tuple[int, int]
 
 @dataclass
 class Judged:
-    """What is wrong with a record, and what tells it from others.
+    """Problems of a record, and its fingerprints.
 
-    `digest` is b"" where it is compared with none; `copy` is small, gray and square, None where there is no picture.
+    `digest` is b"" for a record that is not compared; `copy` is small, gray and square, None without a picture.
     """
 
     problems: list[tuple[Kind, str]] = field(default_factory=list)
@@ -60,12 +57,11 @@ class RecordCheck:
         self._rules = rules
         self._wants_copy = wants_copy
         self._scratch = Scratch()
-        self._is_sequence = rules.schema.kind == "sequence_example"
 
     def judge(self, row: Row) -> Judged:
-        """What is wrong with a row."""
+        """The problems of a row, and its fingerprints."""
         rules = self._rules
-        values = {**row["context"], **row["feature_lists"]} if self._is_sequence else row
+        values = flatten_row(row, rules.schema)
         judged = Judged()
         size = self._judge_images(values, judged)
         judged.problems += self._judge_labels(values)
@@ -84,7 +80,7 @@ class RecordCheck:
         for name in rules.images:
             if rules.parts is not None and name == rules.parts.mask:
                 continue
-            items = list(iter_values(values.get(name)))
+            items = list_values(values.get(name))
             is_picture = name == rules.image and len(items) == 1
             for item in items:
                 try:
@@ -118,81 +114,62 @@ class RecordCheck:
             return info, None
 
     def _compare_facts(self, values: Mapping[str, Any], data: bytes, info: ImageInfo) -> Iterator[tuple[Kind, str]]:
-        told = self._told_size(values)
-        stored = (info.height or 0, info.width or 0)
-        if told is not None and told[:2] != stored:
-            why = _explain_size(told[:2], stored, find_orientation(memoryview(data)))
-            yield "size", f"image expected {_show(told[:2])} as its features say, got {_show(stored)}{why}"
-        allowed = _CHANNELS.get(info.mode or "", {1, 3})
-        if told is not None and told[2] is not None and told[2] not in allowed:
-            names = {1: "gray", 2: "gray with alpha", 3: "RGB", 4: "RGBA"}
-            expected = names.get(told[2], f"{told[2]} channels")
-            yield "size", f"image expected {expected} as its features say, got {info.mode}"
+        stored = self._stored_size(values)
+        found = (info.height or 0, info.width or 0)
+        if stored is not None and stored[:2] != found:
+            why = _explain_size(stored[:2], found, find_orientation(memoryview(data)))
+            yield "size", f"image expected {_show(stored[:2])} as its features say, got {_show(found)}{why}"
+        for channels in () if stored is None else stored[2:]:
+            if channels not in _CHANNELS.get(info.mode or "", {1, 3}):
+                names = {1: "gray", 2: "gray with alpha", 3: "RGB", 4: "RGBA"}
+                expected = names.get(channels, f"{channels} channels")
+                yield "size", f"image expected {expected} as its features say, got {info.mode}"
         name = self._rules.format
-        text = next(iter_values(values.get(name or "")), None)
+        text = next(iter(list_values(values.get(name or ""))), None)
         said = _FORMATS.get(text.decode("utf-8", "replace").lower()) if isinstance(text, bytes) else None
         if said is not None and said != info.format:
             yield "image", f"image expected {said} as feature {show_name(name or '')} says, got {info.format}"
 
     def _judge_pixels(self, values: Mapping[str, Any], judged: Judged) -> Size | None:
         """A picture that is stored as bare pixels."""
-        name = self._rules.image or ""
+        name, parts = self._rules.image or "", self._rules.parts
         value = values.get(name)
-        if value is None or isinstance(value, list):
+        if value is None or isinstance(value, list) or parts is None:
             return None
-        told = self._told_size(values)
+        stored = self._stored_size(values)
         array = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.asarray(value)
         if array.size == 0:
             judged.problems.append(("image", f"feature {show_name(name)} expected an image, got nothing"))
             return None
         judged.digest = digest(array.tobytes())
-        fixed = None if self._rules.parts is None else self._rules.parts.sizes.fixed
-        if array.ndim == 1 and fixed is not None:
-            shape = fill_shape(fixed, array.size)
-            if shape is None:
-                judged.problems.append(("size", f"feature {show_name(name)}: {describe_misfit(fixed, array.size)}"))
+        if array.ndim == 1:
+            if stored is None and parts.sizes.fixed is None:
                 return None
-            array = array.reshape(shape)
-        elif array.ndim == 1:
-            if told is None:
+            try:
+                # Bytes may be wider numbers: without a feature that has the channels, any count that fits is right.
+                array = fold_pixels(array, values, parts.sizes, channels=None)
+            except CodecError as error:
+                prefix = "" if parts.sizes.fixed is None else f"feature {show_name(name)}: "
+                judged.problems.append(("size", prefix + error.what))
                 return None
-            height, width, channels = told
-            expected = height * width * (channels or 1)
-            # Where channels are not told, any that fit are right.
-            is_fit = array.size == expected if channels else expected > 0 and array.size % expected == 0
-            if not is_fit or expected == 0:
-                shown = _show(told[:2]) + (f"x{channels}" if channels else "")
-                judged.problems.append(("size", f"pixels expected {shown}, got {array.size:,} values"))
-                return None
-            array = array.reshape(height, width, -1)
-        elif told is not None and array.ndim >= 2 and told[:2] != array.shape[:2]:
+        elif stored is not None and stored[:2] != array.shape[:2]:
             got = _show((array.shape[0], array.shape[1]))
-            judged.problems.append(("size", f"pixels expected {_show(told[:2])} as its features say, got {got}"))
+            judged.problems.append(("size", f"pixels expected {_show(stored[:2])} as its features say, got {got}"))
         if self._wants_copy and array.ndim in (2, 3):
             judged.copy = _copy_pixels(array)
         return (array.shape[0], array.shape[1]) if array.ndim in (2, 3) else None
 
-    def _told_size(self, values: Mapping[str, Any]) -> tuple[int, int, int | None] | None:
-        parts = self._rules.parts
-        if parts is None:
-            return None
-
-        def number(name: str | None) -> int | None:
-            value = next(iter_values(values.get(name or "")), None)
-            return int(value) if isinstance(value, (int, np.integer)) else None
-
-        if parts.sizes.shape is not None:
-            shape = [int(size) for size in iter_values(values.get(parts.sizes.shape))]
-            return (shape[0], shape[1], shape[2] if len(shape) == 3 else None) if len(shape) in (2, 3) else None
-        height, width = number(parts.sizes.height), number(parts.sizes.width)
-        return None if height is None or width is None else (height, width, number(parts.sizes.channels))
+    def _stored_size(self, values: Mapping[str, Any]) -> tuple[int, ...] | None:
+        """(height, width) or (height, width, channels) of the picture as features say."""
+        size = None if self._rules.parts is None else read_size(values, self._rules.parts.sizes)
+        return size if size is not None and len(size) <= 3 else None
 
     # -- labels
 
     def _judge_labels(self, values: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
         for name, allowed in self._rules.labels.items():
-            ids = np.asarray(list(iter_values(values.get(name))), np.int64)
-            wrong = _find_strangers(ids, allowed)
+            ids = np.asarray(list_values(values.get(name)), np.int64)
+            wrong = _find_unknown_ids(ids, allowed)
             if wrong:
                 yield "label", f"feature {show_name(name)} expected {describe_range(allowed)}, got {_list(wrong)}"
                 continue
@@ -206,18 +183,19 @@ class RecordCheck:
         features = self._rules.boxes
         assert features is not None
         try:
-            corners = read_corners(values, features.sides)
+            corners = read_corners(values, features)
         except CodecError as error:
             yield "box", error.what
             return
         if features.label is not None and features.label in values:
-            num_labels = len(list(iter_values(values[features.label])))
+            num_labels = len(list_values(values[features.label]))
             if num_labels != len(corners):
                 yield "box", f"boxes expected one label each, got {len(corners)} boxes and {num_labels} labels"
         if not len(corners):
             return
-        told = self._told_size(values)
-        size = size or (told[:2] if told is not None else None)
+        stored = self._stored_size(values)
+        if size is None and stored is not None:
+            size = (stored[0], stored[1])
         problem = judge_corners(corners, size, is_pixels=self._rules.has_pixel_boxes)
         if problem is not None:
             yield "box", problem
@@ -230,28 +208,28 @@ class RecordCheck:
             return
         # One mask a picture holds classes; a list of them holds one object each.
         is_one = not isinstance(value, list)
-        for item in [value] if is_one else iter_values(value):
+        for item in [value] if is_one else list_values(value):
             try:
-                numbers = _read_mask(item, size)
+                numbers = read_mask(item, size)
             except CodecError as error:
                 yield "mask", error.what
                 continue
             if size is not None and numbers.shape != size:
                 why = _explain_size(numbers.shape, size, self._find_orientation(values))
-                yield "mask", f"mask expected the size of its image, {_show(size)}, got {_show(numbers.shape[:2])}{why}"
+                yield "mask", describe_sizes(numbers.shape[::-1], (size[1], size[0])) + why
             elif is_one and self._rules.mask is not None:
-                wrong = _find_strangers(np.unique(numbers).astype(np.int64), self._rules.mask)
+                wrong = _find_unknown_ids(np.unique(numbers).astype(np.int64), self._rules.mask)
                 if wrong:
                     yield "mask", f"mask expected {describe_range(self._rules.mask)}, got {_list(wrong)}"
 
     def _find_orientation(self, values: Mapping[str, Any]) -> int:
         """The EXIF orientation of the picture; upright where it is no encoded image."""
-        data = next(iter_values(values.get(self._rules.image or "")), None)
+        data = next(iter(list_values(values.get(self._rules.image or ""))), None)
         return find_orientation(memoryview(data)) if isinstance(data, bytes) else UPRIGHT
 
 
 def digest(data: bytes | memoryview) -> bytes:
-    """What tells some bytes from others."""
+    """A hash of some bytes, by which copies are found."""
     return hashlib.blake2b(data, digest_size=DIGEST_NBYTES).digest()
 
 
@@ -266,21 +244,8 @@ def describe_range(allowed: ClassRange) -> str:
     return f"{allowed.low} to {allowed.high - 1} as {allowed.origin} says{also}"
 
 
-def read_corners(values: Mapping[str, Any], sides: tuple[str, ...]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Boxes as rows of xmin, ymin, xmax, ymax; `sides` are four features, or one of fours that begin with ymin."""
-    lists = [np.asarray(list(iter_values(values.get(name))), np.float64).reshape(-1) for name in sides]
-    lengths = [len(side) for side in lists]
-    if len(sides) == 1:
-        if lengths[0] % 4:
-            raise CodecError(f"boxes expected four numbers each, got {lengths[0]} in all")
-        return lists[0].reshape(-1, 4)[:, [1, 0, 3, 2]]
-    if len(set(lengths)) != 1:
-        raise CodecError(f"boxes expected four lists of one length, got {', '.join(map(str, lengths))}")
-    return np.stack(lists, axis=1)
-
-
 def judge_corners(corners: np.ndarray[Any, np.dtype[np.float64]], size: Size | None, *, is_pixels: bool) -> str | None:
-    """What is wrong with the first bad box of some, and how many are; None where none is.
+    """The message for the first bad box, with the number of others; None where all are sound.
 
     Example:
         >>> judge_corners(np.array([[0.1, 0.1, 0.5, 1.2]]), (100, 200), is_pixels=False)
@@ -313,21 +278,8 @@ def judge_corners(corners: np.ndarray[Any, np.dtype[np.float64]], size: Size | N
     return f"{shown} {what}{more}".replace(") expected", "), expected")
 
 
-def iter_values(value: Any) -> Iterator[Any]:
-    """Single values of a feature, whether it holds none, one, a list, or lists of frames."""
-    if value is None:
-        return
-    if isinstance(value, np.ndarray):
-        yield from value.reshape(-1).tolist()
-    elif isinstance(value, (bytes, int, float)):
-        yield value
-    else:
-        for item in value:
-            yield from iter_values(item)
-
-
 def _explain_size(size: tuple[int, ...], stored: Size, orientation: int) -> str:
-    """What a size that is wrong has to do with that of the image, where it is its other orientation."""
+    """The reason for a wrong size, where it is that of the image in another orientation."""
     if size[::-1] != stored or size == stored:
         return ""
     if swaps_sides(orientation):
@@ -346,22 +298,7 @@ def _copy_pixels(array: np.ndarray[Any, Any]) -> UInt8Array | None:
     return copy
 
 
-def _read_mask(value: Any, size: Size | None) -> np.ndarray[Any, Any]:
-    if isinstance(value, bytes):
-        is_bare = size is not None and len(value) == math.prod(size) and sniff_image(value[:64]) is None
-        if is_bare:
-            assert size is not None
-            return np.frombuffer(value, np.uint8).reshape(size)
-        return decode_mask(value, max_pixels=DEFAULT_MAX_PIXELS)
-    numbers = np.asarray(value)
-    if numbers.ndim == 3 and numbers.shape[2] == 1:
-        numbers = numbers[:, :, 0]
-    if numbers.ndim == 1 and size is not None and numbers.size == math.prod(size):
-        numbers = numbers.reshape(size)
-    return numbers
-
-
-def _find_strangers(ids: np.ndarray[Any, Any], allowed: ClassRange) -> list[int]:
+def _find_unknown_ids(ids: np.ndarray[Any, Any], allowed: ClassRange) -> list[int]:
     outside = ids[(ids < allowed.low) | (ids >= allowed.high)]
     return [number for number in dict.fromkeys(outside.tolist()) if number not in allowed.also]
 
@@ -369,7 +306,7 @@ def _find_strangers(ids: np.ndarray[Any, Any], allowed: ClassRange) -> list[int]
 def _compare_texts(
     name: str, ids: list[int], text_name: str, values: Mapping[str, Any], allowed: ClassRange
 ) -> Iterator[tuple[Kind, str]]:
-    texts = [text for text in iter_values(values.get(text_name)) if isinstance(text, bytes)]
+    texts = [text for text in list_values(values.get(text_name)) if isinstance(text, bytes)]
     if texts and len(texts) != len(ids):
         names = f"{show_name(name)} and {show_name(text_name)}"
         yield "label", f"features {names} expected one length, got {len(ids)} and {len(texts)}"

@@ -181,7 +181,7 @@ def _find_picture(
     if parts is not None:
         spec = schema[parts.image]
         # Text that is only called an image (base64, say) is nothing that can be judged.
-        is_pixels = spec.kind != "bytes" or spec.encoding != "list" or (parts.sizes.is_told and spec.logical != "text")
+        is_pixels = spec.kind != "bytes" or spec.encoding != "list" or (parts.sizes.is_known and spec.logical != "text")
         if parts.image in images or is_pixels:
             return parts, parts.image
     plain = [name for name in images if schema[name].logical != "mask"]

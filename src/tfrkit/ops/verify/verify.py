@@ -18,7 +18,7 @@ from tfrkit.ops.verify.result import ShardTally, Verification, VerifyFinding, ki
 from tfrkit.ops.verify.shard_set import Asked, check_sets
 from tfrkit.outputs.place import require_output
 from tfrkit.passes.check import Checked, Stretch, check_stretch, cut_shard, holds_examples
-from tfrkit.pictures.raw_pixels import ShapeWord, read_shape
+from tfrkit.pictures.pixels import ShapeWord, read_shape
 from tfrkit.progress import Progress, Quiet
 from tfrkit.storage.resolve import Address, expand_address, expand_home
 from tfrkit.storage.text_files import write_json

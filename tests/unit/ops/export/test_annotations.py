@@ -314,8 +314,8 @@ def test_boxes_of_tfds_are_read_too(tmp_path: Path) -> None:
         for row in rows:
             writer.write(row)
     schema = tfrkit.Schema({"image": "image", "objects/bbox": tfrkit.Spec("float", (None, 4), logical="boxes")})
-    from tfrkit.ops.export.objects import read_corners
     from tfrkit.pictures.features import find_picture_features
+    from tfrkit.pictures.values import read_corners
 
     boxes = find_picture_features(schema).boxes
     assert boxes is not None

@@ -1,0 +1,43 @@
+"""Values of a row by feature name, in one form for every reader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tfrkit._types import Row
+from tfrkit.errors import CodecError
+from tfrkit.features.schema import Schema
+from tfrkit.pictures.features import BoxFeatures
+
+Corners = np.ndarray[Any, np.dtype[np.float64]]
+"""(boxes, 4) as xmin, ymin, xmax, ymax."""
+
+
+def flatten_row(row: Row, schema: Schema) -> Mapping[str, Any]:
+    """The features of a row by name; of a SequenceExample those of its context and of its feature lists together."""
+    return {**row["context"], **row["feature_lists"]} if schema.kind == "sequence_example" else row
+
+
+def list_values(value: Any) -> list[Any]:
+    """Single values of a feature, whether it holds none, one, a list, or lists of frames."""
+    if value is None:
+        return []
+    if isinstance(value, np.ndarray):
+        return list(value.reshape(-1))
+    return [one for item in value for one in list_values(item)] if isinstance(value, list) else [value]
+
+
+def read_corners(values: Mapping[str, Any], boxes: BoxFeatures) -> Corners:
+    """The boxes of a row; raises `CodecError` where their numbers do not make whole boxes."""
+    sides = [np.asarray(list_values(values.get(name)), np.float64) for name in boxes.sides]
+    lengths = [len(side) for side in sides]
+    if len(sides) == 1:
+        if lengths[0] % 4:
+            raise CodecError(f"boxes expected four numbers each, got {lengths[0]} in all")
+        return sides[0].reshape(-1, 4)[:, [1, 0, 3, 2]]  # TFDS stores ymin, xmin, ymax, xmax
+    if len(set(lengths)) != 1:
+        raise CodecError(f"boxes expected four lists of one length, got {', '.join(map(str, lengths))}")
+    return np.stack(sides, axis=1)
