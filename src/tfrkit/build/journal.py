@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 from tfrkit.container.index import INDEX_FOLDER
 from tfrkit.errors import StorageError
+from tfrkit.images.encode import ImageFact
 from tfrkit.sources.base import Facts, Items
 from tfrkit.storage.base import explain_os_error
 from tfrkit.storage.local import LocalWriter
@@ -171,7 +172,7 @@ def write_done(path: str, result: ShardResult) -> None:
 
     Nobody waits for the disk: a marker that a power cut loses or tears counts as none, and the shard is written again.
     """
-    content = {**vars(result), "facts": {name: dict(counts) for name, counts in result.facts.items()}}
+    content = {**vars(result), "facts": {name: list(counts.items()) for name, counts in result.facts.items()}}
     folder, name = os.path.split(path)
     draft = os.path.join(folder, f".{name}.done.{os.getpid()}.tmp")
     try:
@@ -200,7 +201,10 @@ def read_marker(path: str) -> ShardResult | None:
             content = json.load(file)
         result = ShardResult(**content)
         result.bad = [BadItem(*map(str, entry)) for entry in result.bad]
-        result.facts = {name: Counter(counts) for name, counts in result.facts.items()}
+        facts: dict[str, Any] = content["facts"]
+        result.facts = {
+            name: Counter({ImageFact(*fact): count for fact, count in counts}) for name, counts in facts.items()
+        }
     except (OSError, ValueError, TypeError, AttributeError):
         return None
     return result

@@ -152,7 +152,7 @@ def _fit_into(pixels: Pixels, target: Pixels, options: DecodeOptions, orientatio
         pixels,
         target,
         fit=options.fit,
-        nearest=options.filter == "nearest",
+        filter=options.filter,
         antialias=options.antialias,
         orientation=orientation,
         fill=options.fill,

@@ -19,7 +19,7 @@ from __future__ import annotations
 import io
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -33,24 +33,22 @@ from tfrkit.images.options import DEFAULT_MAX_PIXELS
 from tfrkit.images.orientation import find_orientation
 from tfrkit.images.pillow import check_pixels, find_format, load_image, to_pixels
 from tfrkit.images.png import decode_png, read_png
-from tfrkit.images.resize import UPRIGHT, Pixels, turn_upright
+from tfrkit.images.resize import UPRIGHT, Pixels, resize_as_pillow, turn_upright
 from tfrkit.images.sniff import SUFFIX_FORMATS, ImageInfo, sniff_image
-from tfrkit.images.turn import ExifPolicy, require_upright, turn_image
+from tfrkit.images.turn import ExifPolicy, StoredImage, count_channels, require_upright, turn_image
 
 Encode = Literal["auto", "keep", "raw", "png", "jpeg"]
 Check = Literal["decode", "header", "none"]
+Turn = Literal["upright", "rotated", "turned", "turned with annotations"]
+"""What became of the EXIF orientation: there was none, it was ignored, or it was applied."""
 
 # A file of a few kilobytes can claim a thousand times as many pixels as any camera makes.
 MAX_PIXELS = DEFAULT_MAX_PIXELS
-# What decoders give, by the mode of the file.
-_CHANNELS = {"L": 1, "LA": 2, "P": 3, "RGB": 3, "RGBA": 4, "CMYK": 3}
 _GRAY_MODES = frozenset({"1", "L", "LA", "I", "I;16", "I;16B", "I;16L"})
 # Sizes are counted one by one up to this many, then together: facts stay small whatever the folder holds.
 _MAX_SIZES = 16
 # Enough of a file to say which format it has.
 _HEAD_NBYTES = 64
-_AS_NAMED = "as-named"
-_TURNED_WITH_ANNOTATIONS = "turned-annotated"
 
 
 @dataclass(frozen=True)
@@ -119,37 +117,35 @@ class ImageOptions:
         colours = "gray" if self.gray else "RGB"
         return [f"images: {form}, {colours}{size}; palettes, CMYK and 16 bits become 8-bit, alpha is dropped, {turned}"]
 
-    def describe_seen(self, facts: Mapping[str, Mapping[str, int]]) -> list[str]:
+    def describe_seen(self, facts: Mapping[str, Mapping[ImageFact, int]]) -> list[str]:
         """A sentence for each unusual kind of images, by the facts of an `ImageStore` for each feature.
 
         These are images with an EXIF orientation, CMYK that is kept, and files named otherwise than they are.
         """
-        seen: Counter[str] = Counter()
+        seen: Counter[Turn] = Counter()
         misnamed: Counter[str] = Counter()
-        total = 0
+        total = num_cmyk = 0
         for counts in facts.values():
             for fact, count in counts.items():
-                # A shard of an earlier run may know less.
-                turn, colours, suffix = (*fact.split(" "), "plain", _AS_NAMED)[4:7]
                 total += count
-                seen[turn] += count
-                seen[colours] += count
-                misnamed[suffix] += count
-        del misnamed[_AS_NAMED]
+                seen[fact.turn] += count
+                num_cmyk += count if fact.is_cmyk else 0
+                misnamed[fact.misnomer] += count
+        del misnamed[""]
         notes = []
-        if seen["cmyk"] and self.stored_as == "keep":
+        if num_cmyk and self.stored_as == "keep":
             notes.append(
-                f"images in CMYK, kept as they are, which not every reader decodes: {seen['cmyk']:,} of {total:,}; "
+                f"images in CMYK, kept as they are, which not every reader decodes: {num_cmyk:,} of {total:,}; "
                 'for RGB, made anew, use encode="jpeg" or encode="png"'
             )
         if misnamed:
-            kinds = ", ".join(f"{kind.replace(':', ' called ')} {count:,}" for kind, count in misnamed.most_common())
+            kinds = ", ".join(f"{kind} {count:,}" for kind, count in misnamed.most_common())
             notes.append(f"files named otherwise than they are, taken for what they are: {kinds}")
-        num_turned = seen["turned"] + seen[_TURNED_WITH_ANNOTATIONS]
+        num_turned = seen["turned"] + seen["turned with annotations"]
         if num_turned:
             notes.append(f"images turned by their EXIF orientation: {num_turned:,} of {total:,}")
-        if seen[_TURNED_WITH_ANNOTATIONS]:
-            notes.append(_note_annotations(seen[_TURNED_WITH_ANNOTATIONS]))
+        if seen["turned with annotations"]:
+            notes.append(_note_annotations(seen["turned with annotations"]))
         if seen["rotated"]:
             notes.append(
                 f"images with an EXIF orientation, pixels taken as stored: {seen['rotated']:,} of {total:,}; "
@@ -158,26 +154,30 @@ class ImageOptions:
         return notes
 
 
-class StoredImage(NamedTuple):
-    """An image as it goes into a record; `source_width` and `source_height` are those of the input."""
+class ImageFact(NamedTuple):
+    """What is counted about stored images: height and width are None beyond the first sizes of a reader.
 
-    data: bytes
+    `misnomer` says which format a file has that its suffix does not name: "png called .jpg".
+    """
+
     format: str
-    width: int
-    height: int
     channels: int
-    source_width: int
-    source_height: int
+    bits: int
+    height: int | None
+    width: int | None
+    turn: Turn = "upright"
+    is_cmyk: bool = False
+    misnomer: str = ""
 
 
 class ImageStore:
-    """Makes stored images by fixed options, and counts what it saw. Picklable; one thread at a time."""
+    """Makes stored images by fixed options, and counts their facts. Picklable; one thread at a time."""
 
     def __init__(self, options: ImageOptions) -> None:
         self.options = options
         self._keeps = options.stored_as == "keep"
-        self._facts: Counter[str] = Counter()
-        self._sizes: set[tuple[int, int]] = set()
+        self._facts: Counter[ImageFact] = Counter()
+        self._sizes: set[tuple[int | None, int | None]] = set()
         self._scratch = Scratch()
 
     def store(self, data: bytes, name: str = "", *, is_annotated: bool = False) -> StoredImage:
@@ -199,26 +199,25 @@ class ImageStore:
                 info = inspect_image(data)
                 if options.check == "decode":
                     check_image(data, self._scratch)
-                image = _turn(data, info, orientation, options.quality) if is_turned else _keep(data, info)
+                image = turn_image(data, info, orientation, options.quality) if is_turned else _keep(data, info)
                 bits = info.bits
         except CodecError as error:
             raise SourceError(error.what) from None
-        turned = _TURNED_WITH_ANNOTATIONS if is_annotated else "turned"
-        turn = "upright" if orientation == UPRIGHT else turned if is_turned else "rotated"
-        self._count(image, bits, turn, "cmyk" if info.mode == "CMYK" else "plain", _find_misnomer(info.format, name))
+        turned: Turn = "turned with annotations" if is_annotated else "turned"
+        turn: Turn = "upright" if orientation == UPRIGHT else turned if is_turned else "rotated"
+        size: tuple[int | None, int | None] = (image.height, image.width)
+        if len(self._sizes) < _MAX_SIZES:
+            self._sizes.add(size)
+        if size not in self._sizes:
+            size = (None, None)
+        misnomer = _find_misnomer(info.format, name)
+        self._facts[ImageFact(image.format, image.channels, bits, *size, turn, info.mode == "CMYK", misnomer)] += 1
         return image
 
-    def take_facts(self) -> Counter[str]:
+    def take_facts(self) -> Counter[ImageFact]:
         """How often each kind of image was stored since the last call."""
         facts, self._facts, self._sizes = self._facts, Counter(), set()
         return facts
-
-    def _count(self, image: StoredImage, bits: int, *words: str) -> None:
-        size = (image.height, image.width)
-        if size not in self._sizes and len(self._sizes) < _MAX_SIZES:
-            self._sizes.add(size)
-        shown = f"{size[0]}x{size[1]}" if size in self._sizes else "other"
-        self._facts[f"{image.format} {image.channels} {bits} {shown} {' '.join(words)}"] += 1
 
     def __getstate__(self) -> dict[str, Any]:
         fresh = {"_facts": Counter(), "_sizes": set(), "_scratch": Scratch()}
@@ -232,9 +231,8 @@ def _note_annotations(number: int) -> str:
 
 
 def _find_misnomer(format: str, name: str) -> str:
-    """A word for a file that is something else than its name says: "png:.jpg"."""
     suffix = os.path.splitext(name)[1].lower()
-    return _AS_NAMED if SUFFIX_FORMATS.get(suffix, format) == format else f"{format.lower()}:{suffix}"
+    return "" if SUFFIX_FORMATS.get(suffix, format) == format else f"{format.lower()} called {suffix}"
 
 
 def inspect_image(data: bytes) -> ImageInfo:
@@ -257,22 +255,17 @@ def inspect_image(data: bytes) -> ImageInfo:
     return info
 
 
-def image_spec(options: ImageOptions, facts: Mapping[str, int] | None = None) -> Any:
+def image_spec(options: ImageOptions, facts: Iterable[ImageFact] | None = None) -> Any:
     """The parts of a `Spec` for the stored bytes, as keyword arguments: what all images have in common.
 
     Sizes, channels and formats that differ are left open. `facts` are those of `ImageStore`, None before reading.
     """
-    seen = [fact.split(" ") for fact in facts or {}]
-    formats = {parts[0] for parts in seen}
-    channels = {int(parts[1]) for parts in seen}
-    bits = {int(parts[2]) for parts in seen}
-    sizes = {parts[3] for parts in seen}
-    height: int | None = None
-    width: int | None = None
+    seen = list(facts or ())
+    formats, channels = {fact.format for fact in seen}, {fact.channels for fact in seen}
+    sizes = {(fact.height, fact.width) for fact in seen}
     if options.resize is not None:
-        width, height = options.resize
-    elif len(sizes) == 1 and "other" not in sizes:
-        height, width = map(int, sizes.pop().split("x"))
+        sizes = {options.resize[::-1]}
+    height, width = sizes.pop() if len(sizes) == 1 else (None, None)
     num_channels = 1 if options.gray else 3 if options.stored_as != "keep" or len(channels) != 1 else channels.pop()
     if options.stored_as == "raw":
         shape = (height, width, num_channels)
@@ -283,7 +276,7 @@ def image_spec(options: ImageOptions, facts: Mapping[str, int] | None = None) ->
     spec: dict[str, Any] = {"kind": "bytes", "logical": "image", "decoded_shape": (height, width, num_channels)}
     if image_format is not None:
         spec["format"] = image_format
-    if bits == {16} and image_format == "png":
+    if {fact.bits for fact in seen} == {16} and image_format == "png":
         spec["dtype"] = "uint16"
     return spec
 
@@ -311,13 +304,7 @@ def check_image(data: bytes, scratch: Scratch) -> None:
 
 def _keep(data: bytes, info: ImageInfo) -> StoredImage:
     width, height = info.width or 0, info.height or 0
-    return StoredImage(data, info.format.lower(), width, height, _CHANNELS.get(info.mode or "", 3), width, height)
-
-
-def _turn(data: bytes, info: ImageInfo, orientation: int, quality: int) -> StoredImage:
-    turned = turn_image(data, info, orientation, quality)
-    size = (turned.width, turned.height)
-    return StoredImage(turned.data, turned.format, *size, _CHANNELS.get(info.mode or "", 3), *size)
+    return StoredImage(data, info.format.lower(), width, height, count_channels(info), width, height)
 
 
 def _make(data: bytes, options: ImageOptions, scratch: Scratch, orientation: int) -> StoredImage:
@@ -329,9 +316,7 @@ def _make(data: bytes, options: ImageOptions, scratch: Scratch, orientation: int
     channels = 1 if options.gray else 3
     if pixels.shape != (height, width, channels):
         # Resized in colour and then made gray: that is how the scripts do it whose pixels these must equal.
-        resized = np.empty((height, width, channels), np.uint8)
-        _native.resize_bicubic(pixels, resized)
-        pixels = resized
+        pixels = resize_as_pillow(pixels, (height, width), "bicubic", channels=channels)
     stored_as = options.stored_as
     stored = pixels.tobytes() if stored_as == "raw" else _encode(pixels, stored_as, options.quality)
     return StoredImage(stored, stored_as, width, height, channels, source_width, source_height)

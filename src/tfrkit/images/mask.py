@@ -82,7 +82,7 @@ def decode_mask_with(data: memoryview, options: MaskOptions, *, title: str = "")
     else:
         size = options.size
     target = np.empty((*size, 1), numbers.dtype)
-    resize_into(numbers, target, fit=options.fit, nearest=True, orientation=orientation, fill=options.fill)
+    resize_into(numbers, target, fit=options.fit, filter="nearest", orientation=orientation, fill=options.fill)
     return target[:, :, 0]
 
 
@@ -92,7 +92,7 @@ def decode_mask_pixels(data: memoryview, shape: tuple[int, int, int], options: M
     if shape[2] != 1:
         raise CodecError(f"mask expected one byte for each pixel, got {shape[2]}")
     target = np.empty((*(options.size or shape[:2]), 1), np.uint8)
-    resize_into(numbers, target, fit=options.fit, nearest=True, fill=options.fill)
+    resize_into(numbers, target, fit=options.fit, filter="nearest", fill=options.fill)
     return target[:, :, 0]
 
 

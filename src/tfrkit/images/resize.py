@@ -1,15 +1,16 @@
-"""From decoded pixels to the size asked for: resized, cropped or padded, and turned the right way up."""
+"""From decoded pixels to another size: resized, cropped or padded, and turned upright. Every filter is here."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from tfrkit import _native
-from tfrkit.images.options import Fit
+from tfrkit.images.options import Filter, Fit
 
+PillowFilter = Literal["nearest", "bicubic", "lanczos"]
 Pixels = np.ndarray[Any, np.dtype[Any]]
 """(height, width, channels)."""
 
@@ -80,20 +81,20 @@ def resize_into(
     target: Pixels,
     *,
     fit: Fit = "stretch",
-    nearest: bool = False,
+    filter: Filter = "bilinear",
     antialias: bool = True,
     orientation: int = UPRIGHT,
     fill: int = 0,
 ) -> None:
-    """Fill `target` with `pixels`, both of shape (height, width, channels) and one dtype.
+    """Fill `target` with `pixels`, both of shape (height, width, channels) and one dtype, as TensorFlow resizes.
 
     uint8 goes through the core without the interpreter lock; other dtypes through NumPy.
     """
     if orientation == UPRIGHT and fit == "stretch":
         # By far the most frequent, so it gets no more Python than it needs.
-        _resize_window(pixels, target, (target.shape[0], target.shape[1]), (0, 0), nearest, antialias)
+        _resize_window(pixels, target, (target.shape[0], target.shape[1]), (0, 0), filter, antialias)
         return
-    if nearest and orientation != UPRIGHT:
+    if filter == "nearest" and orientation != UPRIGHT:
         # Of two pixels equally near the right one is taken, which after turning would be the left one.
         pixels, orientation = np.ascontiguousarray(turn_upright(pixels, orientation)), UPRIGHT
     is_swapped, is_bottom_up, is_right_left = _TURNS[orientation]
@@ -105,7 +106,7 @@ def resize_into(
     (top, left), (rows, columns) = where.origin, where.extent
     window = target[top : top + rows, left : left + columns]
     if orientation == UPRIGHT:
-        _resize_window(pixels, window, where.whole, where.start, nearest, antialias)
+        _resize_window(pixels, window, where.whole, where.start, filter, antialias)
         return
     # Resized first, turned after, when there is less to turn. What is cut off is the same as the other way round.
     start_row, start_column = where.start
@@ -117,23 +118,37 @@ def resize_into(
     if is_swapped:
         whole, start, shape = whole[::-1], start[::-1], shape[::-1]
     stored = np.empty((*shape, pixels.shape[2]), pixels.dtype)
-    _resize_window(pixels, stored, whole, start, nearest, antialias)
+    _resize_window(pixels, stored, whole, start, filter, antialias)
     window[...] = turn_upright(stored, orientation)
 
 
+def resize_as_pillow(pixels: Pixels, size: tuple[int, int], filter: PillowFilter, *, channels: int = 3) -> Pixels:
+    """Pixels in another (height, width), bit for bit as Pillow resizes them; "bicubic" also makes gray of RGB."""
+    if filter == "bicubic":
+        target = np.empty((*size, channels), np.uint8)
+        _native.resize_bicubic(pixels, target)
+        return target
+    if pixels.shape[:2] == size:
+        return pixels
+    from PIL import Image
+
+    image = Image.fromarray(np.ascontiguousarray(pixels))
+    return np.asarray(image.resize(size[::-1], Image.Resampling[filter.upper()]))
+
+
 def _resize_window(
-    pixels: Pixels, window: Pixels, whole: tuple[int, int], start: tuple[int, int], nearest: bool, antialias: bool
+    pixels: Pixels, window: Pixels, whole: tuple[int, int], start: tuple[int, int], filter: Filter, antialias: bool
 ) -> None:
     if pixels.shape[:2] == whole:
         window[...] = pixels[start[0] : start[0] + window.shape[0], start[1] : start[1] + window.shape[1]]
     elif pixels.dtype == _UINT8:
-        _native.resize_image(pixels, window, whole[0], whole[1], start[0], start[1], nearest, antialias)
+        _native.resize_image(pixels, window, whole[0], whole[1], start[0], start[1], filter == "nearest", antialias)
     else:
         axes = [
             (pixels.shape[axis], whole[axis], np.arange(start[axis], start[axis] + window.shape[axis]))
             for axis in (0, 1)
         ]
-        if nearest:
+        if filter == "nearest":
             rows, columns = (_find_nearest(*axis) for axis in axes)
             window[...] = pixels[rows[:, None], columns]
             return

@@ -20,13 +20,21 @@ _PNG_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
 _ORIENTATION_INFO = ("exif", "xmp", "XML:com.adobe.xmp", "Raw profile type exif")
 
 
-class TurnedImage(NamedTuple):
-    """An image encoded again in its upright position, without EXIF data."""
+class StoredImage(NamedTuple):
+    """An image as it goes into a record; `source_width` and `source_height` are those of the input."""
 
     data: bytes
-    format: Literal["jpeg", "png"]
+    format: str
     width: int
     height: int
+    channels: int
+    source_width: int
+    source_height: int
+
+
+def count_channels(info: ImageInfo) -> int:
+    """The channels that decoders return for an image."""
+    return {"L": 1, "LA": 2, "RGBA": 4}.get(info.mode or "", 3)
 
 
 def require_upright(orientation: int, what: str = "image") -> None:
@@ -48,7 +56,7 @@ def turn_size(size: tuple[int, int], orientation: int) -> tuple[int, int]:
     return size[::-1] if swaps_sides(orientation) else size
 
 
-def turn_image(data: bytes, info: ImageInfo, orientation: int, quality: int) -> TurnedImage:
+def turn_image(data: bytes, info: ImageInfo, orientation: int, quality: int) -> StoredImage:
     """The image turned upright: a JPEG as a JPEG of full chroma, anything else as a PNG of the same pixels.
 
     Mode, palette and colour profile stay. Raises `SourceError` where something would be lost (frames, bits), and
@@ -70,9 +78,10 @@ def turn_image(data: bytes, info: ImageInfo, orientation: int, quality: int) -> 
     if info.format == "JPEG":
         profile = image.info.get("icc_profile")
         turned.save(file, "JPEG", quality=quality, subsampling=0, icc_profile=profile)
-        return TurnedImage(file.getvalue(), "jpeg", turned.width, turned.height)
-    turned.save(file, "PNG")
-    return TurnedImage(file.getvalue(), "png", turned.width, turned.height)
+    else:
+        turned.save(file, "PNG")
+    form = "jpeg" if info.format == "JPEG" else "png"
+    return StoredImage(file.getvalue(), form, *turned.size, count_channels(info), *turned.size)
 
 
 def _refuse(orientation: int, why: str) -> SourceError:

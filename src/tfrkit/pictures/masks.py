@@ -37,33 +37,30 @@ def inspect_mask(data: bytes) -> ImageInfo:
     return info
 
 
-def read_mask(value: Any, size: tuple[int, int] | None, *, title: str = "mask") -> np.ndarray[Any, np.dtype[Any]]:
+def read_mask(value: Any, size: tuple[int, int] | None) -> np.ndarray[Any, np.dtype[Any]]:
     """The class numbers (height, width) of a value of a row: an encoded image, bare bytes, or an array.
 
     `size`, (height, width) of the image, puts bare numbers into rows; another size of the mask is for the caller to
-    judge. Raises `CodecError`, whose text begins with `title`, for anything that is not a mask.
+    judge. Raises `CodecError`, whose text begins with "mask", for anything that is not one.
     """
     is_bare = isinstance(value, bytes) and sniff_image(value[:64]) is None
     if is_bare and size is not None and len(value) == size[0] * size[1]:
         return np.frombuffer(value, np.uint8).reshape(size)
     if isinstance(value, bytes):
-        try:
-            return decode_mask(value)
-        except CodecError as error:
-            raise CodecError(f"{title} {error.what.removeprefix('mask ')}") from None
+        return decode_mask(value)
     numbers = np.asarray(value)
     if numbers.ndim == 3 and numbers.shape[2] == 1:
         numbers = numbers[:, :, 0]
     if numbers.ndim == 1 and size is not None and numbers.size == size[0] * size[1]:
         numbers = numbers.reshape(size)
     if numbers.ndim != 2 or numbers.dtype.kind not in "iub" or numbers.size == 0:
-        raise CodecError(f"{title} expected class numbers, got {numbers.dtype} of shape {numbers.shape}")
+        raise CodecError(f"mask expected class numbers, got {numbers.dtype} of shape {numbers.shape}")
     return numbers
 
 
-def describe_sizes(mask: tuple[int, ...], image: tuple[int, int], *, title: str = "mask") -> str:
+def describe_sizes(mask: tuple[int, ...], image: tuple[int, int]) -> str:
     """The message for a mask whose (width, height) is not that of its image."""
-    return f"{title} expected the size of its image, {image[0]}x{image[1]}, got {mask[0]}x{mask[1]}"
+    return f"mask expected the size of its image, {image[0]}x{image[1]}, got {mask[0]}x{mask[1]}"
 
 
 def require_numbers(info: ImageInfo) -> None:
@@ -134,13 +131,6 @@ def encode_indices(mask: UInt8Array) -> bytes:
     buffer = io.BytesIO()
     Image.fromarray(np.ascontiguousarray(mask, np.uint8)).save(buffer, "PNG", compress_level=6)
     return buffer.getvalue()
-
-
-def resize_indices(mask: UInt8Array, size: tuple[int, int]) -> UInt8Array:
-    """A mask of another (width, height): each pixel takes the number nearest to it, none is made up."""
-    from PIL import Image
-
-    return np.asarray(Image.fromarray(mask).resize(size, Image.Resampling.NEAREST))
 
 
 def count_indices(mask: UInt8Array) -> dict[int, int]:

@@ -17,6 +17,7 @@ from tfrkit.features.schema import Schema, show_name
 from tfrkit.images.decode import decode_image, measure_image
 from tfrkit.images.options import DecodeOptions
 from tfrkit.images.raw_shapes import FOUND_CHANNELS, RAW_CHANNELS
+from tfrkit.images.resize import resize_as_pillow, resize_into
 from tfrkit.pictures.features import PictureFeatures
 from tfrkit.pictures.masks import describe_sizes, read_mask, voc_palette
 from tfrkit.pictures.pixels import fold_pixels, is_raw, to_pixels
@@ -153,18 +154,20 @@ class PictureReader:
             array = np.asarray(value)
             if array.ndim == 1:
                 array = fold_pixels(array, values, sizes, channels=RAW_CHANNELS)
-        pixels = to_pixels(array)
-        size = (pixels.shape[0], pixels.shape[1])
-        return resize_pixels(pixels, fit_size(*size, self._side)), size
+        return self._fit(to_pixels(array))
 
     def _decode(self, data: bytes) -> tuple[Pixels, tuple[int, int]]:
         size = measure_image(memoryview(data), DecodeOptions())
         if size is not None and max(size) > self._side:
             # A JPEG that becomes smaller is decoded smaller.
             return decode_image(data, size=fit_size(*size, self._side)), size
-        pixels = decode_image(data)
-        size = (pixels.shape[0], pixels.shape[1])
-        return resize_pixels(pixels, fit_size(*size, self._side)), size
+        return self._fit(decode_image(data))
+
+    def _fit(self, pixels: Pixels) -> tuple[Pixels, tuple[int, int]]:
+        """Averaged where the image becomes smaller, in blocks where it becomes larger."""
+        height, width = pixels.shape[:2]
+        size = fit_size(height, width, self._side)
+        return resize_as_pillow(pixels, size, "nearest" if size[0] > height else "lanczos"), (height, width)
 
     def _read_mask(
         self, values: Mapping[str, Any], picture: Picture, size: tuple[int, int], shown: tuple[int, int]
@@ -232,23 +235,11 @@ def fit_size(height: int, width: int, side: int) -> tuple[int, int]:
     return max(1, round(height * side / longest)), max(1, round(width * side / longest))
 
 
-def resize_pixels(pixels: Pixels, size: tuple[int, int]) -> Pixels:
-    """An image in another size: averaged where it becomes smaller, in blocks where it becomes larger."""
-    from PIL import Image
-
-    if pixels.shape[:2] == size:
-        return pixels
-    is_larger = size[0] > pixels.shape[0]
-    how = Image.Resampling.NEAREST if is_larger else Image.Resampling.LANCZOS
-    return np.asarray(Image.fromarray(np.ascontiguousarray(pixels)).resize(size[::-1], how))
-
-
 def resize_nearest(numbers: np.ndarray[Any, np.dtype[Any]], size: tuple[int, int]) -> np.ndarray[Any, np.dtype[Any]]:
     """Class numbers in another size, none made up."""
-    rows = (np.arange(size[0]) * 2 + 1) * numbers.shape[0] // (2 * size[0])
-    columns = (np.arange(size[1]) * 2 + 1) * numbers.shape[1] // (2 * size[1])
-    small: np.ndarray[Any, np.dtype[Any]] = numbers[rows[:, None], columns[None, :]]
-    return small
+    small = np.empty((*size, 1), numbers.dtype)
+    resize_into(numbers[:, :, None], small, filter="nearest")
+    return small[:, :, 0]
 
 
 def class_color(number: int) -> Color:

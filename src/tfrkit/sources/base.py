@@ -31,10 +31,11 @@ from tfrkit.codec.column_frames import Frames
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.errors import SourceError
 from tfrkit.features.schema import Schema
+from tfrkit.images.encode import ImageFact
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.local import open_to_read
 
-Facts = dict[str, Counter[str]]
+Facts = dict[str, Counter[ImageFact]]
 """What reading showed: feature name → what was seen there → how often. Facts of several workers are added up."""
 
 Order = Literal["seeded", "source"]

@@ -22,6 +22,7 @@ from tfrkit.features.labels import LabelMap
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
+from tfrkit.images.resize import resize_as_pillow
 from tfrkit.images.turn import ExifPolicy
 from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem
 from tfrkit.sources.boxes import BoxFitter, Corners
@@ -270,7 +271,7 @@ class DetectionReader:
         return row
 
     def _read_masks(self, found: dict[str, Any], size: tuple[int, int]) -> Any:
-        from tfrkit.pictures.masks import encode_indices, resize_indices
+        from tfrkit.pictures.masks import encode_indices
         from tfrkit.sources.coco_masks import rasterize_segmentation
 
         width, height = found["size"]
@@ -280,7 +281,7 @@ class DetectionReader:
                 mask = rasterize_segmentation(outline, width=width, height=height)
             except ValueError as error:
                 raise SourceError(f"object {name!r} {error}") from None
-            masks.append(encode_indices(mask if size == (width, height) else resize_indices(mask, size)))
+            masks.append(encode_indices(resize_as_pillow(mask, size[::-1], "nearest")))
         return masks or _EMPTY_TEXTS
 
     def take_facts(self) -> Facts:

@@ -20,7 +20,7 @@ from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.images.orientation import find_orientation
-from tfrkit.images.resize import UPRIGHT, turn_upright
+from tfrkit.images.resize import UPRIGHT, resize_as_pillow, turn_upright
 from tfrkit.images.turn import ExifPolicy, require_upright, turn_size
 from tfrkit.pictures.masks import (
     Color,
@@ -33,7 +33,6 @@ from tfrkit.pictures.masks import (
     read_colors,
     read_indices,
     require_numbers,
-    resize_indices,
     show_histogram,
     voc_colors,
 )
@@ -93,12 +92,13 @@ class MaskStore:
             mask = np.ascontiguousarray(turn_upright(mask, orientation))
         mask = self._change(mask)
         self._check(mask)
+        mask = resize_as_pillow(mask, size[::-1], "nearest")
         if as_raw:
-            return (mask if size == source_size else resize_indices(mask, size)).tobytes()
+            return mask.tobytes()
         is_untouched = size == source_size and orientation == UPRIGHT and not options.changes and options.colors is None
         if is_untouched and (options.form == "keep" or is_plain_mask(info)):
             return data
-        return encode_indices(mask if size == source_size else resize_indices(mask, size))
+        return encode_indices(mask)
 
     def _change(self, mask: UInt8Array) -> UInt8Array:
         if not self._options.changes:

@@ -19,7 +19,11 @@ from tfrkit.build.journal import (
     write_inputs,
 )
 from tfrkit.errors import StorageError
+from tfrkit.images.encode import ImageFact
 from tfrkit.sources.base import Items, ItemsBuilder
+
+PNG = ImageFact("png", 3, 8, 4, None)
+JPEG = ImageFact("jpeg", 1, 8, 4, 5, "turned", is_cmyk=True)
 
 
 def test_second_build_in_the_same_process_is_refused(tmp_path):
@@ -117,7 +121,8 @@ def test_sweep_removes_what_killed_runs_left(tmp_path):
 
 def test_marker_is_read_back_with_facts_and_bad(tmp_path):
     path = str(tmp_path / "s")
-    result = ShardResult("s", 3, 4, 5, "abc", [BadItem("x\udcff", "broken", "mend it")], {"image": Counter({"png": 2})})
+    bad = [BadItem("x\udcff", "broken", "mend it")]
+    result = ShardResult("s", 3, 4, 5, "abc", bad, {"image": Counter({PNG: 2})})
     write_done(path, result)
     assert read_marker(path) == result
 
@@ -132,7 +137,9 @@ def test_marker_counts_where_the_shard_has_its_size(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"name": 1, "nonsense": 2}'])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"name": 1, "nonsense": 2}', '{"name": "s", "facts": {"image": {"png 3 8": 2}}}']
+)
 def test_marker_that_is_damaged_counts_as_none(tmp_path, content):
     (tmp_path / "s.done.json").write_text(content)
     assert read_marker(str(tmp_path / "s")) is None
@@ -157,6 +164,6 @@ def test_list_of_many_inputs_is_read_back_with_odd_names(tmp_path, level):
 
 
 def test_facts_of_workers_are_added_up():
-    total = {"image": Counter(png=1)}
-    add_facts(total, {"image": Counter(png=2, jpeg=1), "mask": Counter(png=1)})
-    assert total == {"image": {"png": 3, "jpeg": 1}, "mask": {"png": 1}}
+    total = {"image": Counter({PNG: 1})}
+    add_facts(total, {"image": Counter({PNG: 2, JPEG: 1}), "mask": Counter({PNG: 1})})
+    assert total == {"image": {PNG: 3, JPEG: 1}, "mask": {PNG: 1}}

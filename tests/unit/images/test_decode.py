@@ -304,7 +304,7 @@ def test_reduced_decoding_is_used_only_with_antialias_and_where_enough_is_left(o
     size = options.pop("size", (50, 75))
     whole = decode_image(data)
     expected = np.empty((*size, 3), np.uint8)
-    resize_into(whole, expected, nearest=options.get("filter") == "nearest", antialias=options.get("antialias", True))
+    resize_into(whole, expected, filter=options.get("filter", "bilinear"), antialias=options.get("antialias", True))
     assert np.array_equal(decode_image(data, size=size, **options), expected)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tfrkit import _native
+from tfrkit.images.options import Filter
 from tfrkit.images.resize import Placement, place, resize_into, swaps_sides, turn_upright
 
 SIZES = [
@@ -73,7 +74,7 @@ def test_other_dtypes_are_resized_by_the_same_definition(dtype: Any, antialias: 
 def test_nearest_takes_the_pixel_under_the_centre(source: tuple[int, int], target: tuple[int, int], dtype: Any) -> None:
     pixels = random_pixels(source, 1, dtype)
     found = np.empty((*target, 1), dtype)
-    resize_into(pixels, found, nearest=True)
+    resize_into(pixels, found, filter="nearest")
     rows = [(2 * y + 1) * source[0] // (2 * target[0]) for y in range(target[0])]
     columns = [(2 * x + 1) * source[1] // (2 * target[1]) for x in range(target[1])]
     assert np.array_equal(found, pixels[np.ix_(rows, columns)])
@@ -90,13 +91,13 @@ def test_pad_keeps_proportions_and_all_of_the_image() -> None:
     assert place((1, 1000), (10, 10), "pad") == Placement((1, 10), (0, 0), (4, 0), (1, 10))
 
 
-@pytest.mark.parametrize("nearest", [False, True])
-def test_cropped_image_is_the_middle_of_the_resized_one(nearest: bool) -> None:
+@pytest.mark.parametrize("filter", ["bilinear", "nearest"])
+def test_cropped_image_is_the_middle_of_the_resized_one(filter: Filter) -> None:
     pixels = random_pixels((40, 90))
     whole = np.empty((20, 45, 3), np.uint8)
-    resize_into(pixels, whole, nearest=nearest)
+    resize_into(pixels, whole, filter=filter)
     found = np.empty((20, 20, 3), np.uint8)
-    resize_into(pixels, found, fit="crop", nearest=nearest)
+    resize_into(pixels, found, fit="crop", filter=filter)
     assert np.array_equal(found, whole[:, 12:32])
 
 
@@ -113,15 +114,15 @@ def test_padded_image_is_filled_up_on_both_sides() -> None:
 
 @pytest.mark.parametrize("fit", ["stretch", "crop", "pad"])
 @pytest.mark.parametrize("orientation", range(1, 9))
-@pytest.mark.parametrize("nearest", [False, True])
-def test_turning_after_resizing_gives_what_turning_before_gives(orientation: int, fit: Any, nearest: bool) -> None:
+@pytest.mark.parametrize("filter", ["bilinear", "nearest"])
+def test_turning_after_resizing_gives_what_turning_before_gives(orientation: int, fit: Any, filter: Filter) -> None:
     pixels = random_pixels((31, 52))
     expected = np.empty((21, 18, 3), np.uint8)
-    resize_into(np.ascontiguousarray(turn_upright(pixels, orientation)), expected, fit=fit, nearest=nearest)
+    resize_into(np.ascontiguousarray(turn_upright(pixels, orientation)), expected, fit=fit, filter=filter)
     found = np.empty_like(expected)
-    resize_into(pixels, found, fit=fit, nearest=nearest, orientation=orientation)
+    resize_into(pixels, found, fit=fit, filter=filter, orientation=orientation)
     # Blending rows before columns, or the other way round, may round differently.
-    assert np.abs(found.astype(int) - expected).max() <= (0 if nearest else 1)
+    assert np.abs(found.astype(int) - expected).max() <= (0 if filter == "nearest" else 1)
 
 
 def test_every_orientation_turns_as_exif_defines_it() -> None:

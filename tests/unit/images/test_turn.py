@@ -14,7 +14,7 @@ from PIL import Image, ImageOps
 from tfrkit.errors import SourceError
 from tfrkit.images.encode import inspect_image
 from tfrkit.images.orientation import find_orientation
-from tfrkit.images.turn import TurnedImage, turn_image
+from tfrkit.images.turn import StoredImage, turn_image
 
 GRADIENT = np.add.outer(np.arange(24) * 5, np.arange(40) * 3).astype(np.uint8)
 
@@ -27,7 +27,7 @@ def encode(image: Image.Image, form: str, orientation: int = 6, **options: Any) 
     return file.getvalue()
 
 
-def turn(data: bytes) -> TurnedImage:
+def turn(data: bytes) -> StoredImage:
     return turn_image(data, inspect_image(data), find_orientation(memoryview(data)), 95)
 
 

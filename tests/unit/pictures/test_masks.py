@@ -43,8 +43,6 @@ def test_mask_is_read_from_every_form(value: Any) -> None:
 def test_what_is_not_a_mask_is_refused(value: Any, message: str) -> None:
     with pytest.raises(CodecError, match=f"^{message}"):
         read_mask(value, (2, 3))
-    with pytest.raises(CodecError, match=f"^feature 'x' {message}"):
-        read_mask(value, (2, 3), title="feature 'x' mask")
 
 
 def test_size_of_the_image_is_not_required_of_an_encoded_mask() -> None:

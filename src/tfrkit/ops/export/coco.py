@@ -159,9 +159,12 @@ def encode_run_lengths(mask: np.ndarray[Any, np.dtype[Any]]) -> dict[str, Any]:
 
 
 def _outline(value: Any, image: AnnotatedImage, index: int) -> dict[str, Any]:
-    mask = read_mask(value, (image.height, image.width), title=f"mask {index}")
+    try:
+        mask = read_mask(value, (image.height, image.width))
+    except CodecError as error:
+        raise CodecError(f"object {index} {error.what}") from None
     if mask.shape != (image.height, image.width):
-        raise CodecError(describe_sizes(mask.shape[::-1], (image.width, image.height), title=f"mask {index}"))
+        raise CodecError(f"object {index} {describe_sizes(mask.shape[::-1], (image.width, image.height))}")
     return encode_run_lengths(mask)
 
 

@@ -67,7 +67,10 @@ def to_mask_file(name: str, value: Any, size: tuple[int, int] | None) -> bytes:
         info = sniff_image(value[:_HEAD_NBYTES])
         if info is not None and info.format == "PNG" and info.mode == "P":
             return value
-    numbers = read_mask(value, None if size is None else size[::-1], title=f"feature {show_name(name)} mask")
+    try:
+        numbers = read_mask(value, None if size is None else size[::-1])
+    except CodecError as error:
+        raise CodecError(f"feature {show_name(name)} {error.what}") from None
     if int(numbers.min()) < 0 or int(numbers.max()) > 65535:
         raise CodecError(f"feature {show_name(name)} expected class numbers up to 65535, got {int(numbers.max())}")
     return encode_palette(numbers)
