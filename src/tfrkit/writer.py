@@ -20,8 +20,7 @@ from tfrkit.codec.columns import BytesColumn
 from tfrkit.codec.conform import SchemaCoercer
 from tfrkit.codec.encode_columns import check_columns, encode_columns, encode_written_name, rows_of_columns
 from tfrkit.codec.untyped import UntypedLists, is_untyped_column
-from tfrkit.container.codecs import CompressionWord, compression_of_name, read_compression
-from tfrkit.container.deflate import Level
+from tfrkit.container.codecs import CompressionWord, Level, compression_of_name, read_compression
 from tfrkit.container.locate import save_index, save_known_index
 from tfrkit.container.names import refuse_foreign_suffix
 from tfrkit.container.writer import Digest, ShardWriter

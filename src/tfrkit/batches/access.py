@@ -16,6 +16,7 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit._types import Record, UInt64Array
+from tfrkit.container.codecs import FORMATS
 from tfrkit.container.compression import InflateReader
 from tfrkit.container.faults import fault_to_error, locate_memory_error
 from tfrkit.container.index import ShardIndex
@@ -30,7 +31,7 @@ _HEADER_NBYTES = 8 + 4
 _FRAME_OVERHEAD = 16
 # An open shard costs two maps (of itself, of its index) and no descriptor; 65,530 maps are all a process may have.
 MAX_OPEN_SHARDS = 16384
-# One of xz or zstd is unpacked to a file, which stays open.
+# One without inflate checkpoints (xz, zstd) is unpacked to a file, which stays open.
 _MAX_UNPACKED = 64
 # Counting keeps where this many frames are, 128 MiB; beyond that, a shard is looked through again when it is picked
 # from.
@@ -72,7 +73,8 @@ class ShardAccess:
     @property
     def needs_file(self) -> bool:
         """Is the shard unpacked to a file, which stays open, when something is read?"""
-        return self._shard.compression in ("xz", "zstd") and not self.is_held
+        is_unpacked = self._shard.compression != "none" and not FORMATS[self._shard.compression].is_deflate
+        return is_unpacked and not self.is_held
 
     def offset_of(self, record: int) -> int:
         return int(self._index.offsets[record])

@@ -15,8 +15,7 @@ from tfrkit.build.plan import Plan, PlannedShard, describe_inputs, digest_shards
 from tfrkit.build.report import Report, Skipped
 from tfrkit.build.splits import Assignment, SplitSize, assign_splits, group_by_pattern
 from tfrkit.build.task import OnBad
-from tfrkit.container.codecs import Compression
-from tfrkit.container.deflate import Level
+from tfrkit.container.codecs import Compression, Level
 from tfrkit.errors import SourceError
 from tfrkit.features.rename import rename_schema
 from tfrkit.features.schema_json import to_json

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from tfrkit.build.splits import SplitSize
     from tfrkit.build.task import OnBad
     from tfrkit.codec.coerce import Floats
-    from tfrkit.container.codecs import CompressionWord
-    from tfrkit.container.deflate import Level
+    from tfrkit.container.codecs import CompressionWord, Level
     from tfrkit.features.schema import Schema
     from tfrkit.progress import Progress
     from tfrkit.sources.base import Order, Source

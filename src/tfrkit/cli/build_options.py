@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from tfrkit.cli.options import COMPRESSION_METAVAR
 from tfrkit.cli.progress import Progress, ProgressForm
 
 Classes = Annotated[
@@ -191,7 +192,7 @@ class Building:
     compression: Annotated[
         str | None,
         typer.Option(
-            "--compression", metavar="none|gzip|zlib|xz|zstd", help="Of the shards; TensorFlow reads the first three."
+            "--compression", metavar=COMPRESSION_METAVAR, help="Of the shards; TensorFlow reads the first three."
         ),
     ] = None
     keys: Annotated[list[str] | None, typer.Option("--keys", metavar="OLD=NEW,...", help="Rename features.")] = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import typer
 
@@ -48,12 +48,14 @@ Incomplete = Annotated[
     bool, typer.Option("--incomplete", help="Go on where shards of a set (-00000-of-00012) are not there.")
 ]
 
+CompressionChoice = Literal["none", "gzip", "gz", "zlib", "xz", "zstd"]
+COMPRESSION_METAVAR = "|".join(word for word in get_args(CompressionChoice) if word != "gz")
 CompressionOption = Annotated[
-    Literal["none", "gzip", "gz", "zlib", "xz", "zstd"] | None,
+    CompressionChoice | None,
     typer.Option(
         "--compression",
         case_sensitive=False,
-        metavar="none|gzip|zlib|xz|zstd",
+        metavar=COMPRESSION_METAVAR,
         help="By default as the name of one file ends (.gz), else that of the source.",
     ),
 ]

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from tfrkit.compat.op_errors import FailedPreconditionError, explain_damage, explain_storage_error
 from tfrkit.compat.tensor import to_bytes
-from tfrkit.container.compression import Compression, Level
+from tfrkit.container.codecs import FORMATS, Compression, Level
 from tfrkit.container.records import Policy, read_records
 from tfrkit.container.shards import Shard
 from tfrkit.errors import ContainerError, StorageError
@@ -27,16 +27,14 @@ class TFRecordCompressionType:
     GZIP = 2
 
 
+_NAMES = {row.name: row.tensorflow for row in FORMATS.values() if row.tensorflow is not None}
 _COMPRESSIONS: dict[Any, Compression] = {
     None: "none",
-    "": "none",
     TFRecordCompressionType.NONE: "none",
-    "ZLIB": "zlib",
     TFRecordCompressionType.ZLIB: "zlib",
-    "GZIP": "gzip",
     TFRecordCompressionType.GZIP: "gzip",
+    **{theirs: ours for ours, theirs in _NAMES.items()},
 }
-_NAMES = {"none": "", "zlib": "ZLIB", "gzip": "GZIP"}
 
 
 class TFRecordOptions:

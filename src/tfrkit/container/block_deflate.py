@@ -13,15 +13,15 @@ import struct
 import zlib
 from collections import deque
 from concurrent.futures import Executor, Future
-from typing import Final, Literal
+from typing import Final
 
 from isal import isal_zlib
 from zlib_ng import zlib_ng
 
 from tfrkit.container.checkpoints import pack_checkpoints
-from tfrkit.container.deflate import GZIP_HEADER, Level, level_number
+from tfrkit.container.codec_deflate import GZIP_HEADER
+from tfrkit.container.codecs import Compression, Level, level_number
 
-BlockCompression = Literal["gzip", "zlib"]
 Data = bytes | bytearray | memoryview
 
 # Blocks of 256 KiB are 0.3 % larger, and those of 4 MiB leave threads idle at the end of small files.
@@ -45,9 +45,7 @@ class BlockDeflater:
         b'abc'
     """
 
-    def __init__(
-        self, compression: BlockCompression, level: Level = "default", *, pool: Executor, ahead: int = 4
-    ) -> None:
+    def __init__(self, compression: Compression, level: Level = "default", *, pool: Executor, ahead: int = 4) -> None:
         self._is_gzip = compression == "gzip"
         self._level = level_number(compression, level)
         self._is_fast = level == "fast"

@@ -1,44 +1,119 @@
-"""The libraries that inflate, under one interface. Nothing here decodes a stream by hand."""
+"""The table of compressions: their names, suffixes, first bytes, levels and codecs.
+
+A new one is a row here, its codec in a file of its own, and its name in `Compression`.
+"""
 
 from __future__ import annotations
 
-import importlib
-import lzma
-import sys
-import zlib
-from typing import Any, Final, Literal, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal
 
-from isal import igzip_lib, isal_zlib
+from tfrkit.container.codec import Codec, StreamCodec
+from tfrkit.container.codec_deflate import DeflateCodec
+from tfrkit.container.codec_xz import XzCodec
+from tfrkit.container.codec_zstd import ZstdCodec
 
 Compression = Literal["none", "gzip", "zlib", "xz", "zstd"]
 
 CompressionWord = Compression | Literal["", "gz", "GZIP", "ZLIB", "XZ", "ZSTD"]
 """What a user may call one: also as TensorFlow does, and as files are called."""
 
-COMPRESSIONS: Final[tuple[Compression, ...]] = ("none", "gzip", "zlib", "xz", "zstd")
+Level = Literal["default", "fast", "small"] | int
 
-# How a name speaks of its compression.
-_SUFFIXES: Final[dict[str, Compression]] = {
-    "gz": "gzip",
-    "gzip": "gzip",
-    "zlib": "zlib",
-    "xz": "xz",
-    "zst": "zstd",
-    "zstd": "zstd",
-}
+
+@dataclass(frozen=True)
+class CompressionFormat:
+    """What there is to know about one compression.
+
+    Attributes:
+        name: Ours. Its place in the table is its number in an index file: rows are added at the end.
+        suffixes: How a file name ends; the first one is written.
+        noun: What a file is called that holds something else.
+        magic: The first bytes of a file; empty where a fixed start does not tell.
+        member_magic: The first bytes of a member, where these are more certain than those of a file.
+        skippable: Bytes 1 to 3 of a member without content, whose first byte is 0x50 to 0x5f.
+        tensorflow: TensorFlow's name; None where TensorFlow does not read it.
+        levels: The numbers of "default", "fast" and "small", and the lowest and highest one.
+        is_deflate: It has inflate checkpoints, its blocks can be deflated on several threads, and both take little
+            memory. Others are unpacked to a file to read from the middle.
+    """
+
+    name: Compression
+    codec: StreamCodec | None
+    suffixes: tuple[str, ...] = ()
+    noun: str = ""
+    magic: bytes = b""
+    member_magic: bytes = b""
+    skippable: bytes = b""
+    tensorflow: str | None = None
+    levels: tuple[int, int, int] = (0, 0, 0)
+    level_range: tuple[int, int] = (0, 0)
+    is_deflate: bool = False
+
+
+_ROWS: Final = (
+    CompressionFormat("none", None, tensorflow=""),
+    CompressionFormat(
+        "gzip",
+        DeflateCodec(is_gzip=True),
+        suffixes=("gz", "gzip"),
+        noun="a gzip",
+        magic=b"\x1f\x8b",
+        member_magic=b"\x1f\x8b\x08",  # with the method, which is always deflate
+        tensorflow="GZIP",
+        levels=(5, 1, 9),
+        level_range=(0, 9),
+        is_deflate=True,
+    ),
+    CompressionFormat(
+        "zlib",
+        DeflateCodec(is_gzip=False),
+        suffixes=("zlib",),
+        noun="a zlib stream",
+        tensorflow="ZLIB",
+        levels=(5, 1, 9),
+        level_range=(0, 9),
+        is_deflate=True,
+    ),
+    CompressionFormat(
+        "xz",
+        XzCodec(),
+        suffixes=("xz",),
+        noun="an xz file",
+        magic=b"\xfd7zXZ\0",
+        levels=(6, 1, 9),
+        level_range=(0, 9),
+    ),
+    CompressionFormat(
+        "zstd",
+        ZstdCodec(),
+        suffixes=("zst", "zstd"),
+        noun="a zstd file",
+        magic=b"\x28\xb5\x2f\xfd",
+        skippable=b"\x2a\x4d\x18",
+        levels=(3, 1, 19),
+        level_range=(1, 22),
+    ),
+)
+
+FORMATS: Final[Mapping[str, CompressionFormat]] = MappingProxyType({row.name: row for row in _ROWS})
+COMPRESSIONS: Final[tuple[Compression, ...]] = tuple(row.name for row in _ROWS)
+
+_SUFFIXES: Final = {suffix: row.name for row in _ROWS for suffix in row.suffixes}
 SUFFIX_PATTERN: Final = rf"\.({'|'.join(_SUFFIXES)})"
-
-GZIP_MAGIC: Final = b"\x1f\x8b"
-XZ_MAGIC: Final = b"\xfd7zXZ\0"
-ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
-
-# An .xz file names its dictionary size itself; -9 needs 65 MiB, a hostile one asks for 4 GiB.
-_XZ_MEMORY_LIMIT: Final = 256 << 20
+WRITTEN_SUFFIXES: Final = tuple(f".{row.suffixes[0]}" for row in _ROWS if row.suffixes)
 
 
 def compression_of_name(path: str) -> Compression | None:
-    """The compression that a name speaks of by its suffix: "gzip" for x.tfrecord.gz, None for x.tfrecord."""
+    """The compression that the suffix of a name stands for: "gzip" for x.tfrecord.gz, None for x.tfrecord."""
     return _SUFFIXES.get(path.rpartition(".")[2].lower()) if "." in path else None
+
+
+def compression_of_magic(head: bytes) -> Compression | None:
+    """The compression whose fixed first bytes a file has; zlib has none."""
+    return next((row.name for row in _ROWS if row.magic and head.startswith(row.magic)), None)
 
 
 def read_compression(word: str | None) -> Compression | None:
@@ -51,106 +126,23 @@ def read_compression(word: str | None) -> Compression | None:
     if word is None:
         return None
     asked = word.lower() if isinstance(word, str) else word
-    found = "none" if asked == "" else asked if asked in COMPRESSIONS else _SUFFIXES.get(asked)
+    found = FORMATS[asked].name if asked in FORMATS else "none" if asked == "" else _SUFFIXES.get(asked)
     if found is None:
         raise ValueError(f"compression expected one of {', '.join(COMPRESSIONS)}, got {word!r:.64}")
     return found
 
 
-class Codec(Protocol):
-    """The interface that the bz2, lzma, ISA-L and zstd decompressors share."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes | memoryview, max_length: int) -> bytes: ...
-
-
-class CarefulInflate:
-    """zlib under the shared interface: slower than ISA-L, but loses at most one byte before damage; then it raises.
-
-    ISA-L decodes up to 64 KiB ahead and keeps them when it meets damage; zlib gives nothing in the call that meets it.
-    So its state is copied before each call. Where one fails, it is made again from the copy with half the input, and so
-    on down to one byte, whose output is asked for byte by byte.
-    """
-
-    def __init__(self, wbits: int) -> None:
-        self._inflate = zlib.decompressobj(wbits)
-        self._tail = b""
-        self._error: zlib.error | None = None
-        self.needs_input = True
-
-    @property
-    def eof(self) -> bool:
-        return self._inflate.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        """What was not looked at: behind the stream, or behind the byte at which it is damaged."""
-        return self._inflate.unused_data + self._tail
-
-    def decompress(self, data: bytes | memoryview, max_length: int) -> bytes:
-        if self._error is not None:
-            raise self._error
-        data = self._tail + bytes(data)
-        before = self._inflate.copy()
-        try:
-            piece = self._inflate.decompress(data, max_length)
-            self._tail = self._inflate.unconsumed_tail
-        except zlib.error:
-            self._inflate = before
-            piece, self._error = self._approach(data, max_length)
-            if self._error is not None and not piece:
-                raise self._error from None
-        self.needs_input = not self._tail and len(piece) < max_length and self._error is None
-        return piece
-
-    def _approach(self, data: bytes, max_length: int) -> tuple[bytes, zlib.error | None]:
-        """What comes out before the damage, which is somewhere in `data`; the error where there is no more."""
-        pieces: list[bytes] = []
-        start, left, nbytes = 0, max_length, len(data)
-        while left and nbytes > 1:
-            nbytes = (nbytes + 1) // 2
-            ahead = self._inflate.copy()
-            try:
-                piece = ahead.decompress(data[start : start + nbytes], left)
-            except zlib.error:
-                continue
-            self._inflate = ahead
-            start += nbytes - len(ahead.unconsumed_tail)
-            left -= len(piece)
-            pieces.append(piece)
-        last = data[start : start + 1]
-        self._tail = data[start:]
-        while left:
-            try:
-                piece = self._inflate.decompress(last, 1)
-            except zlib.error as error:
-                self._tail = data[start + 1 :]
-                return b"".join(pieces), error
-            last = self._inflate.unconsumed_tail
-            self._tail = last + data[start + 1 :]
-            left -= len(piece)
-            pieces.append(piece)
-        return b"".join(pieces), None
-
-
-def import_zstd() -> Any:
-    """The zstd module, loaded on first use: few shards are zstd, and `import tfrkit` stays light."""
-    name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-    return importlib.import_module(name)
+def find_codec(compression: Compression) -> StreamCodec:
+    """The codec of a compression; raises ValueError for an unknown one, and for "none"."""
+    row = FORMATS.get(compression)
+    if row is None or row.codec is None:
+        raise ValueError(f"compression must be one of {', '.join(COMPRESSIONS)}, got {compression!r}")
+    return row.codec
 
 
 def codec_errors(compression: Compression) -> tuple[type[Exception], ...]:
     """What this compression's decompressors raise for damage."""
-    if compression == "zstd":
-        return (import_zstd().ZstdError,)
-    if compression == "xz":
-        return (lzma.LZMAError,)
-    return (zlib.error, isal_zlib.error)  # type: ignore[return-value]
+    return () if compression == "none" else find_codec(compression).errors
 
 
 def explain_damage(error: Exception) -> str:
@@ -160,26 +152,28 @@ def explain_damage(error: Exception) -> str:
 
 
 def open_codec(compression: Compression, *, careful: bool = False) -> Codec:
-    """A decompressor that stands before a stream. A careful one gives every byte before damage."""
-    if compression == "gzip":
-        return CarefulInflate(31) if careful else igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
-    if compression == "zlib":
-        return CarefulInflate(15) if careful else igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_ZLIB)
-    if compression == "xz":
-        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_LIMIT)
-    if compression == "zstd":
-        codec: Codec = import_zstd().ZstdDecompressor()
-        return codec
-    raise ValueError(f"compression must be one of {', '.join(COMPRESSIONS)}, got {compression!r}")
+    """A decompressor before a stream. A careful one gives every byte before damage."""
+    return find_codec(compression).open(careful=careful)
 
 
 def starts_member(head: bytes, compression: Compression) -> bool:
-    """Whether bytes behind a finished stream start another one. A cut-off magic counts as a start."""
-    if compression == "gzip":
-        return GZIP_MAGIC.startswith(head[:2])
-    if compression == "xz":
-        return XZ_MAGIC.startswith(head[:6])
-    if compression == "zstd":
-        is_skippable = head[0] & 0xF0 == 0x50 and b"\x2a\x4d\x18".startswith(head[1:4])
-        return is_skippable or ZSTD_MAGIC.startswith(head[:4])
-    return False
+    """Whether bytes after a finished stream start another one. A cut-off magic counts as a start."""
+    row = FORMATS[compression]
+    if row.skippable and head[0] & 0xF0 == 0x50 and row.skippable.startswith(head[1:4]):
+        return True
+    return bool(row.magic) and row.magic.startswith(head[: len(row.magic)])
+
+
+def level_number(compression: Compression, level: Level) -> int:
+    """The codec's own number for a level."""
+    find_codec(compression)
+    row = FORMATS[compression]
+    named = dict(zip(("default", "fast", "small"), row.levels, strict=True))
+    if isinstance(level, str) and level in named:
+        return named[level]
+    low, high = row.level_range
+    if isinstance(level, int) and not isinstance(level, bool) and low <= level <= high:
+        return level
+    raise ValueError(
+        f"level of {compression} must be 'default', 'fast', 'small' or a number from {low} to {high}, got {level!r}"
+    )

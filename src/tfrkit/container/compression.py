@@ -6,19 +6,19 @@ import struct
 from typing import Final
 
 from tfrkit import _native
+from tfrkit.container.codec import Codec
 from tfrkit.container.codecs import (
     COMPRESSIONS,
-    GZIP_MAGIC,
-    XZ_MAGIC,
-    ZSTD_MAGIC,
-    Codec,
+    FORMATS,
     Compression,
+    Level,
     codec_errors,
+    compression_of_magic,
     explain_damage,
     open_codec,
     starts_member,
 )
-from tfrkit.container.deflate import Deflater, Level
+from tfrkit.container.deflate import Deflater
 from tfrkit.container.faults import advise_repair
 from tfrkit.errors import CompressionError
 from tfrkit.storage.base import ByteReader
@@ -47,11 +47,10 @@ _PIECE_NBYTES: Final = 128 << 10
 # A member starts with a small feed that doubles: what a member leaves over is copied, so a file of a
 # million tiny members would otherwise copy the whole feed a million times.
 _FIRST_FEED_NBYTES: Final = 2 << 10
-# xz and zstd give nothing of a call that meets damage: the smaller it is, the less has to be asked for byte by byte.
+# Other codecs than deflate give nothing of a call that meets damage; the rest of it is asked for byte by byte.
 _CAREFUL_FEED_NBYTES: Final = 4 << 10
-_DEFLATED: Final = ("gzip", "zlib")
 
-# Pages of the compressed file that lie this far behind are handed back.
+# Pages of the compressed file are handed back in pieces of this size.
 _RELEASE_NBYTES: Final = 16 << 20
 
 
@@ -73,20 +72,17 @@ def is_zlib_header(head: bytes) -> bool:
 
 
 def detect_compression(head: bytes) -> Compression | None:
-    """How a shard is compressed, told by its first bytes; None if they fit nothing.
+    """How a shard is compressed, by its first bytes; None if they fit nothing.
 
     `head` is the start of the file: 4 KiB are plenty, the whole file if it is shorter. No bytes at all are
-    an uncompressed shard of no records. gzip, xz and zstd go by their magic only: see `holds_other_data`.
+    an uncompressed shard of no records. A compression with a magic goes by it alone: see `holds_other_data`.
     """
     if not head or is_frame_header(head):
         return "none"
-    if head.startswith(GZIP_MAGIC):
-        return "gzip"
-    if head.startswith(XZ_MAGIC):
-        return "xz"
-    if head.startswith(ZSTD_MAGIC):
-        return "zstd"
-    # Two bytes are a weak sign, so the zlib header counts only with a frame or an empty stream behind it.
+    found = compression_of_magic(head)
+    if found is not None:
+        return found
+    # Two bytes are a weak sign, so the zlib header counts only before a frame or an empty stream.
     if is_zlib_header(head):
         inflated, is_whole = _inflate_head(head, "zlib", FRAME_HEADER_NBYTES)
         if is_frame_header(inflated) or (is_whole and not inflated):
@@ -120,8 +116,8 @@ def _inflate_head(head: bytes, compression: Compression, nbytes: int) -> tuple[b
     offset = 0
     try:
         while found < nbytes and not codec.eof:
-            # Small feeds: xz and zstd that meet damage give nothing of the feed they met it in.
-            feed_nbytes = 512 if compression in _DEFLATED else 16
+            # Small feeds: a codec other than deflate gives nothing of the feed in which it meets damage.
+            feed_nbytes = 512 if FORMATS[compression].is_deflate else 16
             feed = head[offset : offset + feed_nbytes] if codec.needs_input else b""
             offset += len(feed)
             piece = codec.decompress(feed, nbytes - found)
@@ -181,7 +177,7 @@ class InflateReader:
 
     Memory stays bounded however far a stream expands. Not safe to share between threads; the heavy part
     runs without the interpreter lock. Several members (gzip, xz) or frames (zstd) read as one stream, zero
-    padding behind them is ignored. Damage, a cut-off stream or foreign bytes behind it raise
+    padding after them is ignored. Damage, a cut-off stream or foreign bytes after it raise
     `CompressionError`, whose `offset` is the byte in the file as stored, after every byte that inflates
     before was given. (From a pipe, which cannot be read twice, up to 128 KiB before damage are missing.)
 
@@ -193,7 +189,7 @@ class InflateReader:
     """
 
     def __init__(self, reader: ByteReader, compression: Compression, *, start: int = 0) -> None:
-        """Stand before the first byte, or behind the member that ends at stored byte `start`."""
+        """Stand before the first byte, or after the member that ends at stored byte `start`."""
         if compression not in COMPRESSIONS:
             raise ValueError(f"compression must be one of {', '.join(COMPRESSIONS)}, got {compression!r}")
         self._reader = reader
@@ -323,7 +319,7 @@ class InflateReader:
         self._member_inflated = 0
         self._is_careful = True
         self._codec = open_codec(self._compression, careful=True)
-        feed_nbytes = _FEED_NBYTES if self._compression in _DEFLATED else _CAREFUL_FEED_NBYTES
+        feed_nbytes = _FEED_NBYTES if FORMATS[self._compression].is_deflate else _CAREFUL_FEED_NBYTES
         try:
             while self._member_inflated < given and self._codec is not None and self._failure is None:
                 self._step(min(given - self._member_inflated, _PIECE_NBYTES), feed_nbytes)
@@ -333,7 +329,7 @@ class InflateReader:
     def _read_carefully(self, nbytes: int) -> bytes:
         pieces: list[bytes] = []
         try:
-            if self._compression in _DEFLATED:
+            if FORMATS[self._compression].is_deflate:
                 return self._step(nbytes, _FEED_NBYTES)
             # Byte by byte, because a codec that meets damage gives nothing of that call.
             while len(pieces) < nbytes and self._codec is not None and self._failure is None:

@@ -1,6 +1,6 @@
 """What a file that is not a TFRecord seems to be, in words for a message.
 
-Told by content only: names lie. Checks that need little luck come first; plain text comes last.
+By content only: names lie. Checks that need little luck come first; plain text comes last.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import struct
 from typing import Final
 
 from tfrkit import _native
-from tfrkit.container.codecs import GZIP_MAGIC, XZ_MAGIC, ZSTD_MAGIC, Compression
+from tfrkit.container.codecs import FORMATS, Compression, compression_of_magic
 from tfrkit.container.compression import inflate_head, is_zlib_header
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer
 
@@ -45,12 +45,6 @@ _STARTS: Final[tuple[tuple[bytes, str], ...]] = (
 _ENDS: Final[tuple[tuple[bytes, str], ...]] = (
     (b"\x57\xfb\x80\x8b\x24\x75\x47\xdb", "a LevelDB table (SSTable), as TensorFlow checkpoints use for their index"),
     (b"\xf7\xcf\xf4\x85\xb7\x41\xe2\x88", "a RocksDB table (SSTable)"),
-)
-
-_COMPRESSED: Final[tuple[tuple[bytes, Compression, str], ...]] = (
-    (GZIP_MAGIC, "gzip", "a gzip"),
-    (XZ_MAGIC, "xz", "an xz file"),
-    (ZSTD_MAGIC, "zstd", "a zstd file"),
 )
 
 # Nobody packs a file three times by accident; a hostile one may go on.
@@ -95,16 +89,13 @@ def _describe(head: bytes, size: int | None, tail: bytes, layers: int) -> str | 
 
 
 def _describe_compressed(head: bytes, layers: int) -> str | None:
-    for magic, compression, words in _COMPRESSED:
-        if head.startswith(magic):
-            inner = _describe_inside(head, compression, layers)
-            # One that cannot be named may be a damaged shard: reading it will tell.
-            return f"{words} of {inner}" if inner else None
-    if is_zlib_header(head):
-        # Two bytes are a weak sign, so this needs something inside that has a name.
-        inner = _describe_inside(head, "zlib", layers)
-        return f"a zlib stream of {inner}" if inner else None
-    return None
+    # The two bytes of zlib are a weak sign; something inside that has a name makes it certain.
+    found = compression_of_magic(head) or ("zlib" if is_zlib_header(head) else None)
+    if found is None:
+        return None
+    inner = _describe_inside(head, found, layers)
+    # Without a name it may be a damaged shard: reading it will tell.
+    return f"{FORMATS[found].noun} of {inner}" if inner else None
 
 
 def _describe_inside(head: bytes, compression: Compression, layers: int) -> str | None:

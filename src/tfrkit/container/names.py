@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tfrkit.container.codecs import SUFFIX_PATTERN
+from tfrkit.container.codecs import SUFFIX_PATTERN, WRITTEN_SUFFIXES
 
 SHARD_SUFFIXES: Final = ("tfrecord", "tfrecords", "tfrec", "tfr", "record", "records")
 """How a file of records may end, before the suffix of its compression."""
@@ -34,7 +34,7 @@ def refuse_foreign_suffix(path: str) -> None:
     """
     suffix = path.rpartition(".")[2].lower()
     if "." in path and suffix in FOREIGN_SUFFIXES:
-        raise ValueError(f"compression .{suffix} is not among those written: .gz, .zlib, .xz, .zst - at {path}")
+        raise ValueError(f"compression .{suffix} is not among those written: {', '.join(WRITTEN_SUFFIXES)} - at {path}")
 
 
 def is_shard_name(name: str) -> bool:

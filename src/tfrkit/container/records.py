@@ -15,6 +15,7 @@ from typing import Any
 
 from tfrkit import _native
 from tfrkit._types import OnError, Record, Verify
+from tfrkit.container.codecs import FORMATS
 from tfrkit.container.compression import InflateReader
 from tfrkit.container.faults import advise_repair, fault_to_error, locate_memory_error
 from tfrkit.container.shards import Shard
@@ -313,7 +314,7 @@ class FrameStream:
     def _max_length(self) -> int:
         if isinstance(self._windows, _SpanWindows):
             return 1 << 62
-        if self._shard.compression in ("gzip", "zlib") and self._shard.nbytes is not None:
+        if FORMATS[self._shard.compression].is_deflate and self._shard.nbytes is not None:
             return min(_MAX_STREAMED_NBYTES, self._shard.nbytes * _MAX_DEFLATE_RATIO)
         return _MAX_STREAMED_NBYTES
 

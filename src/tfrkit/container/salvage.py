@@ -1,4 +1,4 @@
-"""Going on behind a torn member: what a compressed shard still holds after a place that does not inflate.
+"""Going on after a torn member: what a compressed shard still holds after a place that does not inflate.
 
 gzip, xz and zstd files may be several members one after the other, and each inflates on its own. Where one is damaged,
 the next one is looked for by its first bytes, and taken for one only if a sound frame is found in what it inflates to:
@@ -12,14 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tfrkit import _native
-from tfrkit.container.codecs import XZ_MAGIC, ZSTD_MAGIC
+from tfrkit.container.codecs import FORMATS
 from tfrkit.container.compression import InflateReader
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import CompressionError
 
-# With the method behind it, which is always deflate.
-_MAGIC = {"gzip": b"\x1f\x8b\x08", "xz": XZ_MAGIC, "zstd": ZSTD_MAGIC}
 _PIECE_NBYTES = 1 << 20
 # A member counts if a frame is found in this many of its first bytes.
 _PROOF_NBYTES = 4 << 20
@@ -82,13 +80,14 @@ class _MemberSearch:
 
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
-        self._magic = _MAGIC.get(shard.compression)
+        row = FORMATS[shard.compression]
+        self._magic = row.member_magic or row.magic
         self._left = _MAX_PROOF_NBYTES
 
     def find(self, start: int) -> int | None:
         """The stored byte from `start` on at which a member begins that holds a sound frame, or None."""
         size = self._shard.nbytes
-        if self._magic is None or size is None:
+        if not self._magic or size is None:
             return None
         for offset in range(start, size, _PIECE_NBYTES):
             piece = self._shard.reader.read_at(offset, _PIECE_NBYTES + len(self._magic) - 1)

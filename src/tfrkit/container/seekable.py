@@ -4,7 +4,7 @@ gzip and zlib: `indexed_gzip` finds inflate checkpoints (`container.checkpoints`
 with ISA-L, which is faster, needs no lock around the file and no foreign parser for a stored index.
 docs/design/inflate-checkpoints.md has the numbers.
 
-xz and zstd have none: the shard is unpacked once to an unnamed temporary file.
+Others have none: the shard is unpacked once to an unnamed temporary file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from typing import IO, Final
 from isal import igzip_lib
 
 from tfrkit.container.checkpoints import Checkpoints, find_checkpoints, make_lead
-from tfrkit.container.codecs import CarefulInflate, Codec, codec_errors, explain_damage
+from tfrkit.container.codec import Codec
+from tfrkit.container.codec_deflate import CarefulInflate
+from tfrkit.container.codecs import FORMATS, codec_errors, explain_damage
 from tfrkit.container.compression import Compression, InflateReader, StoredFeed
 from tfrkit.container.faults import advise_repair
 from tfrkit.errors import CompressionError, StorageError
@@ -64,7 +66,7 @@ class SeekableInflate:
         self._failure: CompressionError | None = None
         self._start_process()
         self.inflated_size: int | None = reader.size if compression == "none" else None
-        if compression in ("gzip", "zlib") and checkpoints:
+        if FORMATS[compression].is_deflate and checkpoints:
             self._use(checkpoints)
 
     def read_at(self, offset: int, nbytes: int) -> bytes:
@@ -87,11 +89,11 @@ class SeekableInflate:
         return self._inflate_at(offset, stop)
 
     def export(self) -> bytes:
-        """The checkpoints, for an index and for another `SeekableInflate`; b"" for xz and zstd, which have none.
+        """The checkpoints, for an index and for another `SeekableInflate`; b"" for a compression that has none.
 
         A damaged shard raises: an index of its sound part would make it look like a shorter one.
         """
-        if self._compression not in ("gzip", "zlib"):
+        if not FORMATS[self._compression].is_deflate:
             return b""
         self._prepare()
         if self._failure is not None:
@@ -120,7 +122,7 @@ class SeekableInflate:
             return
         with self._lock:
             if self.inflated_size is None:
-                if self._compression in ("gzip", "zlib"):
+                if FORMATS[self._compression].is_deflate:
                     self._find_checkpoints()
                 else:
                     self._unpack()

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from tfrkit import _native
+from tfrkit.container.codecs import FORMATS
 from tfrkit.container.compression import (
     FRAME_HEADER_NBYTES,
     Compression,
@@ -234,7 +235,7 @@ def looks_like_shard(path: str) -> bool:
     if found is None and resembles_shard_name(name):
         # Meant as one, and to be named as what it is.
         return describe_foreign(head, None) is None or describe_pointer(head) is not None
-    if found in ("gzip", "xz", "zstd"):
+    if found is not None and FORMATS[found].magic:
         return is_frame_header(inflate_head(head, found, FRAME_HEADER_NBYTES))
     return found is not None
 

@@ -15,6 +15,7 @@ from tfrkit import _native
 from tfrkit._ahead import count_cores
 from tfrkit._types import UInt64Array
 from tfrkit.container.block_deflate import BlockDeflater
+from tfrkit.container.codecs import FORMATS
 from tfrkit.container.compression import Compression, Deflater, Level
 from tfrkit.container.index import ShardIndex, fingerprint_shard, index_path, write_index
 from tfrkit.errors import CorruptRecordError
@@ -93,7 +94,7 @@ class ShardOutput:
         self._press = press
         self._compression: Compression = compression
         self._deflater: BlockDeflater | Deflater | None = None
-        if compression in ("gzip", "zlib"):
+        if FORMATS[compression].is_deflate:
             self._deflater = BlockDeflater(compression, level, pool=press.pool, ahead=2 * press.jobs)
         elif compression != "none":
             self._deflater = Deflater(compression, level)

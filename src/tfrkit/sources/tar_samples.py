@@ -12,12 +12,13 @@ import tarfile
 from collections import Counter
 from dataclasses import dataclass, field
 
+from tfrkit.container.codecs import compression_of_magic
 from tfrkit.errors import SourceError
 from tfrkit.sources.base import Problem
 from tfrkit.storage.local import open_to_read
 
 _NAME = re.compile(r"(?P<key>(?:.*/)?[^./][^/.]*)\.(?P<suffix>[^/]+)")
-_COMPRESSED = {b"\x1f\x8b": "gzip", b"BZ": "bzip2", b"\xfd7": "xz", b"\x28\xb5": "zstd"}
+_HEAD_NBYTES = 16
 _BLOCK_NBYTES = 512
 
 
@@ -44,7 +45,8 @@ def list_samples(path: str, shown: str) -> TarSamples:
     found = TarSamples()
     size = os.path.getsize(path)
     with open_to_read(path) as file:
-        packing = _COMPRESSED.get(file.read(2))
+        head = file.read(_HEAD_NBYTES)
+        packing = "bzip2" if head.startswith(b"BZ") else compression_of_magic(head)
         if packing is not None:
             raise SourceError(
                 f"expected a plain tar, got one packed with {packing}", shard=shown, hint="unpack it first"

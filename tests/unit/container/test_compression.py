@@ -13,7 +13,7 @@ from typing import get_args
 
 import pytest
 
-from tfrkit.container.codecs import CarefulInflate
+from tfrkit.container.codec_deflate import CarefulInflate
 from tfrkit.container.compression import (
     COMPRESSIONS,
     Compression,

@@ -8,8 +8,7 @@ from typing import Any
 
 from tfrkit import _native
 from tfrkit.codec.edit_record import CAST_KINDS, CastKind, RecordEditor
-from tfrkit.container.codecs import CompressionWord, read_compression
-from tfrkit.container.deflate import Level
+from tfrkit.container.codecs import CompressionWord, Level, read_compression
 from tfrkit.container.index import FRAME_OVERHEAD
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard

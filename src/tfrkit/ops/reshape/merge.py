@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterable
 
 from tfrkit.batches.survey import note_kinds
-from tfrkit.container.codecs import CompressionWord, read_compression
-from tfrkit.container.deflate import Level
+from tfrkit.container.codecs import CompressionWord, Level, read_compression
 from tfrkit.ops.reshape.rewrite import STDOUT, OutShard, Rewrite, Rewritten, WriteOptions
 from tfrkit.outputs.dataset import FileTarget
 from tfrkit.passes.frame_sources import deal_frames, open_sources

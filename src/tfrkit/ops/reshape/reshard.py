@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from tfrkit.container.codecs import CompressionWord, read_compression
-from tfrkit.container.deflate import Level
+from tfrkit.container.codecs import CompressionWord, Level, read_compression
 from tfrkit.ops.reshape.layout import (
     choose_name,
     choose_target,

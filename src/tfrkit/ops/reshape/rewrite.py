@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tfrkit.batches.survey import find_schema
-from tfrkit.container.codecs import Compression
-from tfrkit.container.deflate import Level
+from tfrkit.container.codecs import Compression, Level
 from tfrkit.container.records import Policy
 from tfrkit.errors import ContainerError, StorageError
 from tfrkit.features.schema import Schema

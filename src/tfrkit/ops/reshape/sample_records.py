@@ -12,8 +12,7 @@ import numpy as np
 from tfrkit import _native
 from tfrkit._types import UInt64Array
 from tfrkit.batches.access import Records
-from tfrkit.container.codecs import CompressionWord, read_compression
-from tfrkit.container.deflate import Level
+from tfrkit.container.codecs import CompressionWord, Level, read_compression
 from tfrkit.container.faults import fault_to_error
 from tfrkit.container.records import Policy
 from tfrkit.ops.reshape.rewrite import STDOUT, Outputs, OutShard, Rewrite, Rewritten, WriteOptions

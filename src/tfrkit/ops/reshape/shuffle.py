@@ -16,8 +16,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from tfrkit._types import UInt64Array
-from tfrkit.container.codecs import CompressionWord, read_compression
-from tfrkit.container.deflate import Level
+from tfrkit.container.codecs import CompressionWord, Level, read_compression
 from tfrkit.ops.reshape.buckets import Buckets, OpenBucket
 from tfrkit.ops.reshape.direct_picks import DirectPicks
 from tfrkit.ops.reshape.layout import (

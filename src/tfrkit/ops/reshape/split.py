@@ -10,8 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from tfrkit.batches.shard_set import ShardSet
-from tfrkit.container.codecs import CompressionWord, read_compression
-from tfrkit.container.deflate import Level
+from tfrkit.container.codecs import FORMATS, CompressionWord, Level, read_compression
 from tfrkit.container.records import Policy
 from tfrkit.ops.reshape.layout import choose_name, choose_target, cut_evenly, name_shards, note_fewer_shards, parse_wish
 from tfrkit.ops.reshape.rewrite import OutShard, Rewrite, Rewritten, WriteOptions
@@ -93,7 +92,7 @@ def split(
                 shard_of[numbers[start:stop]] = number
             planned += name_shards(name, part, [stop - start for start, stop in pairwise(cuts)])
         packing = options.choose_compression(sources, target)
-        if packing in ("xz", "zstd") and len(planned) > _MAX_PACKED_SHARDS:
+        if packing != "none" and not FORMATS[packing].is_deflate and len(planned) > _MAX_PACKED_SHARDS:
             raise ValueError(
                 f"split into {packing} expected at most {_MAX_PACKED_SHARDS} shards, got {len(planned)}\n"
                 "  reshard them later"

@@ -1,0 +1,24 @@
+"""xz streams, by Python's lzma."""
+
+from __future__ import annotations
+
+import lzma
+from typing import Final
+
+from tfrkit.container.codec import Codec, Compressor
+
+# An .xz file names its dictionary size itself; -9 needs 65 MiB, a hostile one asks for 4 GiB.
+_MEMORY_LIMIT: Final = 256 << 20
+
+
+class XzCodec:
+    """xz."""
+
+    errors: tuple[type[Exception], ...] = (lzma.LZMAError,)
+
+    def open(self, *, careful: bool) -> Codec:
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY_LIMIT)
+
+    def compress(self, level: int, *, fast: bool) -> Compressor:
+        # CRC32 is what every decoder knows; the frames inside carry their own checksums.
+        return lzma.LZMACompressor(lzma.FORMAT_XZ, check=lzma.CHECK_CRC32, preset=level)
