@@ -1,4 +1,4 @@
-"""Work done ahead of who asks for it: on threads, in order, within a bound of memory."""
+"""Prefetching on threads: results in order, with bounded memory."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def count_cores() -> int:
 
 
 def choose_threads(threads: int | None) -> int:
-    """As many as asked for, or one for each core."""
+    """The given number of threads, or one per core."""
     return min(_MAX_THREADS, count_cores()) if threads is None else threads
 
 
 def submit(executor: Executor, job: Callable[[], T]) -> Future[T]:
-    """Hand a job to an executor. A thread that cannot be started is a MemoryError: each needs a stack of its own."""
+    """Submit a job to an executor. A thread that cannot be started is a MemoryError: each needs a stack."""
     try:
         return executor.submit(job)
     except RuntimeError as error:
@@ -47,13 +47,12 @@ def run_ahead(
     max_nbytes: int | None = None,
     size_of: Callable[[T], int] = lambda result: 1,
 ) -> Generator[T, None, None]:
-    """Yield the results of `jobs` in their order, with some of them worked on ahead.
+    """Yield the results of `jobs` in their order, computed ahead on threads.
 
-    At most `max_nbytes` of results wait, judged by the size of the last one; one job for each thread always may.
-    Without a bound two for each thread wait. An error comes when its turn comes. A consumer that stops, however it
-    does, stops the threads.
+    At most about `max_nbytes` of results wait, estimated by the size of the last one, but at least one job per thread.
+    Without a bound two per thread wait. An error is raised in its turn. The threads stop when the consumer stops.
     """
-    from concurrent.futures import ThreadPoolExecutor  # reading on one thread does not pay for it
+    from concurrent.futures import ThreadPoolExecutor  # not worth it with one thread
 
     executor = ThreadPoolExecutor(threads, thread_name_prefix="tfrkit")
     waiting: deque[Future[T]] = deque()
@@ -77,9 +76,9 @@ def run_ahead(
 
 
 def map_ahead(function: Callable[[Item], T], items: Iterable[Item], *, threads: int) -> Generator[T, None, None]:
-    """The result for each item, in their order, on threads; one thread is the caller's own.
+    """The result for each item, in order, on threads; one thread means the caller's.
 
-    Close the iterator if it is not taken to its end: no work goes on then.
+    Close the iterator if it is not exhausted, to stop the work.
 
     Example:
         >>> list(map_ahead(abs, [-1, 2, -3], threads=2))

@@ -106,9 +106,9 @@ def explain_name(name: str) -> AttributeError:
 
 
 def explain_attribute(owner: object, name: str, known: Mapping[str, str]) -> AttributeError:
-    """The error for an attribute that is not there, with what takes its place here where `known` says so."""
+    """The error for a missing attribute, with the equivalent from `known`, if any."""
     if hasattr(type(owner), name):
-        object.__getattribute__(owner, name)  # a property that fails inside: its own error is the one to see
+        object.__getattribute__(owner, name)  # a property that fails inside: show its own error
     hint = f"\n  {known[name]}" if name in known else ""
     return AttributeError(f"{type(owner).__name__} has no attribute {name!r}{hint}", name=name, obj=owner)
 
@@ -116,9 +116,9 @@ def explain_attribute(owner: object, name: str, known: Mapping[str, str]) -> Att
 def refuse_arguments(
     called: str, /, *, given_twice: str | None = None, **known: str
 ) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
-    """Make a function, which users know as `called`, explain arguments that it does not have and others of its kind do.
+    """Make a function, called `called` in messages, explain arguments known from other libraries.
 
-    `given_twice` is the step for an argument that is given by its place and by its name.
+    `given_twice` is the hint for an argument given by position and by name.
 
     Example:
         >>> @refuse_arguments("shuffle", buffer_size="no buffer is needed")

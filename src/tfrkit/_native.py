@@ -1,4 +1,4 @@
-"""The native core. Everything else imports it from here, so that there is one door."""
+"""The native core. All other modules import it from here."""
 
 from __future__ import annotations
 

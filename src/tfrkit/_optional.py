@@ -1,4 +1,4 @@
-"""Optional packages: imported when they are needed, explained when they are not there."""
+"""Optional packages: imported when needed, with an install hint if missing."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from types import ModuleType
 def import_or_explain(name: str, extra: str) -> ModuleType:
     """The module `name`, or an ImportError with the command that installs it.
 
-    `extra` is the extra of tfrkit that brings it. Only the absence of the package itself is explained: a package
-    that is there and fails to import fails with its own words.
+    `extra` is the extra of tfrkit that installs it. Only a missing package gets the hint: an installed one that fails
+    to import raises its own error.
     """
     try:
         return importlib.import_module(name)

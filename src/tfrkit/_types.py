@@ -1,4 +1,4 @@
-"""Words shared by the layers: what flows along the two one-way streets."""
+"""Types shared by all layers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OnError = Literal["raise", "skip"]
 """What a reader does at damage."""
 
 Infer = Literal["sample", "all"]
-"""Which records a schema is found from: all of a small dataset and some of a large one, or all."""
+"""Records a schema is inferred from: "auto" is all of a small dataset and a sample of a large one."""
 
 Int64Array = np.ndarray[Any, np.dtype[np.int64]]
 UInt64Array = np.ndarray[Any, np.dtype[np.uint64]]

@@ -1,3 +1,3 @@
-"""The version, in one place: the build reads it from here, and datasets are told who made them."""
+"""The version: read by the build, and stored in datasets."""
 
 VERSION = "0.1.0"

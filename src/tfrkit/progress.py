@@ -1,4 +1,4 @@
-"""How far a long operation is: a callback."""
+"""Progress of long operations: a callback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Progress(Protocol):
         """Called once with the totals; `num_items` is 0 where only bytes are known."""
 
     def advance(self, num_items: int, nbytes: int, num_bad: int) -> None:
-        """Called with what was read since the last call."""
+        """Called with the amounts since the last call."""
 
     def end(self) -> None:
         """Called once at the end."""

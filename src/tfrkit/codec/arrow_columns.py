@@ -1,7 +1,7 @@
 """Columns of Arrow data as arrays: numbers, bytes, and lists of these.
 
-Parquet and Arrow files, and tables of pandas and polars, come this way. What an Example cannot hold, such as times
-and decimals, is refused with the name of the column until the user says what it is to become.
+For Parquet and Arrow files and tables of pandas and polars. Types an Example cannot hold, such as times and decimals,
+are refused with the name of the column unless the user chooses a conversion.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ ArrowKind = Literal["int64", "float32", "float64", "text", "bytes"]
 
 
 class NoKindError(Exception):
-    """A type that is none of an Example's; the message says which."""
+    """An Arrow type that an Example cannot hold; the message names it."""
 
 
 @dataclass(frozen=True)
 class ArrowType:
-    """What an Arrow type becomes: the kind of its values, and whether a row holds a list of them."""
+    """Target of an Arrow type: the kind of its values, and whether a row holds a list of them."""
 
     kind: ArrowKind
     is_list: bool = False
 
 
 def judge_type(kind: Any, arrow: Any) -> ArrowType | None:
-    """What an Arrow type becomes; None for a column of nulls; raises `NoKindError` for any other."""
+    """The target of an Arrow type; None for a column of nulls; raises `NoKindError` for unsupported ones."""
     types = arrow.types
     if types.is_null(kind):
         return None
@@ -61,7 +61,7 @@ def judge_type(kind: Any, arrow: Any) -> ArrowType | None:
 
 
 def _is(types: Any, name: str, kind: Any) -> bool:
-    """Newer types are not known to older Arrow."""
+    """Older Arrow versions lack newer types."""
     check = getattr(types, name, None)
     return bool(check is not None and check(kind))
 
@@ -91,12 +91,12 @@ def pick_column(batch: Any, path: tuple[int, ...], arrow: Any) -> Any:
 
 
 def _compute() -> Any:
-    """The compute part of pyarrow, which takes longer to load than most tables take to convert without it."""
+    """pyarrow.compute, which takes longer to load than most tables take to convert without it."""
     return import_or_explain("pyarrow.compute", "arrow")
 
 
 def cast_column(array: Any, wanted: str, arrow: Any) -> Any:
-    """An array as the user wants it: times as numbers or text, decimals as floats. `ArrowInvalid` where it cannot."""
+    """An array cast as requested: times as numbers or text, decimals as floats. Raises `ArrowInvalid`."""
     if arrow.types.is_dictionary(array.type):
         array = _decode_dictionary(array, arrow)
     target = {"int64": arrow.int64(), "float": arrow.float64(), "text": arrow.large_string()}[wanted]
@@ -129,7 +129,7 @@ def convert_array(array: Any, expected: ArrowType, arrow: Any) -> tuple[Any, Int
 
 
 def _decode_dictionary(array: Any, arrow: Any) -> Any:
-    """The values that a dictionary's numbers stand for. pyarrow cannot look up those kept as views, as polars does."""
+    """The decoded values of a dictionary array. pyarrow cannot decode string views, which polars uses."""
     values = array.dictionary
     if _is(arrow.types, "is_string_view", values.type) or _is(arrow.types, "is_binary_view", values.type):
         large = arrow.large_string() if _is(arrow.types, "is_string_view", values.type) else arrow.large_binary()
@@ -138,7 +138,7 @@ def _decode_dictionary(array: Any, arrow: Any) -> Any:
 
 
 def _find_nulls(array: Any) -> Any:
-    """1 where a row holds nothing, from the bits Arrow keeps; None where none does."""
+    """1 for null rows, from Arrow's validity bits; None if there are none."""
     if not array.null_count:
         return None
     return 1 - _unpack_bits(array.buffers()[0], array)
@@ -168,7 +168,7 @@ def _convert_values(array: Any, kind: ArrowKind, missing: Any, arrow: Any) -> An
 
 
 def bytes_of_strings(array: Any, arrow: Any) -> BytesColumn:
-    """Strings or binaries as one buffer with offsets; what nulls hold there counts for nothing."""
+    """Strings or binaries as one buffer with offsets; the contents of nulls are ignored."""
     is_small = array.type in (arrow.string(), arrow.binary())
     if not is_small and array.type not in (arrow.large_string(), arrow.large_binary()):
         array = array.cast(arrow.large_binary())

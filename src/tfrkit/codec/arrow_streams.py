@@ -1,6 +1,6 @@
 """Tables of other libraries by Arrow's stream (the PyCapsule protocol): pandas, polars, pyarrow, DuckDB and others.
 
-None of them is imported here. A null is a feature that is absent; pandas gives its NaN, NaT and None as nulls.
+None of them is imported here. A null is an absent feature; pandas exports NaN, NaT and None as nulls.
 NaN in its lists of floats stays NaN.
 """
 
@@ -39,27 +39,27 @@ from tfrkit.errors import SourceError
 
 NO_VALUES = "no column holds any value"
 
-# How pandas calls the columns of an index that has no name.
+# Column names pandas gives to an unnamed index.
 _NAMELESS_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def has_stream(data: object) -> bool:
-    """Is this a table, or a column, that hands itself over by Arrow's stream?"""
+    """Whether this is a table or column with an Arrow stream."""
     return hasattr(data, "__arrow_c_stream__")
 
 
 def is_table(data: object) -> bool:
-    """Is this a table, or a dict of columns, and not an iterable of rows that can be a table too, as a Dataset can?"""
+    """Whether this is a table or a dict of columns; False for iterables of rows such as a Dataset."""
     return isinstance(data, Mapping) or (has_stream(data) and not getattr(data, "gives_rows", False))
 
 
 def holds_series(columns: object) -> bool:
-    """Is this a dict of columns of which some are another library's?"""
+    """Whether this is a dict of columns with some of another library."""
     return isinstance(columns, Mapping) and any(has_stream(column) for column in columns.values())
 
 
 def to_arrow_table(columns: Mapping[str, Any]) -> Any:
-    """A dict of columns of any library as one table of Arrow's."""
+    """A dict of columns of any library as one Arrow table."""
     arrow = import_or_explain("pyarrow", "arrow")
     arrays = {}
     for name, column in columns.items():
@@ -127,7 +127,7 @@ def open_stream(data: Any) -> tuple[Any, Iterator[Any], int]:
 
 
 def _find_named_ranges(schema: Any) -> dict[str, range]:
-    """Indexes of pandas that have a name and are not among the columns, because their numbers follow one another."""
+    """Named range indexes of pandas, which are not among the columns."""
     described = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
     return {
         str(index["name"]): range(index["start"], index["stop"], index["step"])
@@ -215,6 +215,6 @@ def _accumulate(lengths: Any) -> Any:
 
 
 def _explain(error: BaseException) -> str:
-    """What another library says, in one line and without its capital; pyarrow adds the column as a second argument."""
+    """The error of another library, in one line and lower case; pyarrow adds the column as a second argument."""
     text = "; ".join(str(part).splitlines()[0].rstrip(".") for part in error.args if isinstance(part, str) and part)
     return (text[:1].lower() + text[1:])[:200] or type(error).__name__

@@ -1,4 +1,4 @@
-"""From a Python value to one of Example's three lists, without losing anything unasked.
+"""From a Python value to one of Example's three lists, without silent loss.
 
     int, bool, NumPy integer            Int64List of one
     float that float32 holds exactly    FloatList of one
@@ -7,7 +7,7 @@
     any other dtype, or rank above 1    a serialized tensor, see codec/tensor_proto.py
     None                                a Feature with no list
 
-A float that float32 does not hold asks for a choice: `floats="float32"` rounds, `floats="float64"` keeps all
+A float that float32 does not hold requires a choice: `floats="float32"` rounds, `floats="float64"` keeps all
 floats as serialized tensors.
 """
 
@@ -32,7 +32,7 @@ _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _STORED = {"int64": "<i8", "float": "<f4"}
 _TEXT = (str, bytes, bytearray, memoryview, np.bytes_, np.str_)
 _INTEGER = (int, np.integer, np.bool_)
-# What pandas has for a value that is not there, and values that stand in tables and not in records, by their types.
+# Missing values of pandas, and types of tables that records cannot hold, with their hints.
 _NO_VALUE = "where it means no value: pass None, leave the key out, or give the table itself, build(df, path)"
 _TIME = "pass text or a number: value.isoformat(), value.timestamp()"
 _REMEDIES = {
@@ -46,7 +46,7 @@ _REMEDIES = {
 
 
 class Coercer:
-    """Decides for values the core does not take by itself. `row` is kept by the writer, for messages."""
+    """Converts values the core does not accept directly. `row` is set by the writer, for messages."""
 
     def __init__(self, floats: Floats = "ask") -> None:
         if floats not in ("ask", "float32", "float64"):
@@ -55,7 +55,7 @@ class Coercer:
         self._wide_names: set[str] = set()  # features whose floats are kept as float64 tensors
         self.row = 0
         self.untyped: list[str] | None = None
-        """Features of this row that are empty lists of no known kind; where it is None, such a list raises."""
+        """Features of this row that are empty lists of unknown kind; if None, such a list raises."""
 
     def __call__(self, name: str, value: object, expected: str | None) -> Coerced:
         """The list to store; raises with the name of the feature and the row."""
@@ -94,7 +94,7 @@ class Coercer:
         array = self.to_array(name, value)
         if array.dtype.kind in "SUO" and array.ndim <= 1:
             return "bytes", [self.to_bytes(name, item) for item in array.reshape(-1).tolist()]
-        # A scalar, or a plain Python list, is about values; an array is about its dtype too.
+        # For a scalar or a Python list the values decide; for an array also its dtype.
         is_plain = array.ndim == 0 or (array.ndim == 1 and not is_typed)
         if array.dtype.kind in "iub" and is_plain:
             return "int64", self.to_int64(name, array)
@@ -119,7 +119,7 @@ class Coercer:
             raise type(error)(f"feature {show_name(name)} {error} - at row {self.row}") from None
 
     def to_array(self, name: str, value: object) -> _Array:
-        """The value as an array of numbers, booleans or strings, with nothing changed on the way."""
+        """The value as an array of numbers, booleans or strings, without changes."""
         if is_masked(value):
             raise TypeError(
                 f"feature {show_name(name)} expected an array, got a masked one, whose gaps no list can hold "
@@ -141,7 +141,7 @@ class Coercer:
         return array
 
     def _list_to_array(self, name: str, value: list[Any] | tuple[Any, ...]) -> _Array:
-        """NumPy would turn [1, b"a"] into strings and large integers into floats; here each leaf is looked at."""
+        """NumPy would turn [1, b"a"] into strings and large integers into floats; here each leaf is checked."""
         if value and all(isinstance(item, np.ndarray) for item in value):
             return self._stack(name, value)
         shape = self._find_shape(name, value)
@@ -208,7 +208,7 @@ class Coercer:
         return np.ascontiguousarray(array.reshape(-1), "<i8")
 
     def ints_to_float32(self, name: str, array: _Array) -> _Array:
-        """Integers in a column of floats, flat; those that float32 would round ask like any float."""
+        """Integers in a column of floats, flat; those that float32 would round are treated like any float."""
         stored = np.ascontiguousarray(array.reshape(-1), "<f4")
         if self._floats != "float32":
             for value, rounded in zip(array.reshape(-1).tolist(), stored.tolist(), strict=True):
@@ -301,5 +301,5 @@ class Coercer:
 
 
 def is_masked(value: object) -> bool:
-    """Is this a masked array? Looked up only where somebody has imported what makes one: that takes a while."""
+    """Whether this is a masked array. Checked only if numpy.ma is already imported: importing it is slow."""
     return "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray)

@@ -1,6 +1,6 @@
 """Rows of whole columns as frames, made by any number of threads at the same time.
 
-The bytes are those that `Writer.write_columns` writes of the same rows.
+The bytes equal those of `Writer.write_columns` for the same rows.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from tfrkit.codec.coerce import Coercer, Floats
 from tfrkit.codec.encode_columns import encode_columns, encode_written_name
 
 Frames = tuple[UInt8Array, UInt64Array]
-"""Frames one after the other, and where each of them starts."""
+"""Concatenated frames, and the start of each."""
 
 
 class PlainColumn(NamedTuple):
-    """One feature of all rows, in arrays that the core reads where they are.
+    """One feature of all rows, in arrays that the core reads without copying.
 
-    `values` are int64, float32 or bytes; `offsets` say where each of the bytes values starts; `splits` where the
-    values of each row start, without them a row has one; `missing` marks rows that lack the feature.
+    `values` are int64, float32 or bytes; `offsets` are the starts of bytes values; `splits` the starts of each row's
+    values, without them a row has one; `missing` marks rows that lack the feature.
     """
 
     kind: Literal["int64", "float", "bytes"]
@@ -34,7 +34,7 @@ class PlainColumn(NamedTuple):
 
 
 class ColumnFramer:
-    """Frames of any rows of some columns, which must not change meanwhile. Threads may ask at the same time.
+    """Frames of any rows of some columns, which must not change meanwhile. Thread-safe.
 
     Raises ValueError for offsets or splits that do not hold `num_rows` rows.
     """

@@ -97,8 +97,8 @@ class BytesColumn(Sequence[bytes]):
 class Ragged(Sequence[Any]):
     """Rows of different lengths: row `i` is `values[row_splits[i]:row_splits[i + 1]]`.
 
-    `values` is an array, a `BytesColumn`, or again a `Ragged` (frames of values). `presence`, where it
-    is not None, tells a feature that was absent (0) or had no kind set (1) from an empty list (2).
+    `values` is an array, a `BytesColumn`, or again a `Ragged` (frames of values). `presence`, if not None,
+    distinguishes an absent feature (0) and one without a kind (1) from an empty list (2).
 
     Example:
         >>> ragged = Ragged(np.array([1, 2, 3]), np.array([0, 2, 2, 3]))

@@ -1,4 +1,4 @@
-"""Rows brought into the form a given schema asks for."""
+"""Rows converted to the form of a given schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Array = np.ndarray[Any, Any]
 
 
 class SchemaCoercer:
-    """Brings rows into the form a schema asks for, and says what does not fit."""
+    """Converts rows to the form of a schema; raises for what does not fit."""
 
     def __init__(self, floats: Floats = "ask") -> None:
         self._plain = Coercer(floats)
@@ -95,7 +95,7 @@ class SchemaCoercer:
         return stored
 
     def _to_class_ids(self, name: str, value: Any, spec: Spec, row_number: int) -> Any:
-        """Class names become their ids; ids are held against their number."""
+        """Class names become ids; ids are checked against the number of classes."""
         if isinstance(value, str):
             classes = spec.classes or ()
             if value not in classes:
@@ -143,7 +143,7 @@ class SchemaCoercer:
         return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
 
     def _to_narrow(self, name: str, array: _Array, spec: Spec, row_number: int) -> _Array:
-        """Numbers that a float NumPy lacks holds, as float32."""
+        """Numbers of a float type that NumPy lacks, as float32."""
         if array.dtype.name in NARROW_FLOATS:  # of ml_dtypes
             array = array.astype(np.float32)
         if array.dtype.kind not in "iubf":
@@ -163,7 +163,7 @@ class SchemaCoercer:
     def _check_shape(self, name: str, shape: tuple[int, ...], spec: Spec, row_number: int) -> None:
         fits = len(shape) == len(spec.shape) and all(w in (None, g) for w, g in zip(spec.shape, shape, strict=True))
         is_one = spec.encoding == "list" and spec.shape == () and shape == (1,)
-        # One value is a list of one where a schema says so: a table gives 5, the schema says (None,).
+        # One value is a list of one if the schema has shape (None,): a table gives 5.
         is_list_of_one = spec.encoding == "list" and shape == () and len(spec.shape) == 1 and spec.shape[0] in (None, 1)
         if not (fits or is_one or is_list_of_one):
             raise ShapeError(

@@ -1,7 +1,7 @@
-"""Features of a record dropped, renamed or turned into another kind, with everything else left as it is.
+"""Drops, renames and casts features of a record; everything else is unchanged.
 
-The record is taken apart only as far as needed: into the entries of its maps. An entry that stays is copied byte for
-byte, in its place; so are fields nobody here knows.
+The record is parsed only down to the entries of its maps. Kept entries are copied byte for byte, in place; so are
+unknown fields.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CAST_KINDS: tuple[CastKind, ...] = ("bytes", "float", "int64")
 
 DELIMITED, _GROUP_START, _GROUP_END = 2, 3, 4
 _MAX_LENGTH_NBYTES = 5  # tags and lengths are 32 bits to protobuf
-_MAX_GROUPS = 100  # inside one another; protobuf's own limit
+_MAX_GROUPS = 100  # nesting; protobuf's limit
 _FIXED_NBYTES = {1: 8, 5: 4}
 _KIND_FIELDS = {"bytes": 1, "float": 2, "int64": 3}
 _ENTRY_TAG = _KEY_TAG = 1 << 3 | DELIMITED
@@ -35,11 +35,11 @@ _Action = Literal["copy", "drop", "cast"]
 
 @dataclass
 class RecordEditor:
-    """Edits records one by one. `seen` has the names met so far, as they were before.
+    """Edits records one by one. `seen` has the names found so far, before renaming.
 
     Attributes:
         drop: Names to leave out.
-        keep: Where not None, all other names are left out.
+        keep: If not None, all other names are left out.
         rename: Old name to new name.
         cast: Name (the old one) to the kind its values become.
     """
@@ -53,11 +53,11 @@ class RecordEditor:
 
     @property
     def named(self) -> list[str]:
-        """Every name the edits speak of."""
+        """All names in the edits."""
         return list(dict.fromkeys([*self.drop, *(self.keep or ()), *self.rename, *self.cast]))
 
     def edit(self, record: Record) -> Record:
-        """The record after the edits. Raises `CodecError` where it is none that has features."""
+        """The record after the edits. Raises `CodecError` for a record without features."""
         shape = _native.classify_record(record)
         if shape == "other":
             raise CodecError("expected an Example, got a record that is none, whose features cannot be edited")
@@ -101,9 +101,9 @@ class RecordEditor:
         return b"".join(out)
 
     def _edit_plain_map(self, message: bytes, *, is_list: bool) -> bytes | None:
-        """The same for entries as writers make them, a short key and then a value; None where one is otherwise.
+        """The same for entries in the usual layout, a short key and then a value; None for others.
 
-        Entries that stay are passed over with the fewest steps, and copied together.
+        Runs of kept entries are skipped quickly and copied together.
         """
         out: list[bytes] = []
         actions, end = self._actions, len(message)
@@ -162,7 +162,7 @@ class RecordEditor:
             else:
                 out.append(entry[start:stop])
         if kind is not None and values:
-            # A message that comes in several pieces is what they are one behind the other.
+            # A message in several pieces is their concatenation.
             value = b"".join(values)
             out.append(delimit(2, _cast_list(value, kind, name) if is_list else _cast_feature(value, kind, name)))
         return b"".join(out)
@@ -180,8 +180,8 @@ def _cast_list(message: bytes, kind: CastKind, name: str) -> bytes:
 
 
 def _cast_feature(message: bytes, kind: CastKind, name: str) -> bytes:
-    """A Feature of another kind; one that has no kind set stays without."""
-    # The core reads features of records, so this one becomes a record of its own.
+    """A Feature cast to another kind; one without a kind is unchanged."""
+    # The core reads whole records, so wrap this feature in one.
     record = delimit(1, delimit(1, delimit(1, b"x") + delimit(2, message)))
     read = _native.read_message("example", record)
     if isinstance(read, _native.Fault):
@@ -230,7 +230,7 @@ def _check_int(value: int) -> int:
 
 def _text_to_int(value: bytes) -> int:
     try:
-        # int() takes 1_0 as well, which is not a number anybody stores.
+        # int() also accepts 1_0.
         return _check_int(int(value.decode("ascii").replace("_", "?")))
     except (UnicodeDecodeError, ValueError):
         raise ValueError(f"{value[:32]!r} is no whole number of 64 bits") from None
@@ -259,7 +259,7 @@ _CONVERSIONS: Mapping[tuple[str, str], Callable[[Any], Any]] = {
 
 
 def read_entry_name(entry: bytes) -> str:
-    """The key of a map entry: the last one that is there, "" where there is none."""
+    """The key of a map entry: the last one present, or ""."""
     name = b""
     for number, wire_type, _, value_start, stop in split_fields(entry):
         if number == 1 and wire_type == DELIMITED:
@@ -268,7 +268,7 @@ def read_entry_name(entry: bytes) -> str:
 
 
 def split_fields(message: bytes) -> list[tuple[int, int, int, int, int]]:
-    """(number, wire type, start, start of the value, stop) of each field; a group with all that is in it is one."""
+    """(number, wire type, start, start of the value, stop) of each field; a group with its contents is one field."""
     fields = []
     at, end = 0, len(message)
     open_groups: list[int] = []

@@ -1,6 +1,6 @@
-"""Many rows at once: columns of Python and NumPy values in the form the core writes.
+"""Columns of Python and NumPy values in the form the core writes.
 
-Writing columns gives the same bytes as writing their rows one by one; only faster.
+Writing columns gives the same bytes as writing their rows one by one, only faster.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from tfrkit.features.schema import show_name
 from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS, NARROW_FLOATS
 
 NativeColumn = tuple[bytes, "str | None", Any, Any, int, Any, Any]
-"""(name, kind, values, byte_offsets, values a row, splits, presence), as the core takes it."""
+"""(name, kind, values, byte_offsets, values per row, splits, presence), as the core takes it."""
 
 KindOf = Callable[[str], "str | None"]
-"""The kind a feature has had in rows before, if any."""
+"""The kind of a feature in earlier rows, if any."""
 
 _Source = tuple["str | None", Any, Any, int, Any, Any]
-"""A column without its name; its kind is None where no row says what it is."""
+"""A column without its name; its kind is None if no row has values."""
 
 
 def check_columns(columns: Mapping[str, Any] | Any) -> int:
-    """The number of rows all columns have; raises for what is no column."""
+    """The common number of rows; raises for values that are not columns."""
     if not isinstance(columns, Mapping):
         hint = "\n  rows that are not computed yet: collect() them first" if hasattr(columns, "collect") else ""
         raise TypeError(f"columns expected a dict of columns, got {type(columns).__name__}{hint}")
@@ -60,7 +60,7 @@ def encode_columns(
 ) -> tuple[list[NativeColumn], int]:
     """Columns in the form the core takes, sorted by the bytes of their names, and their number of rows.
 
-    The kind of a column is None where none of its rows says what it is: all of them absent or unset, or no rows.
+    The kind of a column is None if no row has values: all absent or unset, or no rows.
     """
     num_rows = check_columns(columns)
     encoded = []
@@ -84,7 +84,7 @@ def encode_written_name(name: str) -> bytes:
 
 
 def rows_of_columns(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The rows of some columns: a key that is absent is left out, one with no kind is None."""
+    """The rows of some columns: absent features are left out, unset ones are None."""
     names = list(columns)
     states = [getattr(column, "presence", None) for column in columns.values()]
     for number, values in enumerate(zip(*columns.values(), strict=True)):
@@ -131,7 +131,7 @@ def _encode_column(name: str, column: Any, coercer: Coercer, floats: Floats, exp
 def _encode_dense(
     name: str, column: np.ndarray[Any, np.dtype[Any]], coercer: Coercer, floats: Floats
 ) -> _Source | None:
-    """A plain array; None for what must be looked at value by value."""
+    """A plain array; None if it must be converted value by value."""
     kind = column.dtype.kind
     if kind not in "iubfc" or column.dtype.name in NARROW_FLOATS:
         return None
@@ -154,7 +154,7 @@ def _encode_dense(
 
 
 def _encode_tensors(number: int, column: np.ndarray[Any, np.dtype[Any]]) -> BytesColumn:
-    """Every row as a serialized tensor; they differ only in their content, so the rest is copied in once."""
+    """Every row as a serialized tensor; only the content differs, so the header is encoded once."""
     content = np.ascontiguousarray(column, column.dtype.newbyteorder("<"))
     num_rows = len(column)
     row_nbytes = column.dtype.itemsize * int(np.prod(column.shape[1:], dtype=np.int64))

@@ -1,6 +1,6 @@
-"""Columns of pandas and polars that do not survive Arrow's stream: seen by their own types, before or after it.
+"""Columns of pandas and polars that Arrow's stream does not carry, detected by their own types.
 
-Neither library is imported: frames and Series are known by their attributes.
+Neither library is imported: frames and Series are recognised by attributes.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import numpy as np
 from tfrkit.errors import SourceError
 
 IN_MEMORY = "a table in memory"
-"""Where a table is that no file holds, for messages."""
+"""Location of a table in memory, for messages."""
 
 
 def refuse_lost_types(data: Any) -> None:
-    """Raise for columns of a frame whose values Arrow's stream would not give.
+    """Raise for columns of a frame that Arrow's stream does not carry.
 
-    polars hands a column of Python objects over as their addresses in memory; pandas has no way for a sparse one.
+    polars exports Python objects as their addresses in memory; pandas cannot export sparse columns.
     """
     for name, dtype in _list_dtypes(data):
         refuse_lost_type(name, dtype)
 
 
 def refuse_lost_type(name: str, dtype: Any) -> None:
-    """The same for one column; a dtype of None is of no such library."""
+    """The same for one column; dtype None means another library."""
     if _holds_objects(dtype):
         raise SourceError(
             f"column {name!r} holds Python objects, which no record holds",
@@ -64,7 +64,7 @@ def refuse_large_integer(name: str, cells: Any) -> None:
 
 
 def restore_nan(array: Any, cells: Any, arrow: Any) -> Any:
-    """A column of lists of floats with NaN where its cells have NaN, which pandas hands over as null."""
+    """A column of lists of floats with NaN where its cells have NaN, which pandas exports as null."""
     if cells is None or not _is_float_list(array.type, arrow):
         return array
     if isinstance(array, arrow.ChunkedArray):
@@ -96,7 +96,7 @@ def _list_dtypes(data: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _holds_objects(dtype: Any) -> bool:
-    """Is this polars' type of Python objects, or a list or struct of them? That of pandas has another name."""
+    """Whether this is polars' Object type, or a list or struct of it. That of pandas has another name."""
     if type(dtype).__name__ == "Object":
         return True
     if type(dtype).__name__ == "Struct":

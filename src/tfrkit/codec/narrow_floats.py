@@ -1,4 +1,4 @@
-"""Floats that NumPy lacks, bfloat16 and those of 8 bits, to float32 and back. Every one of them is a float32 value."""
+"""Floats that NumPy lacks, bfloat16 and those of 8 bits, to float32 and back. float32 holds all their values."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ _Array = np.ndarray[Any, np.dtype[Any]]
 class _Float8:
     """Sign, `exponent_bits`, `fraction_bits`; the exponent counts from -bias.
 
-    `specials` is what it has beside numbers: "ieee" infinities and NaNs, "fn" NaNs alone, "fnuz" one NaN in the place
-    of -0.
+    `specials`: "ieee" infinities and NaNs, "fn" NaNs only, "fnuz" one NaN in place of -0.
     """
 
     exponent_bits: int
@@ -35,12 +34,12 @@ _FLOAT8 = {
 
 
 def bits_dtype(dtype: str) -> np.dtype[Any]:
-    """Integers as wide as a float of this name."""
+    """The integer dtype of the same width."""
     return np.dtype("<u2" if dtype == "bfloat16" else "u1")
 
 
 def widen_floats(bits: _Array, dtype: str) -> _Array:
-    """The values of floats that are given as their bits, as float32.
+    """Narrow floats, given as bits, as float32.
 
     Example:
         >>> widen_floats(np.array([0x3F80, 0xC000], np.uint16), "bfloat16").tolist()
@@ -53,7 +52,7 @@ def widen_floats(bits: _Array, dtype: str) -> _Array:
 
 
 def narrow_floats(values: _Array, dtype: str) -> _Array:
-    """The bits of values that a narrow float holds exactly; ValueError with the first one that it would round."""
+    """The bits of values that a narrow float holds exactly; ValueError for the first one it would round."""
     shape, values = values.shape, values.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
         wide = np.ascontiguousarray(values, np.float32)

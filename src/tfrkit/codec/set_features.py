@@ -1,4 +1,4 @@
-"""Features of one record given other values; every other byte of it stays."""
+"""Sets features of one record; all other bytes are unchanged."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _FEATURES = 1  # of an Example; of a SequenceExample the same field is the conte
 
 
 def set_features(record: Record, values: Mapping[str, bytes | None]) -> Record:
-    """The record with some features of its Example, or of its context, given as Feature messages; None takes one away.
+    """The record with features of its Example or context replaced by Feature messages; None removes one.
 
-    A feature that has this value already keeps its bytes, however it is encoded. One that was not there comes before
-    the first name that sorts after it. Raises `CodecError` for a record that has no features.
+    A feature that already has this value keeps its bytes, in any encoding. A new one is inserted before the first name
+    that sorts after it. Raises `CodecError` for a record that has no features.
 
     Example:
         >>> set_features(b"", {"label": encode_feature("int64", [3])})
@@ -44,7 +44,7 @@ def set_features(record: Record, values: Mapping[str, bytes | None]) -> Record:
 def _set_in_map(
     message: bytes, values: Mapping[str, bytes | None], left: dict[str, bytes | None], *, is_last: bool
 ) -> bytes:
-    """A Features message with entries replaced. Those that were met go from `left`, and the last one adds the rest."""
+    """A Features message with entries replaced. Found ones are removed from `left`; the last message adds the rest."""
     out: list[tuple[str | None, bytes]] = []
     for number, wire_type, start, value_start, stop in split_fields(message):
         whole = message[start:stop]
@@ -59,7 +59,7 @@ def _set_in_map(
             value = left.pop(name)
             if value is not None:
                 out.append((name, whole if _has_value(entry, value) else _make_entry(name, value)))
-        # Else it is there twice, and the one that was met first stands for both.
+        # Otherwise it is a duplicate, already replaced by the first one.
     if is_last:
         for name, value in sorted(left.items()):
             if value is not None:
@@ -74,7 +74,7 @@ def _make_entry(name: str, value: bytes) -> bytes:
 
 
 def _has_value(entry: bytes, value: bytes) -> bool:
-    """Does an entry hold this value, in whatever encoding?"""
+    """Whether an entry holds this value, in any encoding."""
     old = b"".join(
         entry[start:stop] for number, kind, _, start, stop in split_fields(entry) if (number, kind) == (2, DELIMITED)
     )
@@ -82,7 +82,7 @@ def _has_value(entry: bytes, value: bytes) -> bool:
 
 
 def _read_feature(message: bytes) -> object:
-    # The core reads features of records, so this one becomes a record of its own.
+    # The core reads whole records, so wrap this feature in one.
     read = _native.read_message("example", delimit(1, delimit(1, delimit(1, b"x") + delimit(2, message))))
     if isinstance(read, _native.Fault) or read[0] is None:
         return message

@@ -7,9 +7,9 @@ a higher rank, is kept as a serialized `tensorflow.TensorProto` in a bytes list:
     12 <n> (12 <m> 08 <size>)*                  field 2, TensorShape, one dim each
     22 <n> <raw little-endian elements>         field 4, tensor_content; left out when empty
 
-Strings use one field 8 (string_val) an element instead. `read_strict_tensor` of the core accepts exactly
-this form, so a bare file can be told to hold tensors with no sidecar; `decode_tensor` takes any
-TensorProto that TensorFlow can produce.
+Strings use one field 8 (string_val) per element instead. `read_strict_tensor` of the core accepts exactly
+this form, so tensors are recognised without a sidecar; `decode_tensor` accepts any TensorProto that TensorFlow can
+produce.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ _FLOAT_FIELDS: dict[int, np.dtype[Any]] = {
 # Floats of 8 bits are bytes there, one each.
 _FLOAT8_FIELD = 18
 
-# A few bytes can claim a tensor of any size by repeating a value; no honest one comes near this.
+# A few bytes can encode a tensor of any size by repeating a value; real ones are far smaller than this.
 _MAX_REPEATED_NBYTES = 1 << 28
 
 
 def tensor_dtype(number: int) -> np.dtype[Any] | None:
-    """The little-endian NumPy type that values of a DataType number have; None for strings and unknown types."""
+    """The little-endian NumPy dtype of a DataType number; None for strings and unknown types."""
     name = DTYPE_NAMES.get(number)
     if name is None or name == "string":
         return None
@@ -111,9 +111,9 @@ def _encode_strings(value: np.ndarray[Any, np.dtype[Any]]) -> bytes:
 
 
 def decode_tensor(data: bytes) -> np.ndarray[Any, np.dtype[Any]]:
-    """Give back the array of a serialized tensor.
+    """Decode a serialized tensor to an array.
 
-    Strings come as an object array of bytes. Raises `CodecError` for anything else than a TensorProto.
+    Strings come as an object array of bytes. Raises `CodecError` for anything but a TensorProto.
     """
     strict = _native.read_strict_tensor(data)
     if strict is not None:

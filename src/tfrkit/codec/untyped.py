@@ -1,7 +1,7 @@
-"""Empty lists of which nobody has said yet what they are lists of.
+"""Empty lists whose kind is not known yet.
 
-A row such as {"boxes": []} is written at once, with nothing in that feature, and a copy of it is kept. When frames are
-handed on, the kind is known from other rows in most cases, and the row is encoded again with a typed empty list.
+A row such as {"boxes": []} is encoded at once, without that feature, and a copy is kept. Before frames are passed on,
+the kind is usually known from other rows, and the row is encoded again with a typed empty list.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ FeatureName = tuple[str, bool]
 
 
 def is_empty_list(value: object) -> bool:
-    """Is this a list without values, that does not say of what kind they would be?"""
+    """Whether this is an empty list without a dtype."""
     return isinstance(value, (list, tuple)) and not value
 
 
 def is_untyped_column(column: object) -> bool:
-    """Is the first thing that a column of rows holds an empty list?"""
+    """Whether the first value of a column is an empty list."""
     if not isinstance(column, (list, tuple)):
         return False
     return is_empty_list(next((value for value in column if value is not None), None))
 
 
 class UntypedLists:
-    """Rows with untyped empty lists among those that wait to be handed on."""
+    """Pending rows with untyped empty lists."""
 
     def __init__(self, encoder: _native.RowEncoder) -> None:
         self._encoder = encoder
         self._rows: dict[int, Row] = {}
         self._names: set[FeatureName] = set()
         self.guessed: list[str] = []
-        """Features that had no value in any row that was handed on with them; they are lists of bytes now."""
+        """Features without a value in all rows passed on; they are lists of bytes now."""
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def keep(self, number: int, row: Row, names: Sequence[str], is_sequence: bool) -> None:
-        """Remember row `number`, just written, whose features of these names are untyped."""
+        """Keep row `number`, just written, whose features of these names are untyped."""
         self._rows[number] = copy.deepcopy(row)
         lists: Any = (row.get("feature_lists") or {}) if is_sequence else {}
         context: Any = (row.get("context") or {}) if is_sequence else row
@@ -54,20 +54,20 @@ class UntypedLists:
                 self._names.add((name, True))
 
     def forget(self, first: int) -> None:
-        """Rows from number `first` on were taken back."""
+        """Rows from number `first` on were rolled back."""
         self._rows = {number: row for number, row in self._rows.items() if number < first}
 
     @property
     def is_settled(self) -> bool:
-        """Is the kind of all of them known by now?"""
+        """Whether the kinds of all of them are known."""
         self._names = {name for name in self._names if self._encoder.kind_of(name[0], is_list=name[1]) is None}
         return not self._names
 
     def retype(self, frames: Any, first: int, encode: Callable[[Row], object]) -> bytes:
-        """Frames of the rows from number `first` on, with empty lists of the kinds that are known now.
+        """Frames of the rows from number `first` on, with empty lists of the known kinds.
 
-        `encode` gives a row to the encoder, in the form that it is written in. What no row has said is decided: a list
-        of bytes. REQUIRES: the encoder holds no frames.
+        `encode` passes a row to the encoder in its stored form. A kind that is still unknown becomes bytes. REQUIRES:
+        the encoder holds no frames.
         """
         if not self.is_settled:
             for name, is_list in sorted(self._names):

@@ -1,10 +1,10 @@
-"""One gzip or zlib stream, deflated on several threads.
+"""One gzip or zlib stream, compressed on several threads.
 
 The data is cut into blocks of 1 MiB. Each is deflated on its own, with the 32 KiB before it as a dictionary, and ends
-with an empty stored block at a whole byte; so the pieces one behind the other are one deflate stream with one header
-and one checksum. It is not a file of many members, because TensorFlow's zlib reader ends with the first.
+with an empty stored block at a whole byte; so the concatenated pieces are one deflate stream with one header and one
+checksum. Not several members, because TensorFlow's zlib reader stops after the first.
 
-Every start of a block is a place to inflate from, so an index with checkpoints costs no second pass.
+Every block start is a checkpoint, so an index with checkpoints needs no second pass.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _ZLIB_HEADER: Final = b"\x78\x9c"
 
 
 class BlockDeflater:
-    """A compressed stream in the making: the bytes that `write` and `finish` return, joined, are the file.
+    """A stream compressor: the file is the concatenation of the results of `write` and `finish`.
 
-    Equal input gives equal bytes, however it is cut and however many threads there are. One thread at a time;
-    deflating is done in `pool`, at most `ahead` blocks at once.
+    Equal input gives equal bytes, for any pieces and any number of threads. One thread at a time; blocks are compressed
+    in `pool`, at most `ahead` in parallel.
 
     Example:
         >>> from concurrent.futures import ThreadPoolExecutor
@@ -56,7 +56,7 @@ class BlockDeflater:
         self._running: deque[tuple[int, Future[tuple[bytes, bytes]]]] = deque()
         self._points: list[tuple[int, int, int, bytes]] = []
         self._checksum = 0 if self._is_gzip else 1
-        self._num_cut = 0  # bytes that went into blocks
+        self._num_cut = 0  # bytes in blocks so far
         self._num_stored = 0
         self._header = GZIP_HEADER if self._is_gzip else _ZLIB_HEADER
 
@@ -67,7 +67,7 @@ class BlockDeflater:
         out = [self._take_header()]
         for start in range(0, len(view), BLOCK_NBYTES):
             self._pending += view[start : start + BLOCK_NBYTES]
-            # One byte more than a block: the last one is marked as such, and must not be empty without need.
+            # One byte more than a block: the last block is marked as final and should not be empty.
             if len(self._pending) > BLOCK_NBYTES:
                 block = bytes(memoryview(self._pending)[:BLOCK_NBYTES])
                 del self._pending[:BLOCK_NBYTES]
@@ -85,7 +85,7 @@ class BlockDeflater:
         return b"".join(out)
 
     def checkpoints(self) -> bytes:
-        """Where the finished stream can be inflated from, for an index."""
+        """The checkpoints of the finished stream, for an index."""
         return pack_checkpoints(self._points, self._num_cut)
 
     def _submit(self, block: bytes, *, is_last: bool) -> list[bytes]:
@@ -115,7 +115,7 @@ def _deflate_block(block: bytes, window: bytes, level: int, is_fast: bool, is_la
         fast = isal_zlib.compressobj(level=level, wbits=-15, zdict=window)
         data = fast.compress(block) + fast.flush(isal_zlib.Z_FINISH if is_last else isal_zlib.Z_SYNC_FLUSH)
     else:
-        # memLevel 9, as in a stream that is deflated in one go.
+        # memLevel 9, as for a stream compressed in one piece.
         small = zlib_ng.compressobj(level=level, wbits=-15, memLevel=9, zdict=window)
         data = small.compress(block) + small.flush(zlib_ng.Z_FINISH if is_last else zlib_ng.Z_SYNC_FLUSH)
     return data, zlib.compress(window, 1) if window else b""

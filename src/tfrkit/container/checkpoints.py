@@ -1,7 +1,7 @@
-"""Inflate checkpoints of a gzip or zlib shard: found, stored, and led up to.
+"""Inflate checkpoints of a gzip or zlib shard: finding, storing and using them.
 
-A checkpoint is a place in the compressed stream where a deflate block starts (a byte and a bit) together with
-the 32 KiB of data before it, which is all that inflating from there needs.
+A checkpoint is the start of a deflate block in the compressed stream (a byte and a bit) with the 32 KiB of data before
+it, which is all that inflating from there needs.
 
 Stored checkpoints, little-endian:
 
@@ -33,8 +33,8 @@ _HEAD: Final = struct.Struct("<4sIQ")
 _POINT: Final = struct.Struct("<QQII")
 _WINDOW_NBYTES: Final = 32 << 10
 
-# 1 MiB between checkpoints costs 1 % of the inflated size and about a millisecond a read. While they are
-# looked for each holds its window in memory, so a large shard gets wider steps: at most 4096 * 32 KiB.
+# 1 MiB between checkpoints costs 1 % of the inflated size and about a millisecond per read. During the search each
+# holds its window in memory, so a large shard gets wider steps: at most 4096 * 32 KiB.
 _SPACING_NBYTES: Final = 1 << 20
 _MAX_POINTS: Final = 4096
 
@@ -48,8 +48,8 @@ def _pack_bits(*fields: tuple[int, int]) -> tuple[int, int]:
     return value, num_bits
 
 
-# Two deflate blocks (RFC 1951, 3.2.3) that hold nothing, of 10 and of 91 bits: some of them in a row end at any
-# bit of a byte. One is coded with the fixed tables: not final, kind 1, end of block.
+# Two empty deflate blocks (RFC 1951, 3.2.3) of 10 and of 91 bits: combined they end at any bit of a byte. One is coded
+# with the fixed tables: not final, kind 1, end of block.
 _EMPTY_FIXED: Final = _pack_bits((0, 1), (1, 2), (0, 7))
 # One brings its own: not final, kind 2, 257 literal codes, 1 distance code, and 18 lengths of code-length codes,
 # in which only "18" (a run of zeros) and "1" are used. Then literal 0, 138 + 117 unused ones, end of block,
@@ -95,7 +95,7 @@ class Checkpoints:
             raise self._damage(f"{len(blob)} bytes, expected {windows_start}")
 
     def find(self, offset: int) -> tuple[int, int]:
-        """(number of the last checkpoint up to an inflated offset, where its stretch ends)."""
+        """(number of the last checkpoint up to an inflated offset, inflated offset of the next one)."""
         number = bisect.bisect_right(self.inflated, offset) - 1
         is_last = number + 1 == len(self.inflated)
         return number, self.inflated_size if is_last else self.inflated[number + 1]
@@ -122,8 +122,8 @@ class Checkpoints:
 def make_lead(window: bytes, shared_byte: int, bits: int) -> bytes:
     """Deflate data that puts a fresh decompressor into the state of a checkpoint.
 
-    The window goes in as a stored block, so it comes out first and must be dropped. A block that starts inside
-    a byte is led up to by blocks that hold nothing: the codecs take whole bytes only.
+    The window is fed as a stored block, so it comes out first and must be dropped. A block that starts inside a byte is
+    preceded by empty blocks: the codecs take whole bytes only.
     """
     lead = struct.pack("<BHH", 0, len(window), len(window) ^ 0xFFFF) + window if window else b""
     if not bits:
@@ -138,7 +138,7 @@ def make_lead(window: bytes, shared_byte: int, bits: int) -> bytes:
 
 
 def find_checkpoints(reader: ByteReader, *, inflated_size: int, stored_stop: int | None = None) -> bytes:
-    """Checkpoints of a gzip or zlib shard, as `SeekableInflate.export` gives them.
+    """Checkpoints of a gzip or zlib shard, in the form of `SeekableInflate.export`.
 
     The shard must be known to inflate to `inflated_size` bytes from its first `stored_stop` (all) stored ones.
     Cost: one pass at zlib's speed, and up to 128 MiB of memory for a shard of 4 GiB and more.
@@ -157,8 +157,8 @@ def find_checkpoints(reader: ByteReader, *, inflated_size: int, stored_stop: int
             except OSError as error:
                 if file.failure is not None:
                     raise file.failure from None
-                # A zlib stream ends with an adler32 where this library wants a gzip trailer, and a cut-off one
-                # with nothing; what it found before stays right, and fewer checkpoints are only slower.
+                # A zlib stream ends with an adler32 where this library expects a gzip trailer, and a truncated one with
+                # nothing; earlier checkpoints stay valid, and fewer are only slower.
                 del error
             finder.export_index(fileobj=_Sink(exported))
         finally:
@@ -168,7 +168,7 @@ def find_checkpoints(reader: ByteReader, *, inflated_size: int, stored_stop: int
 
 
 def _convert_export(exported: IO[bytes], inflated_size: int, spacing: int) -> bytes:
-    """Turn an index of `indexed_gzip` into ours: windows deflated, needless points left out."""
+    """Turn an index of `indexed_gzip` into ours: windows compressed, redundant points left out."""
     head = struct.Struct("<5sBBQQIII")  # magic, version, flags, sizes, spacing, window size, number of points
     magic, version, _, _, _, _, window_nbytes, num_points = head.unpack(exported.read(head.size))
     if magic != b"GZIDX" or version != 1:
@@ -178,7 +178,7 @@ def _convert_export(exported: IO[bytes], inflated_size: int, spacing: int) -> by
     last = 0
     for stored, inflated, bits, has_window in table:
         window = exported.read(window_nbytes) if has_window else b""
-        # It also marks the start of every member, of which there may be a million, and the end.
+        # It also adds the start of every member, of which there may be a million, and the end.
         if inflated - last < spacing or inflated >= inflated_size:
             continue
         last = inflated
@@ -189,7 +189,7 @@ def _convert_export(exported: IO[bytes], inflated_size: int, spacing: int) -> by
 def pack_checkpoints(points: Sequence[tuple[int, int, int, bytes]], inflated_size: int) -> bytes:
     """Checkpoints as they are stored, from (inflated offset, stored offset, bits, deflated window) of each.
 
-    The start of the file is one always and is not among `points`. Of too many, some are left out.
+    The start of the file always is one and is not in `points`. If there are too many, some are left out.
     """
     kept = points[:: -(-len(points) // _MAX_POINTS) or 1]
     table = [_POINT.pack(0, 0, 0, 0)]
@@ -198,7 +198,7 @@ def pack_checkpoints(points: Sequence[tuple[int, int, int, bytes]], inflated_siz
 
 
 class _Sink(io.RawIOBase):
-    """A file to write to that shows no descriptor: `indexed_gzip` would open it again and leave it open."""
+    """A writable file without a descriptor: `indexed_gzip` would reopen it and leave it open."""
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Compressed streams in the making."""
+"""Stream compressors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tfrkit.container.codecs import Compression, Level, find_codec, level_number
 
 
 class Deflater:
-    """A compressed stream in the making: what `write` and `finish` return, joined, is the file.
+    """A stream compressor: the file is the concatenation of the results of `write` and `finish`.
 
     Equal input in equal pieces gives equal bytes: no time, no name. `level` is "default", "fast", "small" or the
     codec's own number; `container.codecs` has the numbers. Not safe to share between threads.

@@ -1,4 +1,4 @@
-"""From a fault of the core to an error with words, shard and record."""
+"""From a fault of the core to an error with message, shard and record."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KIND_NAMES = ("no kind", "bytes", "float", "int64")
 
 
 def describe_fault(fault: Fault, columns: Sequence[str] = ()) -> str:
-    """One clause: what was stored against what was expected."""
+    """One clause: stored against expected."""
     name = columns[fault.column] if 0 <= fault.column < len(columns) else "?"
     name = name if len(name) <= 64 else name[:61] + "..."
     match fault.kind:
@@ -95,7 +95,7 @@ def fault_to_error(
     if issubclass(kind, ContainerError):
         hint = advise_repair(shard)
     else:
-        # Repair would keep the record: its checksums hold.
+        # Repair would keep the record: its checksums are valid.
         hint = _HINTS.get(kind, _SCHEMA_HINT).format(shard=shlex.quote(shard))
     return kind(describe_fault(fault, columns), shard=shard, record=record, offset=offset, hint=hint, fault=fault.kind)
 
@@ -103,9 +103,9 @@ def fault_to_error(
 def locate_memory_error(
     error: MemoryError, *, shard: str, record: int | None = None, offset: int | None = None, start: int = 0
 ) -> MemoryError:
-    """The same error with its place, of a call that took frames from `record` on, which is at byte `offset`.
+    """The same error with its place, for a call that read frames from `record` on, at byte `offset`.
 
-    The core says how far it came, counted from byte `start` of what it was given.
+    The core counts from byte `start` of its input.
     """
     if getattr(error, "shard", None) is not None:
         return error
@@ -122,7 +122,7 @@ def locate_memory_error(
 
 
 def advise_repair(shard: str) -> str:
-    """The next steps at a shard whose bytes are damaged."""
+    """The hint for a damaged shard."""
     name = shlex.quote(shard)
     return (
         f"list all damage: tfr verify {name}    copy what is readable: tfr repair {name} -o good.tfrecord    "

@@ -1,4 +1,4 @@
-"""What a file that is not a TFRecord seems to be, in words for a message.
+"""The likely type of a file that is not a TFRecord, for messages.
 
 By content only: names lie. Checks that need little luck come first; plain text comes last.
 """
@@ -52,10 +52,10 @@ _MAX_LAYERS: Final = 3
 
 
 def describe_foreign(head: bytes, size: int | None, *, tail: bytes = b"") -> str | None:
-    """What a file seems to be, as a noun phrase ("a Parquet file"); None if nothing fits.
+    """The likely type of a file, as a noun phrase ("a Parquet file"); None if nothing fits.
 
-    `head` is its first 4 KiB or so, `size` its whole size if known, `tail` its last bytes, for formats that put
-    their mark there. Only for files that do not start with a sound frame: it does not look for one.
+    `head` is its first 4 KiB or so, `size` its whole size if known, `tail` its last bytes, for formats with a signature
+    there. Only for files that do not start with a sound frame: that is not checked.
 
     Example:
         >>> describe_foreign(b"PAR1" + bytes(100), 104)
@@ -65,7 +65,7 @@ def describe_foreign(head: bytes, size: int | None, *, tail: bytes = b"") -> str
 
 
 def suggest_remedy(head: bytes) -> str | None:
-    """The next step for a file that is not a TFRecord, where there is an obvious one."""
+    """The hint for a file that is not a TFRecord, if there is an obvious one."""
     return None if describe_pointer(head) is None else REMEDY
 
 
@@ -147,7 +147,7 @@ def _starts_object_graph(head: bytes) -> bool:
 
 
 def _ends_as_bagz(size: int, tail: bytes) -> bool:
-    """Whether the end is a list of u64 record ends, the last of which is where the list starts."""
+    """Whether the file ends with a list of u64 record ends, the last of which is the start of the list."""
     if len(tail) < 16:
         return False
     count = len(tail) // 8

@@ -1,6 +1,6 @@
-"""Where each frame of a shard starts: the `.tfidx` sidecar, and DALI's `.idx` text files.
+"""Frame offsets of a shard: the `.tfidx` sidecar, and DALI's `.idx` text files.
 
-A `.tfidx` file lies at `<folder>/_index/<shard name>.tfidx`. All numbers are little-endian:
+A `.tfidx` file is at `<folder>/_index/<shard name>.tfidx`. All numbers are little-endian:
 
     byte  size  what
        0     8  magic, "TFRKIDX\\n"
@@ -20,8 +20,8 @@ A `.tfidx` file lies at `<folder>/_index/<shard name>.tfidx`. All numbers are li
       96   8*n  start of each frame after inflating, ascending
   96+8*n        checkpoints, see `container.seekable`
 
-The time a shard was changed is no part of it, so a copied dataset keeps its index. A change that leaves
-size, head and tail as they were goes unseen here; the frames' own checksums see it when they are read.
+The mtime of the shard is not included, so a copied dataset keeps its index. A change that keeps size, head and tail is
+not detected here; the frame checksums detect it on reading.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ _HAS_CHECKPOINTS: Final = 1
 _HEADER: Final = struct.Struct("<8sIIQ16sQQIIQII12x")
 _HEADER_NBYTES: Final = _HEADER.size + 4  # the checksum of the rest
 FRAME_OVERHEAD: Final = 8 + 4 + 4  # length, its checksum, the payload's checksum
-INDEX_FOLDER: Final = "_index"  # beside the shards: indexes, and the sidecars of a dataset of one file
+INDEX_FOLDER: Final = "_index"  # next to the shards: indexes, and the sidecars of a single-file dataset
 _FINGERPRINT_SPAN: Final = 4 << 10
 _KINDS: Final[tuple[RecordKind, ...]] = ("unknown", "example", "sequence_example", "raw", "mixed")
-# Offsets are looked through in pieces, so that checking 10^8 of them needs no second copy in memory.
+# Offsets are checked in pieces, so that 10^8 of them need no second copy in memory.
 _CHECKED_AT_ONCE: Final = 1 << 20
 
 
@@ -75,21 +75,21 @@ class ShardIndex:
 
 
 def index_path(shard_path: str) -> str:
-    """Where the index of a local shard lies: in an underscore folder, which `train*` does not match."""
+    """Path of the index of a local shard, in an underscore folder, which `train*` does not match."""
     folder, name = os.path.split(shard_path)
     return os.path.join(folder, INDEX_FOLDER, f"{name}.tfidx")
 
 
 def cache_path(shard_path: str) -> str:
-    """Where a scan of this shard is remembered for this user, if no index lies beside the shard."""
+    """Path of the cached index of this user, for shards without their own."""
     name = hashlib.blake2b(os.fsencode(os.path.abspath(shard_path)), digest_size=16).hexdigest()
     return f"{_find_cache(os.environ.get('XDG_CACHE_HOME', ''), os.environ.get('HOME', ''))}{name}.tfidx"
 
 
 @lru_cache
 def _find_cache(base: str, home: str) -> str:
-    """The folder of remembered indexes, with a slash behind it; asked for once per shard."""
-    if not os.path.isabs(base):  # the XDG specification has relative ones ignored
+    """The folder of cached indexes, with a trailing slash; called once per shard."""
+    if not os.path.isabs(base):  # the XDG specification ignores relative ones
         base = os.path.join(home or os.path.expanduser("~"), ".cache")
     return os.path.join(base, "tfrkit", "index", "")
 
@@ -107,9 +107,9 @@ def fingerprint_shard(shard: ByteReader) -> bytes:
 
 @contextlib.contextmanager
 def lock_folder(folder: str) -> Iterator[None]:
-    """Keep other processes from writing indexes into a folder, which is made if it is not there.
+    """Lock a folder against other writers of indexes; it is created if missing.
 
-    The lock lives in `<folder>/.lock`, is dropped by the system if the process dies, and is not reentrant.
+    The lock is on `<folder>/.lock`, is released by the system if the process dies, and is not reentrant.
     """
     try:
         os.makedirs(folder, exist_ok=True)
@@ -117,7 +117,7 @@ def lock_folder(folder: str) -> Iterator[None]:
     except OSError as error:
         raise explain_os_error(error, folder, verb="write") from None
     try:
-        # Some network file systems have no locks; files still appear whole there, by the rename.
+        # Some network file systems have no locks; files still appear atomically there, by the rename.
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -126,7 +126,7 @@ def lock_folder(folder: str) -> Iterator[None]:
 
 
 def write_index(path: str, index: ShardIndex, fingerprint: bytes) -> None:
-    """Write an index whole or not at all, one process at a time. The folder is made if need be."""
+    """Write an index atomically, one process at a time. The folder is created if missing."""
     offsets = np.ascontiguousarray(index.offsets, dtype="<u8")
     if offsets.shape != (index.num_records,):
         raise ValueError(f"expected {index.num_records} offsets, got shape {offsets.shape}")
@@ -166,8 +166,8 @@ def write_index(path: str, index: ShardIndex, fingerprint: bytes) -> None:
 def read_index(path: str, *, shard: ByteReader) -> ShardIndex:
     """The index at `path`, if it is sound and was made from this shard.
 
-    Raises `FileNotFoundError` if there is none, `StaleIndexError` if it is of another shard or state of it, cut
-    off, damaged or no index at all. Cost: one pass over the offsets, at memory speed.
+    Raises `FileNotFoundError` if there is none, `StaleIndexError` if it is of another shard or version of it,
+    truncated, damaged or not an index. Cost: one pass over the offsets, at memory speed.
     """
     try:
         with open(path, "rb", buffering=0) as file:
@@ -237,10 +237,10 @@ def _parse_index(data: bytes | _native.FileMap, path: str, shard: ByteReader) ->
 
 
 def load_index(shard: ByteReader) -> ShardIndex | None:
-    """The index beside a local shard, else the one remembered in the user's cache, else None.
+    """The index next to a local shard, else the one in the user's cache, else None.
 
-    An index beside the shard that does not fit raises `StaleIndexError`: somebody made it on purpose. A remembered
-    one that does not fit is as good as none.
+    An index next to the shard that does not fit raises `StaleIndexError`: it was made on purpose. A cached one that
+    does not fit is ignored.
     """
     if shard.size is None:
         return None
@@ -251,7 +251,7 @@ def load_index(shard: ByteReader) -> ShardIndex | None:
 
 
 def load_remembered_index(shard: ByteReader) -> ShardIndex | None:
-    """The index of a file in the user's cache; None without one that fits."""
+    """The index of a file in the user's cache; None if none fits."""
     try:
         return read_index(cache_path(shard.name), shard=shard)
     except (FileNotFoundError, StaleIndexError, StorageError):
@@ -280,7 +280,7 @@ def _check_fits(
 
 
 def _find_disorder(offsets: Offsets, end: int) -> str | None:
-    """What keeps these numbers from being frame starts in `end` bytes; None if nothing does."""
+    """Why these numbers cannot be frame starts in `end` bytes; None if they can."""
     if not offsets.size:
         return None
     last = int(offsets[-1])
@@ -300,7 +300,7 @@ def _find_disorder(offsets: Offsets, end: int) -> str | None:
 def write_dali_index(path: str, offsets: Offsets, end: int) -> None:
     """Write DALI's index of an uncompressed shard: a line "start size" for each whole frame.
 
-    `end` is the byte behind the last frame.
+    `end` is the byte after the last frame.
     """
     starts = np.ascontiguousarray(offsets, dtype=np.uint64)
     reason = _find_disorder(starts, end)
@@ -321,7 +321,7 @@ def write_dali_index(path: str, offsets: Offsets, end: int) -> None:
 
 
 def read_dali_index(path: str, shard_nbytes: int | None) -> Offsets:
-    """Frame starts from DALI's index, checked: the frames touch each other and end where the shard ends.
+    """Frame starts from DALI's index, checked: frames are adjacent and end where the shard ends.
 
     `shard_nbytes` of None leaves the end unchecked. Raises `StaleIndexError` for anything else.
     """
@@ -329,7 +329,7 @@ def read_dali_index(path: str, shard_nbytes: int | None) -> Offsets:
     expected = 0
     try:
         with open(path, "rb") as file:
-            # A line is at most two 20-digit numbers; a longer one is no reason to read on.
+            # A line is at most two 20-digit numbers; do not read longer ones.
             while line := file.readline(64):
                 start, size = _parse_dali_line(line, len(starts) + 1, path)
                 if start != expected or size < FRAME_OVERHEAD:

@@ -1,4 +1,4 @@
-"""Where the frames of a shard are, and how many: from its index, or by a scan of its headers."""
+"""Offsets and number of the frames of a shard: from its index, or by a scan of its headers."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from tfrkit.container.shards import Shard
 from tfrkit.errors import StaleIndexError, StaleIndexWarning, StorageError
 from tfrkit.storage.base import ByteSource
 
-# A scan that took longer than this is remembered in the user's cache folder.
+# A scan that took longer than this is saved in the user's cache folder.
 _SLOW_SECONDS = 0.5
-# Counting keeps the places of this many frames, 32 MiB, so that they can be remembered: a few megabytes of gzip may
-# hold hundreds of millions.
+# Counting keeps the offsets of at most this many frames, 32 MiB, for the cache: a few megabytes of gzip may hold
+# hundreds of millions.
 KEPT_RECORDS = 1 << 22
 
 
 @dataclass(frozen=True)
 class Count:
-    """Frames of a shard, and their size after inflating; where each of them starts, unless they were too many."""
+    """Number of frames of a shard and their inflated size; their offsets, unless too many."""
 
     num_records: int
     inflated_size: int
@@ -45,10 +45,10 @@ class Count:
 
 
 def load_frames(shard: Shard, policy: Policy) -> ShardIndex | None:
-    """Where every frame starts, from the index beside the shard or the user's cache; None without one.
+    """Frame offsets from the index next to the shard or in the user's cache; None without one.
 
-    An index beside the shard that does not fit is warned of and not used. Where damage is skipped an index does not
-    help: which frames are sound is found by reading them.
+    A stale index next to the shard gives a warning and is not used. With damage skipped an index is not used: sound
+    frames are found by reading.
     """
     if policy.on_error != "raise":
         return None
@@ -62,13 +62,13 @@ def load_frames(shard: Shard, policy: Policy) -> ShardIndex | None:
 
 
 def warn_of_stale(error: StaleIndexError) -> None:
-    """Say that an index is not used, and why."""
+    """Warn that an index is not used, and why."""
     hint = f"\n  {error.hint}" if error.hint else ""
     warnings.warn(StaleIndexWarning(f"{error.what}, not used - at {error.shard}{hint}"), stacklevel=3)
 
 
 def count_frames(shard: Shard, policy: Policy, *, max_kept: int = KEPT_RECORDS) -> Count:
-    """How many frames there are: from the index, else by a scan that keeps the places of `max_kept` frames at most."""
+    """Number of frames: from the index, else by a scan that keeps at most `max_kept` offsets."""
     index = load_frames(shard, policy)
     if index is not None:
         return Count(index.num_records, index.inflated_size, index, is_scanned=False)
@@ -78,8 +78,8 @@ def count_frames(shard: Shard, policy: Policy, *, max_kept: int = KEPT_RECORDS) 
 def scan_frames(shard: Shard, policy: Policy) -> ShardIndex:
     """Find every frame by its header.
 
-    An uncompressed shard is read at its headers only; a compressed one is inflated once. Damage follows the
-    policy: where it is stepped over, payloads are checked too, so that only sound frames are counted.
+    An uncompressed shard is read at its headers only; a compressed one is inflated once. Damage follows the policy: if
+    it is skipped, payloads are checked, too, so that only sound frames count.
     """
     index = _scan(shard, policy, None).index
     assert index is not None
@@ -87,7 +87,7 @@ def scan_frames(shard: Shard, policy: Policy) -> ShardIndex:
 
 
 def scan_frames_once(shard: Shard, policy: Policy) -> ShardIndex:
-    """Scan, and remember in the user's cache what took long."""
+    """Scan, and save slow results in the user's cache."""
     index = _scan_once(shard, policy, None).index
     assert index is not None
     return index
@@ -98,7 +98,7 @@ def _scan_once(shard: Shard, policy: Policy, max_kept: int | None) -> Count:
     count = _scan(shard, policy, max_kept)
     took_long = time.monotonic() - started > _SLOW_SECONDS
     if count.index is not None and took_long and shard.nbytes is not None and policy.on_error == "raise":
-        # A cache that cannot be written is no reason to fail: the scan is done.
+        # A failed cache write is ignored: the scan is done.
         with contextlib.suppress(StorageError, OSError):
             write_index(cache_path(shard.name), count.index, fingerprint_shard(shard.reader))
         shard.reader.park()
@@ -138,7 +138,7 @@ def _scan(shard: Shard, policy: Policy, max_kept: int | None) -> Count:
 
 
 def save_known_index(path: str, offsets: UInt64Array) -> None:
-    """Write the index of a shard that was just written, from where its frames were put: none of it is read again.
+    """Write the index of a new shard from the offsets of its frames, without reading it.
 
     REQUIRES: an uncompressed shard that holds these frames and nothing else.
     """
@@ -159,7 +159,7 @@ def save_known_index(path: str, offsets: UInt64Array) -> None:
 
 
 def save_index(path: str) -> tuple[ShardIndex, str]:
-    """Scan a shard anew and write its index beside it: the index, and where it lies."""
+    """Scan a shard and write its index next to it; return the index and its path."""
     shard = Shard.open(path)
     try:
         if shard.nbytes is None:

@@ -8,20 +8,20 @@ from typing import Final
 from tfrkit.container.codecs import SUFFIX_PATTERN, WRITTEN_SUFFIXES
 
 SHARD_SUFFIXES: Final = ("tfrecord", "tfrecords", "tfrec", "tfr", "record", "records")
-"""How a file of records may end, before the suffix of its compression."""
+"""Suffixes of record files, before that of the compression."""
 
 _SUFFIX: Final = rf"\.({'|'.join(SHARD_SUFFIXES)})"
 _NUMBERED: Final = r"\d{5,}-of-\d{5,}"
 
-# Meant as a shard by its name, whatever it holds: a damaged one must not vanish from its folder.
+# Named as a shard, whatever its contents: a damaged one must not disappear from its folder.
 _SHARD_NAME = re.compile(rf"({_SUFFIX}|(^|[-_.]){_NUMBERED})({SUFFIX_PATTERN})?$", re.IGNORECASE)
-# Perhaps meant as one: read_tfrecord.py is none, and its first bytes say so.
+# Possibly a shard: for read_tfrecord.py the first bytes decide.
 _SIMILAR_NAME = re.compile(rf"tfrecord|{_SUFFIX}(?![a-z])|-{_NUMBERED}", re.IGNORECASE)
 _OUTPUT_NAME = re.compile(rf"({_SUFFIX}|({_SUFFIX})?{SUFFIX_PATTERN})$", re.IGNORECASE)
 
 
 FOREIGN_SUFFIXES: Final = ("bz2", "lz4", "zip", "7z", "br", "snappy")
-"""Compressions that no output has: a name that ends so would not hold what it says."""
+"""Compressions that are not written: such a suffix would be wrong."""
 
 
 def refuse_foreign_suffix(path: str) -> None:
@@ -38,12 +38,12 @@ def refuse_foreign_suffix(path: str) -> None:
 
 
 def is_shard_name(name: str) -> bool:
-    """Is a file named like a shard: NAME.tfrecord, NAME.record, NAME-00000-of-00010, also with .gz?"""
+    """Whether a file is named like a shard: NAME.tfrecord, NAME.record, NAME-00000-of-00010, also with .gz."""
     return _SHARD_NAME.search(name) is not None
 
 
 def resembles_shard_name(name: str) -> bool:
-    """Does a name speak of records somewhere, such as x.tfrecord.bak?"""
+    """Whether a name contains a record suffix anywhere, such as x.tfrecord.bak."""
     return _SIMILAR_NAME.search(name) is not None
 
 

@@ -1,9 +1,8 @@
-"""Reading a shard from its first frame to its last, with damage raised or stepped over.
+"""Reading a shard from its first frame to its last, with damage raised or skipped.
 
-`FrameStream` keeps the position and knows what to do at damage; what is done with the frames is passed in
-as a call of the core that takes (data, start, stop) and answers how far it came. An uncompressed file is one
-mapped span, looked at through a moving window so that memory stays bounded; a compressed one is inflated
-window by window.
+`FrameStream` keeps the position and handles damage; frames are consumed by a call of the core that takes (data, start,
+stop) and returns its progress. An uncompressed file is one mapped span, read through a moving window so that memory
+stays bounded; a compressed one is inflated window by window.
 """
 
 from __future__ import annotations
@@ -29,27 +28,26 @@ from tfrkit.errors import (
 )
 from tfrkit.storage.base import ByteReader, ByteSource
 
-# Small enough to stay in the second-level cache between checking and parsing, large enough that the
-# Python around a call does not show.
+# Small enough to stay in the L2 cache between checking and parsing, large enough to hide the Python overhead of a call.
 _INFLATE_NBYTES = 1 << 20
-# How much is turned into bytes objects at a time: it is touched twice and should still be in the cache then.
+# Bytes copied to bytes objects per step: touched twice, so they should stay in the cache.
 _READ_NBYTES = 1 << 16
-# Views are touched once, so only the Python around each call counts.
+# Views are touched once, so only the Python overhead per call counts.
 _VIEW_NBYTES = 1 << 21
-# How much of a mapped file is kept mapped in at a time.
+# Resident part of a mapped file.
 _WINDOW_NBYTES = 16 << 20
-# Deflate makes at most 1032 bytes of one; a header that claims more than that of the whole shard is damage.
+# Deflate expands at most 1032 times; a longer length in a header is damage.
 _MAX_DEFLATE_RATIO = 1032
-# A frame of a stream is gathered in memory, so a few hostile bytes must not ask for all of it. No protobuf
-# message is larger than this.
+# A frame of a stream is collected in memory, so a few hostile bytes must not allocate all of it. No protobuf message is
+# larger than this.
 _MAX_STREAMED_NBYTES = 1 << 31
 
-# Frames that are told from claims at a time.
+# Frames checked per search step.
 _CHECKED_AT_ONCE = 4096
 
-# How far is searched where records are only looked at to tell what they are.
+# Search limit when records are read only to identify the file.
 SAMPLED_SEARCH_NBYTES = 64 << 20
-# A length that cannot be is told from a stream that is cut off by looking so far.
+# Search limit to distinguish an impossible length from a truncated stream.
 _LOOK_NBYTES = 4 << 20
 
 _HEADER_NBYTES = 8 + 4
@@ -71,7 +69,7 @@ class Finding:
 
     @classmethod
     def of(cls, error: TfrkitError, **changes: Any) -> Finding:
-        """What an error reports, at its place."""
+        """The finding for an error."""
         found = cls(error.shard or "?", error.record or 0, error.offset or 0, error.what, kind=error.fault)
         return replace(found, **changes) if changes else found
 
@@ -81,27 +79,26 @@ class Finding:
 
 @dataclass
 class Policy:
-    """What is checked, and what happens at damage.
+    """Which checksums are compared, and what happens at damage.
 
-    `findings` is shared by every pass over a dataset and lists each damaged place once; `max_errors` counts
-    anew for each pass.
+    `findings` is shared by every pass over a dataset and lists each damaged place once; `max_errors` counts per pass.
     """
 
     verify: Verify = "all"
     on_error: OnError = "raise"
     max_errors: int | None = None
     search_nbytes: int = _MAX_STREAMED_NBYTES
-    """How far a compressed shard is searched for the next frame after damage: no frame of one is longer."""
+    """Search limit after damage in a compressed shard, and its longest frame."""
     findings: dict[tuple[str, int], Finding] = field(default_factory=dict)
     _num_taken: int = 0
     _warned_of: set[tuple[str, int]] = field(default_factory=set)
 
     def for_one_pass(self) -> Policy:
-        """The same policy with its count of errors at zero."""
+        """The same policy with a fresh error count."""
         return replace(self, _num_taken=0)
 
     def take(self, finding: Finding, error: TfrkitError) -> None:
-        """Remember damage, or raise it where that is the policy."""
+        """Record damage, or raise it, by the policy."""
         if self.on_error == "raise":
             raise error
         self.findings[finding.shard, finding.offset] = finding
@@ -113,17 +110,17 @@ class Policy:
             )
 
     def add(self, findings: Iterable[Finding]) -> None:
-        """Note damage that another process skipped."""
+        """Record damage that another process skipped."""
         for finding in findings:
             self.findings.setdefault((finding.shard, finding.offset), finding)
 
     def end_pass(self) -> Iterator[Any]:
-        """Nothing: put at the end of a pass, it warns there of what was skipped."""
+        """Empty iterator: at the end of a pass it warns about skipped damage."""
         self.warn_of_skipped()
         yield from ()
 
     def warn_of_skipped(self) -> None:
-        """One warning of all damage that was skipped and not warned of before."""
+        """One warning for all skipped damage since the last one."""
         found = [finding for place, finding in list(self.findings.items()) if place not in self._warned_of]
         if not found or self.on_error != "skip":
             return
@@ -139,7 +136,7 @@ class Policy:
 
 
 class _SpanWindows:
-    """Windows into bytes that are all addressable: a mapped file, or memory."""
+    """Windows into addressable bytes: a mapped file, or memory."""
 
     def __init__(self, reader: ByteReader, span: ByteSource, start: int, *, releases: bool) -> None:
         self._reader = reader
@@ -156,7 +153,7 @@ class _SpanWindows:
         return self.stop == len(self.data)
 
     def grow(self, wanted: int) -> None:
-        """Make at least `wanted` bytes from `start` visible, or all there are."""
+        """Make at least `wanted` bytes from `start` visible, or all that remain."""
         if self._releases and self.start - self._released >= _WINDOW_NBYTES:
             self._reader.release(self._released, self.start)
             self._released = self.start
@@ -184,7 +181,7 @@ class _InflateWindows:
         kept = memoryview(self.data)[self.start : self.stop]
         pieces: list[bytes | memoryview] = [kept] if len(kept) else []
         have = len(kept)
-        # What is kept is copied, so a window that holds much must grow by much.
+        # Kept bytes are copied, so a large window must grow by much.
         target = max(wanted, have + 1 + have // 4)
         while have < target and not self.is_final:
             try:
@@ -202,18 +199,18 @@ class _InflateWindows:
         self.start, self.stop = 0, len(self.data)
 
     def give_up(self) -> None:
-        """Let this be the end."""
+        """Stop here."""
         self.start = self.stop
         self.is_final = True
 
 
 class FrameStream:
-    """A position in a shard, moved on by calls of the core.
+    """A position in a shard, advanced by calls of the core.
 
     One thread at a time. `record` is the ordinal of the next frame, `offset` its byte (after inflating). A stream
-    starts at the first frame, or at frame `record`, which is at byte `start`; of a compressed shard, with the member
-    that is stored at byte `member`, from where on it counts as if `start` bytes were inflated before. Pages of a mapped
-    file that lie behind go back to the system, unless others still read them and give them back (`releases`).
+    starts at the first frame, or at frame `record`, which is at byte `start`; in a compressed shard, with the member
+    stored at byte `member`, counted as if `start` bytes were inflated before. Pages of a mapped file are released after
+    reading, unless others still read them and release them (`releases`).
     """
 
     def __init__(
@@ -232,7 +229,7 @@ class FrameStream:
         self._columns = columns
         self._is_torn_reported = False
         self._search: tuple[ByteSource, _native.FrameSearch] | None = None
-        self._wasted_nbytes = 0  # went through a checksum that did not hold
+        self._wasted_nbytes = 0  # bytes with failed checksums
         self.record = record
         shard.start_reading()
         span = shard.reader.span() if shard.compression == "none" else None
@@ -248,12 +245,12 @@ class FrameStream:
 
     @property
     def base(self) -> int:
-        """Offset in the shard of the first byte a consumer is handed."""
+        """Offset in the shard of the first byte passed to a consumer."""
         return self._windows.base
 
     @property
     def torn_member(self) -> int | None:
-        """Where the compressed member is stored whose damage ended the stream; None where none did."""
+        """Stored offset of the compressed member whose damage ended the stream, or None."""
         windows = self._windows
         if isinstance(windows, _SpanWindows) or windows.tear is None or not isinstance(windows.source, InflateReader):
             return None
@@ -261,19 +258,19 @@ class FrameStream:
 
     @property
     def torn_offset(self) -> int | None:
-        """The stored byte at which a compressed stream does not inflate any further; None where it does."""
+        """The stored byte at which inflating failed, or None."""
         tear = getattr(self._windows, "tear", None)
         return None if tear is None else tear.offset
 
     def step(self, consume: Consume) -> int:
-        """Let `consume` take frames from here: how many it took, 0 only at the end of the shard.
+        """Let `consume` take frames from here; return their number, 0 only at the end of the shard.
 
-        Damage is raised, or noted and stepped over, as the policy says.
+        Damage is raised, or recorded and skipped, by the policy.
         """
         windows = self._windows
         if isinstance(windows, _SpanWindows):
-            # Between two steps anything may have happened to the file. The core survives that; who is handed views of
-            # it does not.
+            # The file may have been truncated between two steps. The core handles that; Python code with views of it
+            # does not.
             self._shard.reader.check_unchanged()
         while True:
             if windows.start == windows.stop:
@@ -303,12 +300,12 @@ class FrameStream:
             if fault.kind in _TRUNCATED and not windows.is_final and self._is_plausible(fault):
                 self._grow(fault.stored + 16)
             elif fault.kind in _TRUNCATED and not windows.is_final and windows.stop - windows.start < _LOOK_NBYTES:
-                self._grow(_LOOK_NBYTES)  # where the stream ends within that, the fault says how much is there
+                self._grow(_LOOK_NBYTES)  # if the stream ends earlier, the fault has the available bytes
             else:
                 self._step_over(fault)
 
     def _is_plausible(self, fault: _native.Fault) -> bool:
-        """May a stream hold as many bytes as this header claims? Asked before memory is spent on it."""
+        """Whether a stream may hold the length in this header. Checked before memory is allocated."""
         return fault.kind != "truncated_payload" or fault.stored <= self._max_length()
 
     def _max_length(self) -> int:
@@ -319,16 +316,16 @@ class FrameStream:
         return _MAX_STREAMED_NBYTES
 
     def _is_hostile(self) -> bool:
-        """Did more bytes than there are so far go through checksums in vain?
+        """Whether failed checksums have covered more bytes than were read so far.
 
-        A header may claim all that follows, and stand between any two sound frames: checking what each of them
-        claims would take forever. From then on frames are told from claims by arithmetic, before they are read.
+        A hostile header with a length up to the end may be between any two sound frames: checking each payload would
+        take quadratic time. From then on `FrameSearch` checks lengths by arithmetic before frames are read.
         """
         return self._wasted_nbytes > self._windows.base + len(self._windows.data)
 
     def _grow(self, wanted: int) -> None:
         if isinstance(self._windows, _InflateWindows):
-            self._search = None  # it keeps the bytes of the window that is left
+            self._search = None  # it keeps the bytes of the previous window
         self._windows.grow(wanted)
 
     def _get_search(self) -> _native.FrameSearch:
@@ -338,7 +335,7 @@ class FrameStream:
         return self._search[1]
 
     def _find_sound_stop(self) -> tuple[int, _native.Fault | None]:
-        """Where the sound frames from here end; with a fault if there are none."""
+        """The end of the sound frames from here; with a fault if there are none."""
         windows = self._windows
         num_frames, stop, fault = self._get_search().check_frames(windows.start, windows.stop, _CHECKED_AT_ONCE)
         return stop, fault if num_frames == 0 else None
@@ -354,7 +351,7 @@ class FrameStream:
         windows = self._windows
         tear = getattr(windows, "tear", None)
         if fault.kind in _TRUNCATED and tear is not None:
-            # The frame is cut off because the stream is torn: that is the cause to name.
+            # The frame is truncated because the stream is torn: report that cause.
             lost_nbytes = windows.stop - windows.start
             windows.start = windows.stop
             self._report_tear(lost_nbytes)
@@ -372,7 +369,7 @@ class FrameStream:
     def _explain(self, fault: _native.Fault) -> TfrkitError:
         name = self._shard.name
         if fault.kind == "truncated_payload" and not self._windows.is_final:
-            # The shard does not end here: its end was not looked for, because the length cannot be.
+            # Not the end of the shard: it was not searched, because the length is impossible.
             return CorruptRecordError(
                 f"length {fault.stored} is more than the {self._max_length()} bytes a record of this "
                 f"{self._shard.compression} shard may have",
@@ -384,14 +381,14 @@ class FrameStream:
         return fault_to_error(fault, shard=name, record=self.record, offset=self.offset, columns=self._columns)
 
     def _resume_after(self, fault: _native.Fault) -> bool:
-        """Move to the next frame worth reading, or the end; False where that is only the end of the search."""
+        """Move to the next sound frame, or the end; False if only the search limit was reached."""
         windows = self._windows
         if fault.resume and fault.kind != "payload_checksum":
             windows.start = fault.resume
             return True
         if fault.resume:
-            # The length held, the payload did not. If a frame follows, only this one is lost; if none does,
-            # the length itself may be wrong with a right checksum, and frames may hide behind the header.
+            # The length checksum matched, the payload's did not. If a frame follows, only this one is lost; if not, the
+            # length may be wrong despite its checksum, and frames may follow the header.
             after = fault.resume
             if after == windows.stop and windows.is_final:
                 windows.start = after
@@ -403,7 +400,7 @@ class FrameStream:
                     return True
         offset = self.offset
         windows.start += 1
-        # All of a span is there, so a candidate may end behind the window; of a stream, more has to be inflated.
+        # A span is complete, so a candidate may end past the window; for a stream, more has to be inflated.
         is_whole = isinstance(windows, _SpanWindows)
         while True:
             found, windows.start = self._get_search().find_next(
@@ -423,9 +420,9 @@ def read_records(shard: Shard, policy: Policy) -> Iterator[list[Record]]:
 
 
 def view_records(shard: Shard, policy: Policy) -> Iterator[list[memoryview]]:
-    """The same without a copy: read-only views of the mapped file, or of what was inflated.
+    """The same without a copy: read-only views of the mapped file or of inflated bytes.
 
-    A view of a file is as good as the file: one that is shortened while views of it live ends the process.
+    A view is valid only while its file is not truncated: touching a lost page ends the process.
     """
     return _read_lists(shard, policy, _native.view_frames, _VIEW_NBYTES)
 

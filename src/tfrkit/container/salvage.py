@@ -1,8 +1,8 @@
 """Going on after a torn member: what a compressed shard still holds after a place that does not inflate.
 
-gzip, xz and zstd files may be several members one after the other, and each inflates on its own. Where one is damaged,
-the next one is looked for by its first bytes, and taken for one only if a sound frame is found in what it inflates to:
-in compressed data three bytes look like the start of a gzip member every few megabytes.
+gzip, xz and zstd files may be several concatenated members, and each inflates independently. After a damaged one, the
+next is searched by its first bytes, and accepted only if it inflates to a sound frame: in compressed data three bytes
+look like the start of a gzip member every few megabytes.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from tfrkit.container.shards import Shard
 from tfrkit.errors import CompressionError
 
 _PIECE_NBYTES = 1 << 20
-# A member counts if a frame is found in this many of its first bytes.
+# A member is accepted if a frame is found in this many of its first bytes.
 _PROOF_NBYTES = 4 << 20
-# A made-up file can be full of starts of members: so much is inflated in all to tell them from real ones.
+# A hostile file can be full of member starts: limit of bytes inflated in total to check them.
 _MAX_PROOF_NBYTES = 1 << 30
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Stored bytes [start, stop) of a compressed shard that gave nothing; `offset` counts what inflated before."""
+    """Stored bytes [start, stop) of a compressed shard that are lost; `offset` counts the inflated bytes before."""
 
     offset: int
     start: int
@@ -37,8 +37,8 @@ class Gap:
 class Salvage:
     """The readable parts of a shard, one `FrameStream` after the other.
 
-    All of an ordinary shard is one part. Each part has to be read to its end before the next one is asked for. Bytes
-    that did not inflate do not count in offsets; `gaps` tells where they are stored. One thread at a time.
+    A sound shard is one part. Each part has to be read to its end before the next one. Bytes that did not inflate do
+    not count in offsets; `gaps` has their stored ranges. One thread at a time.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Salvage:
                 return
             following = self._search.find(member + 1)
             stop = (self._shard.nbytes or 0) if following is None else following
-            # A decoder may run into the next member before it notices.
+            # A decoder may read into the next member before it fails.
             self.gaps.append(Gap(stream.offset, min(stream.torn_offset or 0, stop), stop))
             if following is None:
                 return
@@ -76,7 +76,7 @@ class Salvage:
 
 
 class _MemberSearch:
-    """Looks for members that hold frames. A pipe cannot be searched."""
+    """Searches for members with frames. A pipe cannot be searched."""
 
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
@@ -85,7 +85,7 @@ class _MemberSearch:
         self._left = _MAX_PROOF_NBYTES
 
     def find(self, start: int) -> int | None:
-        """The stored byte from `start` on at which a member begins that holds a sound frame, or None."""
+        """The stored offset, from `start` on, of the next member with a sound frame, or None."""
         size = self._shard.nbytes
         if not self._magic or size is None:
             return None

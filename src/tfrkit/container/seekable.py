@@ -1,8 +1,8 @@
 """Random access into a compressed shard.
 
-gzip and zlib: `indexed_gzip` finds inflate checkpoints (`container.checkpoints`); reading from them is done here
-with ISA-L, which is faster, needs no lock around the file and no foreign parser for a stored index.
-docs/design/inflate-checkpoints.md has the numbers.
+gzip and zlib: `indexed_gzip` finds inflate checkpoints (`container.checkpoints`); reading from them uses ISA-L, which
+is faster and needs no lock around the file and no other parser for a stored index. docs/design/inflate-checkpoints.md
+has the numbers.
 
 Others have none: the shard is unpacked once to an unnamed temporary file.
 """
@@ -36,12 +36,12 @@ _CAREFUL_FEED_NBYTES: Final = 1 << 10
 
 
 class SeekableInflate:
-    """A compressed shard as if it were not: bytes at any inflated offset.
+    """Random access to a compressed shard by inflated offset.
 
-    Safe to share between threads, which inflate in parallel, and to carry over a fork. Memory stays below about
-    20 MB plus what is asked for. Without `checkpoints` the first read looks for them, which inflates the shard
-    twice; `inflated_size`, known from an earlier pass that found no damage, saves one of the two.
-    Damage raises `CompressionError` for a read that reaches it, not for those before it.
+    Safe to share between threads, which inflate in parallel, and across a fork. Memory stays below about 20 MB plus the
+    requested bytes. Without `checkpoints` the first read finds them, which inflates the shard twice; `inflated_size`,
+    from an earlier pass without damage, saves one of the two. Damage raises `CompressionError` for a read that reaches
+    it, not for those before it.
 
     Example:
         >>> from tfrkit.storage.memory import MemoryReader
@@ -112,7 +112,7 @@ class SeekableInflate:
         self.close()
 
     def _start_process(self) -> None:
-        # A lock another thread held at a fork stays locked in the child, so the child makes its own.
+        # A lock held by another thread during a fork stays locked in the child, so the child makes its own.
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._cursors: OrderedDict[int, _Cursor] = OrderedDict()
@@ -131,7 +131,7 @@ class SeekableInflate:
         size = self._known_size
         stored_stop = self._reader.size
         if size is None:
-            # `indexed_gzip` takes a cut-off or damaged stream for a shorter one, so it only sees what is sound.
+            # `indexed_gzip` treats a truncated or damaged stream as a shorter one, so it is given the sound part only.
             size, self._failure = _inflate_all(self._reader, self._compression, None)
             if self._failure is not None:
                 stored_stop = self._failure.offset
@@ -185,14 +185,14 @@ class SeekableInflate:
                 return cursor
             cursor = _Cursor(self._reader, self._compression, self._points, number)
             self._cursors[number] = cursor
-            # One that a thread still reads from stays alive through that thread.
+            # A cursor in use is kept alive by its thread.
             if len(self._cursors) > _MAX_CURSORS:
                 self._cursors.popitem(last=False)
             return cursor
 
 
 class _Cursor:
-    """Inflates from one checkpoint on, as far as asked, and keeps the last stretch for the next question."""
+    """Inflates from one checkpoint on, and keeps the last bytes for the next read."""
 
     def __init__(self, reader: ByteReader, compression: Compression, points: Checkpoints, number: int) -> None:
         self._reader = reader
@@ -210,7 +210,7 @@ class _Cursor:
                 try:
                     return self._read(offset, nbytes)
                 except self._errors:
-                    # ISA-L loses what lies shortly before damage; zlib gives it.
+                    # ISA-L loses bytes shortly before damage; zlib returns them.
                     self._is_careful = True
                     self._restart()
             try:
@@ -236,7 +236,7 @@ class _Cursor:
             if not piece:
                 break
             self._kept += piece
-            # Checkpoints may lie far apart in a stream that inflates a thousandfold.
+            # Checkpoints may be far apart in a stream that expands a thousandfold.
             surplus = min(len(self._kept) - _KEPT_NBYTES, offset - self._kept_start)
             if surplus > _KEPT_NBYTES:
                 del self._kept[:surplus]

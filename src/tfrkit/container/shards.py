@@ -33,10 +33,10 @@ from tfrkit.storage.resolve import Address, expand_address, expand_home, open_re
 
 _HEAD_NBYTES = 4096
 _MAX_NAMED = 3  # files in a message
-_EMPTY_NBYTES = 64  # a compressed file of nothing is shorter
+_EMPTY_NBYTES = 64  # an empty compressed file is shorter
 
-# A damaged first frame must not turn a dataset into "not a TFRecord": so far a sound frame is looked for, in a file as
-# it is stored (random bytes take 60 ms) and in what a compressed one inflates to.
+# A damaged first frame must not turn a dataset into "not a TFRecord": limits of the search for a sound frame, in the
+# stored bytes (60 ms for random bytes) and in the inflated ones.
 _SEARCH_NBYTES = 64 << 20
 _INFLATED_SEARCH_NBYTES = 4 << 20
 
@@ -44,11 +44,11 @@ _NUMBERED = re.compile(r"(.*)-(\d{5,18})-of-(\d{5,18})(.*)", re.DOTALL)
 _MAX_LISTED = 100_000  # missing shards in a warning
 
 Incomplete = Literal["ignore", "warn", "refuse"]
-"""What is done about shards of a numbered set that are not there."""
+"""What happens if shards of a numbered set are missing."""
 
 
 class _PeekedPipe:
-    """A pipe whose first bytes were looked at and are given again."""
+    """A pipe whose sniffed bytes are returned again."""
 
     def __init__(self, reader: ByteReader, head: bytes) -> None:
         self._reader = reader
@@ -87,13 +87,13 @@ class _PeekedPipe:
 class Shard:
     """One file of frames.
 
-    Opening looks at the first bytes only. Safe to share between threads.
+    Opening reads the first bytes only. Thread-safe.
     """
 
     compression: Compression
 
     def __init__(self, reader: ByteReader, *, compression: Compression | None = None) -> None:
-        """Look at the first bytes, unless it is known what they say."""
+        """Read the first bytes, unless the compression is known."""
         self.name = reader.name
         self._was_read = False
         if compression is not None:
@@ -115,7 +115,7 @@ class Shard:
 
     @classmethod
     def open_later(cls, path: str, nbytes: int | None, compression: Compression) -> Shard:
-        """A shard that was opened before: its file is opened when it is read, and must have this size then."""
+        """A shard that was opened before: its file is opened on first use and must have this size."""
         return cls(open_reader(path, size=nbytes), compression=compression)
 
     @property
@@ -125,7 +125,7 @@ class Shard:
 
     @property
     def is_empty(self) -> bool:
-        """Is it seen from its size, or the little it inflates to, that it holds no record?"""
+        """Whether the size, or the first inflated bytes, show that it has no records."""
         if self.compression == "none" or self.nbytes is None or self.nbytes > _EMPTY_NBYTES:
             return self.nbytes == 0
         return not self._inflate_start(self.compression, 1)
@@ -140,7 +140,7 @@ class Shard:
         self.reader.close()
 
     def _explain(self, head: bytes) -> Compression:
-        """Raise for a foreign file; of a TFRecord whose first frame is damaged, say how it is compressed."""
+        """Raise for another file type; for a TFRecord with a damaged first frame, return its compression."""
         size = self.nbytes
         tail = b"" if size is None else self.reader.read_at(max(0, size - _HEAD_NBYTES), _HEAD_NBYTES)
         foreign = describe_foreign(head, size, tail=tail)
@@ -153,7 +153,7 @@ class Shard:
             if found:
                 return "none"
         if is_zlib_header(head) and size is not None:
-            # Two bytes are a weak sign, a frame somewhere in what they inflate to is a strong one.
+            # Two bytes are a weak sign, a frame in the inflated bytes is a strong one.
             inflated = self._inflate_start("zlib", _INFLATED_SEARCH_NBYTES)
             if inflated and _native.find_next_frame(inflated, 0, len(inflated), True)[0]:
                 return "zlib"
@@ -177,7 +177,7 @@ class Shard:
             raise NotATFRecordError(f"expected a TFRecord, got a {self.compression} of {foreign}", shard=self.name)
         if self.nbytes is None:
             return
-        # Either the first frame is damaged, or this is no TFRecord at all, and a bomb may take hours to search.
+        # Either the first frame is damaged, or this is not a TFRecord; searching a bomb may take hours.
         inflated = self._inflate_start(self.compression, _INFLATED_SEARCH_NBYTES)
         found, _ = _native.find_next_frame(inflated, 0, len(inflated), True)
         if not found:
@@ -212,7 +212,7 @@ def _peek(reader: ByteReader) -> tuple[ByteReader, bytes]:
 
 
 def name_shard(stem: str, number: int, num_shards: int) -> str:
-    """The usual name of one shard of a set; of 100,000 shards and more, with as many digits as their number has.
+    """The usual name of one shard of a set; with more digits from 100,000 shards on.
 
     Example:
         >>> name_shard("d-train.tfrecord", 2, 10)
@@ -223,7 +223,7 @@ def name_shard(stem: str, number: int, num_shards: int) -> str:
 
 
 def looks_like_shard(path: str) -> bool:
-    """Is this file of a folder meant as a shard: by its name, or by its first bytes?"""
+    """Whether a file of a folder is a shard: by its name or its first bytes."""
     name = os.path.basename(path)
     if is_shard_name(name):
         return True
@@ -233,7 +233,7 @@ def looks_like_shard(path: str) -> bool:
         return False
     found = detect_compression(head)
     if found is None and resembles_shard_name(name):
-        # Meant as one, and to be named as what it is.
+        # Named as one, so that the error describes it.
         return describe_foreign(head, None) is None or describe_pointer(head) is not None
     if found is not None and FORMATS[found].magic:
         return is_frame_header(inflate_head(head, found, FRAME_HEADER_NBYTES))
@@ -241,14 +241,14 @@ def looks_like_shard(path: str) -> bool:
 
 
 def find_shards(address: Address | Iterable[Address], *, incomplete: Incomplete = "ignore") -> list[str]:
-    """Paths of the shards an address stands for; in a folder, those that are TFRecords.
+    """Paths of the shards of an address; in a folder, those that are TFRecords.
 
-    In a folder, files that neither look like a shard nor are named like one are passed over. `incomplete` says what
-    happens where shards of a numbered set are not there: nothing, an `IncompleteSetWarning`, or a `StorageError`. One
-    shard that is named by itself is asked for by itself.
+    In a folder, files that are not shards by name or content are skipped. `incomplete` decides what happens if shards
+    of a numbered set are missing: nothing, an `IncompleteSetWarning`, or a `StorageError`. A single named shard is
+    never incomplete.
     """
     if isinstance(address, Iterator) and not hasattr(address, "read"):
-        address = list(address)  # it is gone through twice
+        address = list(address)  # it is iterated twice
     shards = []
     for path in _expand(address):
         if not os.path.isdir(path):
@@ -272,13 +272,13 @@ def _expand(address: Address | Iterable[Address]) -> list[str]:
     try:
         return expand_address(address)
     except StorageError as error:
-        # What is not there may be on its way to another name.
+        # A missing shard may be in the middle of a rename.
         require_no_change(os.path.dirname(error.shard or ""))
         raise
 
 
 def _refuse_folder(folder: str) -> StorageError:
-    """Nothing here is a TFRecord: say what is, so that a wrong folder is seen at once."""
+    """No TFRecord here: list the files, so that a wrong folder is obvious."""
     files = [os.path.relpath(path, folder) for path in walk_folder(folder)]
     more = f" and {len(files) - _MAX_NAMED:,} more" if len(files) > _MAX_NAMED else ""
     what = f"only {', '.join(files[:_MAX_NAMED])}{more}" if files else "it has no files"
@@ -292,12 +292,12 @@ def _refuse_folder(folder: str) -> StorageError:
 
 
 class IncompleteSet(NamedTuple):
-    """A set of shards named -00000-of-00012 of which not all are there."""
+    """An incomplete set of shards named -00000-of-00012."""
 
     name: str
-    """Its files as a glob."""
+    """Glob of its files."""
     paths: list[str]
-    """Those that are there."""
+    """Numbers of the existing shards."""
     total: int
     numbers: frozenset[int]
     prefix: str
@@ -309,7 +309,7 @@ class IncompleteSet(NamedTuple):
         return self.total - len(self.numbers)
 
     def missing(self) -> Iterator[str]:
-        """File names of those that are not there, in order."""
+        """File names of the missing shards, in order."""
         absent = (number for number in range(self.total) if number not in self.numbers)
         return (f"{self.prefix}-{number:0{self.width}d}{self.suffix}" for number in absent)
 
@@ -324,7 +324,7 @@ class IncompleteSet(NamedTuple):
 
 
 def find_incomplete_sets(paths: Iterable[str]) -> list[IncompleteSet]:
-    """Sets of shards of which these paths are a part only, by what their names say."""
+    """Incomplete sets among these paths, by their names."""
     sets: dict[tuple[str, str, str], dict[int, str]] = {}
     for path in paths:
         match = _NUMBERED.fullmatch(path)
@@ -345,12 +345,12 @@ def find_incomplete_sets(paths: Iterable[str]) -> list[IncompleteSet]:
 
 
 def note_missing_shards(paths: Iterable[str]) -> list[str]:
-    """One clause for each set of which not all are there: `1 of 2 shards, missing x-00001-of-00002 - at …`."""
+    """One clause per incomplete set: `1 of 2 shards, missing x-00001-of-00002 - at …`."""
     return [str(found) for found in find_incomplete_sets(paths)]
 
 
 def _list_named(address: Address | Iterable[Address]) -> set[str]:
-    """Files that are named by themselves, not as part of a folder or a glob."""
+    """Files named individually, not by a folder or a glob."""
     items = [address] if isinstance(address, (str, bytes, os.PathLike)) else address
     return {expand_home(item) for item in items if isinstance(item, (str, bytes, os.PathLike))}
 

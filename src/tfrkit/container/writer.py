@@ -1,4 +1,4 @@
-"""Writing one shard: frames in, compressed if asked, visible when whole."""
+"""Writing one shard: frames in, optionally compressed, visible when complete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def frame_records(records: Sequence[Record]) -> bytes:
 
 
 class Digest(Protocol):
-    """A checksum that is fed, such as `hashlib.sha256()`."""
+    """A running checksum such as `hashlib.sha256()`."""
 
     def update(self, data: bytes | memoryview, /) -> None:
         """Take the next bytes."""
@@ -26,8 +26,8 @@ class Digest(Protocol):
 class ShardWriter:
     """Takes frames for one shard. One thread at a time.
 
-    The file appears under its name on `commit`, whole, or not at all. `digest` is fed every byte of it as it is
-    written, while it is in the processor's cache and the disk has something to do.
+    The file appears under its name, complete, on `commit`, or not at all. `digest` is updated with every byte as it is
+    written, while it is in the cache and the disk is busy.
     """
 
     def __init__(

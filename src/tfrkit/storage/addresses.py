@@ -1,4 +1,4 @@
-"""Addresses of other machines: named, with the tool that fetches them, where a path is needed."""
+"""Remote addresses: refused with the command that fetches them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Final
 
 from tfrkit.errors import RemoteAddressError
 
-# Also with one slash: that is what pathlib makes of two.
+# Also with one slash: pathlib merges two.
 _ADDRESS: Final = re.compile(
     r"(s3a?|gc?s|az|abfss?|wasbs?|https?|ftp|hf|hdfs|oss|file):/+|([a-z][a-z0-9+.-]+)://", re.IGNORECASE
 )
-# How the tool of a store copies an object to this folder; {} is its address.
+# Commands that copy an object to the current folder; {} is its address.
 _TOOLS: Final = {
     "s3": "aws s3 cp {} .",
     "gs": "gcloud storage cp {} .",
@@ -26,7 +26,7 @@ _SAME: Final = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az", "wasb": "
 
 
 def require_local(path: str) -> None:
-    """Raise `RemoteAddressError` for an address such as s3://bucket/x, unless a file here is called so.
+    """Raise `RemoteAddressError` for an address such as s3://bucket/x, unless a local file has this name.
 
     Example:
         >>> require_local("data/x.tfrecord")

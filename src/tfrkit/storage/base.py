@@ -1,4 +1,4 @@
-"""What the rest of tfrkit needs of a place that holds bytes."""
+"""The interface of byte storage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ByteSource = bytes | bytearray | memoryview | _native.FileMap
 
 
 class ByteReader(Protocol):
-    """One shard's bytes as they are stored, compressed or not.
+    """The stored bytes of one shard, compressed or not.
 
     Safe to share between threads, except `read`, which keeps a position.
     """
@@ -26,10 +26,10 @@ class ByteReader(Protocol):
         """Size in bytes; None for a pipe."""
 
     def span(self) -> ByteSource | None:
-        """All bytes as one buffer without reading them, or None where that cannot be had."""
+        """All bytes as one buffer without reading them, or None if not supported."""
 
     def descriptor(self) -> int:
-        """The file descriptor behind `span`, or -1 where there is none."""
+        """The file descriptor of `span`, or -1."""
 
     def read_at(self, offset: int, nbytes: int) -> bytes:
         """At most `nbytes` bytes from `offset`; fewer only at the end."""
@@ -38,13 +38,13 @@ class ByteReader(Protocol):
         """The next at most `nbytes` bytes; b"" at the end."""
 
     def check_unchanged(self) -> None:
-        """Raise `StorageError` if the bytes behind `span` have become fewer than when it was opened."""
+        """Raise `StorageError` if the file of `span` was truncated since it was opened."""
 
     def release(self, start: int, stop: int) -> None:
         """Hint that [start, stop) of `span` is not needed for now, so memory stays bounded."""
 
     def park(self) -> None:
-        """Let go of open files until the next use."""
+        """Close files until the next use."""
 
     def close(self) -> None: ...
 
@@ -61,7 +61,7 @@ class ByteWriter(Protocol):
         """Make everything durable and visible."""
 
     def discard(self) -> None:
-        """Leave nothing behind."""
+        """Discard everything written."""
 
 
 def describe_os_error(error: OSError) -> str:

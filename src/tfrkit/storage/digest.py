@@ -10,7 +10,7 @@ _PIECE_NBYTES = 1 << 20
 
 
 def hash_file(path: str) -> str:
-    """The sha256 of a file as it is stored."""
+    """The sha256 of a stored file."""
     digest = hashlib.sha256()
     reader = open_reader(path)
     try:

@@ -1,4 +1,4 @@
-"""What lies in a folder of this machine, all of it at once."""
+"""Listing of a local folder."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tfrkit._types import Int64Array
 
 
 class FolderList(NamedTuple):
-    """What lies in a folder, sorted by name: names with "/" behind those of folders, sizes, times of change (ns).
+    """Entries of a folder, sorted by name: names (folders end with "/"), sizes, mtimes (ns).
 
-    The size of what is neither a file nor a folder, such as a pipe, is -1.
+    The size is -1 for anything but a file or a folder, such as a pipe.
     """
 
     names: list[bytes]
@@ -21,9 +21,9 @@ class FolderList(NamedTuple):
 
 
 def list_folder(path: str) -> FolderList:
-    """Everything in a folder; links count as what they lead to, a dangling one as an empty file with mtime 0.
+    """List a folder; links are followed, a dangling one is an empty file with mtime 0.
 
-    Raises `OSError` where it cannot be read.
+    Raises `OSError` if it cannot be read.
 
     Example:
         >>> list_folder("flowers").names

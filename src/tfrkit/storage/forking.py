@@ -1,7 +1,7 @@
-"""Locks that do not outlive a fork.
+"""Locks that are reset in a forked process.
 
-A forked process has only the thread that forked. A lock that another one held at that moment would stay closed in it
-for ever: PyTorch forks the workers of one loader while the threads of another read the same files.
+A forked process has only the thread that forked. A lock held by another thread at that moment would stay locked
+forever: PyTorch forks the workers of one loader while the threads of another read the same files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _owners: weakref.WeakSet[_LockOwner] = weakref.WeakSet()
 
 
 def renew_lock_after_fork(owner: _LockOwner) -> None:
-    """Give `owner` a new `_lock` in every process that is forked while it lives."""
+    """Give `owner` a new `_lock` in every forked process."""
     _register()
     _owners.add(owner)
 

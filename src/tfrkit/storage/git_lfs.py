@@ -1,4 +1,4 @@
-"""Git LFS pointers: the few lines of text that stand for a large file until `git lfs pull` has fetched it."""
+"""Git LFS pointers: a few lines of text in place of a large file until `git lfs pull`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_NBYTES: Final = 1024
 
 
 def describe_pointer(data: bytes) -> str | None:
-    """What these first bytes of a file are, where they are a pointer; None where not.
+    """Description of a pointer, from the first bytes of a file; None for other files.
 
     Example:
         >>> describe_pointer(b"version https://git-lfs.github.com/spec/v1\\noid sha256:4d7a\\nsize 12345\\n")
@@ -28,7 +28,7 @@ def describe_pointer(data: bytes) -> str | None:
 
 
 def describe_pointer_file(path: str) -> str | None:
-    """The same for a file; None also where there is none, or nothing that can be read."""
+    """The same for a file; None also if it is missing or unreadable."""
     try:
         if not os.path.isfile(path) or os.path.getsize(path) >= _MAX_NBYTES:
             return None

@@ -20,14 +20,14 @@ from tfrkit.storage.forking import renew_lock_after_fork
 from tfrkit.storage.sync import sync_folder
 from tfrkit.storage.temporaries import TemporaryFile
 
-# How much is written before the disk is told to begin with it.
+# Bytes written before the disk is asked to start writeback.
 _SEND_NBYTES = 8 << 20
-# Kept free beside what is expected to be written.
+# Reserve in addition to the expected output.
 _SPARE_NBYTES = 16 << 20
 
 
 class _Identity(NamedTuple):
-    """What tells a file from another, and from itself after a change."""
+    """Identity of a file, changed by a modification."""
 
     device: int
     inode: int
@@ -40,8 +40,8 @@ class _Identity(NamedTuple):
 
 
 def _check_size(name: str, identity: _Identity, info: os.stat_result) -> None:
-    """Raise if a file that was opened is shorter by now."""
-    # Another file of this name is no loss: the one that was opened stays whole for those who have it mapped.
+    """Raise if an open file was truncated."""
+    # A replaced file is fine: the mapped one stays complete.
     if (info.st_dev, info.st_ino) == identity[:2] and info.st_size < identity.size:
         raise StorageError(
             f"the file became shorter while it was read, {identity.size} bytes at first, {info.st_size} now",
@@ -50,23 +50,23 @@ def _check_size(name: str, identity: _Identity, info: os.stat_result) -> None:
 
 
 def _check_map(name: str, identity: _Identity, is_torn: bool) -> None:
-    """Raise if a mapped file is shorter by now; called by the core when something that it read is odd."""
-    with contextlib.suppress(OSError):  # a removed file stays whole for those who have it mapped
+    """Raise if a mapped file was truncated; called by the core after a suspicious read."""
+    with contextlib.suppress(OSError):  # a removed file stays complete while it is mapped
         _check_size(name, identity, os.stat(name))
     if is_torn:
         raise StorageError("the file cannot be read any more, a part of it was lost while it was read", shard=name)
 
 
 class LocalReader:
-    """A regular file, mapped: reading it costs no copy and no system call. A named pipe is read as it comes.
+    """A regular file, mapped: reads need no copy and no system call. A named pipe is read sequentially.
 
-    The file is open only while it is in use, so that a dataset may have more shards than a process may have open
-    files: `park` closes it until the next use. A file that another program cuts off while the core reads its map is
-    a `StorageError`; Python code that touches a view of it then is killed by the system.
+    The file is open only while it is in use, so that a dataset may have more shards than the limit of open files:
+    `park` closes it until the next use. A file truncated while the core reads its map raises `StorageError`; Python
+    code that touches a view of it then is killed.
     """
 
     def __init__(self, path: str, *, size: int | None = None) -> None:
-        """Open the file; one that is known to have a `size` when it is first used."""
+        """Open the file; with a known `size`, on first use."""
         self.name = path
         self.size = size
         self._lock = threading.Lock()
@@ -78,7 +78,7 @@ class LocalReader:
             self._open()
 
     def _open(self) -> BinaryIO:
-        """The open file; opens it where it was parked. Called with the lock held, or from __init__."""
+        """The open file, reopened if parked. Called with the lock held, or from __init__."""
         if self._file is not None:
             return self._file
         try:
@@ -115,7 +115,7 @@ class LocalReader:
                     self._map = _native.FileMap(
                         file.fileno(), self.size, partial(_check_map, self.name, self._identity)
                     )
-                except (OSError, ValueError) as error:  # ValueError: it became shorter just now
+                except (OSError, ValueError) as error:  # ValueError: it was truncated just now
                     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
                         raise MemoryError(f"out of memory, cannot map {self.size} bytes - at {self.name}") from None
                     raise StorageError(f"cannot map, {str(error).lower()}", shard=self.name) from None
@@ -155,12 +155,12 @@ class LocalReader:
     def check_unchanged(self) -> None:
         if self.size is None or self._identity is None:
             return
-        # Under the lock: a descriptor that is closed meanwhile may come back as that of another file.
+        # Under the lock: a descriptor closed meanwhile may be reused for another file.
         with self._lock:
             try:
                 info = os.stat(self.name) if self._file is None else os.fstat(self._file.fileno())
             except FileNotFoundError:
-                return  # a file that was removed stays whole for those who have it mapped
+                return  # a removed file stays complete while it is mapped
         _check_size(self.name, self._identity, info)
 
     def release(self, start: int, stop: int) -> None:
@@ -169,13 +169,13 @@ class LocalReader:
             mapped.release(start, stop)
 
     def park(self) -> None:
-        # A pipe cannot be opened a second time. A map goes with the last view of it.
+        # A pipe cannot be reopened. A map is freed with its last view.
         if self.size is not None:
             self.close()
 
     def close(self) -> None:
         with self._lock:
-            # Let go first, then close: a process forked in between must not find a closed file.
+            # Drop the reference first, then close: a process forked in between must not find a closed file.
             self._map = None
             file, self._file = self._file, None
             if file is not None:
@@ -224,9 +224,9 @@ class StdinReader:
 
 
 class LocalWriter:
-    """A file that appears whole: written under a hidden temporary name, synced, then renamed.
+    """An atomic file: written under a hidden temporary name, synced, then renamed.
 
-    Through a link the file it names is written, also one that is not there yet; the link stays.
+    A link is kept and its target is written, even if the target does not exist yet.
     """
 
     def __init__(self, path: str) -> None:
@@ -255,9 +255,9 @@ class LocalWriter:
             self._fail(error)
 
     def _send_ahead(self, descriptor: int) -> None:
-        """Let the disk begin with what was written: the sync at the end then waits for the last of it only."""
+        """Start writeback early, so that the sync at the end waits for the last part only."""
         if hasattr(os, "posix_fadvise"):
-            # Linux starts to write pages that are said to be needed no more, and keeps them until they are written.
+            # For pages marked as not needed, Linux starts writeback and keeps them until it is done.
             start, stop = self._num_sent, self._num_written
             os.posix_fadvise(descriptor, start, stop - start, os.POSIX_FADV_DONTNEED)
         self._num_sent = self._num_written
@@ -284,7 +284,7 @@ class LocalWriter:
 
 
 class NamedFile(io.FileIO):
-    """A file whose errors name it: `StorageError` where it is written, `OSError` where it is read.
+    """A file whose errors name it: `StorageError` on writes, `OSError` on reads.
 
     The system names a file only when it is opened.
     """
@@ -297,7 +297,7 @@ class NamedFile(io.FileIO):
         try:
             return super().write(data)
         except BrokenPipeError:
-            raise  # who reads our output has seen enough: no failure of the disk
+            raise  # the reader closed the pipe: not a failure of the disk
         except OSError as error:
             raise explain_os_error(error, self._shown, verb="write") from None
 
@@ -320,7 +320,7 @@ def open_to_read(path: str) -> io.BufferedReader:
 
 
 def require_file_place(path: str) -> None:
-    """Raise `StorageError` where no file can be put: a folder, a pipe or a device is there."""
+    """Raise `StorageError` if a folder, a pipe or a device has this name."""
     if os.path.isdir(path):
         raise StorageError("expected a file, got a folder", shard=path)
     if os.path.exists(path) and not os.path.isfile(path):
@@ -328,7 +328,7 @@ def require_file_place(path: str) -> None:
 
 
 def require_space(path: str, nbytes: int) -> None:
-    """Raise `StorageError` where the disk of `path`, which need not be there yet, has no room for `nbytes`."""
+    """Raise `StorageError` if the disk of `path`, which need not exist, has no room for `nbytes`."""
     folder = os.path.abspath(path)
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)

@@ -1,4 +1,4 @@
-"""Shards held in memory: for tests, and for bytes that came from elsewhere."""
+"""Shards in memory: for tests, and for bytes from elsewhere."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tfrkit.storage.base import ByteSource
 
 
 class MemoryReader:
-    """Bytes that are already here."""
+    """Reads bytes in memory."""
 
     def __init__(self, data: bytes, *, name: str = "<memory>") -> None:
         self.name = name
@@ -45,7 +45,7 @@ class MemoryReader:
 
 
 class MemoryWriter:
-    """Collects what is written; `data` is set by `commit`."""
+    """Collects written bytes; `data` is set by `commit`."""
 
     def __init__(self, *, name: str = "<memory>") -> None:
         self.name = name

@@ -1,13 +1,13 @@
 """Files of a folder replaced together: the old ones are kept until the last new one is in place.
 
-    .tfrkit-change/            there while files are moved, and after a process was killed in the middle of it
-        journal.json           every path that is touched, and whether something was there before
-        old/0, old/1, ...      what was there
-        new/...                what comes
+    .tfrkit-change/            exists while files are moved, and after a process was killed meanwhile
+        journal.json           every changed path, and whether it existed before
+        old/0, old/1, ...      old files
+        new/...                new files
 
-New files are written into a hidden temporary folder first. It becomes `.tfrkit-change` by one rename, then files change
-places, then the folder goes, by one rename again. Killed before the first rename, the old files are in place; after the
-last one, the new. In between `restore` puts the old ones back; it may be killed too, and run again.
+New files are written into a hidden temporary folder first. It becomes `.tfrkit-change` by one rename, then files are
+moved, then the folder is renamed away. If killed before the first rename, the old files are in place; after the last
+one, the new. In between `restore` puts the old ones back; it may be killed and run again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NO_LOCKS = {errno.EBADF, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.E
 
 
 def require_no_change(folder: str) -> None:
-    """Raise `UnfinishedChangeError` where files of a folder are being replaced, or a process died while it did."""
+    """Raise `UnfinishedChangeError` if files of a folder are being replaced, or a process died doing so."""
     folder = folder or "."
     if not os.path.isdir(os.path.join(folder, PENDING)):
         return
@@ -55,7 +55,7 @@ def require_no_change(folder: str) -> None:
 
 
 def restore(folder: str) -> bool:
-    """Put back what an interrupted change left; False where there was none.
+    """Roll back an interrupted change; False if there was none.
 
     Raises `StorageError` while another process changes the folder.
     """
@@ -70,10 +70,10 @@ def restore(folder: str) -> bool:
 
 
 class Replacement:
-    """New files for a folder, made beside the old ones; a context that leaves nothing unless it was committed.
+    """New files for a folder, written next to the old ones; a context that leaves nothing unless committed.
 
-    What an interrupted change left is put back first (`was_restored`). Raises `StorageError` where the folder cannot be
-    written, or another process is changing it.
+    An interrupted change is rolled back first (`was_restored`). Raises `StorageError` if the folder is not writable, or
+    another process is changing it.
     """
 
     def __init__(self, folder: str) -> None:
@@ -106,21 +106,21 @@ class Replacement:
         return os.path.join(self._temporary.path, _NEW)
 
     def path(self, name: str) -> str:
-        """Where a new file is written; `name` is its path in the folder."""
+        """Path for writing a new file; `name` is its path in the folder."""
         path = os.path.join(self.new, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         return path
 
     def put(self, name: str, *, at_once: bool = False) -> None:
-        """The new file `name` goes to its place, after those that were put before.
+        """Move the new file `name` into place, after those before it.
 
-        `at_once`: in one step, so that a file of this name is there at every moment. Others are taken away before the
-        first new file comes: with them the folder looks whole.
+        `at_once`: atomically, so that a file of this name always exists. Others are removed before the first new file:
+        with them the folder looks complete.
         """
         self._puts[name] = at_once
 
     def link(self, source: str, name: str) -> None:
-        """A file that stays as it is, under a new name; `source` is its path in the folder."""
+        """Keep a file under a new name; `source` is its path in the folder."""
         path = os.path.join(self.folder, source)
         try:
             os.link(path, self.path(name))
@@ -130,11 +130,11 @@ class Replacement:
             shutil.copy2(path, self.path(name))
 
     def remove(self, name: str) -> None:
-        """Take a file away; one that is not there is no error."""
+        """Remove a file; a missing one is not an error."""
         self._removed.append(name)
 
     def commit(self) -> None:
-        """Everything to its place. Where a step fails, what was there is there again, and `StorageError` is raised."""
+        """Move everything into place. If a step fails, the old files are restored and `StorageError` is raised."""
         names = [*self._removed, *(name for name in reversed(self._puts) if name not in self._removed)]
         steps = [{"path": name, "was_there": os.path.lexists(os.path.join(self.folder, name))} for name in names]
         pending = os.path.join(self.folder, PENDING)
@@ -187,7 +187,7 @@ def _keep(path: str, kept: str) -> None:
 
 
 def _restore(folder: str) -> bool:
-    """Put everything back as the journal says; the same whether it is done once or was begun before."""
+    """Roll back by the journal; idempotent."""
     pending = os.path.join(folder, PENDING)
     if not os.path.isdir(pending):
         return False
@@ -212,7 +212,7 @@ def _restore(folder: str) -> bool:
 
 
 def _remove_pending(folder: str) -> None:
-    """One rename ends the change; what is left then is a temporary like any other."""
+    """One rename ends the change; the rest is an ordinary temporary."""
     trash = TemporaryFolder(os.path.join(folder, "change"))
     try:
         os.rename(os.path.join(folder, PENDING), os.path.join(trash.path, "done"))
@@ -223,7 +223,7 @@ def _remove_pending(folder: str) -> None:
 
 @contextlib.contextmanager
 def _lock(folder: str) -> Iterator[None]:
-    """Keep other processes from changing a folder. The system lets go of the lock when this process ends."""
+    """Lock a folder against changes by other processes. The system releases the lock when this process ends."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:

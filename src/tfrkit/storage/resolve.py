@@ -1,4 +1,4 @@
-"""From what a user types to the files it means."""
+"""From an address to files."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tfrkit.storage.local import LocalReader, LocalWriter, StdinReader
 
 Address = str | bytes | os.PathLike[str]
 
-# How alike two names have to be for one to be a slip of the other: "trian" and "train" are at 0.8, "nope" and "note"
+# Minimum similarity of a typo: "trian" and "train" are at 0.8, "nope" and "note"
 # at 0.75.
 _NEAR = 0.78
 
 
 def expand_home(path: Address) -> str:
-    """A path as the system takes it: `~` and `~name` at its start are home folders, unless a file is called so.
+    """A path for the system: leading `~` and `~name` are home folders, unless a file has that name.
 
     An address of another machine raises `RemoteAddressError`.
 
@@ -34,20 +34,20 @@ def expand_home(path: Address) -> str:
 
 
 def open_reader(path: str, *, size: int | None = None) -> ByteReader:
-    """The bytes at an address; `-` is standard input. A file of a known `size` is opened when it is first used."""
+    """The bytes at an address; `-` is standard input. A file of known `size` is opened on first use."""
     return StdinReader() if path == "-" else LocalReader(path, size=size)
 
 
 def open_writer(path: str) -> ByteWriter:
-    """A place for the bytes of one new shard."""
+    """A writer for one new shard."""
     return LocalWriter(path)
 
 
 def expand_address(address: Address | Iterable[Address]) -> list[str]:
-    """Paths of files and folders an address stands for: a path, a glob, or several of these.
+    """Paths of an address: a path, a glob, or several of these.
 
     A path that exists is taken literally, also with `*` or `[` in its name. Globs are sorted, so the order
-    of shards does not depend on the file system. Raises `StorageError` where nothing is meant by it.
+    of shards does not depend on the file system. Raises `StorageError` if nothing matches.
     """
     if not isinstance(address, (str, bytes, os.PathLike)):
         if hasattr(address, "read"):
@@ -85,7 +85,7 @@ def walk_folder(folder: str) -> list[str]:
     found = []
     waiting = [folder]
     while waiting:
-        # What cannot be listed is passed over; a folder tells the kind of its entries, so that none is looked at.
+        # Unreadable folders are skipped; scandir returns the type of entries, so that no stat is needed.
         with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 if entry.name.startswith((".", "_")):
@@ -98,7 +98,7 @@ def walk_folder(folder: str) -> list[str]:
 
 
 def suggest_path(path: str) -> str | None:
-    """A hint for a path that is not there: what lies beside it under nearly the same name, or None."""
+    """A hint for a missing path: a file with a similar name next to it, or None."""
     folder, name = os.path.split(path.rstrip("/"))
     try:
         nearest = find_near_name(name, os.listdir(folder or "."))
@@ -108,7 +108,7 @@ def suggest_path(path: str) -> str | None:
 
 
 def find_near_name(name: str, names: Iterable[str]) -> str | None:
-    """The file name that was most likely meant: written alike before its suffixes, which most names share.
+    """The most similar file name, compared without suffixes, which most names share.
 
     Example:
         >>> find_near_name("trian.tfrecord", ["z.tfrecord", "train.tfrecord"])
@@ -125,7 +125,7 @@ def find_near_name(name: str, names: Iterable[str]) -> str | None:
     close = difflib.get_close_matches(wanted, stems, n=1, cutoff=_NEAR)
     if not close:
         return None
-    # Of x.tfrecord and x.tfrecord.gz, the one that is written more alike.
+    # Of x.tfrecord and x.tfrecord.gz, the more similar one.
     return difflib.get_close_matches(name, stems[close[0]], n=1, cutoff=0)[0]
 
 

@@ -1,4 +1,4 @@
-"""What was written, made to outlive a power cut."""
+"""Durable writes: fsync of files and folders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tfrkit import _native
 from tfrkit.errors import StorageError
 from tfrkit.storage.base import describe_os_error
 
-# How a file system says that it has no such sync, or that this folder cannot be opened for one: no data is in danger.
+# Errors of file systems without folder sync, or of folders that cannot be opened: no data is at risk.
 _CANNOT = {
     errno.EINVAL,
     errno.ENOTSUP,
@@ -21,14 +21,14 @@ _CANNOT = {
     errno.EPERM,
     errno.EROFS,
 }
-# Up to this many files are synced one by one; for more, one sync of the whole disk is quicker.
+# Up to this many files are synced one by one; for more, one sync of the whole disk is faster.
 _FEW_FILES = 16
 
 
 def sync_folder(folder: str) -> None:
-    """Make the names in a folder durable: without it a rename may be lost in a power cut.
+    """Make renames in a folder durable.
 
-    Raises `StorageError` where the disk says that it failed; not where the file system has no such sync.
+    Raises `StorageError` if the disk reports a failure; not if the file system lacks such a sync.
     """
     try:
         _sync_path(folder)
@@ -39,7 +39,7 @@ def sync_folder(folder: str) -> None:
 
 
 def sync_tree(root: str, name: str) -> None:
-    """Make every file and folder below `root` durable; `name` stands for it in messages."""
+    """Make every file and folder below `root` durable; `name` is used in messages."""
     folders, files = [], []
     for parent, _, names in os.walk(root):
         folders.append(parent)
@@ -56,7 +56,7 @@ def sync_tree(root: str, name: str) -> None:
 
 
 def _sync_disk(root: str, name: str) -> bool:
-    """Sync all of a disk; False where the system cannot."""
+    """Sync a whole disk; False if not supported."""
     descriptor = os.open(root, os.O_RDONLY | os.O_CLOEXEC)
     try:
         _native.sync_disk(descriptor)

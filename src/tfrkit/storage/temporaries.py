@@ -1,13 +1,13 @@
-"""Hidden temporaries beside an output: their names, their owners, and the end of those whose owner is gone.
+"""Hidden temporaries next to an output: names, locks, and removal of abandoned ones.
 
-    .NAME.PID-HEX.tfrkit.tmp     a file on its way to NAME, locked; or a folder
+    .NAME.PID-HEX.tfrkit.tmp     a locked file to become NAME; or a folder
     .NAME.PID-HEX.tfrkit.lock    the lock of such a folder
 
-A writer holds a lock (flock) on its temporary until it is in place. The system drops it when the process ends, however
-it ends, so a temporary whose lock is free has no writer. The number of the process is for people to read: it may be in
-use again, or be that of another container. Locks of a network disk may be known to one machine only; there a temporary
-is removed only by the machine that made it, and only until that one starts anew: the first 8 digits of HEX name the
-start. Where there are no locks the name lacks `.tfrkit`, and nobody removes it.
+A writer holds a lock (flock) on its temporary until it is in place. The system releases it when the process ends in any
+way, so a temporary whose lock is free has no writer. The process id is informative only: it may be reused or be of
+another container. Locks of a network disk may be local to one machine; there a temporary is removed only by the machine
+that made it, until its next boot: the first 8 digits of HEX identify the boot. Without lock support the name lacks
+`.tfrkit`, and it is never removed.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from tfrkit.storage.base import describe_os_error
 _NAME = re.compile(r"\..*\.\d+-([0-9a-f]{8})[0-9a-f]{8}\.tfrkit\.(tmp|lock)", re.DOTALL)
 _FOLDER_LOCK = "lock"
 _UNKNOWN_START = "0" * 8
-# A name has at most 255 bytes, and ours adds about 40.
+# A name has at most 255 bytes; about 40 are added.
 _MAX_BASE_NBYTES = 200
-# Looking through a folder may take this share of the time of those who write into it.
+# Maximum share of time spent scanning a folder.
 _SWEEP_SHARE = 0.01
 _COPY_NBYTES = 1 << 20
 
-# When a folder may be looked through again, by a clock that only goes forward.
+# Next scan of each folder, by the monotonic clock.
 _next_sweeps: dict[str, float] = {}
 
 
 class TemporaryFile:
-    """A new, empty, hidden file beside `target`, open for writing. Raises `OSError` where it cannot be made.
+    """A new, empty, hidden file next to `target`, open for writing. Raises `OSError`.
 
-    Leftovers in the same folder whose writers are gone are removed first.
+    Abandoned temporaries in the same folder are removed first.
     """
 
     def __init__(self, target: str) -> None:
@@ -54,15 +54,15 @@ class TemporaryFile:
         self._process = os.getpid()
 
     def place(self, target: str) -> None:
-        """Give it its name; a file that is there is replaced. The descriptor is closed."""
-        # Renamed before the lock goes: nobody finds it without an owner.
+        """Rename it to its target, replacing an existing file. The descriptor is closed."""
+        # Renamed before the lock is released, so that it is never found without an owner.
         os.replace(self.path, target)
         self._close()
 
     def remove(self) -> None:
-        """Close and remove it; does nothing when it was placed or removed before.
+        """Close and remove it; no effect after it was placed or removed.
 
-        A process that was forked meanwhile only lets go of its copy: the file is its parent's.
+        A forked process only closes its copy: the file belongs to its parent.
         """
         if self.descriptor < 0:
             return
@@ -78,9 +78,9 @@ class TemporaryFile:
 
 
 class TemporaryFolder:
-    """A new, empty, hidden folder beside `target`. Raises `OSError` where it cannot be made.
+    """A new, empty, hidden folder next to `target`. Raises `OSError`.
 
-    As a context it gives its path, and is removed at the end unless it was placed.
+    As a context it returns its path, and is removed at the end unless it was placed.
     """
 
     def __init__(self, target: str) -> None:
@@ -101,12 +101,12 @@ class TemporaryFolder:
         self.remove()
 
     def place(self, target: str) -> None:
-        """Give it its name, where nothing or an empty folder is."""
+        """Rename it to its target, which must be missing or an empty folder."""
         os.rename(self.path, target)
         self._let_go()
 
     def remove(self) -> None:
-        """Remove it with all that is in it; does nothing when it was placed or removed before."""
+        """Remove it with its contents; no effect after it was placed or removed."""
         if self._descriptor < 0:
             return
         if self._process != os.getpid():
@@ -115,8 +115,8 @@ class TemporaryFolder:
             return
         remove_tree(self.path)
         if os.path.lexists(self.path):
-            # No descriptor may be left to look into it: one of ours, for it. Should it stay all the same, its lock
-            # is free now, and the next one to write here removes it.
+            # Listing it may need a descriptor, so free ours. If it still remains, its lock is free now, and the next
+            # writer here removes it.
             os.close(self._descriptor)
             self._descriptor = -1
             remove_tree(self.path)
@@ -132,9 +132,9 @@ class TemporaryFolder:
 
 
 def make_scratch(name: str) -> TemporaryFolder:
-    """A new folder among the temporary files of this machine (TMPDIR), for what is needed while a program runs.
+    """A new folder in TMPDIR, for the lifetime of the program.
 
-    Raises `StorageError` where it cannot be made.
+    Raises `StorageError` if it cannot be created.
     """
     folder = tempfile.gettempdir()
     try:
@@ -146,7 +146,7 @@ def make_scratch(name: str) -> TemporaryFolder:
 
 
 def move_file(source: str, target: str) -> None:
-    """Move a file to `target`, also to another disk; a file or a link that is there is replaced."""
+    """Move a file to `target`, also to another disk; an existing file or link is replaced."""
     try:
         os.replace(source, target)
         return
@@ -168,7 +168,7 @@ def move_file(source: str, target: str) -> None:
 
 
 def remove_tree(path: str) -> None:
-    """Remove a folder as far as that can be done, also with few descriptors left."""
+    """Remove a folder as far as possible, also with few descriptors left."""
     shutil.rmtree(path, ignore_errors=True)
     if not os.path.lexists(path):
         return
@@ -185,9 +185,9 @@ def remove_tree(path: str) -> None:
 
 
 def sweep_folder(folder: str) -> None:
-    """Remove temporaries in a folder whose writers are gone.
+    """Remove abandoned temporaries in a folder.
 
-    Looks through it only now and then: a hundred thousand shards written into one folder cost no more than 1 % for it.
+    Rate-limited: writing a hundred thousand shards into one folder spends at most 1 % on it.
     """
     folder = folder or "."
     started = time.monotonic()
@@ -196,7 +196,7 @@ def sweep_folder(folder: str) -> None:
     try:
         names = os.listdir(folder)
     except OSError:
-        return  # not there yet, or not ours to look into
+        return  # missing or not readable
     for name in names:
         found = _NAME.fullmatch(name) if name.startswith(".") else None
         if found is not None:
@@ -209,9 +209,9 @@ def sweep_folder(folder: str) -> None:
 
 
 def _remove_abandoned(path: str, start: str, *, is_lock: bool) -> None:
-    """Remove a temporary, or a lock and its folder, if its lock can be had: then nobody has it. May raise `OSError`."""
+    """Remove a temporary, or a lock and its folder, if its lock is free. May raise `OSError`."""
     flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
-    descriptor = os.open(path, flags)  # a folder cannot be opened so: it goes with its lock
+    descriptor = os.open(path, flags)  # a folder cannot be opened this way: it is removed with its lock file
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return
@@ -219,7 +219,7 @@ def _remove_abandoned(path: str, start: str, *, is_lock: bool) -> None:
             return
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not _is_at(descriptor, path):
-            return  # its writer put it in place, or another one removed it, just now
+            return  # it was just placed or removed
         if is_lock:
             folder = os.path.splitext(path)[0] + ".tmp"
             remove_tree(folder)
@@ -231,7 +231,7 @@ def _remove_abandoned(path: str, start: str, *, is_lock: bool) -> None:
 
 
 def _create_locked(target: str, ending: str) -> tuple[str, int]:
-    """A new file beside `target` that this process has locked: its path, open for writing."""
+    """A new file next to `target`, locked by this process and open for writing."""
     folder, base = os.path.split(target)
     if len(os.fsencode(base)) > _MAX_BASE_NBYTES:
         base = os.fsencode(base)[:_MAX_BASE_NBYTES].decode("utf-8", "ignore")
@@ -247,9 +247,9 @@ def _create_locked(target: str, ending: str) -> tuple[str, int]:
             if _is_at(descriptor, path):
                 return path, descriptor
         except BlockingIOError:
-            pass  # someone who cleans up was quicker than the lock, and removes it
+            pass  # a clean-up took the lock first and removes it
         except OSError:
-            # No locks here: nobody can know when it is left, so its name says that it is not to be touched.
+            # No lock support: abandonment cannot be detected, so its name excludes it from removal.
             os.unlink(path)
             kind = f".{ending}"
         os.close(descriptor)
@@ -264,7 +264,7 @@ def _is_at(descriptor: int, path: str) -> bool:
 
 @cache
 def _name_start() -> str:
-    """8 digits for this start of this machine; the same in all its containers."""
+    """8 digits that identify this boot; the same in all containers."""
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:
             return hashlib.blake2b(file.read(), digest_size=4).hexdigest()

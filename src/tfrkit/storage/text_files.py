@@ -1,4 +1,4 @@
-"""Small text and JSON files: read with a bound, written whole or not at all."""
+"""Small text and JSON files: bounded reads, atomic writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_NBYTES = 256 << 20
 
 
 def read_text(path: str) -> str | None:
-    """The text of a file; None where there is no such file. Raises `StorageError` for one that cannot be read."""
+    """The text of a file; None if it does not exist. Raises `StorageError` for one that cannot be read."""
     try:
         with open(path, "rb") as file:
             data = file.read(_MAX_NBYTES + 1)
@@ -33,7 +33,7 @@ def read_text(path: str) -> str | None:
 
 
 def read_json(path: str) -> Any:
-    """The content of a JSON file; None where there is no such file. Raises `StorageError` for anything else."""
+    """The content of a JSON file; None if it does not exist. Raises `StorageError` for anything else."""
     text = read_text(path)
     if text is None:
         return None
@@ -45,17 +45,17 @@ def read_json(path: str) -> Any:
 
 
 def write_json(path: str, content: Any) -> None:
-    """Write a JSON file that people read too; it appears whole or not at all."""
+    """Write an indented JSON file atomically."""
     write_text(path, format_json(content))
 
 
 def format_json(content: Any) -> str:
-    """JSON for people: indented, with a line feed at the end."""
+    """Indented JSON with a final line feed."""
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def write_text(path: str, text: str) -> None:
-    """Write a text file; it appears whole or not at all."""
+    """Write a text file atomically."""
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     writer = LocalWriter(path)
     try:

@@ -1,6 +1,6 @@
-"""An Arrow consumer in ctypes: walks the structs of the C data interface, slowly, and gives plain Python values.
+"""An Arrow consumer in ctypes: walks the structs of the C data interface and returns plain Python values.
 
-It shares nothing with the exporter, so that each can tell when the other is wrong.
+It shares no code with the exporter, so that the two check each other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class CStream(ctypes.Structure):
     """The ArrowArrayStream of the C stream interface."""
 
 
-# ctypes lets go of the interpreter lock around each of these, as a real consumer does.
+# ctypes releases the interpreter lock around each of these, like a real consumer.
 ReleaseSchema = ctypes.CFUNCTYPE(None, ctypes.POINTER(CSchema))
 ReleaseArray = ctypes.CFUNCTYPE(None, ctypes.POINTER(CArray))
 CSchema._fields_ = [
@@ -74,7 +74,7 @@ def open_stream(capsule: object) -> CStream:
 
 
 def read_field(schema: CSchema) -> Field:
-    """What a schema says, without its metadata."""
+    """A schema without its metadata."""
     children = [read_field(schema.children[i].contents) for i in range(schema.n_children)]
     return schema.name.decode(), schema.format.decode(), bool(schema.flags & 2), *children
 
@@ -95,7 +95,7 @@ def read_metadata(schema: CSchema) -> dict[str, str]:
 
 
 def read_next(stream: CStream) -> CArray | None:
-    """The next array, or None at the end; OSError with the stream's own words."""
+    """The next array, or None at the end; OSError with the stream's message."""
     array = CArray()
     code = stream.get_next(stream, array)
     if code:
@@ -120,7 +120,7 @@ def read_rows(exporter: Any) -> list[dict[str, Any]]:
 
 
 def read_values(field: Field, array: CArray) -> list[Any]:
-    """The values of an array, None where the bitmap says so."""
+    """The values of an array, None for nulls."""
     values = _read_all(field, array)
     if array.n_buffers == 0 or not array.buffers[0]:
         if array.null_count != (array.length if field[1] == "n" else 0):

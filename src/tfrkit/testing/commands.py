@@ -1,4 +1,4 @@
-"""The `tfr` command in this process, made once: starting or making it anew is what takes the time of many calls."""
+"""The `tfr` command in this process, built once: start-up would dominate many calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Ran:
-    """How a command ended, and what it printed."""
+    """Exit code and output of a command."""
 
     exit_code: int
     stdout: str
@@ -33,7 +33,7 @@ def get_group() -> Any:
 
 
 def find_commands() -> dict[str, Any]:
-    """Every command that is no group, by its full name: "count", "export images"."""
+    """Every command but groups, by full name: "count", "export images"."""
     return _find_below(get_group(), ())
 
 

@@ -1,4 +1,4 @@
-"""Damage on purpose: the small operations that tests of broken shards are written in."""
+"""Deliberate damage: small operations for tests of broken shards."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tfrkit.testing import reference
 
 
 def flip(data: bytes, offset: int, bit: int = 0) -> bytes:
-    """The same bytes with one bit of the byte at `offset` turned over."""
+    """The same bytes with one bit of the byte at `offset` flipped."""
     out = bytearray(data)
     out[offset] ^= 1 << bit
     return bytes(out)
@@ -28,7 +28,7 @@ def splice(data: bytes, start: int, stop: int, patch: bytes = b"") -> bytes:
 def make_frame(
     record: bytes, *, length: int | None = None, length_crc: int | None = None, crc: int | None = None
 ) -> bytes:
-    """A frame with any of its three numbers forged; the checksum of a forged length is right unless forged too."""
+    """A frame with any of its three numbers forged; the checksum of a forged length is valid unless forged, too."""
     head = struct.pack("<Q", len(record) if length is None else length)
     length_crc = reference.masked_crc32c(head) if length_crc is None else length_crc
     crc = reference.masked_crc32c(record) if crc is None else crc
@@ -45,9 +45,9 @@ def frame_offsets(data: bytes) -> list[int]:
 
 
 def fix_checksum(data: bytes, record: int) -> bytes:
-    """The same shard with both checksums of one record made right again.
+    """The same shard with both checksums of one record recomputed.
 
-    With it damage reaches what lies behind the checksums: a wrong length, a message that does not parse.
+    So that damage passes the checksums: a wrong length, a message that does not parse.
     """
     offset = frame_offsets(data)[record]
     (length,) = struct.unpack_from("<Q", data, offset)
@@ -61,7 +61,7 @@ def fix_checksum(data: bytes, record: int) -> bytes:
 def flip_each_byte(data: bytes, *, bit: int | None = None) -> Iterator[tuple[int, bytes]]:
     """Every byte damaged once: its offset, and the whole shard so damaged.
 
-    Without `bit` the bit walks with the offset, so that high and low bits of every field take their turn.
+    Without `bit` the bit walks with the offset, so that high and low bits of every field are covered.
     """
     for offset in range(len(data)):
         yield offset, flip(data, offset, offset * 5 % 8 if bit is None else bit)

@@ -1,7 +1,7 @@
-"""The formats again, slowly: a pure-Python twin of the native core.
+"""A slow pure-Python twin of the native core.
 
-Every function here does the plain thing, byte by byte, so that it can be checked by reading it beside
-docs/format.md. The fast code is tested against it. Nothing else of tfrkit is used.
+Every function works byte by byte, so that it can be checked against docs/format.md. The fast code is tested against it.
+Nothing else of tfrkit is used.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 Kind = Literal["bytes", "float", "int64"]
-# The values of one feature, or None where a Feature has no list at all.
+# The values of one feature, or None for a Feature without a list.
 Feature = tuple[Kind, list[bytes] | list[float] | list[int]] | None
 Features = dict[bytes, Feature]
 FeatureLists = dict[bytes, list[Feature]]
@@ -52,7 +52,7 @@ _TABLE = _crc_table()
 
 
 def crc32c(data: bytes, crc: int = 0) -> int:
-    """CRC-32C (Castagnoli) of some bytes, going on from `crc`."""
+    """CRC-32C (Castagnoli) of some bytes, continued from `crc`."""
     crc ^= 0xFFFFFFFF
     for byte in data:
         crc = (crc >> 8) ^ _TABLE[(crc ^ byte) & 0xFF]
@@ -117,7 +117,7 @@ def index_frames(data: bytes) -> list[int]:
 
 
 def find_next_frame(data: bytes, offset: int) -> int | None:
-    """The first offset from `offset` on where a frame starts whose two checksums hold."""
+    """The first offset from `offset` on of a frame with two valid checksums."""
     for candidate in range(offset, len(data) - FRAME_OVERHEAD + 1):
         try:
             read_frame(data, candidate)
@@ -128,10 +128,10 @@ def find_next_frame(data: bytes, offset: int) -> int | None:
 
 
 def salvage_frames(data: bytes) -> tuple[list[bytes], list[int]]:
-    """Every record that can still be read, and where each stretch of damage starts.
+    """Every readable record, and the start of each damaged range.
 
-    After damage, reading goes on at the next frame whose two checksums hold. Where only a payload is
-    damaged and a frame follows where its length says, what the payload holds is not searched.
+    After damage, reading resumes at the next frame with two valid checksums. If only a payload is damaged and a frame
+    follows it, the payload is not searched.
     """
     records, damage, offset = [], [], 0
     while offset < len(data):
@@ -149,7 +149,7 @@ def salvage_frames(data: bytes) -> tuple[list[bytes], list[int]]:
 
 
 def _step_over(data: bytes, offset: int) -> int | None:
-    """The end of the frame at `offset`, if the shard ends there or a length with a right checksum follows."""
+    """The end of the frame at `offset`, if the shard ends there or a valid length follows."""
     (length,) = struct.unpack_from("<Q", data, offset)
     after = int(offset + FRAME_OVERHEAD + length)
     header = data[after : after + HEADER_SIZE]
@@ -266,7 +266,7 @@ def parse_sequence_example(record: bytes) -> tuple[Features, FeatureLists]:
 
 
 def _parse_features(pieces: Iterator[bytes]) -> Features:
-    """A Features message; given in several pieces it is one message, in that order."""
+    """A Features message, given in several pieces."""
     features: Features = {}
     for piece in pieces:
         for entry in _messages(piece, 1):
@@ -290,7 +290,7 @@ def _parse_feature(pieces: list[bytes]) -> Feature:
                 continue
             assert isinstance(field.value, bytes)
             more = _parse_list(_KINDS[field.number], field.value)
-            # Members of a oneof: another one replaces what was there, the same one merges.
+            # Members of a oneof: another one replaces, the same one merges.
             values = [*values, *more] if kind == _KINDS[field.number] else more
             kind = _KINDS[field.number]
     return None if kind is None else (kind, values)
@@ -340,7 +340,7 @@ def write_field(number: int, value: bytes) -> bytes:
 
 
 def encode_feature(feature: Feature) -> bytes:
-    """A Feature; one of no kind is no bytes, a list of no values is an empty list."""
+    """A Feature; without a kind it is empty, without values it has an empty list."""
     if feature is None:
         return b""
     kind, values = feature
@@ -377,11 +377,11 @@ def encode_sequence_example(context: Features, lists: FeatureLists) -> bytes:
     return head + write_field(2, body)
 
 
-# --- what a record looks like ----------------------------------------------------------------------
+# --- record shapes ----------------------------------------------------------------------
 
 
 def classify_record(record: bytes) -> str:
-    """What a record is when every field must be one its message defines; see survey.h."""
+    """The type of a record if all its fields are defined ones; see record_shape.h."""
     if not record:
         return "empty"
     num_features = num_lists = num_entries = 0
@@ -400,7 +400,7 @@ def classify_record(record: bytes) -> str:
     except (ReferenceFault, UnicodeDecodeError):
         return "other"
     if num_lists and has_foreign_lists:
-        return "other"  # no reader of SequenceExamples gets past it
+        return "other"  # malformed for every reader of SequenceExamples
     if is_strict and num_features <= 1 and num_lists <= 1:
         return "sequence_example" if num_lists else "example"
     if num_entries:
@@ -419,7 +419,7 @@ def _judge_lists(field: Field) -> tuple[bool, int] | None:
 
 
 def _judge_map(data: int | bytes, *, of_lists: bool) -> tuple[bool, int]:
-    """Whether only defined fields are there, each as often as writers write it; and how many entries are complete."""
+    """Whether only defined fields occur, as often as writers write them; and the number of complete entries."""
     assert isinstance(data, bytes)
     is_strict, num_entries = _is_plain(data, {1}), 0
     for entry in _messages(data, 1):
@@ -490,7 +490,7 @@ def read_strict_tensor(data: bytes) -> tuple[int, tuple[int, ...], bytes] | None
         is_sound = len(strings) == num_elements and not content
     else:
         is_sound = dtype in ELEMENT_SIZES and len(b"".join(content)) == num_elements * ELEMENT_SIZES[int(dtype)]
-    # Writing it again and comparing settles order, shortest varints and "nothing else" at once.
+    # Encoding it again and comparing checks order, shortest varints and no extra fields.
     again = encode_tensor(int(dtype), shape, strings if dtype == DT_STRING else b"".join(content))  # type: ignore[arg-type]
     if not is_sound or again != data or any(int(size) >> 63 for size in shape):
         return None

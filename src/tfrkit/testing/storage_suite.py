@@ -1,4 +1,4 @@
-"""What every storage must do. A backend's test inherits `StorageTests` and says how to make and read one shard."""
+"""Tests for every storage. A backend's test inherits `StorageTests` and defines how to make and read one shard."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ CONTENT = bytes(range(256)) * 41 + b"tail"  # longer than two pages, and not a m
 
 
 class StorageTests(ABC):
-    """Inherit, and give the four methods below. `name` is any short file name."""
+    """Inherit and define the four methods below. `name` is any short file name."""
 
     @abstractmethod
     def store(self, name: str, data: bytes) -> None:
-        """Put bytes there without using the writer under test."""
+        """Store bytes without the writer under test."""
 
     @abstractmethod
     def fetch(self, name: str) -> bytes | None:
-        """What is visible under a name, without using the reader under test; None when nothing is."""
+        """The bytes under a name, without the reader under test; None if missing."""
 
     @abstractmethod
     def open_reader(self, name: str) -> ByteReader: ...
@@ -45,7 +45,7 @@ class StorageTests(ABC):
         return reader
 
     def leftovers(self) -> list[str]:
-        """Names of everything stored, hidden and temporary ones too; [] where that has no meaning."""
+        """All stored names, also hidden and temporary ones; [] if not applicable."""
         return []
 
     # --- reading

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: values, rows, and bytes that protobuf accepts but nobody writes.
+"""Hypothesis strategies: values, rows, and unusual bytes that protobuf accepts.
 
 Three families. `features`, `examples` and `sequence_examples` give parsed messages, to be encoded by
 `reference`. `tables` gives rows as a user writes them, of one shape per column. `odd_examples` and
@@ -28,7 +28,7 @@ float32s = st.floats(width=32)
 _ODD_BYTES = [b"", b"\0", b"\xff\xfe", b"a" * 127, b"b" * 128, b"c" * 300]
 small_bytes = st.one_of(st.binary(max_size=8), st.sampled_from(_ODD_BYTES))
 _NAMES = ["a", "b", "label", "image/encoded", "", "\0", "a\0b", "é", "標籤", "x" * 127, "x" * 128]
-# NUL is a character like another; a surrogate cannot be UTF-8.
+# NUL is allowed; a surrogate cannot be UTF-8.
 names = st.one_of(
     st.sampled_from(_NAMES),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=6),
@@ -36,7 +36,7 @@ names = st.one_of(
 
 
 def features(*, max_size: int = 6) -> st.SearchStrategy[Feature]:
-    """One Feature: of no kind, or of one of three, perhaps empty."""
+    """One Feature: without a kind, or of one of three, perhaps empty."""
     return st.one_of(
         st.none(),
         st.tuples(st.just("bytes"), st.lists(small_bytes, max_size=max_size)),
@@ -106,7 +106,7 @@ def cells(draw: st.DrawFn) -> st.SearchStrategy[Any]:
 
 @st.composite
 def tables(draw: st.DrawFn, *, min_rows: int = 0, max_rows: int = 12, max_columns: int = 4) -> list[dict[str, Any]]:
-    """Rows of one table: each column keeps its kind, some cells are None, some are not there."""
+    """Rows of one table: each column keeps its kind, some cells are None, some are absent."""
     columns = draw(st.lists(names.map(bytes.decode), max_size=max_columns, unique=True))
     cell_strategies = {name: draw(cells()) for name in columns}
     rows = []
@@ -126,10 +126,10 @@ def tables(draw: st.DrawFn, *, min_rows: int = 0, max_rows: int = 12, max_column
 
 
 class OddWire:
-    """Makes well-formed messages as no writer makes them.
+    """Makes well-formed but unusual messages.
 
-    Driven by a `Random` and not by Hypothesis's own draws: a record takes hundreds of decisions, and one draw
-    a record is a hundred times faster. A failing record is printed whole, so little is lost.
+    Driven by a `Random` and not by Hypothesis's own draws: a record takes hundreds of decisions, and one draw per
+    record is a hundred times faster. A failing record is printed in full.
     """
 
     def __init__(self, random: Random) -> None:
@@ -152,7 +152,7 @@ class OddWire:
         return self._random.choice(_NAMES).encode()
 
     def varint(self, value: int, *, max_bytes: int = 10) -> bytes:
-        """A varint, now and then longer than it need be."""
+        """A varint, sometimes padded."""
         shortest = write_varint(value)
         if len(shortest) >= max_bytes or not self._sometimes(10):
             return shortest
@@ -179,7 +179,7 @@ class OddWire:
         return tag + self._random.randbytes(8 if wire_type == 1 else 4)
 
     def message(self, pieces: list[bytes], known: tuple[int, ...]) -> bytes:
-        """Fields one after the other, with an unknown one here and there."""
+        """Fields with some unknown ones between them."""
         out = []
         for piece in [*pieces, b""]:
             if self._sometimes(12):
@@ -243,7 +243,7 @@ class OddWire:
         return self.message(pieces, (1, 2))
 
     def damage(self, record: bytes) -> bytes:
-        """One bit flipped, or a part cut out or doubled: mostly, but not always, malformed then."""
+        """One bit flipped, or a part removed or doubled: mostly malformed."""
         if not record:
             return self._random.randbytes(self._random.randrange(12))
         offset = self._random.randrange(len(record))
@@ -260,23 +260,23 @@ _seeds = st.integers(0, 2**64 - 1).map(Random)
 
 
 def odd_examples() -> st.SearchStrategy[bytes]:
-    """Well-formed bytes of an Example as no writer makes them."""
+    """Well-formed, unusual bytes of an Example."""
     return _seeds.map(lambda random: OddWire(random).example())
 
 
 def odd_sequence_examples() -> st.SearchStrategy[bytes]:
-    """Well-formed bytes of a SequenceExample as no writer makes them."""
+    """Well-formed, unusual bytes of a SequenceExample."""
     return _seeds.map(lambda random: OddWire(random).sequence_example())
 
 
 def damaged(records: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
-    """Such bytes with one bit flipped, or a part cut out or doubled."""
+    """Such bytes with one bit flipped, or a part removed or doubled."""
     return st.builds(lambda record, random: OddWire(random).damage(record), records, _seeds)
 
 
 @st.composite
 def tensors(draw: st.DrawFn) -> bytes:
-    """Serialized tensors, sound ones and some that are a little off."""
+    """Serialized tensors, valid and slightly wrong ones."""
     dtype = draw(st.sampled_from([*reference.ELEMENT_SIZES, reference.DT_STRING, 0, 11, 20, 99]))
     shape = tuple(draw(st.lists(st.integers(0, 3), max_size=3)))
     count = int(np.prod(shape)) + draw(st.sampled_from([0, 0, 0, 0, 1]))
