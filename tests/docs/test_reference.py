@@ -39,10 +39,11 @@ def test_generated_page_is_current(name: str) -> None:
 def test_every_command_and_option_is_documented() -> None:
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     from tfrkit.cli.main import COMMANDS
+    from tfrkit.cli.options import spread_groups
 
     for name, command in COMMANDS.items():
         section = page.split(f"\n## tfr {name}\n")[1].split("\n## ")[0]
-        for parameter in inspect.signature(command.run, eval_str=True).parameters.values():
+        for parameter in inspect.signature(spread_groups(command.run)).parameters.values():
             declared = parameter.annotation.__metadata__[0]
             # In an annotation, typer stores the first option name as the default.
             names = [declared.default, *(getattr(declared, "param_decls", None) or ())]

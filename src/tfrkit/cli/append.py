@@ -6,10 +6,8 @@ from typing import Annotated
 
 import typer
 
-from tfrkit.cli.change_options import JSON_HELP, PLACE_HELP, DryRun, InPlace, MaybeOutput, print_changed, sum_up
+from tfrkit.cli.change_options import JSON_HELP, PLACE_HELP, Changing, print_changed, sum_up
 from tfrkit.cli.exits import ExitCode
-from tfrkit.cli.options import Force, FormatOption, Incomplete, Jobs
-from tfrkit.cli.progress import watch_on_terminal
 
 HELP = f"""Add the records of other files to a dataset.
 
@@ -40,32 +38,10 @@ New = Annotated[
 Split = Annotated[str | None, typer.Option("--split", metavar="NAME", help="The split to add to.", show_default=False)]
 
 
-def run(
-    dataset: Dataset,
-    new: New,
-    split: Split = None,
-    output: MaybeOutput = None,
-    in_place: InPlace = False,
-    dry_run: DryRun = False,
-    force: Force = False,
-    incomplete: Incomplete = False,
-    jobs: Jobs = None,
-    format: FormatOption = "text",
-) -> int:
+def run(dataset: Dataset, new: New, split: Split = None, *, how: Changing) -> int:
     """Append, and print what was added."""
     from tfrkit.ops.edit.append import append
 
-    made = append(
-        dataset,
-        new,
-        output,
-        split=split,
-        in_place=in_place,
-        dry_run=dry_run,
-        force=force,
-        incomplete=incomplete,
-        jobs=jobs,
-        progress=watch_on_terminal(),
-    )
-    print_changed(made, format, verdict=sum_up(made, [dataset]))
+    made = append(dataset, new, split=split, **how.arguments())
+    print_changed(made, how.format, verdict=sum_up(made, [dataset]))
     return ExitCode.DONE

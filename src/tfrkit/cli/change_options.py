@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tfrkit.cli.options import Force, FormatOption, Incomplete, Jobs
 from tfrkit.cli.output import Format, count_noun, print_line, print_result, say
+from tfrkit.cli.progress import watch_on_terminal
 
 if TYPE_CHECKING:
     from tfrkit.ops.edit.change import Changed
@@ -25,12 +28,26 @@ names, splits and compression stay; counts in tfrkit.json, dataset_info.json and
 
 _MAX_FILES = 20
 
-MaybeOutput = Annotated[
-    str | None,
-    typer.Option("-o", "--output", metavar="PATH", help="File or folder for a changed copy.", show_default=False),
-]
-InPlace = Annotated[bool, typer.Option("--in-place", help="Change the files themselves.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing, say what would change.")]
+
+@dataclass
+class Changing:
+    """Where a changed dataset goes, and how that is reported."""
+
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="PATH", help="File or folder for a changed copy.")
+    ] = None
+    in_place: Annotated[bool, typer.Option("--in-place", help="Change the files themselves.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing, say what would change.")] = False
+    force: Force = False
+    incomplete: Incomplete = False
+    jobs: Jobs = None
+    format: FormatOption = "text"
+
+    def arguments(self) -> dict[str, Any]:
+        """The options as the functions of `ops.edit` take them."""
+        given = {**vars(self), "progress": watch_on_terminal()}
+        del given["format"]
+        return given
 
 
 def print_changed(made: Changed, format: Format, *, verdict: str, rows_of: Sequence[str] = ()) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from tfrkit.cli.build_options import parse_pairs
-from tfrkit.cli.options import CompressionOption, Force, FormatOption, Incomplete, Jobs, Output, Paths
-from tfrkit.cli.progress import watch_on_terminal
-from tfrkit.cli.reshape_options import JSON_HELP, LevelOption, run_reshape, to_level
+from tfrkit.cli.options import Output, Paths
+from tfrkit.cli.reshape_options import JSON_HELP, Rewriting, run_reshape
 
 HELP = f"""Rewrite files with another compression or with features edited.
 
@@ -46,38 +45,26 @@ Cast = Annotated[
 def run(
     paths: Paths,
     output: Output,
-    compression: CompressionOption = None,
-    level: LevelOption = "default",
     drop: Drop = None,
     keep: Keep = None,
     rename: Rename = None,
     cast: Cast = None,
-    force: Force = False,
-    incomplete: Incomplete = False,
-    jobs: Jobs = None,
-    format: FormatOption = "text",
+    *,
+    how: Rewriting,
 ) -> int:
     """Convert, and print what was written."""
     from tfrkit.ops.reshape.convert import convert
 
-    def work() -> Any:
-        kinds: Any = parse_pairs(cast, "--cast")
-        return convert(
-            paths,
-            output,
-            compression=compression,
-            level=to_level(level),
-            drop=split_names(drop),
-            keep=split_names(keep) if keep else None,
-            rename=parse_pairs(rename, "--rename"),
-            cast=kinds,
-            force=force,
-            incomplete=incomplete,
-            jobs=jobs,
-            progress=watch_on_terminal(),
-        )
-
-    return run_reshape(work, format)
+    return run_reshape(
+        convert,
+        paths,
+        output,
+        drop=split_names(drop),
+        keep=split_names(keep) if keep else None,
+        rename=parse_pairs(rename, "--rename"),
+        cast=parse_pairs(cast, "--cast"),
+        how=how,
+    )
 
 
 def split_names(texts: list[str] | None) -> list[str]:

@@ -6,21 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfrkit.cli.change_options import (
-    JSON_HELP,
-    PLACE_HELP,
-    DryRun,
-    InPlace,
-    MaybeOutput,
-    name_place,
-    print_changed,
-    sum_up,
-)
+from tfrkit.cli.change_options import JSON_HELP, PLACE_HELP, Changing, name_place, print_changed, sum_up
 from tfrkit.cli.convert import split_names
 from tfrkit.cli.exits import ExitCode
-from tfrkit.cli.options import FilePaths, Force, FormatOption, Incomplete, Jobs
+from tfrkit.cli.options import FilePaths
 from tfrkit.cli.output import count_noun, set_verdict
-from tfrkit.cli.progress import watch_on_terminal
 
 if TYPE_CHECKING:
     from tfrkit.ops.edit.dedupe import Deduped
@@ -55,35 +45,16 @@ By = Annotated[
 PerSplit = Annotated[bool, typer.Option("--per-split", help="Keep one copy in each split.")]
 
 
-def run(
-    paths: FilePaths,
-    by: By = None,
-    per_split: PerSplit = False,
-    output: MaybeOutput = None,
-    in_place: InPlace = False,
-    dry_run: DryRun = False,
-    force: Force = False,
-    incomplete: Incomplete = False,
-    jobs: Jobs = None,
-    format: FormatOption = "text",
-) -> int:
+def run(paths: FilePaths, by: By = None, per_split: PerSplit = False, *, how: Changing) -> int:
     """Dedupe, and print what was dropped."""
     from tfrkit.ops.edit.dedupe import dedupe
 
-    made = dedupe(
-        paths[0] if len(paths) == 1 else paths,
-        output,
-        by=split_names(by),
-        per_split=per_split,
-        in_place=in_place,
-        dry_run=dry_run,
-        force=force,
-        incomplete=incomplete,
-        jobs=jobs,
-        progress=watch_on_terminal(),
+    address = paths[0] if len(paths) == 1 else paths
+    made = dedupe(address, by=split_names(by), per_split=per_split, **how.arguments())
+    code = set_verdict(ExitCode.FOUND if how.dry_run and (made.dropped or made.num_leaks) else ExitCode.DONE)
+    print_changed(
+        made, how.format, verdict=describe(made, paths), rows_of=[*describe_splits(made), *describe_leaks(made)]
     )
-    code = set_verdict(ExitCode.FOUND if dry_run and (made.dropped or made.num_leaks) else ExitCode.DONE)
-    print_changed(made, format, verdict=describe(made, paths), rows_of=[*describe_splits(made), *describe_leaks(made)])
     return code
 
 

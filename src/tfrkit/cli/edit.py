@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from tfrkit.cli.change_options import JSON_HELP, PLACE_HELP, DryRun, InPlace, MaybeOutput, print_changed, sum_up
+from tfrkit.cli.change_options import JSON_HELP, PLACE_HELP, Changing, print_changed, sum_up
 from tfrkit.cli.exits import ExitCode
-from tfrkit.cli.options import FilePaths, Force, FormatOption, Incomplete, Jobs
+from tfrkit.cli.options import FilePaths
 from tfrkit.cli.output import print_line, set_verdict
-from tfrkit.cli.progress import watch_on_terminal
 
 HELP = f"""Change or drop records for which a condition is true.
 
@@ -54,15 +53,10 @@ def run(
     where: Where = None,
     set: Set = None,
     drop: Drop = False,
-    output: MaybeOutput = None,
-    in_place: InPlace = False,
-    dry_run: DryRun = False,
     restore: Restore = False,
     binary: Binary = None,
-    force: Force = False,
-    incomplete: Incomplete = False,
-    jobs: Jobs = None,
-    format: FormatOption = "text",
+    *,
+    how: Changing,
 ) -> int:
     """Edit, and print what was changed."""
     if restore:
@@ -71,20 +65,14 @@ def run(
 
     made = edit(
         paths[0] if len(paths) == 1 else paths,
-        output,
         where=where,
         set=parse_assignments(set),
         drop=drop,
-        in_place=in_place,
-        dry_run=dry_run,
         binary=binary or (),
-        force=force,
-        incomplete=incomplete,
-        jobs=jobs,
-        progress=watch_on_terminal(),
+        **how.arguments(),
     )
     code = set_verdict(ExitCode.DONE if made.changed or made.dropped else ExitCode.FOUND)
-    print_changed(made, format, verdict=sum_up(made, paths))
+    print_changed(made, how.format, verdict=sum_up(made, paths))
     return code
 
 

@@ -10,15 +10,15 @@ import typer
 
 from tfrkit.cli.export_report import (
     ExportCommand,
+    Exporting,
     ImageFeature,
     LabelFeature,
     NameFeature,
     OnBad,
     OutputFolder,
-    print_export,
+    run_export,
 )
-from tfrkit.cli.options import Force, FormatOption, Incomplete, Paths, Shape
-from tfrkit.cli.progress import watch_on_terminal
+from tfrkit.cli.options import Paths, Shape
 
 IMAGES_HELP = """Write images as files, with the bytes they were stored with.
 
@@ -88,29 +88,14 @@ def run_images(
     count: SomeImages = None,
     where: Where = None,
     on_bad: OnBad = "fail",
-    force: Force = False,
-    incomplete: Incomplete = False,
-    format: FormatOption = "text",
+    *,
+    how: Exporting,
 ) -> int:
     """Write images, and print what was done."""
-    from tfrkit.ops.export.images import export_images
+    from tfrkit.ops.export.images import export_images as export
 
-    made = export_images(
-        paths,
-        output,
-        image=image,
-        label=label,
-        name=name,
-        layout=layout,
-        shape=shape,
-        count=count,
-        where=where,
-        on_bad=on_bad,
-        force=force,
-        incomplete=incomplete,
-        progress=watch_on_terminal(),
-    )
-    return print_export(made, format)
+    given = {"image": image, "label": label, "name": name, "layout": layout, "shape": shape}
+    return run_export(export, paths, output, how, count=count, where=where, on_bad=on_bad, **given)
 
 
 def run_annotations(kind: str) -> Callable[..., int]:
@@ -122,16 +107,11 @@ def run_annotations(kind: str) -> Callable[..., int]:
         image: ImageFeature = None,
         name: NameFeature = None,
         on_bad: OnBad = "fail",
-        force: Force = False,
-        incomplete: Incomplete = False,
-        format: FormatOption = "text",
+        *,
+        how: Exporting,
     ) -> int:
         export = getattr(importlib.import_module(f"tfrkit.ops.export.{kind}"), f"export_{kind}")
-        progress = watch_on_terminal()
-        made = export(
-            paths, output, image=image, name=name, on_bad=on_bad, force=force, incomplete=incomplete, progress=progress
-        )
-        return print_export(made, format)
+        return run_export(export, paths, output, how, image=image, name=name, on_bad=on_bad)
 
     return run
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from tfrkit.cli.exits import ExitCode
-from tfrkit.cli.output import Format, count_noun, print_line, print_result, say
+from tfrkit.cli.options import Force, FormatOption, Incomplete
+from tfrkit.cli.output import count_noun, print_line, print_result, say
+from tfrkit.cli.progress import watch_on_terminal
 
 COLUMNS = ("shard", "record", "offset", "cause")
 _MAX_SHOWN = 20
@@ -31,6 +34,15 @@ NameFeature = Annotated[
 ]
 
 
+@dataclass
+class Exporting:
+    """What all kinds share."""
+
+    force: Force = False
+    incomplete: Incomplete = False
+    format: FormatOption = "text"
+
+
 class ExportCommand(NamedTuple):
     """One sub-command."""
 
@@ -38,8 +50,11 @@ class ExportCommand(NamedTuple):
     run: Callable[..., int]
 
 
-def print_export(made: Any, format: Format) -> int:
-    """Print the report of an export; the exit code."""
+def run_export(export: Callable[..., Any], paths: list[str], output: str, how: Exporting, **options: Any) -> int:
+    """Export, and print the report; the exit code."""
+    options |= vars(how)
+    format = options.pop("format")
+    made = export(paths, output, **options, progress=watch_on_terminal())
     result = made.to_json()
     if made.output == "-":
         # What was written is the result; stdout has it already.

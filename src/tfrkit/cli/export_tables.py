@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 import typer
 
 from tfrkit.cli.export_report import (
     ExportCommand,
+    Exporting,
     ImageFeature,
     LabelFeature,
     NameFeature,
     OnBad,
-    print_export,
+    run_export,
 )
-from tfrkit.cli.options import Force, FormatOption, Incomplete, Output, Paths
-from tfrkit.cli.progress import watch_on_terminal
+from tfrkit.cli.options import Output, Paths
 
 PARQUET_HELP = """Write one row per record as Parquet.
 
@@ -68,11 +70,9 @@ The image is .jpg or .png by its bytes, the class .cls, a text .txt, arrays .npy
 
 Select = Annotated[
     list[str] | None,
-    typer.Option(
-        "--select", metavar="FEATURE", help="Only this feature; may be given several times.", show_default=False
-    ),
+    typer.Option("--select", metavar="FEATURE", help="Only this feature; may be given several times."),
 ]
-ParquetCompressionOption = Annotated[
+ParquetCompression = Annotated[
     Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"],
     typer.Option(
         "--compression",
@@ -85,79 +85,22 @@ ShardSize = Annotated[str, typer.Option("--shard-size", metavar="SIZE", help="Ab
 
 
 def run_parquet(
-    paths: Paths,
-    output: Output,
-    select: Select = None,
-    compression: ParquetCompressionOption = "zstd",
-    force: Force = False,
-    incomplete: Incomplete = False,
-    format: FormatOption = "text",
+    paths: Paths, output: Output, select: Select = None, compression: ParquetCompression = "zstd", *, how: Exporting
 ) -> int:
     """Write Parquet, and print what was done."""
     from tfrkit.ops.export.parquet import export_parquet
 
-    progress = watch_on_terminal()
-    made = export_parquet(
-        paths,
-        output,
-        select=select or None,
-        compression=compression,
-        force=force,
-        incomplete=incomplete,
-        progress=progress,
-    )
-    return print_export(made, format)
+    return run_export(export_parquet, paths, output, how, select=select or None, compression=compression)
 
 
-def run_csv(
-    paths: Paths,
-    output: Output,
-    select: Select = None,
-    force: Force = False,
-    incomplete: Incomplete = False,
-    format: FormatOption = "text",
-) -> int:
-    """Write CSV, and print what was done."""
-    from tfrkit.ops.export.rows import export_csv
+def run_rows(module: str, kind: str) -> Callable[..., int]:
+    """The command of a kind with no options of its own: csv, jsonl or npz."""
 
-    made = export_csv(
-        paths, output, select=select or None, force=force, incomplete=incomplete, progress=watch_on_terminal()
-    )
-    return print_export(made, format)
+    def run(paths: Paths, output: Output, select: Select = None, *, how: Exporting) -> int:
+        export = getattr(importlib.import_module(f"tfrkit.ops.export.{module}"), f"export_{kind}")
+        return run_export(export, paths, output, how, select=select or None)
 
-
-def run_jsonl(
-    paths: Paths,
-    output: Output,
-    select: Select = None,
-    force: Force = False,
-    incomplete: Incomplete = False,
-    format: FormatOption = "text",
-) -> int:
-    """Write JSON lines, and print what was done."""
-    from tfrkit.ops.export.rows import export_jsonl
-
-    made = export_jsonl(
-        paths, output, select=select or None, force=force, incomplete=incomplete, progress=watch_on_terminal()
-    )
-    return print_export(made, format)
-
-
-def run_npz(
-    paths: Paths,
-    output: Output,
-    select: Select = None,
-    force: Force = False,
-    incomplete: Incomplete = False,
-    format: FormatOption = "text",
-) -> int:
-    """Write arrays, and print what was done."""
-    from tfrkit.ops.export.npz import export_npz
-
-    made = export_npz(
-        paths, output, select=select or None, force=force, incomplete=incomplete, progress=watch_on_terminal()
-    )
-    return print_export(made, format)
+    return run
 
 
 def run_webdataset(
@@ -168,32 +111,20 @@ def run_webdataset(
     label: LabelFeature = None,
     name: NameFeature = None,
     on_bad: OnBad = "fail",
-    force: Force = False,
-    incomplete: Incomplete = False,
-    format: FormatOption = "text",
+    *,
+    how: Exporting,
 ) -> int:
     """Write tar files, and print what was done."""
-    from tfrkit.ops.export.webdataset import export_webdataset
+    from tfrkit.ops.export.webdataset import export_webdataset as export
 
-    made = export_webdataset(
-        paths,
-        output,
-        shard_size=shard_size,
-        image=image,
-        label=label,
-        name=name,
-        on_bad=on_bad,
-        force=force,
-        incomplete=incomplete,
-        progress=watch_on_terminal(),
-    )
-    return print_export(made, format)
+    given = {"shard_size": shard_size, "image": image, "label": label, "name": name, "on_bad": on_bad}
+    return run_export(export, paths, output, how, **given)
 
 
 TABLE_KINDS = {
     "parquet": ExportCommand(PARQUET_HELP, run_parquet),
-    "csv": ExportCommand(CSV_HELP, run_csv),
-    "jsonl": ExportCommand(JSONL_HELP, run_jsonl),
-    "npz": ExportCommand(NPZ_HELP, run_npz),
+    "csv": ExportCommand(CSV_HELP, run_rows("rows", "csv")),
+    "jsonl": ExportCommand(JSONL_HELP, run_rows("rows", "jsonl")),
+    "npz": ExportCommand(NPZ_HELP, run_rows("npz", "npz")),
     "webdataset": ExportCommand(WEBDATASET_HELP, run_webdataset),
 }

@@ -19,7 +19,7 @@ from tfrkit._version import VERSION
 from tfrkit.cli.endings import Terminated, raise_when_asked_to_end
 from tfrkit.cli.exits import ExitCode, list_codes
 from tfrkit.cli.hints import Flag, explain, read_flags
-from tfrkit.cli.options import Json, Quiet
+from tfrkit.cli.options import Json, Quiet, spread_groups
 from tfrkit.cli.output import get_verdict, print_error, say
 from tfrkit.cli.streams import prepare_streams
 from tfrkit.errors import RemoteAddressError, TfrkitError, TfrkitWarning
@@ -105,7 +105,8 @@ def make_app(only: str | None = None) -> typer.Typer:
 
 def guard(run: Callable[..., int]) -> Callable[..., None]:
     """Wrap a command so that each way to end has its exit code and at most one message."""
-    asked = inspect.signature(run, eval_str=True)
+    run = spread_groups(run)
+    asked = inspect.signature(run)
     flags = read_flags(asked.parameters.values())
 
     @functools.wraps(run)

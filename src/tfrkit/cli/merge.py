@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tfrkit.cli.options import CompressionOption, Force, FormatOption, Incomplete, Jobs, Output, Paths
-from tfrkit.cli.progress import watch_on_terminal
-from tfrkit.cli.reshape_options import JSON_HELP, LevelOption, run_reshape, to_level
+from tfrkit.cli.options import Output, Paths
+from tfrkit.cli.reshape_options import JSON_HELP, Rewriting, run_reshape
 
 HELP = f"""Write the records of several files into one.
 
@@ -19,29 +18,8 @@ ways. Names of classes that all of them have beside them go with the new file. N
 """
 
 
-def run(
-    paths: Paths,
-    output: Output,
-    compression: CompressionOption = None,
-    level: LevelOption = "default",
-    force: Force = False,
-    incomplete: Incomplete = False,
-    jobs: Jobs = None,
-    format: FormatOption = "text",
-) -> int:
+def run(paths: Paths, output: Output, how: Rewriting) -> int:
     """Merge, and print what was written."""
     from tfrkit.ops.reshape.merge import merge
 
-    return run_reshape(
-        lambda: merge(
-            paths,
-            output,
-            compression=compression,
-            level=to_level(level),
-            force=force,
-            incomplete=incomplete,
-            jobs=jobs,
-            progress=watch_on_terminal(),
-        ),
-        format,
-    )
+    return run_reshape(merge, paths, output, how=how)

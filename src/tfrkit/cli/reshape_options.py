@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from tfrkit.cli.exits import ExitCode
-from tfrkit.cli.output import Format, count_noun, print_line, print_result, say, show_nbytes
+from tfrkit.cli.options import CompressionOption, Force, FormatOption, Incomplete, Jobs
+from tfrkit.cli.output import count_noun, print_line, print_result, say, show_nbytes
+from tfrkit.cli.progress import watch_on_terminal
 
 if TYPE_CHECKING:
     from tfrkit.ops.reshape.rewrite import Rewritten
@@ -25,20 +28,31 @@ ShardSize = Annotated[
     str | None,
     typer.Option("--shard-size", metavar="SIZE", help="About how large a file is to be, before compression: 200MB."),
 ]
-LevelOption = Annotated[
-    Literal["fast", "default", "best"],
-    typer.Option("--level", metavar="fast|default|best", help="How hard to compress."),
-]
 
 
-def to_level(level: str) -> Any:
-    """A level as the writers know it."""
-    return "small" if level == "best" else level
+@dataclass
+class Rewriting:
+    """How records are written anew, and how that is reported."""
+
+    compression: CompressionOption = None
+    level: Annotated[
+        Literal["fast", "default", "best"],
+        typer.Option("--level", metavar="fast|default|best", help="How hard to compress."),
+        lambda level: "small" if level == "best" else level,  # as the writers call it
+    ] = "default"
+    force: Force = False
+    incomplete: Incomplete = False
+    jobs: Jobs = None
+    format: FormatOption = "text"
 
 
-def run_reshape(work: Callable[[], Rewritten], format: Format) -> int:
+def run_reshape(
+    work: Callable[..., Rewritten], paths: list[str], *arguments: Any, how: Rewriting, **options: Any
+) -> int:
     """Do the work and print what was written."""
-    made = work()
+    options |= vars(how)
+    format = options.pop("format")
+    made = work(paths, *arguments, **options, progress=watch_on_terminal())
     if made.output == "-":
         # Stdout has the records.
         say_written(made)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tfrkit.cli.options import CompressionOption, Force, FormatOption, Incomplete, Jobs, Output, Paths
-from tfrkit.cli.progress import watch_on_terminal
-from tfrkit.cli.reshape_options import JSON_HELP, LevelOption, Shards, ShardSize, run_reshape, to_level
+from tfrkit.cli.options import Output, Paths
+from tfrkit.cli.reshape_options import JSON_HELP, Rewriting, Shards, ShardSize, run_reshape
 
 HELP = f"""Write the same records into fewer, more, or evenly sized files.
 
@@ -20,33 +19,8 @@ everything once and, without an index, the headers before.
 """
 
 
-def run(
-    paths: Paths,
-    output: Output,
-    shards: Shards = None,
-    shard_size: ShardSize = None,
-    compression: CompressionOption = None,
-    level: LevelOption = "default",
-    force: Force = False,
-    incomplete: Incomplete = False,
-    jobs: Jobs = None,
-    format: FormatOption = "text",
-) -> int:
+def run(paths: Paths, output: Output, shards: Shards = None, shard_size: ShardSize = None, *, how: Rewriting) -> int:
     """Reshard, and print what was written."""
     from tfrkit.ops.reshape.reshard import reshard
 
-    return run_reshape(
-        lambda: reshard(
-            paths,
-            output,
-            shards=shards,
-            shard_size=shard_size,
-            compression=compression,
-            level=to_level(level),
-            force=force,
-            incomplete=incomplete,
-            jobs=jobs,
-            progress=watch_on_terminal(),
-        ),
-        format,
-    )
+    return run_reshape(reshard, paths, output, shards=shards, shard_size=shard_size, how=how)

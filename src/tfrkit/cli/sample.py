@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from tfrkit.cli.exits import ExitCode
-from tfrkit.cli.options import CompressionOption, Force, FormatOption, Incomplete, Jobs, Paths
+from tfrkit.cli.options import Paths
 from tfrkit.cli.output import say
-from tfrkit.cli.progress import watch_on_terminal
-from tfrkit.cli.reshape_options import JSON_HELP, LevelOption, Seed, run_reshape, to_level
+from tfrkit.cli.reshape_options import JSON_HELP, Rewriting, Seed, run_reshape
 from tfrkit.cli.rows import print_rows
 
 HELP = f"""Choose records at random, and print them or write them to a file.
@@ -32,37 +31,12 @@ OptionalOutput = Annotated[
 ]
 
 
-def run(
-    paths: Paths,
-    n: Count = 5,
-    output: OptionalOutput = None,
-    seed: Seed = 0,
-    compression: CompressionOption = None,
-    level: LevelOption = "default",
-    force: Force = False,
-    incomplete: Incomplete = False,
-    jobs: Jobs = None,
-    format: FormatOption = "text",
-) -> int:
+def run(paths: Paths, n: Count = 5, output: OptionalOutput = None, seed: Seed = 0, *, how: Rewriting) -> int:
     """Print rows, or write a file and print what was written."""
     from tfrkit.ops.reshape.sample_records import sample, sample_rows
 
     if output is None:
-        print_rows(format, sample_rows(paths, n, seed=seed))
+        print_rows(how.format, sample_rows(paths, n, seed=seed))
         say(f"seed {seed}")
         return ExitCode.DONE
-    return run_reshape(
-        lambda: sample(
-            paths,
-            output,
-            n,
-            seed=seed,
-            compression=compression,
-            level=to_level(level),
-            force=force,
-            incomplete=incomplete,
-            jobs=jobs,
-            progress=watch_on_terminal(),
-        ),
-        format,
-    )
+    return run_reshape(sample, paths, output, n, seed=seed, how=how)

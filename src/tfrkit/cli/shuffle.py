@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from tfrkit.cli.options import CompressionOption, Force, FormatOption, Incomplete, Jobs, Output, Paths
-from tfrkit.cli.progress import watch_on_terminal
-from tfrkit.cli.reshape_options import JSON_HELP, LevelOption, Seed, Shards, ShardSize, run_reshape, to_level
+from tfrkit.cli.options import Output, Paths
+from tfrkit.cli.reshape_options import JSON_HELP, Rewriting, Seed, Shards, ShardSize, run_reshape
 
 HELP = f"""Write all records in a random order, within a bound of memory.
 
@@ -33,30 +32,10 @@ def run(
     seed: Seed = 0,
     shards: Shards = None,
     shard_size: ShardSize = None,
-    compression: CompressionOption = None,
-    level: LevelOption = "default",
-    force: Force = False,
-    incomplete: Incomplete = False,
-    jobs: Jobs = None,
-    format: FormatOption = "text",
+    *,
+    how: Rewriting,
 ) -> int:
     """Shuffle, and print what was written."""
     from tfrkit.ops.reshape.shuffle import shuffle
 
-    return run_reshape(
-        lambda: shuffle(
-            paths,
-            output,
-            seed=seed,
-            memory=memory,
-            shards=shards,
-            shard_size=shard_size,
-            compression=compression,
-            level=to_level(level),
-            force=force,
-            incomplete=incomplete,
-            jobs=jobs,
-            progress=watch_on_terminal(),
-        ),
-        format,
-    )
+    return run_reshape(shuffle, paths, output, seed=seed, memory=memory, shards=shards, shard_size=shard_size, how=how)

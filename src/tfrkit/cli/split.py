@@ -7,9 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from tfrkit.cli.build_options import parse_splits
-from tfrkit.cli.options import CompressionOption, Force, FormatOption, Incomplete, Jobs, Output, Paths
-from tfrkit.cli.progress import watch_on_terminal
-from tfrkit.cli.reshape_options import JSON_HELP, LevelOption, Seed, Shards, ShardSize, run_reshape, to_level
+from tfrkit.cli.options import Output, Paths
+from tfrkit.cli.reshape_options import JSON_HELP, Rewriting, Seed, Shards, ShardSize, run_reshape
 
 HELP = f"""Split records into train, validation and test files.
 
@@ -48,35 +47,24 @@ def run(
     seed: Seed = 0,
     shards: Shards = None,
     shard_size: ShardSize = None,
-    compression: CompressionOption = None,
-    level: LevelOption = "default",
-    force: Force = False,
-    incomplete: Incomplete = False,
-    jobs: Jobs = None,
-    format: FormatOption = "text",
+    *,
+    how: Rewriting,
 ) -> int:
     """Split, and print what was written."""
     from tfrkit.ops.reshape.split import split as split_files
 
     return run_reshape(
-        lambda: split_files(
-            paths,
-            output,
-            to_parts(split),
-            seed=seed,
-            stratify=stratify,
-            group=group,
-            hash_by=hash_by,
-            shards=shards,
-            shard_size=shard_size,
-            compression=compression,
-            level=to_level(level),
-            force=force,
-            incomplete=incomplete,
-            jobs=jobs,
-            progress=watch_on_terminal(),
-        ),
-        format,
+        split_files,
+        paths,
+        output,
+        to_parts(split),
+        seed=seed,
+        stratify=stratify,
+        group=group,
+        hash_by=hash_by,
+        shards=shards,
+        shard_size=shard_size,
+        how=how,
     )
 
 
