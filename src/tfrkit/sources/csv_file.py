@@ -1,7 +1,7 @@
 """CSV files: what separates their cells, how their columns are called, and their cells in blocks of rows.
 
-Read with Python's csv module, or with pyarrow where that is installed: many times faster, and to the same cells. A
-row with too few or too many cells is never guessed at; all of them are named with their lines.
+Read with Python's csv module; see `csv_typed` for the fast way through plain files. A row with too few or too many
+cells is never guessed at; all of them are named with their lines.
 """
 
 from __future__ import annotations
@@ -10,21 +10,15 @@ import codecs
 import contextlib
 import csv
 import math
-import mmap
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from tfrkit.errors import SourceError
-from tfrkit.storage.local import open_to_read
 
 # Separators that are looked for, in the order in which they win where two of them fit equally well.
 _SEPARATORS = ",\t;|"
-# Rows a block of the slow way has, and bytes a block of the fast way has.
 _BLOCK_ROWS = 1 << 15
-_BLOCK_NBYTES = 8 << 20
 # A cell may be as long as memory allows; csv stops at 131,072 characters unless told.
 _MAX_CELL = 1 << 30
 # Ragged rows that are named.
@@ -50,7 +44,7 @@ class CsvFile:
     doubt: str = ""  # where the header looks like a row: that, and what to do
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
-        """(line, cells) of every row of data, in the slow way; the line is the one the row starts in."""
+        """(line, cells) of every row of data; the line is the one the row starts in."""
         limit = csv.field_size_limit(_MAX_CELL)
         try:
             with open(self.path, encoding=_with_mark(self.encoding), newline="") as file:
@@ -100,7 +94,7 @@ class CsvFile:
         return lines
 
     def blocks(self) -> Iterator[Block]:
-        """Cells in blocks of rows, in the slow way. Ragged rows are left out; `find_ragged` names them."""
+        """Cells in blocks of rows. Ragged rows are left out; `find_ragged` names them."""
         width = len(self.columns)
         rows: list[list[str]] = []
         for _, row in self.rows():
@@ -115,51 +109,6 @@ class CsvFile:
     def _turn(self, rows: list[list[str]]) -> Block:
         missing = self.missing
         return [[None if cell in missing else cell for cell in column] for column in zip(*rows, strict=True)]
-
-    def read_arrow(self, arrow: Any) -> Any | None:
-        """All cells as a table of strings, nulls for missing ones; None where it cannot be.
-
-        That is where a row is ragged or not sound, which the slow way names, and
-        where quotes stand in places in which pyarrow drops them.
-        """
-        num_quotes = self.count_quotes()
-        if num_quotes % 2 or (num_quotes and self._has_loose_quotes()):
-            return None
-        try:
-            return arrow.csv.read_csv(self.path, **self._arrow_options(arrow, num_quotes > 0))
-        except (arrow.ArrowInvalid, UnicodeDecodeError):
-            return None
-
-    def count_quotes(self) -> int:
-        """How many quotes there are in the file."""
-        with open_to_read(self.path) as file:
-            return sum(piece.count(b'"') for piece in iter(lambda: file.read(1 << 20), b""))
-
-    def _has_loose_quotes(self) -> bool:
-        """Does a quote stand inside a cell that is not quoted, or text behind one that closes a cell?"""
-        ends = rf"{re.escape(self.separator)}\r\n"
-        pattern = rf'[^{ends}"]"[^{ends}"]|(?:^|[{ends}])""[^{ends}"]'
-        with open(self.path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return re.search(pattern.encode(), data) is not None
-
-    def _arrow_options(self, arrow: Any, has_quotes: bool) -> dict[str, Any]:
-        options = arrow.csv
-        return {
-            "read_options": options.ReadOptions(
-                column_names=self.columns,
-                skip_rows=1 if self.has_header and not has_quotes else 0,
-                skip_rows_after_names=1 if self.has_header and has_quotes else 0,
-                block_size=_BLOCK_NBYTES,
-                encoding="utf8" if self.encoding.lower() in ("utf-8", "utf8") else self.encoding,
-            ),
-            "parse_options": options.ParseOptions(delimiter=self.separator, newlines_in_values=has_quotes),
-            "convert_options": options.ConvertOptions(
-                column_types=dict.fromkeys(self.columns, arrow.string()),
-                null_values=sorted(self.missing),
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=True,
-            ),
-        }
 
 
 def open_csv(

@@ -1,15 +1,15 @@
-"""CSV straight into numbers: the fastest way, taken only where no cell can lose anything by it.
+"""CSV straight into columns: the fast way, taken only where no cell can lose anything by it.
 
-Types are guessed from rows taken all over the file, and the core parses stretches of it, several at a time, straight
-into columns. It takes a number only where it is written as numbers are: 7 and not 007. Any other cell, a quote, a
-ragged row or a guess that does not hold, and the caller takes the way over text, which says what is wrong.
+Types are given, or guessed from rows taken all over the file, and the core parses stretches of it on several threads.
+It takes a number only where it is written as numbers are: 7 and not 007. At any other cell, a quote, a ragged row or
+a wrong guess the caller reads cell by cell instead, which reports what is wrong.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from tfrkit import _native
@@ -30,10 +30,10 @@ _LOOK_NBYTES = 1 << 16
 _NUM_THREADS = 4
 
 
-def spool_typed(file: CsvFile, spooler: TableSpooler) -> tuple[int, list[str]] | None:
+def spool_typed(file: CsvFile, spooler: TableSpooler, types: Mapping[str, str]) -> tuple[int, list[str]] | None:
     """Spool all columns: the number of rows, and columns without any value; None where that needs a closer look.
 
-    The spool is empty again where it is None.
+    `types` are those given by the user, by column. The spool is empty again where the result is None.
     """
     if file.encoding.lower() not in ("utf-8", "utf8") or len(file.separator.encode()) != 1:
         return None
@@ -44,10 +44,11 @@ def spool_typed(file: CsvFile, spooler: TableSpooler) -> tuple[int, list[str]] |
         kinds = None if start is None else _guess(descriptor, file, start, size)
         if start is None or kinds is None:
             return None
+        kinds = [types.get(name, kind) for name, kind in zip(file.columns, kinds, strict=True)]  # type: ignore[misc]
         columns = [
             None if kind == "none" else spooler.add(name, kind) for name, kind in zip(file.columns, kinds, strict=True)
         ]
-        num_rows = _spool(descriptor, file, kinds, columns, _cut(descriptor, start, size))
+        num_rows = _spool(descriptor, file, kinds, columns, _cut(descriptor, start, size), types)
     if num_rows is None:
         spooler.clear()
         return None
@@ -60,6 +61,7 @@ def _spool(
     kinds: Sequence[GuessedKind],
     columns: Sequence[SpoolColumn | None],
     stretches: Iterator[tuple[int, int]],
+    given: Container[str],
 ) -> int | None:
     """Parse the stretches and append them in order; the number of rows, or None where one needs a closer look."""
     missing = [word.encode() for word in sorted(file.missing) if word]
@@ -83,10 +85,9 @@ def _spool(
                 if column is not None:
                     column.append(values if offsets is None else BytesColumn(values, offsets), None, gaps)
             num_rows += parsed[0]
-    # A column of text in which most cells are numbers is a mistake somewhere, or no text at all.
-    if any(2 * like > count for like, count in zip(num_like_numbers, num_cells, strict=True)):
-        return None
-    return num_rows
+    # A column guessed as text in which most cells are numbers is a mistake somewhere, or no text at all.
+    counts = zip(file.columns, num_like_numbers, num_cells, strict=True)
+    return None if any(2 * like > count and name not in given for name, like, count in counts) else num_rows
 
 
 def _read_stretch(descriptor: int, start: int, stop: int) -> bytes | None:

@@ -4,26 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from tfrkit._ahead import count_cores
 from tfrkit.sources.base import Problem
-from tfrkit.sources.cell_types import (
-    CellKind,
-    Tally,
-    Verdict,
-    convert_cells,
-    convert_strings,
-    decide_kind,
-    tally_cells,
-    tally_strings,
-)
+from tfrkit.sources.cell_types import CellKind, Tally, Verdict, convert_cells, decide_kind, tally_cells
 from tfrkit.sources.csv_file import CsvFile, open_csv
 from tfrkit.sources.csv_typed import spool_typed
 from tfrkit.sources.json_lines import JsonLines, convert_values
-from tfrkit.sources.table_arrow import NUM_THREADS, require_arrow
 from tfrkit.sources.table_options import TableOptions
 from tfrkit.sources.table_spool import LoadedTable, SpoolColumn, TableSpooler
 
@@ -32,7 +20,7 @@ _GAPS = frozenset({"na", "n/a", "nan", "null", "none", "nil", "missing", "-", "-
 
 
 def load_csv(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
-    """A CSV file: by the core where every cell is plain, else as text, with pyarrow where it is installed."""
+    """A CSV file: by the core where every cell is plain, else cell by cell."""
     file = open_csv(
         path,
         separator=options.separator,
@@ -41,30 +29,16 @@ def load_csv(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedT
         missing=options.missing,
     )
     options.check_names(file.columns, path)
-    typed = None if options.types else spool_typed(file, spooler)
+    typed = spool_typed(file, spooler, options.types)
     if typed is not None:
         num_rows, empty = typed
         loaded = spooler.finish(num_rows, os.path.getsize(path), _name_rows(path, file.lines_of))
         _note_file(loaded, file, empty)
         return loaded
-    arrow = _find_arrow("csv")
-    table = None if arrow is None else file.read_arrow(arrow)
-    if table is None:
-        problems = [Problem(f"{path}, line {line}", reason) for line, reason in file.find_ragged()]
-        loaded = _spool_cells(file, file.blocks, tally_cells, convert_cells, map, options, spooler)
-        loaded.problems[:0] = problems
-        return loaded
-    arrow = _find_arrow("compute")
-    with ThreadPoolExecutor(min(NUM_THREADS, count_cores())) as pool:
-        return _spool_cells(
-            file,
-            lambda: (batch.columns for batch in table.to_batches()),
-            lambda cells, tally, row: tally_strings(cells, tally, row, arrow),
-            lambda cells, kind, read: convert_strings(cells, kind, read, arrow),
-            pool.map,
-            options,
-            spooler,
-        )
+    problems = [Problem(f"{path}, line {line}", reason) for line, reason in file.find_ragged()]
+    loaded = _spool_cells(file, options, spooler)
+    loaded.problems[:0] = problems
+    return loaded
 
 
 def _note_file(loaded: LoadedTable, file: CsvFile, empty: Sequence[str]) -> None:
@@ -76,22 +50,13 @@ def _note_file(loaded: LoadedTable, file: CsvFile, empty: Sequence[str]) -> None
         loaded.notes.append(f"columns without any value, left out: {', '.join(map(repr, empty))}")
 
 
-def _spool_cells(
-    file: CsvFile,
-    blocks: Callable[[], Iterable[Sequence[Any]]],
-    tally_block: Callable[[Any, Tally, int], Any],
-    convert_block: Callable[[Any, CellKind, Any], tuple[Any, Any]],
-    each: Callable[..., Iterable[Any]],
-    options: TableOptions,
-    spooler: TableSpooler,
-) -> LoadedTable:
-    """Decide over all blocks what each column is, then convert them; `each` is map, or that of a pool."""
+def _spool_cells(file: CsvFile, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
+    """Decide over all blocks what each column is, then convert them."""
     tallies = [Tally() for _ in file.columns]
     num_rows = 0
-    read: list[list[Any]] = []
-    for block in blocks():
-        start = num_rows
-        read.append(list(each(lambda cells, tally: tally_block(cells, tally, start), block, tallies)))  # noqa: B023
+    for block in file.blocks():
+        for cells, tally in zip(block, tallies, strict=True):
+            tally_cells(cells, tally, num_rows)
         num_rows += len(block[0])
     places = _name_rows(file.path, file.lines_of)
     verdicts = [
@@ -111,16 +76,14 @@ def _spool_cells(
         for index, (name, verdict) in enumerate(zip(file.columns, verdicts, strict=True)):
             if verdict.kind is not None:
                 columns.append((index, spooler.add(name, verdict.kind), verdict.kind))
-        for block, values in zip(blocks(), read, strict=True):
-            list(each(lambda one: _append(one[1], convert_block(block[one[0]], one[2], values[one[0]])), columns))  # noqa: B023
+        for block in file.blocks():
+            for index, column, kind in columns:
+                values, missing = convert_cells(block[index], kind)
+                column.append(values, None, missing)
     loaded = spooler.finish(num_rows, os.path.getsize(file.path), places)
     loaded.problems[:0] = problems
     _note_file(loaded, file, empty)
     return loaded
-
-
-def _append(column: SpoolColumn, converted: tuple[Any, Any]) -> None:
-    column.append(converted[0], None, converted[1])
 
 
 def _explain_verdict(name: str, verdict: Verdict, places: Callable[..., Mapping[int, str]]) -> Problem:
@@ -173,17 +136,6 @@ def load_json(path: str, options: TableOptions, spooler: TableSpooler) -> Loaded
     if empty:
         loaded.notes.append(f"columns without any value, left out: {', '.join(map(repr, empty))}")
     return loaded
-
-
-def _find_arrow(part: str) -> Any | None:
-    """The pyarrow module with one of its parts, where it is installed.
-
-    Its compute part takes a quarter of a second to load, so it is left out where it is not needed.
-    """
-    try:
-        return require_arrow(part)
-    except ImportError:
-        return None
 
 
 def _name_rows(path: str, lines_of: Callable[[Iterable[int]], Mapping[int, int]]) -> Callable[..., Mapping[int, str]]:

@@ -23,7 +23,7 @@ from tfrkit.errors import SourceError
 from tfrkit.features.spec import Spec
 from tfrkit.sources import csv_file, csv_typed, table_text
 from tfrkit.sources.base import Scan
-from tfrkit.sources.cell_types import Tally, convert_cells, decide_kind, tally_cells
+from tfrkit.sources.cell_types import CELL_KINDS
 from tfrkit.sources.column_spool import ColumnSpool, ColumnWriter
 from tfrkit.sources.csv_file import find_separator, open_csv
 from tfrkit.sources.table import Table
@@ -39,13 +39,11 @@ except ImportError:
 needs_arrow = pytest.mark.skipif(pyarrow is None, reason="pyarrow is not installed")
 
 
-@pytest.fixture(params=["slow", pytest.param("fast", marks=needs_arrow), "native"])
+@pytest.fixture(params=["slow", "native"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """CSV with the csv module, with pyarrow, and by the core, which falls back to the others."""
-    if request.param != "fast":
-        monkeypatch.setattr(table_text, "_find_arrow", lambda part: None)
+    """CSV with the csv module, and by the core, which falls back to it."""
     if request.param != "native":
-        monkeypatch.setattr(table_text, "spool_typed", lambda file, spooler: None)
+        monkeypatch.setattr(table_text, "spool_typed", lambda *_: None)
     return str(request.param)
 
 
@@ -287,9 +285,8 @@ def test_table_csv_cell_longer_than_the_modules_limit(tmp_path: Path, way: str) 
     assert rows_of(scan_text(tmp_path, f"a,b\n1,{long}\n")) == [{"a": 1, "b": long.encode()}]
 
 
-@needs_arrow
 def test_table_csv_line_feeds_at_the_seams_of_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_file, "_BLOCK_NBYTES", 512)
+    monkeypatch.setattr(csv_file, "_BLOCK_ROWS", 7)
     rows = [{"a": number, "b": b"x\n" * (number % 5) + b"y,z"} for number in range(500)]
     text = "a,b\n" + "".join(f'{row["a"]},"{row["b"].decode()}"\n' for row in rows)  # type: ignore[attr-defined]
     assert rows_of(scan_text(tmp_path, text)) == rows
@@ -297,47 +294,6 @@ def test_table_csv_line_feeds_at_the_seams_of_blocks(tmp_path: Path, monkeypatch
 
 def test_find_separator_counts_outside_of_quotes() -> None:
     assert [find_separator(line) for line in ("a,b", "a;b,c;d", '"a;b",c', "a|b", "a", "a\tb")] == list(",;,|,\t")
-
-
-@needs_arrow
-@settings(max_examples=150)
-@given(
-    st.lists(
-        st.lists(
-            st.one_of(
-                st.sampled_from(
-                    ["", "0", "1", "-1", "007", "1.5", "-0.5", "-0", "1e5", "nan", "x", "9" * 19, "9" * 15]
-                ),
-                st.integers(-(10**20), 10**20).map(str),
-                st.floats(allow_nan=False).map(repr),
-                st.text("ab0.-e \"',\n日", max_size=4),
-            ),
-            min_size=3,
-            max_size=3,
-        ),
-        min_size=1,
-        max_size=30,
-    )
-)
-def test_table_fast_way_decides_and_reads_as_the_slow_way(cells: list[list[str]]) -> None:
-    columns = [[cell or None for cell in column] for column in zip(*cells, strict=True)]
-    for column in columns:
-        slow, fast = Tally(), Tally()
-        tally_cells(column, slow, 0)
-        from tfrkit.sources.cell_types import convert_strings, tally_strings
-
-        array = pyarrow.array(column, pyarrow.string())
-        read = tally_strings(array, fast, 0, pyarrow)
-        verdict = decide_kind(slow)
-        assert decide_kind(fast) == verdict
-        if verdict.kind is not None:
-            expected, missing = convert_cells(column, verdict.kind, None)
-            got, got_missing = convert_strings(array, verdict.kind, read, pyarrow)
-            assert (missing is None) == (got_missing is None)
-            assert missing is None or np.array_equal(missing, got_missing)
-            assert np.array_equal(np.asarray(expected), np.asarray(got)) or verdict.kind == "float"
-            if verdict.kind == "float":
-                np.testing.assert_array_equal(expected, got)
 
 
 _CELLS = st.one_of(
@@ -367,18 +323,18 @@ def test_table_csv_by_the_core_is_what_the_slow_way_reads(
 ) -> None:
     rows = data.draw(st.lists(st.tuples(*(st.one_of(kind, st.just("")) for kind in kinds)), max_size=12))
     extra = data.draw(st.sampled_from(["", "", "", line_end, "1,2,3,4,5", "NA"]))
+    types = data.draw(st.dictionaries(st.sampled_from("abc"[: len(kinds)]), st.sampled_from(CELL_KINDS)))
     lines = [",".join("abc"[: len(kinds)]), *(",".join(row) for row in rows), extra]
     text = line_end.join(lines) + data.draw(st.sampled_from(["", line_end]))
     folder = tmp_path_factory.mktemp("csv")
 
     def read(native: bool) -> Any:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(table_text, "_find_arrow", lambda part: None)
             patch.setattr(csv_typed, "_STRETCH_NBYTES", 16)
             if not native:
-                patch.setattr(table_text, "spool_typed", lambda file, spooler: None)
+                patch.setattr(table_text, "spool_typed", lambda *_: None)
             try:
-                scan = scan_text(folder, text, missing=["NA"], floats="float32")
+                scan = scan_text(folder, text, missing=["NA"], floats="float32", types=types)
             except SourceError as error:
                 return str(error)
             return kinds_of(scan), repr(rows_of(scan)) if not scan.problems else scan.problems, scan.notes
@@ -414,8 +370,7 @@ def test_table_csv_that_the_core_leaves_half_way_is_read_whole(tmp_path: Path, m
     assert rows[989:992] == [{"a": 989, "b": b"word 989"}, {"a": 7, "b": b'quo"ted'}, {"a": 991, "b": b"word 991"}]
 
 
-@needs_arrow
-def test_table_fast_way_long_columns_are_decided_by_all_of_their_cells(tmp_path: Path) -> None:
+def test_table_long_columns_are_decided_by_all_of_their_cells(tmp_path: Path) -> None:
     cells = ["5"] * 100_000
     cells[77_777] = "x"
     [problem] = scan_text(tmp_path, "a\n" + "\n".join(cells)).problems
