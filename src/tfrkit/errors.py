@@ -234,6 +234,10 @@ class RankBatchWarning(TfrkitWarning):
     """A batch is shared between ranks, and `batch` did not say whether its size is of one rank or of all of them."""
 
 
+class CpuImagesWarning(TfrkitWarning):
+    """The CPU decoded images that a device was asked to decode: those that its decoder does not take."""
+
+
 def warn_caller(warning: TfrkitWarning) -> None:
     """Warn at the line of the program that called tfrkit, however deep in tfrkit this is."""
     ours = os.path.dirname(__file__) + os.sep

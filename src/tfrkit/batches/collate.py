@@ -226,4 +226,6 @@ def size_batch(batch: Batch) -> int:
             total += column.row_splits.nbytes + size_batch({"": column.values})
         elif isinstance(column, list):
             total += sum(getattr(value, "nbytes", 64) for value in column)
+        else:
+            total += getattr(column, "nbytes", 0)
     return total

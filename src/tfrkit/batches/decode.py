@@ -20,6 +20,7 @@ from tfrkit.batches.decode_specs import (
     describe_output,
     read_request,
 )
+from tfrkit.batches.device_images import EncodedImages, require_device_options, split_images
 from tfrkit.batches.raw_images import RawShapes, find_size_features, read_shapes, stack_raw
 from tfrkit.codec.columns import BytesColumn, Column, Ragged
 from tfrkit.codec.decode import Batch
@@ -57,7 +58,8 @@ class DecodeStage:
         (64, 224, 224, 3)
     """
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, arguments: Mapping[str, Any], *, device: str | None = None) -> None:
+        self.device = device
         self._requests = {name: read_request(name, argument) for name, argument in arguments.items()}
         # Where the sizes of raw pixels are told; known once bound.
         self._sizes: dict[str, SizeFeatures] = {}
@@ -85,7 +87,11 @@ class DecodeStage:
                     held = spec.kind if spec.kind != "bytes" else f"a {spec.dtype or 'serialized'} array already"
                     raise FeatureKindError(f"decode of feature {show_name(name)} expected bytes, got {held}")
             bound[name] = request.for_feature(name, specs[0].logical)
-        stage = DecodeStage({})
+        if self.device is not None:
+            for name, request in bound.items():
+                if isinstance(request.spec, DecodeOptions):
+                    require_device_options(name, request.spec)
+        stage = DecodeStage({}, device=self.device)
         stage._requests = bound
         stage._sizes = {name: find_size_features(name, schema) for name in bound}
         return stage
@@ -101,6 +107,7 @@ class DecodeStage:
         *,
         on_error: OnError = "raise",
         locate: Locate | None = None,
+        leaves_images: bool = False,
     ) -> tuple[Batch, Dropped]:
         """The batch with its features decoded, and the rows left out of it.
 
@@ -108,11 +115,13 @@ class DecodeStage:
         was ragged stays ragged. A value that does not decode raises `CodecError` with the place of its record, the
         first of the batch if there are several; with `on_error="skip"` its row is left out of every column.
 
+        With `leaves_images` images, one per row, become `EncodedImages` for a device to decode.
+
         With an executor its threads share the values of the batch. Never give it the one this call runs on: it
         would wait for itself.
         """
         failed: dict[int, CodecError] = {}
-        decoded = self._decode_columns(batch, executor, on_error, failed)
+        decoded = self._decode_columns(batch, executor, on_error, failed, leaves_images)
         if not failed:
             return decoded, []
         dropped = [(row, _say_where(failed[row], row, locate)) for row in sorted(failed)]
@@ -123,10 +132,18 @@ class DecodeStage:
         return _take_rows_of_batch(decoded, kept), dropped
 
     def _decode_columns(
-        self, batch: Batch, executor: Executor | None, on_error: OnError, failed: dict[int, CodecError]
+        self,
+        batch: Batch,
+        executor: Executor | None,
+        on_error: OnError,
+        failed: dict[int, CodecError],
+        leaves_images: bool,
     ) -> Batch:
         if _is_sequence(batch):
-            return {part: self._decode_columns(columns, executor, on_error, failed) for part, columns in batch.items()}
+            return {
+                part: self._decode_columns(columns, executor, on_error, failed, leaves_images=False)
+                for part, columns in batch.items()
+            }
         decoded = dict(batch)
         for name, request in self._requests.items():
             column = batch.get(name)
@@ -137,7 +154,10 @@ class DecodeStage:
             sizes = self._sizes.get(name, SizeFeatures()) if rows is None else SizeFeatures()
             has_alpha = getattr(request.spec, "channels", None) == "rgba"
             shapes = read_shapes(size, sizes, batch, len(values), has_alpha=has_alpha)
-            made, failures = decode_values(values, request.spec, executor, shapes, stop_early=on_error == "raise")
+            if leaves_images and rows is None and isinstance(request.spec, DecodeOptions):
+                made, failures = split_images(values, request.spec, shapes)
+            else:
+                made, failures = decode_values(values, request.spec, executor, shapes, stop_early=on_error == "raise")
             decoded[name] = _wrap_like(column, made)
             for value in sorted(failures):
                 row = _find_row(value, rows, len(column))
@@ -413,6 +433,8 @@ def take_rows(column: Column, rows: Int64Array) -> Column:
     """Some rows of a column, copied."""
     if isinstance(column, np.ndarray):
         return column[rows]
+    if isinstance(column, EncodedImages):
+        return column.take(rows)
     if isinstance(column, BytesColumn):
         presence = None if column.presence is None else column.presence[rows]
         taken = BytesColumn.from_values([column[int(row)] for row in rows])

@@ -16,6 +16,7 @@ from tfrkit.batches.collate import count_rows, size_batch
 from tfrkit.batches.fetch import Fetched, Fetcher
 from tfrkit.batches.pad import Pad, check_pad, pad_batch
 from tfrkit.batches.shard_set import ShardSet
+from tfrkit.batches.stages import DecodeFeatures
 from tfrkit.batches.state import (
     MAX_EPOCH,
     Position,
@@ -205,6 +206,31 @@ class BatchLoop:
             stages=(*self._stages, *stages),
             epoch=self.epoch,
         )
+
+    @property
+    def device(self) -> str | None:
+        """Where `decode` puts images; None is the CPU."""
+        found = [stage.device for stage in self._stages if isinstance(stage, DecodeFeatures) and stage.device]
+        return found[-1] if found else None
+
+    def leave_images(self) -> BatchLoop:
+        """The same loop with images left encoded, for a device to decode."""
+        stages: list[Stage] = []
+        leaves = False
+        for stage in self._stages:
+            if isinstance(stage, DecodeFeatures):
+                leaves = leaves or stage.device is not None
+                stages.append(stage if stage.device is None else stage.leave_images())
+                continue
+            if leaves:
+                raise ValueError(
+                    "map after decode(device=...) would get encoded images\n  call map before decode, change batches "
+                    "after they are on the device, or leave device out of decode"
+                )
+            stages.append(stage)
+        loop = copy.copy(self)
+        loop._stages = tuple(stages)
+        return loop
 
     def by_number(self) -> BatchLoop:
         """The same loop with every batch made by its number, so that all processes make the same ones.

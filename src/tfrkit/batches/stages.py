@@ -104,8 +104,18 @@ class MapBatches:
 class DecodeFeatures:
     """Turns encoded features into arrays. A row that cannot be decoded is damage: raised, or left out and noted."""
 
-    def __init__(self, stage: DecodeStage) -> None:
+    def __init__(self, stage: DecodeStage, *, leaves_images: bool = False) -> None:
         self._stage = stage
+        self._leaves_images = leaves_images
+
+    @property
+    def device(self) -> str | None:
+        """Where images are to be decoded; None is the CPU."""
+        return self._stage.device
+
+    def leave_images(self) -> DecodeFeatures:
+        """The same step, leaving images encoded for the device."""
+        return DecodeFeatures(self._stage, leaves_images=True)
 
     @property
     def varying(self) -> set[str]:
@@ -116,7 +126,10 @@ class DecodeFeatures:
         if fetched.rows is not None:
             return self._decode_rows(fetched.rows, fetched, fetcher)
         batch, lost = self._decode(fetched.batch, fetched.numbers, fetcher)
-        return Fetched(batch, np.delete(fetched.numbers, lost) if lost else fetched.numbers)
+        numbers = np.delete(fetched.numbers, lost) if lost else fetched.numbers
+        if self._leaves_images:
+            batch = {name: _name_places(column, numbers, fetcher) for name, column in batch.items()}
+        return Fetched(batch, numbers)
 
     def _decode(self, batch: Batch, numbers: UInt64Array, fetcher: Fetcher) -> tuple[Batch, list[int]]:
         """A batch decoded, and the rows left out of it."""
@@ -125,6 +138,7 @@ class DecodeFeatures:
             None,  # whole batches are made at the same time instead
             on_error=fetcher.policy.on_error,
             locate=lambda row: fetcher.where(int(numbers[row])),
+            leaves_images=self._leaves_images,
         )
         for row, error in dropped:
             fetcher.note(int(numbers[row]), error)
@@ -155,6 +169,15 @@ class DecodeFeatures:
         is_whole = len(kept) == len(rows)
         origin = _expect_arrays(fetched.origin, self._stage.features)
         return Fetched(origin, fetched.numbers if is_whole else fetched.numbers[kept], rows=made)
+
+
+def _name_places(column: Column, numbers: UInt64Array, fetcher: Fetcher) -> Column:
+    """Images for a device know the records of those that the CPU decoded, for the report."""
+    from tfrkit.batches.device_images import EncodedImages  # readers without images do not pay for it
+
+    if not isinstance(column, EncodedImages):
+        return column
+    return column.with_places({row: fetcher.where(int(numbers[row])) for row in column.reasons})
 
 
 def _expect_arrays(columns: Batch, names: Sequence[str]) -> Batch:

@@ -69,6 +69,7 @@ class Batches(BatchLoop):
         rank: int | None = None,
         world_size: int | None = None,
         even: Even = "pad",
+        device: Any = None,
         **options: Any,
     ) -> TorchLoader:
         """A loader of PyTorch tensors that resumes exactly.
@@ -79,6 +80,9 @@ class Batches(BatchLoop):
         ("pad") or left out ("drop"). `options` go to torch.utils.data.DataLoader. It is a loader itself; where a
         trainer makes the DataLoader, give it what `to_torch_dataset` returns.
 
+        With `device` batches are tensors there, copied from pinned memory on a side stream two batches ahead; where
+        `decode` was given a device, that is the default, and JPEGs are decoded there.
+
         Example:
             >>> loader = ds.shuffle(seed=7).batch(4, per_rank=True).to_torch(num_workers=2)
             >>> for batch in loader:
@@ -86,7 +90,15 @@ class Batches(BatchLoop):
         """
         from tfrkit.feeds.torch import TorchLoader
 
-        return TorchLoader(self, num_workers=num_workers, rank=rank, world_size=world_size, even=even, options=options)
+        return TorchLoader(
+            self,
+            num_workers=num_workers,
+            rank=rank,
+            world_size=world_size,
+            even=even,
+            device=device,
+            options=options,
+        )
 
     def to_torch_dataset(
         self, *, rank: int | None = None, world_size: int | None = None, even: Even = "pad"
@@ -115,15 +127,22 @@ class Batches(BatchLoop):
         return TorchBatches(share_loop(self, rank=rank, world_size=world_size, even=even, find_rank=find_rank))
 
     def to_jax(
-        self, *, sharding: Any = None, rank: int | None = None, world_size: int | None = None, even: Even = "pad"
+        self,
+        *,
+        sharding: Any = None,
+        rank: int | None = None,
+        world_size: int | None = None,
+        even: Even = "pad",
+        device: str | None = None,
     ) -> JaxLoader:
         """A loader of JAX arrays, placed by `sharding` where one is given. Resumes exactly, as `to_torch` does.
 
-        Rank and world size are those of JAX's processes unless given.
+        Rank and world size are those of JAX's processes unless given. With ``device="cuda"`` JPEGs that `decode` was
+        given with a device are decoded there, which takes PyTorch and torchvision.
         """
         from tfrkit.feeds.jax import JaxLoader
 
-        return JaxLoader(self, sharding=sharding, rank=rank, world_size=world_size, even=even)
+        return JaxLoader(self, sharding=sharding, rank=rank, world_size=world_size, even=even, device=device)
 
     def to_tf(self, *, epochs: int | None = None) -> Any:
         """A tf.data.Dataset of these batches. Each pass over it is the next epoch.

@@ -285,7 +285,7 @@ class Dataset(Feeding):
         """
         return self._derive(stages=(*self._recipe.stages, MapRows(function, processes=processes)))
 
-    def decode(self, **features: Any) -> Dataset:
+    def decode(self, *, device: Any = None, **features: Any) -> Dataset:
         """Encoded features as arrays: images, masks, raw pixels, text.
 
         Each feature takes (height, width) for an image of that size; True, "image", "mask" or "text"; or a dict of
@@ -316,6 +316,11 @@ class Dataset(Feeding):
         with ``"channels": "rgba"`` or a feature that says 4 channels. They come with the channels asked for, as any
         image does.
 
+        With ``device="cuda"`` and a size, the loaders of `to_torch` and `to_jax` decode baseline JPEGs on the GPU and
+        give the images there, resized; other images are decoded on the CPU and counted (`loader.on_cpu`). Rows, and
+        batches without a loader, are decoded on the CPU. GPU decoders blend colours more coarsely, by one level on
+        average after resizing, and do not notice damage inside an image: `tfr verify --deep` does. See docs/gpu.md.
+
         Example:
             >>> ds.decode(image=(224, 224))[0]["image"].shape
             (224, 224, 3)
@@ -342,7 +347,9 @@ class Dataset(Feeding):
         """
         from tfrkit.batches.decode import DecodeStage
 
-        stage = DecodeStage(features).bind(self.schema)
+        if isinstance(device, (tuple, list, dict, bool)) or device in ("image", "mask", "text"):
+            features, device = {**features, "device": device}, None  # a feature of that name
+        stage = DecodeStage(features, device=None if device in (None, "cpu") else str(device)).bind(self.schema)
         return self._derive(stages=(*self._recipe.stages, DecodeFeatures(stage)))
 
     # ---- reading -------------------------------------------------------------------------------------------------

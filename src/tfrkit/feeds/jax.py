@@ -49,17 +49,30 @@ class JaxLoader(Loader):
         rank: int | None = None,
         world_size: int | None = None,
         even: Even = "pad",
+        device: str | None = None,
     ) -> None:
         # Under a sharding an array is the batch of all processes, so its size is seen.
         is_whole = sharding is not None
-        super().__init__(
-            share_loop(loop, rank=rank, world_size=world_size, even=even, find_rank=_find_rank, shows_whole=is_whole)
+        shared = share_loop(
+            loop, rank=rank, world_size=world_size, even=even, find_rank=_find_rank, shows_whole=is_whole
         )
+        device = loop.device if device is None else device
+        self._feed = None
+        if device not in (None, "cpu"):
+            if sharding is not None:
+                raise ValueError("device goes without sharding: each process decodes on its own device")
+            from tfrkit.feeds.torch_device import DeviceFeed
+
+            self._feed = DeviceFeed(device, images_only=True)
+            shared = shared.leave_images()
+        super().__init__(shared)
         self._sharding = sharding
         _load_jax()
 
     def _start(self, start: Position) -> Iterator[tuple[Batch, int]]:
         batches = self._loop.run(epoch=start.epoch, row=start.row)
+        if self._feed is not None:
+            batches = self._feed.run(batches)
         # Putting an array on a device only starts the copy, so the next batch is copied during a step.
         placed = ((self._place(batch), row) for batch, row in batches)
         current = next(placed, None)
@@ -81,6 +94,8 @@ class JaxLoader(Loader):
     def _place_column(self, name: str, column: Any) -> Any:
         if isinstance(column, np.ndarray) and column.dtype.kind in _NUMBER_KINDS:
             return self._place_array(name, column)
+        if self._feed is not None and self._feed.is_image(column):
+            return _load_jax().dlpack.from_dlpack(column)
         if isinstance(column, Ragged) and self._sharding is None:
             presence = None if column.presence is None else self._place_array(name, column.presence)
             splits = self._place_array(name, column.row_splits)

@@ -18,6 +18,7 @@ from tfrkit.batches.loop import BatchLoop
 from tfrkit.batches.state import Position, require_count
 from tfrkit.codec.decode import Batch
 from tfrkit.feeds.loader import Loader, share_loop
+from tfrkit.feeds.torch_device import DeviceFeed
 from tfrkit.feeds.torch_tensors import OpenParcel, Parcel, convert_batch, load_torch
 from tfrkit.orders.plan import Even
 
@@ -53,19 +54,30 @@ class TorchLoader(Loader):
         rank: int | None = None,
         world_size: int | None = None,
         even: Even = "pad",
+        device: Any = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         torch = load_torch()
         options = dict(options or {})
+        device = loop.device if device is None else device
+        self._feed = None if device is None else DeviceFeed(device)
+        if self._feed is not None and num_workers:
+            raise ValueError(
+                f"device goes with threads, got num_workers={num_workers}\n"
+                "  leave num_workers out: worker processes cannot share the device with this one"
+            )
         for name in _NOT_OPTIONS:
             if name in options:
                 raise TypeError(
                     f"{name} is decided before PyTorch's loader, got {options[name]!r:.64}\n"
                     "  order, size and content of batches are those of ds.shuffle(...).map(...).batch(...)"
                 )
-        super().__init__(share_loop(loop, rank=rank, world_size=world_size, even=even, find_rank=find_rank))
+        shared = share_loop(loop, rank=rank, world_size=world_size, even=even, find_rank=find_rank)
+        super().__init__(shared.leave_images() if self._feed is not None and self._feed.decodes else shared)
         self._source = TorchBatches(self._loop, with_rows=True)
         self._given_init = options.get("worker_init_fn")
+        # Without workers there is nothing that DataLoader adds but time.
+        self._is_direct = not num_workers and not options
         self._loader = torch.utils.data.DataLoader(
             self._source, batch_size=None, collate_fn=_as_it_is, num_workers=num_workers, **options
         )
@@ -82,11 +94,21 @@ class TorchLoader(Loader):
             "or rows: DataLoader(ds.to_torch(), batch_size=64)"
         )
 
+    @property
+    def on_cpu(self) -> dict[str, int]:
+        """Images that the CPU decoded for a device, by reason."""
+        return {} if self._feed is None else dict(self._feed.on_cpu)
+
     def _describe(self) -> str:
-        return f", num_workers={self._loader.num_workers}"
+        return f", num_workers={self._loader.num_workers}" if self._feed is None else f", on {self._feed.device}"
 
     def _start(self, start: Position) -> Iterator[tuple[Batch, int]]:
+        if self._feed is not None:
+            batches = self._loop.run(epoch=start.epoch, row=start.row)
+            return self._feed.run(batches, has_images=self._loop.device is not None)
         self._source.start_at(start)
+        if self._is_direct:
+            return self._collect(iter(self._source))
         if self._loader.num_workers and _get_start_method(self._loader) != "forkserver":
             self._loader.worker_init_fn = partial(_start_worker, os.getpid(), self._given_init)
         return self._collect(iter(self._loader))

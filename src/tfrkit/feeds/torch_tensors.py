@@ -23,8 +23,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _NUMBERS = frozenset("?bBhHiIlLqQefdFD")
 # Up to this size a pipe is faster than shared memory, which takes a handshake per piece.
 _PIPE_NBYTES = 1 << 20
-# Alignment of arrays in shared memory.
-_ALIGNMENT = 64
+# Alignment of arrays in memory that is shared or copied.
+ALIGNMENT = 64
 
 
 @cache
@@ -65,7 +65,45 @@ class RaggedTensor(NamedTuple):
 
 def convert_batch(batch: Batch) -> Batch:
     """A batch with tensors for arrays, over the same memory."""
-    return {name: _convert(column, _same) for name, column in batch.items()}
+    from_numpy = load_torch().from_numpy
+    made: Batch = {}
+    for name, column in batch.items():
+        # The columns of most batches, of which there may be many: no call more than it takes.
+        if type(column) is np.ndarray and column.flags.carray and column.dtype.char in _NUMBERS:
+            made[name] = from_numpy(column) if column.dtype.isnative else convert_array(column)
+        else:
+            made[name] = convert_columns({name: column}, convert_array)[name]
+    return made
+
+
+def convert_columns(
+    batch: Batch,
+    convert: Callable[[Array], Any],
+    look_up: Callable[[Any], Any] = lambda column: column,
+    *,
+    with_bytes: bool = True,
+) -> Batch:
+    """A batch with every array of numbers as `convert` returns it, bytes and text as lists.
+
+    `look_up` returns the array that something stands for. Without `with_bytes`, bytes stay columns.
+    """
+
+    def walk(column: Any) -> Any:
+        column = look_up(column)
+        if isinstance(column, np.ndarray):
+            return convert(column) if column.dtype.char in _NUMBERS else convert_array(column)
+        if isinstance(column, BytesColumn):
+            return list_bytes(BytesColumn(look_up(column.data), look_up(column.offsets))) if with_bytes else column
+        if isinstance(column, Ragged):
+            presence = None if column.presence is None else walk(column.presence)
+            return RaggedTensor(walk(column.values), walk(column.row_splits), presence)
+        if isinstance(column, list):
+            return [walk(value) for value in column]
+        if isinstance(column, dict):
+            return {name: walk(value) for name, value in column.items()}
+        return column
+
+    return {name: walk(column) for name, column in batch.items()}
 
 
 def convert_array(array: Array) -> Any:
@@ -126,7 +164,7 @@ class Parcel:
                 return column
             slot = _Slot(column.dtype.str, column.shape, self._nbytes)
             arrays.append((column, slot))
-            self._nbytes += -(-column.nbytes // _ALIGNMENT) * _ALIGNMENT
+            self._nbytes += -(-column.nbytes // ALIGNMENT) * ALIGNMENT
             return slot
         if isinstance(column, BytesColumn):
             first, last = (int(column.offsets[0]), int(column.offsets[-1])) if len(column.offsets) else (0, 0)
@@ -175,7 +213,7 @@ def _open_parcel(memory: bytearray | torch.Tensor, contents: Batch) -> Batch:
     def look_up(slot: Any) -> Any:
         return _view_slot(buffer, slot) if isinstance(slot, _Slot) else slot
 
-    return {name: _convert(column, look_up) for name, column in contents.items()}
+    return convert_columns(contents, convert_array, look_up)
 
 
 def _view_memory(memory: bytearray | torch.Tensor) -> Array:
@@ -184,24 +222,3 @@ def _view_memory(memory: bytearray | torch.Tensor) -> Array:
 
 def _view_slot(buffer: Array, slot: _Slot) -> Array:
     return np.ndarray(slot.shape, slot.dtype, buffer, slot.offset)
-
-
-def _same(column: Any) -> Any:
-    return column
-
-
-def _convert(column: Any, look_up: Callable[[Any], Any]) -> Any:
-    """Arrays as tensors, at any depth. `look_up` returns the array of a placeholder."""
-    column = look_up(column)
-    if isinstance(column, np.ndarray):
-        return convert_array(column)
-    if isinstance(column, BytesColumn):
-        return list_bytes(BytesColumn(look_up(column.data), look_up(column.offsets)))
-    if isinstance(column, Ragged):
-        presence = None if column.presence is None else _convert(column.presence, look_up)
-        return RaggedTensor(_convert(column.values, look_up), _convert(column.row_splits, look_up), presence)
-    if isinstance(column, list):
-        return [_convert(value, look_up) for value in column]
-    if isinstance(column, dict):
-        return {name: _convert(value, look_up) for name, value in column.items()}
-    return column
