@@ -10,7 +10,7 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit._types import UInt64Array
-from tfrkit.container.records import SAMPLED_SEARCH_NBYTES, FrameStream, Policy
+from tfrkit.container.records import FRAME_OVERHEAD, SAMPLED_SEARCH_NBYTES, FrameStream, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import SchemaError
 from tfrkit.features.infer import InferredSchema, count_kinds, infer_schema
@@ -31,7 +31,6 @@ _MAX_SHARDS = 64
 _SAMPLED_SHARDS = 4
 _SAMPLED_RECORDS = 64
 _PLACE_NBYTES = 4 << 20
-FRAME_OVERHEAD = 8 + 4 + 4  # length, its checksum, the checksum of the record
 
 
 def kind_of_shapes(shapes: Mapping[str, int]) -> RecordKind:

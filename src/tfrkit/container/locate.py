@@ -25,7 +25,6 @@ from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.seekable import SeekableInflate
 from tfrkit.container.shards import Shard
 from tfrkit.errors import StaleIndexError, StaleIndexWarning, StorageError
-from tfrkit.storage.base import ByteSource
 
 # A scan that took longer than this is saved in the user's cache folder.
 _SLOW_SECONDS = 0.5
@@ -111,19 +110,14 @@ def _scan(shard: Shard, policy: Policy, max_kept: int | None) -> Count:
     pieces: list[UInt64Array] = []
     num_records = 0
     is_kept = True
-
-    def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
-        if not is_kept:
-            return _native.check_frames(data, start, stop, 1 << 62, verify)
-        offsets, next_start, fault = _native.index_frames(data, start, stop, 1 << 62, verify)
-        pieces.append(offsets + np.uint64(stream.base) if stream.base else offsets)
-        return len(offsets), next_start, fault
-
-    while num_frames := stream.step(consume):
-        num_records += num_frames
+    while stretch := stream.take(_native.index_frames if is_kept else _native.check_frames, verify=verify):
+        num_records += stretch.num_frames
         if is_kept and max_kept is not None and num_records > max_kept:
             is_kept = False
             pieces.clear()
+        elif is_kept:
+            base = stretch.offset - stretch.start
+            pieces.append(stretch.taken + np.uint64(base) if base else stretch.taken)
     index = None
     if is_kept:
         index = ShardIndex(

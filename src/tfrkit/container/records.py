@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfrkit import _native
 from tfrkit._types import OnError, Record, Verify
@@ -32,6 +32,7 @@ from tfrkit.storage.base import ByteReader, ByteSource
 _INFLATE_NBYTES = 1 << 20
 # Bytes copied to bytes objects per step: touched twice, so they should stay in the cache.
 _READ_NBYTES = 1 << 16
+_READ_RECORDS = 4096
 # Views are touched once, so only the Python overhead per call counts.
 _VIEW_NBYTES = 1 << 21
 # Resident part of a mapped file.
@@ -51,7 +52,12 @@ SAMPLED_SEARCH_NBYTES = 64 << 20
 _LOOK_NBYTES = 4 << 20
 
 _HEADER_NBYTES = 8 + 4
+FRAME_OVERHEAD = 8 + 4 + 4  # length, its checksum, the checksum of the record
 _TRUNCATED = ("truncated_header", "truncated_payload")
+NO_LIMIT = 1 << 62
+
+Read = Callable[[ByteSource, int, int, int, Verify], tuple[Any, int, "_native.Fault | None"]]
+"""(data, start, stop, max_frames, verify) → frames or their number, where the next one starts, what ended it."""
 
 Consume = Callable[[ByteSource, int, int], tuple[int, int, "_native.Fault | None"]]
 
@@ -204,6 +210,44 @@ class _InflateWindows:
         self.is_final = True
 
 
+class Stretch(NamedTuple):
+    """Frames of one shard that lie in one piece: bytes [start, stop) of `data`, and what was made of them (`taken`).
+
+    `record` is the ordinal of the first frame in the shard, `offset` its byte there, after inflating.
+    """
+
+    shard: Shard
+    data: ByteSource
+    start: int
+    stop: int
+    record: int
+    offset: int
+    num_frames: int
+    taken: Any = None
+
+    @property
+    def nbytes(self) -> int:
+        return self.stop - self.start
+
+    def read(self, read: Read, verify: Verify) -> tuple[_native.Fault, TfrkitError] | None:
+        """Let `read` take these frames, on any thread; a fault in one of them, and the error to raise for it."""
+        try:
+            num_frames, start, fault = read(self.data, self.start, self.stop, self.num_frames, verify)
+        except MemoryError as error:
+            raise locate_memory_error(
+                error, shard=self.shard.name, record=self.record, offset=self.offset, start=self.start
+            ) from None
+        if fault is None:
+            return None
+        place = {"record": self.record + num_frames, "offset": self.offset + start - self.start}
+        return fault, fault_to_error(fault, shard=self.shard.name, **place)
+
+    def release(self) -> None:
+        """Give the pages of a mapped file back to the system."""
+        if self.shard.compression == "none":
+            self.shard.reader.release(self.start, self.stop)
+
+
 class FrameStream:
     """A position in a shard, advanced by calls of the core.
 
@@ -261,6 +305,29 @@ class FrameStream:
         """The stored byte at which inflating failed, or None."""
         tear = getattr(self._windows, "tear", None)
         return None if tear is None else tear.offset
+
+    def take(
+        self, read: Read, max_frames: int = NO_LIMIT, max_nbytes: int = NO_LIMIT, *, verify: Verify | None = None
+    ) -> Stretch | None:
+        """Let `read` take the next frames, at least one, within the limits otherwise; None at the end of the shard.
+
+        Checksums are compared as the policy says, unless `verify` does. Damage is raised, or noted and stepped over.
+        """
+        taken: Stretch | None = None
+        verify = self._policy.verify if verify is None else verify
+
+        def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
+            nonlocal taken
+            near = min(stop, start + max_nbytes)
+            found, after, fault = read(data, start, near, max_frames, verify)
+            num_frames = found if isinstance(found, int) else len(found)
+            if not num_frames and near < stop:  # a frame longer than the limit, or damage
+                found, after, fault = read(data, start, stop, 1, verify)
+                num_frames = found if isinstance(found, int) else len(found)
+            taken = Stretch(self._shard, data, start, after, self.record, self.base + start, num_frames, found)
+            return num_frames, after, fault
+
+        return taken if self.step(consume) else None
 
     def step(self, consume: Consume) -> int:
         """Let `consume` take frames from here; return their number, 0 only at the end of the shard.
@@ -416,7 +483,7 @@ class FrameStream:
 
 def read_records(shard: Shard, policy: Policy) -> Iterator[list[Record]]:
     """Yield the records of a shard in file order, many at a time."""
-    return _read_lists(shard, policy, _native.read_frames, _READ_NBYTES)
+    return _read_lists(shard, policy, read_list, _READ_NBYTES)
 
 
 def view_records(shard: Shard, policy: Policy) -> Iterator[list[memoryview]]:
@@ -424,19 +491,21 @@ def view_records(shard: Shard, policy: Policy) -> Iterator[list[memoryview]]:
 
     A view is valid only while its file is not truncated: touching a lost page ends the process.
     """
-    return _read_lists(shard, policy, _native.view_frames, _VIEW_NBYTES)
+
+    def view(data: ByteSource, start: int, stop: int, most: int, verify: Verify) -> Any:
+        return _native.view_frames(data, start, stop, most, NO_LIMIT, verify)
+
+    return _read_lists(shard, policy, view, _VIEW_NBYTES)
 
 
-def _read_lists(
-    shard: Shard, policy: Policy, read: Callable[..., tuple[list[Any], int, Any]], max_nbytes: int
-) -> Iterator[list[Any]]:
+def read_list(
+    data: ByteSource, start: int, stop: int, max_frames: int, verify: Verify
+) -> tuple[list[Record], int, _native.Fault | None]:
+    """Read frames as a list of records, for `FrameStream.take`."""
+    return _native.read_frames(data, start, stop, max_frames, NO_LIMIT, verify)
+
+
+def _read_lists(shard: Shard, policy: Policy, read: Read, max_nbytes: int) -> Iterator[list[Any]]:
     stream = FrameStream(shard, policy)
-    taken: list[Any] = []
-
-    def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
-        nonlocal taken
-        taken, next_start, fault = read(data, start, stop, 4096, max_nbytes, policy.verify)
-        return len(taken), next_start, fault
-
-    while stream.step(consume):
-        yield taken
+    while (stretch := stream.take(read, _READ_RECORDS, max_nbytes)) is not None:
+        yield stretch.taken

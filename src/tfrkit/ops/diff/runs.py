@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from tfrkit import _native
 from tfrkit._types import Int64Array, Record
-from tfrkit.container.records import FrameStream, Policy
+from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
+from tfrkit.passes.walk import walk_frames
 from tfrkit.storage.base import ByteSource
 
 # Looked at together: what fits into a cache twice, and comes from memory that is used again.
@@ -23,7 +24,7 @@ class RecordRuns:
     """A place in the records of a dataset. The next `num_left` of them lie in one piece; `fill` gets more."""
 
     def __init__(self, shards: Sequence[Shard], policy: Policy) -> None:
-        self._runs = self._read(shards, policy)
+        self._runs = walk_frames(shards, policy, _native.index_frames, _RUN_FRAMES, _RUN_NBYTES)
         self._data: ByteSource = b""
         self._starts: Int64Array = np.zeros(1, np.int64)
         self._place = 0
@@ -42,7 +43,7 @@ class RecordRuns:
             run = next(self._runs, None)
             if run is None:
                 return False
-            self._data, self._starts = run
+            self._data, self._starts = run.data, np.append(run.taken, np.uint64(run.stop)).astype(np.int64)
             self._place = 0
         return True
 
@@ -74,23 +75,6 @@ class RecordRuns:
         while self.fill():
             self.skip(self.num_left)
         return self.number - before
-
-    def _read(self, shards: Sequence[Shard], policy: Policy) -> Iterator[tuple[ByteSource, Int64Array]]:
-        run: tuple[ByteSource, Int64Array] = b"", np.zeros(1, np.int64)
-
-        def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
-            nonlocal run
-            bounded = min(stop, start + _RUN_NBYTES)
-            offsets, after, fault = _native.index_frames(data, start, bounded, _RUN_FRAMES, policy.verify)
-            if not len(offsets) and bounded < stop:  # a frame larger than a run
-                offsets, after, fault = _native.index_frames(data, start, stop, 1, policy.verify)
-            run = data, np.append(offsets, np.uint64(after)).astype(np.int64)
-            return len(offsets), after, fault
-
-        for shard in shards:
-            stream = FrameStream(shard, policy)
-            while stream.step(consume):
-                yield run
 
 
 def compare_ahead(a: RecordRuns, b: RecordRuns) -> tuple[int, list[int]]:

@@ -1,0 +1,56 @@
+"""One pass over the frames of shards, in file order; damage is raised, skipped or collected as the policy says."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+
+from tfrkit.container.records import NO_LIMIT, Finding, FrameStream, Policy, Read, Stretch
+from tfrkit.container.shards import Incomplete, Shard, find_shards
+from tfrkit.errors import TfrkitError
+from tfrkit.storage.resolve import Address
+
+
+class CollectPolicy(Policy):
+    """Skips damage and lists every place of it with its error, in the order met."""
+
+    def __init__(self) -> None:
+        super().__init__("all", "skip")
+        self.listed: list[tuple[Finding, TfrkitError]] = []
+
+    def take(self, finding: Finding, error: TfrkitError) -> None:
+        self.listed.append((finding, error))
+
+
+@contextlib.contextmanager
+def open_shards(address: Address | Iterable[Address], *, incomplete: Incomplete = "warn") -> Iterator[list[Shard]]:
+    """The shards of an address, closed at the end of the block."""
+    shards = [Shard.open(path) for path in find_shards(address, incomplete=incomplete)]
+    try:
+        yield shards
+    finally:
+        for shard in shards:
+            shard.close()
+
+
+def walk_frames(
+    shards: Iterable[Shard],
+    policy: Policy,
+    read: Read,
+    max_frames: int = NO_LIMIT,
+    max_nbytes: int = NO_LIMIT,
+    *,
+    columns: Sequence[str] = (),
+) -> Iterator[Stretch]:
+    """Yield what `read` takes of the frames of shards, one stretch after the other; see `FrameStream.take`."""
+    streams = (FrameStream(shard, policy, columns=columns) for shard in shards)
+    return walk_streams(streams, read, max_frames, max_nbytes)
+
+
+def walk_streams(
+    streams: Iterable[FrameStream], read: Read, max_frames: int = NO_LIMIT, max_nbytes: int = NO_LIMIT
+) -> Iterator[Stretch]:
+    """The same from streams that are open, such as the readable parts of a damaged shard (`Salvage`)."""
+    for stream in streams:
+        while stretch := stream.take(read, max_frames, max_nbytes):
+            yield stretch
