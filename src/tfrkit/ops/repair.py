@@ -8,20 +8,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfrkit import _native
-from tfrkit._types import Record
 from tfrkit.container.codecs import Compression, CompressionWord, compression_of_name, read_compression
 from tfrkit.container.index import load_index
 from tfrkit.container.names import refuse_foreign_suffix
-from tfrkit.container.records import Finding, Policy
+from tfrkit.container.records import Finding, read_list
 from tfrkit.container.salvage import Gap, Salvage
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.container.writer import ShardWriter, frame_records
 from tfrkit.errors import CompressionError, ContainerError, StorageError, TfrkitError
 from tfrkit.outputs.place import MadeFolders, require_output
+from tfrkit.passes.walk import CollectPolicy, walk_streams
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.read import Sidecars
-from tfrkit.storage.base import ByteSource
 from tfrkit.storage.local import require_space
 from tfrkit.storage.resolve import Address, expand_home, open_writer
 
@@ -174,41 +172,22 @@ def _add_lost(result: Repair, known: int | None, count: int, losses: list[Loss])
     result.lost_records = None if lost is None or result.lost_records is None else result.lost_records + lost
 
 
-class _LossPolicy(Policy):
-    """Goes on behind damage, and keeps what it was together with its error."""
-
-    def __init__(self) -> None:
-        super().__init__("all", "skip")
-        self.taken: list[tuple[Finding, TfrkitError]] = []
-
-    def take(self, finding: Finding, error: TfrkitError) -> None:
-        self.taken.append((finding, error))
-
-
 def _copy_sound(shard: Shard, destination: str, compression: Compression) -> tuple[int, list[Loss]]:
-    policy = _LossPolicy()
+    policy = CollectPolicy()
     parts = Salvage(shard, policy)
     writer = ShardWriter(open_writer(destination), compression=compression)
     count = 0
-    records: list[Record] = []
-
-    def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
-        nonlocal records
-        records, next_start, fault = _native.read_frames(data, start, stop, _PIECE_RECORDS, _PIECE_NBYTES, "all")
-        return len(records), next_start, fault
-
     try:
-        for stream in parts:
-            while stream.step(consume):
-                writer.write(frame_records(records))
-                count += len(records)
+        for stretch in walk_streams(parts, read_list, _PIECE_RECORDS, _PIECE_NBYTES):
+            writer.write(frame_records(stretch.taken))
+            count += stretch.num_frames
         writer.commit()
     except BaseException:
         writer.discard()
         raise
     finally:
         shard.close()
-    return count, _list_losses(policy.taken, parts.gaps)
+    return count, _list_losses(policy.listed, parts.gaps)
 
 
 def _list_losses(taken: list[tuple[Finding, TfrkitError]], gaps: list[Gap]) -> list[Loss]:

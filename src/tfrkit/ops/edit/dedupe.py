@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tfrkit import _native
 from tfrkit._ahead import choose_threads
-from tfrkit._types import Int64Array, Record
-from tfrkit.container.records import FrameStream, Policy
+from tfrkit._types import Int64Array
+from tfrkit.container.records import Policy, read_list
 from tfrkit.errors import MissingFeatureError
 from tfrkit.features.schema import describe_missing
 from tfrkit.ops.edit.change import Changed, ChangeOptions, keep_all, open_to_change
@@ -25,8 +24,8 @@ from tfrkit.ops.query.query import Session
 from tfrkit.ops.query.scan import Table
 from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS
 from tfrkit.passes.frame_sources import FrameSources
+from tfrkit.passes.walk import walk_frames
 from tfrkit.progress import Progress, Quiet
-from tfrkit.storage.base import ByteSource
 from tfrkit.storage.resolve import Address, expand_home
 
 DIGEST_NBYTES = 16  # of 2**64 records one pair would be taken for equal by chance
@@ -136,18 +135,9 @@ def _group_by_bytes(sources: FrameSources, progress: Progress) -> Int64Array:
     """For each record the number of the first that has the same bytes."""
     digests = bytearray()
     sources.begin(progress)
-    for shard in sources.shards:
-        stream = FrameStream(shard, Policy())
-        records: list[Record] = []
-
-        def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
-            nonlocal records
-            records, after, fault = _native.read_frames(data, start, stop, 4096, 1 << 20, "all")
-            return len(records), after, fault
-
-        while taken := stream.step(consume):
-            digests += b"".join(hashlib.blake2b(record, digest_size=DIGEST_NBYTES).digest() for record in records)
-            progress.advance(taken, sum(map(len, records)), 0)
+    for stretch in walk_frames(sources.shards, Policy(), read_list, 4096, 1 << 20):
+        digests += b"".join(hashlib.blake2b(record, digest_size=DIGEST_NBYTES).digest() for record in stretch.taken)
+        progress.advance(stretch.num_frames, sum(map(len, stretch.taken)), 0)
     progress.end()
     halves = np.frombuffer(bytes(digests), np.uint64).reshape(-1, 2)
     # Stable, so the first of those that are equal comes first.

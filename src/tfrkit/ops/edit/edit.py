@@ -8,10 +8,9 @@ from itertools import accumulate
 
 import numpy as np
 
-from tfrkit import _native
 from tfrkit._types import Record, UInt64Array
 from tfrkit.codec.set_features import set_features
-from tfrkit.container.records import FrameStream, Policy
+from tfrkit.container.records import Policy, read_list
 from tfrkit.container.writer import frame_records
 from tfrkit.errors import CodecError, QueryError, StorageError
 from tfrkit.features.labels import TEXTS_OF_LABELS
@@ -20,8 +19,8 @@ from tfrkit.ops.edit.change import Changed, ChangeOptions, Put, ShardWork, keep_
 from tfrkit.ops.edit.query import Matches, find_matches
 from tfrkit.ops.edit.write import Change
 from tfrkit.passes.frame_sources import FrameSources, UInt32Array, deal_frames
+from tfrkit.passes.walk import walk_frames
 from tfrkit.progress import Progress, Quiet
-from tfrkit.storage.base import ByteSource
 from tfrkit.storage.resolve import Address, expand_home
 
 _PIECE_NBYTES = 1 << 20
@@ -191,18 +190,11 @@ def _set_records(
 
     def feed(put: Put) -> None:
         work.changed = 0
-        stream = FrameStream(shard, Policy())
-        records: list[Record] = []
-
-        def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
-            nonlocal records
-            records, after, fault = _native.read_frames(data, start, stop, _PIECE_RECORDS, _PIECE_NBYTES, "all")
-            return len(records), after, fault
-
-        at = 0
-        while taken := stream.step(consume):
-            first = stream.record - taken
-            while at < len(wanted) and wanted[at] < stream.record:
+        at = num_records = 0
+        for stretch in walk_frames([shard], Policy(), read_list, _PIECE_RECORDS, _PIECE_NBYTES):
+            records: list[Record] = stretch.taken
+            first, num_records = stretch.record, stretch.record + stretch.num_frames
+            while at < len(wanted) and wanted[at] < num_records:
                 old = records[wanted[at] - first]
                 try:
                     new = replace(old, at)
@@ -212,10 +204,10 @@ def _set_records(
                 records[wanted[at] - first] = new
                 at += 1
             put(frame_records(records))
-            progress.advance(taken, sum(map(len, records)), 0)
-        if stream.record != work.num_records:
+            progress.advance(stretch.num_frames, sum(map(len, records)), 0)
+        if num_records != work.num_records:
             raise StorageError(
-                f"the file changed, {stream.record} records, expected {work.num_records}", shard=shard.name
+                f"the file changed, {num_records} records, expected {work.num_records}", shard=shard.name
             )
 
     work.feed = feed
