@@ -16,11 +16,11 @@ from tfrkit.codec.decode import Decoder
 from tfrkit.container.faults import fault_to_error
 from tfrkit.container.index import FRAME_OVERHEAD
 from tfrkit.container.locate import Count, count_frames
-from tfrkit.container.records import FrameStream, Policy
-from tfrkit.container.shards import Shard, find_shards
+from tfrkit.container.records import FrameStream, Policy, read_list
+from tfrkit.container.shards import Shard
 from tfrkit.errors import StorageError, TfrkitError
 from tfrkit.features.schema import Schema
-from tfrkit.storage.base import ByteSource
+from tfrkit.passes.walk import open_shards, walk_streams
 from tfrkit.storage.resolve import Address
 
 # Rows that are decoded at a time where all are wanted.
@@ -32,8 +32,8 @@ _READ_NBYTES = 1 << 16
 
 
 @dataclass(frozen=True)
-class _Place:
-    """A record and where it lies, for messages."""
+class _Found:
+    """A record, and its place for messages."""
 
     record: Record
     shard: str
@@ -44,20 +44,17 @@ class _Place:
 def head_rows(address: Address | Iterable[Address], count: int) -> Iterator[Any]:
     """The first `count` rows, or payload bytes where the records are not Examples.
 
-    Rows are decoded one by one, so that all those before a damaged record are seen. A pipe can be read only
-    once: its schema is that of the rows asked for, which are held in memory.
+    Rows are decoded one by one, so that all rows before a damaged record are shown. A pipe can be read only once: its
+    schema is that of these rows, which are held in memory.
     """
-    shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
-    try:
-        places: Iterable[_Place] = islice(chain.from_iterable(map(_read_places, shards)), count)
+    with open_shards(address) as shards:
+        found: Iterable[_Found] = islice(chain.from_iterable(map(_read_shard, shards)), count)
         if _is_pipe(shards):
-            places = list(places)
-            schema = _survey_schema(places)
+            found = list(found)
+            schema = _survey_schema(found)
         else:
             schema = find_schema(shards, Policy())
-        yield from _decode_places(places, schema)
-    finally:
-        _close(shards)
+        yield from _decode_one_by_one(found, schema)
 
 
 def tail_rows(address: Address | Iterable[Address], count: int) -> Iterator[tuple[int, Any]]:
@@ -68,24 +65,20 @@ def tail_rows(address: Address | Iterable[Address], count: int) -> Iterator[tupl
     """
     if count < 0:
         raise ValueError(f"expected a number of rows from 0 up, got {count}")
-    shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
-    try:
+    with open_shards(address) as shards:
         if not _is_pipe(shards):
             yield from _tail_files(shards, count)
             return
         total = 0
-        last: deque[_Place] = deque(maxlen=count)
-        for place in chain.from_iterable(map(_read_places, shards)):
-            last.append(place)
+        last: deque[_Found] = deque(maxlen=count)
+        for found in chain.from_iterable(map(_read_shard, shards)):
+            last.append(found)
             total += 1
-        rows = _decode_places(last, _survey_schema(last))
-        yield from enumerate(rows, total - len(last))
-    finally:
-        _close(shards)
+        yield from enumerate(_decode_one_by_one(last, _survey_schema(last)), total - len(last))
 
 
 def _tail_files(shards: list[Shard], count: int) -> Iterator[tuple[int, Any]]:
-    """Only the shards that hold the rows are kept account of: the others may hold more than fits into memory."""
+    """Only the offsets of shards that hold the rows are kept: those of all might not fit into memory."""
     parts: list[tuple[Shard, Count]] = []
     num_found = num_before = 0
     for shard in reversed(shards):
@@ -100,8 +93,8 @@ def _tail_files(shards: list[Shard], count: int) -> Iterator[tuple[int, Any]]:
     schema = find_schema(shards, Policy())
     num_left_out = max(0, num_found - count)
     for shard, counted in parts:
-        places = _read_places(shard, counted, num_left_out)
-        yield from enumerate(_decode_places(places, schema), num_before + num_left_out)
+        found = _read_shard(shard, counted, num_left_out)
+        yield from enumerate(_decode_one_by_one(found, schema), num_before + num_left_out)
         num_before += counted.num_records
         num_left_out = 0
 
@@ -109,28 +102,24 @@ def _tail_files(shards: list[Shard], count: int) -> Iterator[tuple[int, Any]]:
 def cat_rows(address: Address | Iterable[Address]) -> Iterator[Any]:
     """All rows in the order of the files, or payload bytes where the records are not Examples.
 
-    Files are looked through once before, so that every row is shown in the same form and no feature is left out. A
+    Files are read once before to find the schema, so that every row has the same form and no feature is left out. A
     pipe is shown as it comes: a feature that turns out to have several values is a list from there on.
     """
-    shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
-    try:
-        places = chain.from_iterable(map(_read_places, shards))
-        if _is_pipe(shards):
-            yield from _cat_pipe(places)
-            return
-        schema = find_schema(shards, Policy(), from_all=True)
-        for some, error in _gather(places):
+    with open_shards(address) as shards:
+        is_pipe, surveyed = _is_pipe(shards), Surveyed()
+        schema = None if is_pipe else find_schema(shards, Policy(), from_all=True)
+        for some, error in _gather(chain.from_iterable(map(_read_shard, shards))):
+            if is_pipe:
+                schema = _survey_schema(some, surveyed)
+            assert schema is not None
             yield from _decode_many(some, schema)
             if error is not None:
                 raise error
-    finally:
-        _close(shards)
 
 
 def pick_rows(address: Address | Iterable[Address], choose: Callable[[int], UInt64Array]) -> Iterator[tuple[int, Any]]:
-    """(number of the record, row) of the records whose numbers `choose` gives for a number of records."""
-    shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
-    try:
+    """(number of the record, row) of the records whose numbers `choose` returns for a number of records."""
+    with open_shards(address) as shards:
         for shard in shards:
             if shard.nbytes is None:
                 raise StorageError(
@@ -141,77 +130,53 @@ def pick_rows(address: Address | Iterable[Address], choose: Callable[[int], UInt
         records = Records(shards, Policy())
         numbers = choose(len(records))
         schema = find_schema(shards, Policy())
-        shard_numbers, ordinals = records.locate_many(numbers)
-        for number, shard_number, ordinal in zip(
-            numbers.tolist(), shard_numbers.tolist(), ordinals.tolist(), strict=True
-        ):
-            access = records.open_shard(shard_number)
-            place = _Place(access.read(ordinal), access.name, ordinal, access.offset_of(ordinal))
-            yield from ((number, row) for row in _decode_places([place], schema))
-    finally:
-        _close(shards)
+        places = zip(*(part.tolist() for part in records.locate_many(numbers)), strict=True)
+        found = (_read_at(records.open_shard(shard), ordinal) for shard, ordinal in places)
+        yield from zip(numbers.tolist(), _decode_one_by_one(found, schema), strict=True)
 
 
 def _is_pipe(shards: Iterable[Shard]) -> bool:
     return any(shard.nbytes is None for shard in shards)
 
 
-def _close(shards: Iterable[Shard]) -> None:
-    for shard in shards:
-        shard.close()
+def _read_at(access: ShardAccess, record: int) -> _Found:
+    return _Found(access.read(record), access.name, record, access.offset_of(record))
 
 
-def _read_places(shard: Shard, counted: Count | None = None, number: int = 0) -> Iterator[_Place]:
-    """The records of a shard from `number` on; those before are passed over, by their places where these are known."""
+def _read_shard(shard: Shard, counted: Count | None = None, number: int = 0) -> Iterator[_Found]:
+    """The records of a shard from `number` on; those before are skipped, by their offsets where these are known."""
     index = None if counted is None or not number else counted.index
     if index is not None and index.checkpoints is not None:
         access = ShardAccess(shard, index, Policy())
-        for at in range(number, index.num_records):
-            yield _Place(access.read(at), shard.name, at, access.offset_of(at))
+        yield from (_read_at(access, at) for at in range(number, index.num_records))
         return
     is_known = index is not None and shard.compression == "none" and number < index.num_records
     offset = int(index.offsets[number]) if index is not None and is_known else 0
     stream = FrameStream(shard, Policy(), start=offset, record=number if is_known else 0)
-    taken: list[Record] = []
-
-    def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
-        nonlocal taken
-        if stream.record < number:
-            return _native.check_frames(data, start, stop, number - stream.record, "all")
-        taken, next_start, fault = _native.read_frames(data, start, stop, _READ_RECORDS, _READ_NBYTES, "all")
-        return len(taken), next_start, fault
-
-    while stream.step(consume):
-        at = stream.offset - sum(len(record) + FRAME_OVERHEAD for record in taken)
-        for record_number, record in enumerate(taken, stream.record - len(taken)):
-            yield _Place(record, shard.name, record_number, at)
+    while stream.record < number and stream.take(_native.check_frames, number - stream.record):
+        pass
+    for stretch in walk_streams([stream], read_list, _READ_RECORDS, _READ_NBYTES):
+        at = stretch.offset
+        for ordinal, record in enumerate(stretch.taken, stretch.record):
+            yield _Found(record, shard.name, ordinal, at)
             at += len(record) + FRAME_OVERHEAD
 
 
-def _survey_schema(places: Iterable[_Place]) -> Schema:
-    surveyed = Surveyed()
-    for place in places:
-        surveyed.survey.add_record(place.record)
+def _survey_schema(found: Iterable[_Found], surveyed: Surveyed | None = None) -> Schema:
+    """The schema of some records, and of those surveyed before."""
+    surveyed = surveyed or Surveyed()
+    for one in found:
+        surveyed.survey.add_record(one.record)
     return surveyed.infer().schema
 
 
-def _cat_pipe(places: Iterator[_Place]) -> Iterator[Any]:
-    surveyed = Surveyed()
-    for some, error in _gather(places):
-        for place in some:
-            surveyed.survey.add_record(place.record)
-        yield from _decode_many(some, surveyed.infer().schema)
-        if error is not None:
-            raise error
-
-
-def _gather(places: Iterator[_Place]) -> Iterator[tuple[list[_Place], TfrkitError | None]]:
-    """Some places at a time, and behind the last ones the damage that ended them, so that they are seen before it."""
+def _gather(found: Iterator[_Found]) -> Iterator[tuple[list[_Found], TfrkitError | None]]:
+    """Some records at a time, the last ones with the damage after them, so that they are shown before it."""
     while True:
-        some: list[_Place] = []
+        some: list[_Found] = []
         nbytes = 0
         try:
-            while len(some) < _ROWS_AT_ONCE and nbytes < _GATHERED_NBYTES and (place := next(places, None)) is not None:
+            while len(some) < _ROWS_AT_ONCE and nbytes < _GATHERED_NBYTES and (place := next(found, None)) is not None:
                 some.append(place)
                 nbytes += len(place.record)
         except TfrkitError as error:
@@ -222,13 +187,13 @@ def _gather(places: Iterator[_Place]) -> Iterator[tuple[list[_Place], TfrkitErro
         yield some, None
 
 
-def _decode_places(places: Iterable[_Place], schema: Schema) -> Iterator[Any]:
+def _decode_one_by_one(found: Iterable[_Found], schema: Schema) -> Iterator[Any]:
     """Row by row."""
     if schema.kind == "raw":
-        yield from (place.record for place in places)
+        yield from (one.record for one in found)
         return
     whole = Decoder(schema, known=schema)
-    for place in places:
+    for place in found:
         decoder, builder = whole, whole.new_builder()
         fault = builder.append_record(place.record)
         if fault is not None and fault.kind == "unknown":
@@ -242,7 +207,7 @@ def _decode_places(places: Iterable[_Place], schema: Schema) -> Iterator[Any]:
         yield from decoder.rows(decoder.take_batch(builder), 1)
 
 
-def _widen(schema: Schema, place: _Place) -> Schema:
+def _widen(schema: Schema, place: _Found) -> Schema:
     """The schema with the features that only this record has."""
     own = _survey_schema([place])
     if own.kind != schema.kind:
@@ -255,14 +220,14 @@ def _widen(schema: Schema, place: _Place) -> Schema:
     )
 
 
-def _decode_many(places: list[_Place], schema: Schema) -> Iterator[Any]:
-    """Many rows at once; where one of them has a fault, one by one up to it."""
+def _decode_many(found: list[_Found], schema: Schema) -> Iterator[Any]:
+    """Many rows at once; if one of them has a fault, one by one up to it."""
     if schema.kind == "raw":
-        yield from (place.record for place in places)
+        yield from (one.record for one in found)
         return
     decoder = Decoder(schema, known=schema)
     builder = decoder.new_builder()
-    if any(builder.append_record(place.record) is not None for place in places):
-        yield from _decode_places(places, schema)
+    if any(builder.append_record(place.record) is not None for place in found):
+        yield from _decode_one_by_one(found, schema)
         return
-    yield from decoder.rows(decoder.take_batch(builder), len(places))
+    yield from decoder.rows(decoder.take_batch(builder), len(found))
