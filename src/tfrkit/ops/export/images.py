@@ -12,7 +12,7 @@ from tfrkit.features.labels import is_unused
 from tfrkit.features.schema import show_name
 from tfrkit.images.encode import inspect_image
 from tfrkit.ops.choose_records import choose_records, find_records
-from tfrkit.ops.export.input import ExportInput, Place
+from tfrkit.ops.export.input import ExportInput, RecordNumber
 from tfrkit.ops.export.names import SafeNames, safe_part
 from tfrkit.ops.export.pictures import PictureRow, PictureSource
 from tfrkit.ops.export.report import Export, OnBad, require_on_bad
@@ -150,7 +150,7 @@ class _ImageWriter:
             names.append(pictures.class_feature)
         return names
 
-    def write(self, place: Place, picture: PictureRow) -> None:
+    def write(self, place: RecordNumber, picture: PictureRow) -> None:
         """The files of one record, or `CodecError` and none of them."""
         mask = self._read_mask(picture)
         number = self._starts[place.shard] + place.record
@@ -201,7 +201,7 @@ class _ImageWriter:
         size = (info.width, info.height) if info.width and info.height else None
         return self._pictures.read_mask(picture, size)
 
-    def _write_frames(self, place: Place, picture: PictureRow, otherwise: str) -> str:
+    def _write_frames(self, place: RecordNumber, picture: PictureRow, otherwise: str) -> str:
         wanted = self._place(place, picture.name or otherwise, picture.class_name)
         path = self._take(wanted, otherwise)
         inside = SafeNames()
@@ -214,7 +214,7 @@ class _ImageWriter:
             self._report.images += 1
         return path
 
-    def _place(self, place: Place, name: str, class_name: str | None) -> str:
+    def _place(self, place: RecordNumber, name: str, class_name: str | None) -> str:
         """A stored name below the folders of its split and class, unless it has them."""
         parts = name.split("/")
         split = self._splits[place.shard]

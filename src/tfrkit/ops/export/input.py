@@ -1,7 +1,7 @@
-"""What an export reads: shards with their whole schema and their splits, and rows that know where they lie.
+"""What an export reads: shards with their whole schema and their splits, and rows with their place.
 
-Every record is looked at once before anything is written. So damage is told while there is still nothing to clean up,
-and a feature that only the last record has is a column from the start: a schema guessed from a sample would lose it.
+Every record is read once before anything is written. So damage is reported while there is nothing to clean up yet, and
+a feature that only the last record has is a column from the start: a schema inferred from a sample would lose it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from tfrkit import _native
 from tfrkit._types import Row
 from tfrkit.batches.survey import Surveyed, kind_of_shapes
 from tfrkit.codec.decode import Batch, Decoder
@@ -26,7 +25,6 @@ from tfrkit.features.schema import Schema
 from tfrkit.features.spec import RecordKind
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.read import Sidecars
-from tfrkit.storage.base import ByteSource
 from tfrkit.storage.local import NamedFile
 from tfrkit.storage.resolve import Address, open_reader
 from tfrkit.storage.temporaries import TemporaryFolder, make_scratch
@@ -37,7 +35,7 @@ _MAX_ROWS = 1024
 _SPOOL_NBYTES = 1 << 20
 
 
-class Place(NamedTuple):
+class RecordNumber(NamedTuple):
     """A record: the number of its shard, and its own number in there."""
 
     shard: int
@@ -45,9 +43,9 @@ class Place(NamedTuple):
 
 
 class SourceBatch(NamedTuple):
-    """Some records of one shard as columns, and how many bytes they take in it, inflated."""
+    """Some records of one shard as columns, and their size in it in bytes, after inflating."""
 
-    first: Place
+    first: RecordNumber
     num_rows: int
     columns: Batch
     nbytes: int
@@ -83,7 +81,7 @@ class ExportInput:
         self.close()
 
     def close(self) -> None:
-        """Let go of the files, and of what was spooled."""
+        """Close the files and remove what was spooled."""
         for shard in self.shards:
             shard.close()
         if self._scratch is not None:
@@ -94,8 +92,12 @@ class ExportInput:
         return sum(self.counts)
 
     @property
+    def _mean_nbytes(self) -> int:
+        return max(1, self.nbytes // max(1, self.num_records))
+
+    @property
     def source_kind(self) -> str | None:
-        """The source of `tfr build` that the records come from, where a manifest says so."""
+        """The source of `tfr build` that the records come from, if a manifest names it."""
         return self.sidecars.source_kind
 
     @property
@@ -128,27 +130,22 @@ class ExportInput:
         max_rows: int | None = None,
         watched: bool = True,
     ) -> Iterator[SourceBatch]:
-        """Columns of all records, or of those in some shards, in file order, about `nbytes` at a time.
+        """Columns of all records, or of those in some shards, in file order, about `max_nbytes` at a time.
 
-        Progress is told unless `watched` is False.
+        Progress is reported unless `watched` is False.
         """
         decoder = self.new_decoder(features)
         builder = decoder.new_builder()
-        mean = max(1, self.nbytes // max(1, self.num_records))
-        most = max(1, max_nbytes // mean) if max_rows is None else max_rows
-
-        def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
-            return builder.append_frames(data, start, stop, most - builder.num_rows, "all")
-
+        most = max(1, max_nbytes // self._mean_nbytes) if max_rows is None else max_rows
         for number in range(len(self.shards)) if shards is None else shards:
             stream = FrameStream(self.shards[number], Policy(), columns=decoder.column_names)
             record = offset = 0
             is_over = False
             while not is_over:
-                is_over = stream.step(consume) == 0
+                is_over = stream.take(builder.append_frames, most - builder.num_rows) is None
                 nbytes, num_rows = stream.offset - offset, builder.num_rows
                 if num_rows and (is_over or num_rows >= most or nbytes >= max_nbytes):
-                    yield SourceBatch(Place(number, record), num_rows, decoder.take_batch(builder), nbytes)
+                    yield SourceBatch(RecordNumber(number, record), num_rows, decoder.take_batch(builder), nbytes)
                     record, offset = stream.record, stream.offset
                     if watched:
                         self._progress.advance(num_rows, nbytes, 0)
@@ -160,13 +157,12 @@ class ExportInput:
         shards: Sequence[int] | None = None,
         chosen: Collection[int] | None = None,
         watched: bool = True,
-    ) -> Iterator[tuple[Place, Row]]:
+    ) -> Iterator[tuple[RecordNumber, Row]]:
         """Every row with its place, in file order; with `chosen`, those of these numbers over all files."""
         starts = [0, *accumulate(self.counts)]
         wanted = None if chosen is None else frozenset(chosen)
         decoder = self.new_decoder(features)
-        mean = max(1, self.nbytes // max(1, self.num_records))
-        most = max(1, min(_MAX_ROWS, _ROWS_NBYTES // mean))
+        most = max(1, min(_MAX_ROWS, _ROWS_NBYTES // self._mean_nbytes))
         for batch in self.batches(features, shards=shards, max_rows=most, watched=watched):
             number, record = batch.first
             start = starts[number] + record
@@ -174,7 +170,7 @@ class ExportInput:
                 continue
             for index, row in enumerate(decoder.rows(batch.columns, batch.num_rows)):
                 if wanted is None or start + index in wanted:
-                    yield Place(number, record + index), row
+                    yield RecordNumber(number, record + index), row
 
     def records(self, *, shards: Sequence[int] | None = None) -> Iterator[bytes]:
         """The payload of every record, in file order."""
@@ -188,15 +184,15 @@ class ExportInput:
         return Decoder(self.schema if features is None else self.schema.select(features))
 
     def begin(self) -> None:
-        """Tell that writing starts."""
+        """Report that writing starts."""
         self._progress.begin(self.num_records, self.nbytes)
 
     def end(self) -> None:
-        """Tell that everything is written."""
+        """Report that everything is written."""
         self._progress.end()
 
-    def locate(self, place: Place, cause: str) -> Finding:
-        """What is wrong with a record, and where it lies."""
+    def locate(self, place: RecordNumber, cause: str) -> Finding:
+        """A finding at a record, with its offset."""
         index = self._frames.get(place.shard)
         if index is None:
             shard = self.shards[place.shard]
@@ -217,7 +213,7 @@ class ExportInput:
                 file.write(piece)
         reader.close()
         shard = Shard.open(spooled)
-        shard.name = path  # messages tell what the user typed
+        shard.name = path  # messages name what the user typed
         return shard
 
     def _has_values(self, name: str, is_list: bool) -> bool:
@@ -227,15 +223,10 @@ class ExportInput:
         surveyed = Surveyed()
         self.counts: list[int] = []
         self.nbytes = 0
-        survey = surveyed.survey
-
-        def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
-            return survey.add_frames(data, start, stop, 1 << 62, "all")
-
         for shard in self.shards:
             stream = FrameStream(shard, Policy())
             try:
-                while stream.step(consume):
+                while stream.take(surveyed.survey.add_frames):
                     pass
             except ContainerError as error:
                 name = shlex.quote(shard.name)

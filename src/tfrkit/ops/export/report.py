@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from tfrkit.container.records import Finding
 from tfrkit.errors import CodecError
-from tfrkit.ops.export.input import ExportInput, Place
+from tfrkit.ops.export.input import ExportInput, RecordNumber
 
 OnBad = Literal["fail", "skip"]
 """What becomes of a record that cannot be written in the form asked for."""
@@ -56,7 +56,7 @@ class Export:
         if len(self.renamed) < _MAX_RENAMED:
             self.renamed.append(Renamed(stored, written))
 
-    def take_bad(self, source: ExportInput, place: Place, cause: str, on_bad: OnBad) -> None:
+    def take_bad(self, source: ExportInput, place: RecordNumber, cause: str, on_bad: OnBad) -> None:
         """Remember a record that cannot be written, or raise."""
         finding = source.locate(place, cause)
         if on_bad == "fail":

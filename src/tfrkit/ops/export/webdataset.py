@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from tfrkit.errors import CodecError, SchemaError
 from tfrkit.features.size_features import SizeFeatures
-from tfrkit.ops.export.input import ExportInput, Place
+from tfrkit.ops.export.input import ExportInput, RecordNumber
 from tfrkit.ops.export.members import KEY, MemberPlan
 from tfrkit.ops.export.names import SafeNames, safe_part
 from tfrkit.ops.export.pictures import read_text
@@ -137,7 +137,7 @@ class _Keys:
         self._names = SafeNames()
         self._starts = [0, *accumulate(source.counts)]
 
-    def take(self, place: Place, values: dict[str, object]) -> str:
+    def take(self, place: RecordNumber, values: dict[str, object]) -> str:
         """The key of a sample: a path without a dot behind its last slash."""
         number = f"{self._starts[place.shard] + place.record:08d}"
         value = values.get(self._feature) if self._feature is not None else None
