@@ -12,9 +12,9 @@ from tfrkit import _native
 from tfrkit._ahead import choose_threads, run_ahead
 from tfrkit._types import Int64Array, Verify
 from tfrkit.codec.columns import ABSENT
-from tfrkit.container.records import Finding, Policy
+from tfrkit.container.records import FRAME_OVERHEAD, Finding, Policy, Read, Stretch
 from tfrkit.container.shards import Shard
-from tfrkit.ops.stats.chunks import FRAME_NBYTES, Chunk, cut_chunks
+from tfrkit.ops.stats.chunks import Chunk, cut_chunks
 from tfrkit.ops.stats.columns import ColumnSpec, KnownColumns, choose_kinds, make_builder
 from tfrkit.ops.stats.features import (
     MAX_FINDINGS,
@@ -126,9 +126,11 @@ class StatsReader:
         probed = self._probe(chunk)
         summary = self._read_usual(chunk, sizes, limits)
         if summary is None:
-            chunk.check(self._read_verify)
+            for part in chunk.stretches:
+                _require_sound(part, _native.check_frames, self._read_verify)
             summary = self._read_closely(chunk, sizes, limits)
-        chunk.release()
+        for part in chunk.stretches:
+            part.release()
         for found in probed:
             key = found["name"], found["is_list"]
             summary.probes[key] = merge_probes(summary.probes[key], found) if key in summary.probes else found
@@ -149,10 +151,12 @@ class StatsReader:
         """The summary of records that hold what others held; None where some of them do not, or are damaged."""
         for number in range(_MAX_RETRIES + 2):
             version, specs, builder = self._columns.borrow()
-            fault = _append_all(builder, chunk, self._read_verify)
-            if fault is None:
+            reads = (part.read(builder.append_frames, self._read_verify) for part in chunk.stretches)
+            found = next(filter(None, reads), None)
+            if found is None:
                 break
             builder.finish()
+            fault = found[0]
             if fault.kind not in ("missing", "length"):
                 return None
             odd = specs[fault.column : fault.column + 1] if number < _MAX_RETRIES else specs
@@ -171,12 +175,7 @@ class StatsReader:
         """The summary of any records, with those that are no Examples left out and listed."""
         survey = _native.Survey("sequence_example")
         for part in chunk.stretches:
-            try:
-                num_frames, start, fault = survey.add_frames(part.data, part.start, part.stop, part.num_frames, "none")
-            except MemoryError as error:
-                raise chunk.locate(part, error) from None
-            if fault is not None:
-                raise chunk.explain(part, fault, num_frames, start)
+            _require_sound(part, survey.add_frames, "none")
         features: list[Any] = [one for one in survey.features() if self._columns.wants((one["name"], one["is_list"]))]
         self._columns.learn(features, survey.num_records)
         # Features that come in several kinds cannot stand in one column.
@@ -216,15 +215,10 @@ class StatsReader:
         return summary
 
 
-def _append_all(builder: _native.ColumnBuilder, chunk: Chunk, verify: Verify) -> _native.Fault | None:
-    for part in chunk.stretches:
-        try:
-            _, _, fault = builder.append_frames(part.data, part.start, part.stop, part.num_frames, verify)
-        except MemoryError as error:
-            raise chunk.locate(part, error) from None
-        if fault is not None:
-            return fault
-    return None
+def _require_sound(part: Stretch, read: Read, verify: Verify) -> None:
+    found = part.read(read, verify)
+    if found is not None:
+        raise found[1]
 
 
 def _has_bare_rows(columns: Sequence[NativeColumn], sizes: Int64Array) -> bool:
@@ -254,7 +248,7 @@ def _part_others(chunk: Chunk, sizes: Int64Array, num_others: int) -> tuple[list
                 where = part.offset + offset - part.start
                 others.append(Finding(chunk.shard.name, part.record + record, where, _NOT_AN_EXAMPLE))
             runs.append((part.data, start, offset))
-            start = offset + FRAME_NBYTES + int(sizes[before + record])
+            start = offset + FRAME_OVERHEAD + int(sizes[before + record])
         runs.append((part.data, start, part.stop))
         before += part.num_frames
     if num_others == 0:

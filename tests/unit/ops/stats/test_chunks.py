@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tfrkit import _native
 from tfrkit.container import records
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
@@ -49,8 +50,10 @@ def test_check_names_the_damaged_record(tmp_path: Path) -> None:
     data = write_frames(RECORDS)
     (tmp_path / "a.tfrecord").write_bytes(flip(data, frame_offsets(data)[42] + 14))
     shard, chunks = cut(tmp_path / "a.tfrecord")
+    found = chunks[0].stretches[0].read(_native.check_frames, "all")
+    assert found is not None
     with pytest.raises(CorruptRecordError, match="payload checksum mismatch.*record 42"):
-        chunks[0].check("all")
+        raise found[1]
     shard.close()
 
 
@@ -64,7 +67,8 @@ def test_pages_go_back_when_a_chunk_was_read_and_not_when_it_is_cut(
     shard, chunks = cut(path)
     assert released == []
     for chunk in chunks:
-        chunk.release()
+        for part in chunk.stretches:
+            part.release()
     assert (released[0][0], released[-1][1]) == (0, path.stat().st_size)
     assert all(one[1] == other[0] for one, other in pairwise(released))
     shard.close()
@@ -76,5 +80,6 @@ def test_inflated_chunks_have_no_pages_to_give_back(tmp_path: Path, monkeypatch:
     shard, chunks = cut(path)
     monkeypatch.setattr(LocalReader, "release", lambda self, start, stop: pytest.fail("these are no offsets of it"))
     for chunk in chunks:
-        chunk.release()
+        for part in chunk.stretches:
+            part.release()
     shard.close()
