@@ -10,7 +10,8 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit._types import UInt64Array
-from tfrkit.container.records import FRAME_OVERHEAD, SAMPLED_SEARCH_NBYTES, FrameStream, Policy
+from tfrkit.container.index import FRAME_OVERHEAD
+from tfrkit.container.records import SAMPLED_SEARCH_NBYTES, FrameStream, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import SchemaError
 from tfrkit.features.infer import InferredSchema, count_kinds, infer_schema

@@ -23,6 +23,7 @@ from tfrkit.errors import (
     CorruptRecordError,
     LimitError,
     SkippedRecordsWarning,
+    StorageError,
     TfrkitError,
     warn_caller,
 )
@@ -52,7 +53,6 @@ SAMPLED_SEARCH_NBYTES = 64 << 20
 _LOOK_NBYTES = 4 << 20
 
 _HEADER_NBYTES = 8 + 4
-FRAME_OVERHEAD = 8 + 4 + 4  # length, its checksum, the checksum of the record
 _TRUNCATED = ("truncated_header", "truncated_payload")
 NO_LIMIT = 1 << 62
 
@@ -144,8 +144,9 @@ class Policy:
 class _SpanWindows:
     """Windows into addressable bytes: a mapped file, or memory."""
 
-    def __init__(self, reader: ByteReader, span: ByteSource, start: int, *, releases: bool) -> None:
+    def __init__(self, reader: ByteReader, span: ByteSource, start: int, stop: int | None, *, releases: bool) -> None:
         self._reader = reader
+        self._limit = len(span) if stop is None else stop
         self._releases = releases
         self._released = start
         self.data = span
@@ -156,14 +157,14 @@ class _SpanWindows:
 
     @property
     def is_final(self) -> bool:
-        return self.stop == len(self.data)
+        return self.stop == self._limit
 
     def grow(self, wanted: int) -> None:
         """Make at least `wanted` bytes from `start` visible, or all that remain."""
         if self._releases and self.start - self._released >= _WINDOW_NBYTES:
             self._reader.release(self._released, self.start)
             self._released = self.start
-        self.stop = min(len(self.data), self.start + max(wanted, _WINDOW_NBYTES))
+        self.stop = min(self._limit, self.start + max(wanted, _WINDOW_NBYTES))
 
 
 class _InflateWindows:
@@ -244,8 +245,8 @@ class Stretch(NamedTuple):
 
     def release(self) -> None:
         """Give the pages of a mapped file back to the system."""
-        if self.shard.compression == "none":
-            self.shard.reader.release(self.start, self.stop)
+        if isinstance(self.data, _native.FileMap):
+            self.data.release(self.start, self.stop)
 
 
 class FrameStream:
@@ -253,8 +254,9 @@ class FrameStream:
 
     One thread at a time. `record` is the ordinal of the next frame, `offset` its byte (after inflating). A stream
     starts at the first frame, or at frame `record`, which is at byte `start`; in a compressed shard, with the member
-    stored at byte `member`, counted as if `start` bytes were inflated before. Pages of a mapped file are released after
-    reading, unless others still read them and release them (`releases`).
+    stored at byte `member`, counted as if `start` bytes were inflated before. It may end at byte `stop` of a file whose
+    headers were checked up to there. Pages of a mapped file are released after reading, unless others still read them
+    and release them (`releases`).
     """
 
     def __init__(
@@ -264,12 +266,14 @@ class FrameStream:
         *,
         columns: Sequence[str] = (),
         start: int = 0,
+        stop: int | None = None,
         record: int = 0,
         member: int = 0,
         releases: bool = True,
     ) -> None:
         self._shard = shard
         self._policy = policy
+        self._has_headers = stop is not None
         self._columns = columns
         self._is_torn_reported = False
         self._search: tuple[ByteSource, _native.FrameSearch] | None = None
@@ -279,7 +283,7 @@ class FrameStream:
         span = shard.reader.span() if shard.compression == "none" else None
         self._windows: _SpanWindows | _InflateWindows
         if span is not None:
-            self._windows = _SpanWindows(shard.reader, span, start, releases=releases)
+            self._windows = _SpanWindows(shard.reader, span, start, stop, releases=releases)
         else:
             self._windows = _InflateWindows(shard, policy, member, start)
 
@@ -424,6 +428,9 @@ class FrameStream:
             self._report_tear(lost_nbytes)
             return
         offset = self.offset
+        if self._has_headers and fault.kind != "payload_checksum":
+            what = "the file changed while it was read"
+            raise StorageError(what, shard=self._shard.name, record=self.record, offset=offset)
         error = self._explain(fault)
         if self._policy.on_error == "raise" or isinstance(error, LimitError):
             raise error

@@ -42,18 +42,24 @@ class Salvage:
     """
 
     def __init__(
-        self, shard: Shard, policy: Policy, *, columns: Sequence[str] = (), start: int = 0, record: int = 0
+        self,
+        shard: Shard,
+        policy: Policy,
+        *,
+        columns: Sequence[str] = (),
+        start: int = 0,
+        stop: int | None = None,
+        record: int = 0,
     ) -> None:
         self._shard = shard
         self._policy = policy
         self._columns = columns
-        self._start = start
-        self._record = record
+        self._first = FrameStream(shard, policy, columns=columns, start=start, stop=stop, record=record)
         self._search = _MemberSearch(shard)
         self.gaps: list[Gap] = []
 
     def __iter__(self) -> Iterator[FrameStream]:
-        stream = FrameStream(self._shard, self._policy, columns=self._columns, start=self._start, record=self._record)
+        stream = self._first
         while True:
             yield stream
             member = stream.torn_member

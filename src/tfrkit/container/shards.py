@@ -249,8 +249,27 @@ def find_shards(address: Address | Iterable[Address], *, incomplete: Incomplete 
     """
     if isinstance(address, Iterator) and not hasattr(address, "read"):
         address = list(address)  # it is iterated twice
+    shards = _list_shards(_expand(address))
+    if incomplete != "ignore":
+        for found in find_incomplete_sets(shards):
+            if len(found.paths) > 1 or found.paths[0] not in _list_named(address):
+                _report(found, incomplete)
+    return shards
+
+
+def find_named_shards(address: Address | Iterable[Address]) -> tuple[list[str], list[str], bool]:
+    """The shards of an address, the folders in it, and whether it is a set rather than one file named alone."""
+    addresses = [address] if isinstance(address, (str, bytes, os.PathLike)) else list(address)
+    paths = _expand(addresses)
+    shards = _list_shards(paths)
+    is_alone = len(shards) == 1 and len(addresses) == 1 and expand_home(addresses[0]) == shards[0]
+    return shards, [path for path in paths if os.path.isdir(path)], not is_alone
+
+
+def _list_shards(paths: Iterable[str]) -> list[str]:
+    """The files of some paths; of folders, those that are TFRecords."""
     shards = []
-    for path in _expand(address):
+    for path in paths:
         if not os.path.isdir(path):
             shards.append(path)
             continue
@@ -261,10 +280,6 @@ def find_shards(address: Address | Iterable[Address], *, incomplete: Incomplete 
         shards += inside
     for folder in dict.fromkeys(os.path.dirname(path) for path in shards if path != "-"):
         require_no_change(folder)
-    if incomplete != "ignore":
-        for found in find_incomplete_sets(shards):
-            if len(found.paths) > 1 or found.paths[0] not in _list_named(address):
-                _report(found, incomplete)
     return shards
 
 

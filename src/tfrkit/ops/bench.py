@@ -10,19 +10,20 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from tfrkit import _native
 from tfrkit.batches.stream import read_batches
 from tfrkit.batches.survey import find_schema
 from tfrkit.codec.decode import Decoder
 from tfrkit.container.codecs import COMPRESSIONS, Compression
 from tfrkit.container.compression import Deflater, InflateReader
 from tfrkit.container.records import Policy, read_records
-from tfrkit.container.shards import Shard, find_shards
+from tfrkit.container.shards import Shard
 from tfrkit.container.writer import frame_records
 from tfrkit.errors import CodecError, TfrkitError
 from tfrkit.features.schema import Schema
 from tfrkit.images.decode import decode_image
 from tfrkit.orders.order import Order, Shuffled, Whole, WindowShuffled, score_mixing
-from tfrkit.passes.check import check_records
+from tfrkit.passes.walk import open_shards, walk_frames
 from tfrkit.storage.memory import MemoryReader
 from tfrkit.storage.resolve import Address
 
@@ -104,28 +105,29 @@ def bench(address: Address | Iterable[Address], *, sample_nbytes: int = 16 << 20
     Steps are timed one by one on one core: disk (with the page cache of the file dropped first), inflate,
     checksum, parse, decode of images, collate. Nothing is written.
     """
-    shards = [Shard.open(path) for path in find_shards(address)]
-    try:
+    with open_shards(address, incomplete="ignore") as shards:
         for shard in shards:
             if shard.nbytes is None:
                 raise TfrkitError("expected files, got a pipe, which cannot be read twice", shard=shard.name)
-        records = _take_records(shards, sample_nbytes)
-        if not records:
-            raise TfrkitError("no records to time", shard=shards[0].name)
-        plain = frame_records(records)
-        schema = find_schema(shards, Policy())
-        few = _cut_records(records, _PACKED_NBYTES)
-        costs = [_time_compression(compression, few, schema) for compression in COMPRESSIONS]
-        ratio = next(cost.nbytes / cost.plain_nbytes for cost in costs if cost.compression == shards[0].compression)
-        steps = _time_file(shards[0], len(records), len(plain), ratio)
-        steps += _time_records(records, plain, schema)
-    except CodecError as error:
-        # Timed in memory, where the records of all files stand in one row.
-        hint = f"list all of them: tfr verify {' '.join(shlex.quote(shard.name) for shard in shards[:3])}"
-        raise error.replace(shard=shards[0].name, record=None, offset=None, hint=hint) from None
-    finally:
-        for shard in shards:
-            shard.close()
+        try:
+            return _time_shards(shards, sample_nbytes)
+        except CodecError as error:
+            # Timed in memory, as if the records of all files were in one.
+            hint = f"list all of them: tfr verify {' '.join(shlex.quote(shard.name) for shard in shards[:3])}"
+            raise error.replace(shard=shards[0].name, record=None, offset=None, hint=hint) from None
+
+
+def _time_shards(shards: list[Shard], sample_nbytes: int) -> Bench:
+    records = _take_records(shards, sample_nbytes)
+    if not records:
+        raise TfrkitError("no records to time", shard=shards[0].name)
+    plain = frame_records(records)
+    schema = find_schema(shards, Policy())
+    few = _cut_records(records, _PACKED_NBYTES)
+    costs = [_time_compression(compression, few, schema) for compression in COMPRESSIONS]
+    ratio = next(cost.nbytes / cost.plain_nbytes for cost in costs if cost.compression == shards[0].compression)
+    steps = _time_file(shards[0], len(records), len(plain), ratio)
+    steps += _time_records(records, plain, schema)
     return Bench(len(records), len(plain), steps, costs, _score_shuffles(len(records)))
 
 
@@ -180,7 +182,7 @@ def _read_through(shard: Shard, nbytes: int) -> None:
 
 def _time_records(records: list[bytes], plain: bytes, schema: Schema) -> list[Step]:
     num_records, per_record = len(records), len(plain) / len(records)
-    seconds = _time_best(lambda: check_records(Shard(MemoryReader(plain)), Policy(), parse=False))
+    seconds = _time_best(lambda: list(walk_frames([Shard(MemoryReader(plain))], Policy(), _native.check_frames)))
     steps = [Step("checksum", seconds / num_records, per_record)]
     if schema.kind == "raw":
         return steps

@@ -17,7 +17,7 @@ from tfrkit.container.shards import Shard, find_shards
 from tfrkit.container.writer import ShardWriter, frame_records
 from tfrkit.errors import CompressionError, ContainerError, StorageError, TfrkitError
 from tfrkit.outputs.place import MadeFolders, require_output
-from tfrkit.passes.walk import CollectPolicy, walk_streams
+from tfrkit.passes.walk import CollectPolicy, measure_files, walk_streams
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.local import require_space
@@ -115,7 +115,7 @@ def repair(
                 "two files would be written under one name", shard=destination, hint="repair them one by one"
             )
         require_output(destination, sources=paths, force=force)
-    sizes = [_size_of(path) for path in paths]
+    sizes = measure_files(paths)
     require_space(target, sum(sizes))
     if asked is None and not is_folder:
         refuse_foreign_suffix(target)
@@ -200,10 +200,3 @@ def _list_losses(taken: list[tuple[Finding, TfrkitError]], gaps: list[Gap]) -> l
         stop = finding.offset + finding.lost_nbytes
         losses.append(Loss(finding.shard, finding.record, finding.offset, stop, finding.cause, stored, finding.kind))
     return losses
-
-
-def _size_of(path: str) -> int:
-    try:
-        return os.path.getsize(path)
-    except OSError:
-        return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from tfrkit.container.records import NO_LIMIT, Finding, FrameStream, Policy, Read, Stretch
@@ -54,3 +55,14 @@ def walk_streams(
     for stream in streams:
         while stretch := stream.take(read, max_frames, max_nbytes):
             yield stretch
+
+
+def measure_files(paths: Iterable[str]) -> list[int]:
+    """Sizes in bytes, for progress; 0 of a pipe and of what is not there."""
+    sizes = []
+    for path in paths:
+        try:
+            sizes.append(os.path.getsize(path))
+        except OSError:
+            sizes.append(0)
+    return sizes

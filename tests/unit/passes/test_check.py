@@ -2,16 +2,18 @@ from __future__ import annotations
 
 import gzip
 import random
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tfrkit.container.records import Policy
+from tfrkit.container import records
+from tfrkit.container.records import Stretch
 from tfrkit.container.shards import Shard
-from tfrkit.errors import CorruptRecordError, StorageError
+from tfrkit.errors import StorageError
 from tfrkit.passes import check as check_module
-from tfrkit.passes.check import Stretch, check_records, check_stretch, cut_shard, holds_examples
+from tfrkit.passes.check import check_stretch, cut_shard, holds_examples
 from tfrkit.storage.memory import MemoryReader
 from tfrkit.testing.corruption import flip, frame_offsets, make_frame, truncate
 from tfrkit.testing.reference import encode_example, write_frames
@@ -21,10 +23,16 @@ FRAMES = write_frames(EXAMPLES)
 OFFSETS = frame_offsets(FRAMES)
 
 
+def whole(shard: Shard) -> Stretch:
+    """All of a shard, not cut."""
+    return Stretch(shard, b"", 0, shard.nbytes or 0, 0, 0, 0)
+
+
 def check(data: bytes, *, parse: bool = True) -> tuple[int, list[tuple[int, int]]]:
-    policy = Policy("all", "skip")
-    num_records = check_records(Shard(MemoryReader(data)), policy, parse=parse)
-    return num_records, [(finding.record, finding.offset) for finding in policy.findings.values()]
+    shard = Shard(MemoryReader(data))
+    checked = check_stretch(whole(shard), parse=parse and holds_examples(shard))
+    found = [*(finding for finding, _ in checked.damage), *checked.others]
+    return checked.num_frames - len(checked.others), sorted((one.record, one.offset) for one in found)
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -60,11 +68,6 @@ def test_findings_of_both_sorts_come_in_file_order() -> None:
     assert [record for record, _ in places] == [0, 4, 21]
 
 
-def test_strict_policy_raises_at_the_first_damage() -> None:
-    with pytest.raises(CorruptRecordError, match="record 3"):
-        check_records(Shard(MemoryReader(flip(FRAMES, OFFSETS[3]))), Policy(), parse=True)
-
-
 # --- stretches
 
 
@@ -79,17 +82,17 @@ def check_in_stretches(data: bytes, *, parse: bool = True) -> tuple[int, list[tu
     places = []
     num_frames = 0
     for stretch in stretches:
-        policy = Policy("all", "skip")
-        checked = check_stretch(shard, stretch, policy, parse=parse)
+        checked = check_stretch(stretch, parse=parse)
         num_frames += checked.num_frames - len(checked.others)
-        found = [*policy.findings.values(), *checked.others]
+        found = [*(finding for finding, _ in checked.damage), *checked.others]
         places += sorted((finding.record, finding.offset) for finding in found)
     return num_frames, places, stretches
 
 
 def test_small_or_compressed_shard_is_one_stretch() -> None:
     for data in (b"", FRAMES, gzip.compress(FRAMES)):
-        assert list(cut_shard(Shard(MemoryReader(data)))) == [Stretch()]
+        shard = Shard(MemoryReader(data))
+        assert list(cut_shard(shard)) == [whole(shard)]
 
 
 @pytest.mark.usefixtures("small_stretches")
@@ -125,7 +128,7 @@ def test_records_after_damage_in_a_stretch_keep_their_numbers(monkeypatch: pytes
     data = flip(flip(flip(FRAMES, OFFSETS[0] + 13), OFFSETS[2] + 13), OFFSETS[3] + 13)
     data = data[: OFFSETS[4]] + make_frame(b"hello") + data[OFFSETS[4] :]
     num_frames, places, stretches = check_in_stretches(data)
-    assert (stretches[0].stop or 0) > OFFSETS[5]
+    assert stretches[0].stop > OFFSETS[5]
     assert (num_frames, places) == check(data)
     assert [record for record, _ in places] == [0, 2, 3, 4]
 
@@ -135,28 +138,32 @@ def test_frame_longer_than_a_stretch_is_one_stretch() -> None:
     data = write_frames([*EXAMPLES, encode_example({b"x": ("bytes", [bytes(1000)])}), *EXAMPLES])
     num_frames, places, stretches = check_in_stretches(data)
     assert (num_frames, places) == (41, [])
-    assert any((stretch.stop or 0) - stretch.start > 1000 for stretch in stretches)
+    assert any(stretch.nbytes > 1000 for stretch in stretches)
 
 
 @pytest.mark.usefixtures("small_stretches")
-def test_shard_that_changes_between_cut_and_check_raises(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_open", [False, True])
+def test_shard_that_changes_between_cut_and_check_is_reported(tmp_path: Path, is_open: bool) -> None:
     path = tmp_path / "a"
     path.write_bytes(FRAMES)
     shard = Shard.open(str(path))
     stretches = list(cut_shard(shard))
+    if is_open:
+        shard.reader.span()  # as while another thread reads it
     with path.open("r+b") as file:
         file.seek(stretches[1].start + 1)
         file.write(b"\xff" * 8)
-    with pytest.raises(StorageError, match="the file changed while it was read"):
-        check_stretch(shard, stretches[1], Policy("all", "skip"), parse=False)
+    (_, error), *others = check_stretch(stretches[1], parse=False).damage
+    assert not others
+    assert isinstance(error, StorageError)
+    assert error.what.startswith("the file changed " + ("while it was read" if is_open else "since it was opened"))
 
 
-def test_each_step_can_end_a_check() -> None:
-    def stop() -> None:
-        raise StorageError("stopped")
-
-    with pytest.raises(StorageError, match="stopped"):
-        check_stretch(Shard(MemoryReader(FRAMES)), Stretch(), Policy("all", "skip"), parse=False, on_step=stop)
+def test_check_ends_at_the_next_step_when_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "_WINDOW_NBYTES", 100)
+    stop = threading.Event()
+    stop.set()
+    assert 0 < check_stretch(whole(Shard(MemoryReader(FRAMES))), parse=False, stop=stop).num_frames < len(EXAMPLES)
 
 
 def test_shard_of_other_records_does_not_hold_examples() -> None:

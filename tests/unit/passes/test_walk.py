@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tfrkit import _native
-from tfrkit.container.records import FRAME_OVERHEAD, Policy, read_list
+from tfrkit.container.index import FRAME_OVERHEAD
+from tfrkit.container.records import Policy, read_list
 from tfrkit.container.salvage import Salvage
 from tfrkit.container.shards import Shard
 from tfrkit.errors import CorruptRecordError

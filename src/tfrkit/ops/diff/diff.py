@@ -25,7 +25,7 @@ _ADVANCED_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
-class Place:
+class NumberedRecord:
     """A record: its number over all shards, the shard, and its number in it."""
 
     number: int
@@ -41,8 +41,8 @@ class RecordChange:
     """A record that is not the same on both sides; `a` is None where it was added, `b` where it was removed."""
 
     change: Change
-    a: Place | None
-    b: Place | None
+    a: NumberedRecord | None
+    b: NumberedRecord | None
     key: str | None = None
     features: tuple[FeatureChange, ...] = ()
 
@@ -266,6 +266,6 @@ class _Comparison:
             self._progress.advance(count, nbytes, 0)
 
 
-def _locate(side: ShardSet, number: int) -> Place:
+def _locate(side: ShardSet, number: int) -> NumberedRecord:
     shards, inside = side.records.locate_many(np.array([number], np.uint64))
-    return Place(number, side.files[int(shards[0])], int(inside[0]))
+    return NumberedRecord(number, side.files[int(shards[0])], int(inside[0]))

@@ -9,7 +9,8 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit._types import Int64Array, Verify
-from tfrkit.container.records import FRAME_OVERHEAD, FrameStream, Policy, Stretch
+from tfrkit.container.index import FRAME_OVERHEAD
+from tfrkit.container.records import FrameStream, Policy, Stretch
 from tfrkit.container.shards import Shard
 
 # Columns that a core keeps in its cache, long enough that the Python around them does not show.

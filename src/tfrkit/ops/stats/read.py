@@ -12,7 +12,8 @@ from tfrkit import _native
 from tfrkit._ahead import choose_threads, run_ahead
 from tfrkit._types import Int64Array, Verify
 from tfrkit.codec.columns import ABSENT
-from tfrkit.container.records import FRAME_OVERHEAD, Finding, Policy, Read, Stretch
+from tfrkit.container.index import FRAME_OVERHEAD
+from tfrkit.container.records import Finding, Policy, Read, Stretch
 from tfrkit.container.shards import Shard
 from tfrkit.ops.stats.chunks import Chunk, cut_chunks
 from tfrkit.ops.stats.columns import ColumnSpec, KnownColumns, choose_kinds, make_builder
@@ -27,6 +28,7 @@ from tfrkit.ops.stats.features import (
 )
 from tfrkit.ops.stats.numbers import summarize_ints
 from tfrkit.ops.stats.samples import pick_samples
+from tfrkit.passes.check import NOT_AN_EXAMPLE
 from tfrkit.progress import Progress
 from tfrkit.storage.base import ByteSource
 
@@ -39,7 +41,6 @@ _AHEAD_NBYTES = 64 << 20
 _MAX_RETRIES = 8
 
 _KINDS = (None, "bytes", "float", "int64")
-_NOT_AN_EXAMPLE = "record is neither an Example nor a SequenceExample, as most others are"
 
 Limits = dict[FeatureKey, int]
 """What hashes have to be below to count for the shard so far: a hint that saves work and changes nothing."""
@@ -246,7 +247,7 @@ def _part_others(chunk: Chunk, sizes: Int64Array, num_others: int) -> tuple[list
             is_other[before + record] = True
             if len(others) < MAX_FINDINGS:
                 where = part.offset + offset - part.start
-                others.append(Finding(chunk.shard.name, part.record + record, where, _NOT_AN_EXAMPLE))
+                others.append(Finding(chunk.shard.name, part.record + record, where, NOT_AN_EXAMPLE))
             runs.append((part.data, start, offset))
             start = offset + FRAME_OVERHEAD + int(sizes[before + record])
         runs.append((part.data, start, part.stop))

@@ -1,7 +1,9 @@
-"""The deep part of `verify`: what records hold, and which of them are copies of others."""
+"""The deep part of `verify`: the content of records, and which of them are copies of others."""
 
 from __future__ import annotations
 
+import contextlib
+import operator
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,19 +14,20 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit._ahead import run_ahead
-from tfrkit._types import Record, Row, UInt64Array
+from tfrkit._types import Record, Row, UInt64Array, Verify
 from tfrkit.codec.decode import Decoder
-from tfrkit.container.records import Finding, Policy
+from tfrkit.container.records import read_list
 from tfrkit.container.salvage import Salvage
 from tfrkit.container.shards import Shard
-from tfrkit.errors import CodecError, ContainerError, LimitError, SchemaError, StorageError, TfrkitError
+from tfrkit.errors import CodecError, ContainerError, LimitError, SchemaError, StorageError
 from tfrkit.images.perceptual import SIDE, has_detail, hash_copies
 from tfrkit.ops.duplicates import Fingerprints, Match, describe_distance
 from tfrkit.ops.verify.kinds import KindCheck
 from tfrkit.ops.verify.record import Judged, RecordCheck, digest
-from tfrkit.ops.verify.result import Kind, Place, ShardTally, Verification, VerifyFinding, kind_of_error
+from tfrkit.ops.verify.result import Kind, RecordPlace, ShardTally, Verification, VerifyFinding, kind_of_error
 from tfrkit.ops.verify.rules import Rules, describe_rules, find_rules
 from tfrkit.ops.verify.shard_set import add_sidecar_findings
+from tfrkit.passes.walk import CollectPolicy, walk_streams
 from tfrkit.progress import Progress
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.base import ByteSource
@@ -34,12 +37,12 @@ _BATCH_NBYTES = 4 << 20
 _BATCH_RECORDS = 256
 _MAX_WAITING_NBYTES = 64 << 20
 _COPY_KINDS: frozenset[Kind] = frozenset({"duplicate", "near_duplicate", "leak"})
-# Training comes first: what is in two splits is told at the record of the other one.
+# Training comes first: what is in two splits is reported at the record of the other one.
 _FIRST_SPLITS = ("train", "training")
 
 
 def check_deep(result: Verification, *, shape: tuple[int, ...] | None = None, threads: int, watch: Progress) -> None:
-    """Add what is wrong with the content of records; raw pixels are held against `shape`, where it is given."""
+    """Add findings about the content of records; raw pixels are compared with `shape`, if given."""
     tallies = [tally for tally in result.shards if tally.is_readable]
     for tally in tallies:
         if tally.nbytes is None:
@@ -65,16 +68,15 @@ def check_deep(result: Verification, *, shape: tuple[int, ...] | None = None, th
     stop = threading.Event()
     watch.begin(0, sum(tally.nbytes or 0 for tally in tallies))
     try:
-        # Split by split, so that every record comes behind those it may be a copy of.
+        # Split by split, so that every record comes after those it may be a copy of.
         for number in splits.order:
             tally = result.shards[number]
             if not tally.is_readable:
                 continue
             places.start_shard(tally.path)
             try:
-                for batch in run_ahead(
-                    deep.cut(tally, stop), threads=threads, max_nbytes=_MAX_WAITING_NBYTES, size_of=_Batch.weigh
-                ):
+                jobs, weigh = deep.cut(tally, stop), operator.attrgetter("nbytes")
+                for batch in run_ahead(jobs, threads=threads, max_nbytes=_MAX_WAITING_NBYTES, size_of=weigh):
                     found += [finding for finding in batch.findings if (finding.shard, finding.offset) not in known]
                     places.add(batch.records, batch.offsets)
                     prints.add(batch.digests, *batch.hashes, split=splits.rank[number])
@@ -108,7 +110,7 @@ class _Splits:
 
 
 class _Places:
-    """Where every record is that was looked at, in the order of the fingerprints. 16 bytes each."""
+    """The place of every record that was checked, in the order of the fingerprints. 16 bytes each."""
 
     def __init__(self) -> None:
         self._shards: list[tuple[int, str]] = []
@@ -125,14 +127,14 @@ class _Places:
         self._offsets.append(offsets)
         self._total += len(records)
 
-    def at(self, number: int) -> Place:
+    def at(self, number: int) -> RecordPlace:
         if self._joined is None:
             self._joined = np.concatenate(self._records), np.concatenate(self._offsets)
             self._starts = np.array([start for start, _ in self._shards])
         # Of shards without records that start at one number, the last one has it.
         path = self._shards[int(np.searchsorted(self._starts, number, side="right")) - 1][1]
         records, offsets = self._joined
-        return Place(path, int(records[number]), int(offsets[number]))
+        return RecordPlace(path, int(records[number]), int(offsets[number]))
 
 
 def _describe_match(match: Match, places: _Places, splits: _Splits, what: str) -> VerifyFinding:
@@ -162,24 +164,20 @@ class _Batch:
     digests: list[bytes]
     hashes: tuple[UInt64Array, UInt64Array, np.ndarray[Any, np.dtype[np.bool_]]]
 
-    def weigh(self) -> int:
-        """What waited in memory for it."""
-        return self.nbytes
-
 
 @dataclass
 class _Read:
-    """Some records of one shard as they were read: rows where they are decoded, bytes where those are compared.
+    """Some records of one shard: rows where they are decoded, bytes where those are compared.
 
     `kinds` are features of an unexpected kind: position of the record, and the cause.
     """
 
+    first: int
+    offsets: UInt64Array
+    nbytes: int
     rows: list[Row | str] = field(default_factory=list)
     kinds: list[tuple[int, str]] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
-    first: int = 0
-    offsets: UInt64Array = field(default_factory=lambda: np.empty(0, np.uint64))
-    nbytes: int = 0
 
 
 class _DeepCheck:
@@ -199,31 +197,38 @@ class _DeepCheck:
 
     def cut(self, tally: ShardTally, stop: threading.Event) -> Iterator[Callable[[], _Batch]]:
         """Jobs for the records of a shard, in order, and at last one for what did not decode."""
-        shard = Shard.open(tally.path)
         decoder = self._decoder if tally.holds_examples else None
-        kinds = self._kinds if tally.holds_examples else None
-        policy = _SchemaPolicy()
-        parts = Salvage(shard, policy, columns=decoder.column_names if decoder is not None else ())
-        by_record = self._wants_copies and not (decoder is not None and self.by_picture)
-        read = _Read()
+        policy = CollectPolicy()
+        builder: _native.ColumnBuilder | None = None
 
-        def consume(data: ByteSource, start: int, next_stop: int) -> tuple[int, int, _native.Fault | None]:
-            nonlocal read
-            read, next_start, fault = _read_batch(data, start, next_stop, decoder, by_record)
-            if kinds is not None and len(read.offsets):
-                read.kinds = list(kinds.find(data, read.offsets, next_start))
-            return len(read.offsets), next_start, fault
+        def decode(data: ByteSource, start: int, end: int, most: int, verify: Verify) -> Any:
+            nonlocal builder
+            if decoder is None:
+                return _native.check_frames(data, start, end, most, verify)
+            builder = decoder.new_builder()
+            return builder.append_frames(data, start, end, most, verify)
 
-        try:
-            for stream in parts:
-                while not stop.is_set() and stream.step(consume):
-                    read.first = stream.record - len(read.offsets)
-                    read.offsets = read.offsets + np.uint64(stream.base)
-                    yield partial(self._judge, tally.path, read)
-        finally:
-            shard.close()
-        if policy.listed:
-            yield partial(_make_batch, findings=policy.listed)
+        with contextlib.closing(Shard.open(tally.path)) as shard:
+            parts = Salvage(shard, policy, columns=decoder.column_names if decoder is not None else ())
+            for part in walk_streams(parts, decode, _BATCH_RECORDS, _BATCH_NBYTES):
+                place = part.data, part.start, part.stop, part.num_frames
+                offsets = _native.index_frames(*place, "none")[0]
+                read = _Read(part.record, offsets + np.uint64(part.offset - part.start), part.nbytes)
+                if decoder is not None and builder is not None:
+                    read.rows = _decode_rows(decoder, builder, part.data, offsets, part.stop)
+                if self._kinds is not None and tally.holds_examples:
+                    read.kinds = list(self._kinds.find(part.data, offsets, part.stop))
+                if self._wants_copies and not (decoder is not None and self.by_picture):
+                    read.records = read_list(*place, "none")[0]
+                yield partial(self._judge, tally.path, read)
+                if stop.is_set():
+                    break
+        # Frame damage is listed already.
+        found = [one for one, error in policy.listed if isinstance(error, (CodecError, SchemaError))]
+        if found:
+            nothing = np.empty(0, np.uint64)
+            listed = [VerifyFinding(one.shard, one.record, one.offset, one.cause, "schema") for one in found]
+            yield partial(_Batch, nothing, nothing, 0, listed, [], _hash([]))
 
     def _judge(self, path: str, read: _Read) -> _Batch:
         check = self._get_check()
@@ -260,48 +265,6 @@ class _DeepCheck:
         if check is None:
             check = self._threads.check = RecordCheck(self._rules, wants_copy=self._wants_near)
         return check
-
-
-class _SchemaPolicy(Policy):
-    """Skips what does not decode. Frame damage is already listed; this collects schema mismatches."""
-
-    def __init__(self) -> None:
-        super().__init__("all", "skip")
-        self.listed: list[VerifyFinding] = []
-
-    def take(self, finding: Finding, error: TfrkitError) -> None:
-        if isinstance(error, (CodecError, SchemaError)):
-            place = (finding.shard, finding.record, finding.offset)
-            self.listed.append(VerifyFinding(*place, finding.cause, "schema"))
-
-
-def _make_batch(findings: list[VerifyFinding]) -> _Batch:
-    nothing = np.empty(0, np.uint64)
-    return _Batch(nothing, nothing, 0, findings, [], _hash([]))
-
-
-def _read_batch(
-    data: ByteSource, start: int, stop: int, decoder: Decoder | None, by_record: bool
-) -> tuple[_Read, int, _native.Fault | None]:
-    """Records from byte `start` on, as many as make a batch and at least one."""
-    near_stop = min(stop, start + _BATCH_NBYTES)
-    num_frames, _, _ = _native.check_frames(data, start, near_stop, _BATCH_RECORDS, "lengths")
-    wanted = max(1, num_frames)
-    read = _Read()
-    if decoder is None:
-        num_frames, next_start, fault = _native.check_frames(data, start, stop, wanted, "all")
-    else:
-        builder = decoder.new_builder()
-        num_frames, next_start, fault = builder.append_frames(data, start, stop, wanted, "all")
-    if num_frames == 0:
-        return read, next_start, fault
-    read.offsets = _native.index_frames(data, start, next_start, num_frames, "none")[0]
-    read.nbytes = next_start - start
-    if decoder is not None:
-        read.rows = _decode_rows(decoder, builder, data, read.offsets, next_start)
-    if by_record:
-        read.records = _native.read_frames(data, start, next_start, num_frames, 1 << 62, "none")[0]
-    return read, next_start, fault
 
 
 def _decode_rows(

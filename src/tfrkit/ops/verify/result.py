@@ -1,4 +1,4 @@
-"""What `verify` found, in the form it is told."""
+"""What `verify` found, in its public form."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MAX_LISTED = 10_000
 
 
 @dataclass(frozen=True)
-class Place:
+class RecordPlace:
     """Where a record is."""
 
     shard: str
@@ -58,7 +58,7 @@ class VerifyFinding:
     offset: int | None
     cause: str
     kind: Kind
-    other: Place | None = None
+    other: RecordPlace | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The public form: shard, record, offset, cause, kind, other (shard, record, offset)."""
