@@ -1,1 +1,1 @@
-"""The `tfr` command: one file per subcommand, and what they share."""
+"""The `tfr` command: one file per subcommand, and shared modules."""

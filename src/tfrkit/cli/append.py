@@ -18,9 +18,9 @@ HELP = f"""Add the records of other files to a dataset.
 
 Each new file becomes a shard at the end of a split, compressed like the others; its records keep their bytes.
 Shards named x-00000-of-00005 are renamed to x-00000-of-00006, so that the set is complete for every reader; a
-split that is one file without a number stays one file, which grows. --split is needed where there is more than
-one. New records have to fit the dataset: the same features of the same kinds, the same classes. Shards that
-stay as they are are not read, so damage in them is not found: tfr verify.
+split that is one file without a number stays one file, which grows. --split is required if there is more than
+one. New records have to fit the dataset: the same features of the same kinds, the same classes. Unchanged shards
+are not read, so damage in them is not found: tfr verify.
 
 {PLACE_HELP}
 

@@ -1,4 +1,4 @@
-"""`tfr bench`: what limits reading, and what compression costs."""
+"""`tfr bench`: the bottleneck of reading, and the cost of compression."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ HELP = """Time the steps of reading this dataset on this machine.
   tfr bench train.tfrecord
   tfr bench 'train-*' --megabytes 64 --format json
 
-Takes the first records and times each step on one core: disk (with the file's cache dropped first), inflate,
+Reads the first records and times each step on one core: disk (with the file's cache dropped first), inflate,
 checksum, parse, decode of images, collate. The longest one is what limits reading. Then the same records are
-read back from each compression: does gzip slow reading down, and what does it save? Nothing is written.
+read back from each compression, to compare speed and size. Nothing is written.
 
 JSON: records, bytes, limit, steps (step, us_per_record, mb_per_s), compressions (compression, bytes, ratio,
 write_mb_per_s, read_mb_per_s, records_per_s), mixing (how well each kind of shuffle mixes, 1 is perfect).
@@ -26,7 +26,7 @@ write_mb_per_s, read_mb_per_s, records_per_s), mixing (how well each kind of shu
 
 COLUMNS = ("compression", "bytes", "ratio", "write_mb_per_s", "read_mb_per_s", "records_per_s")
 
-Megabytes = Annotated[int, typer.Option("--megabytes", min=1, metavar="N", help="How much of the data to take.")]
+Megabytes = Annotated[int, typer.Option("--megabytes", min=1, metavar="N", help="Amount of data to read.")]
 
 
 def run(paths: Paths, megabytes: Megabytes = 16, format: FormatOption = "text") -> int:
@@ -91,5 +91,5 @@ def print_text(result: dict[str, Any]) -> None:
 
 
 def show_speed(mb_per_s: float) -> str:
-    """Whole megabytes, and tenths where there are few."""
+    """Whole megabytes, or tenths of small numbers."""
     return f"{mb_per_s:,.0f}" if mb_per_s >= 10 else f"{mb_per_s:.1f}"

@@ -15,8 +15,8 @@ HELP = f"""Print every row.
 
 {ROWS_HELP}
 
-Files are looked through once before the first row, so that a feature has the same form in all rows; a pipe is
-shown as it comes. As json and csv, all rows are held in memory; as text and jsonl, a few.
+Files are scanned once before the first row, so that a feature has the same form in all rows; a pipe is
+streamed. As json and csv, all rows are held in memory; as text and jsonl, a few.
 """
 
 

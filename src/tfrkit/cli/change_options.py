@@ -1,4 +1,4 @@
-"""Options of the commands that change a dataset, and how they print what they did."""
+"""Options of the commands that change a dataset, and the report they print."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ JSON_HELP = (
     "dropped, added), notes."
 )
 PLACE_HELP = """\
-The result is a copy (-o), or takes the place of the old files (--in-place): new files are read back first,
-then all of them change places together. Killed in the middle of that, the next edit, append or dedupe, or
-tfr edit PATH --restore, puts the old files back. Only shards with other records are written anew. Class
-names, splits and compression stay; counts in tfrkit.json, dataset_info.json and indexes are brought up to date."""
+The result is a copy (-o), or replaces the old files (--in-place): new files are read back first,
+then all of them are swapped together. After a kill during the swap, the next edit, append or dedupe, or
+tfr edit PATH --restore, puts the old files back. Only changed shards are rewritten. Class
+names, splits and compression stay; counts in tfrkit.json, dataset_info.json and indexes are updated."""
 
 _MAX_FILES = 20
 
@@ -51,7 +51,7 @@ class Changing:
 
 
 def print_changed(made: Changed, format: Format, *, verdict: str, rows_of: Sequence[str] = ()) -> None:
-    """Print what was done to which file, then the sum; notes are talk."""
+    """Print the changes per file, then the total; notes go to stderr."""
     result = made.to_json()
 
     def text() -> None:
@@ -69,14 +69,14 @@ def print_changed(made: Changed, format: Format, *, verdict: str, rows_of: Seque
 
 
 def name_place(made: Changed, paths: Sequence[str]) -> str:
-    """What was changed, as the user named it where that says more than the folder one is in."""
+    """The changed dataset, by the user's path if that is clearer than the folder."""
     if made.output != ".":
         return made.output
     return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1:,} more"
 
 
 def sum_up(made: Changed, paths: Sequence[str]) -> str:
-    """The last line: what was done to the whole dataset."""
+    """The last line: totals of the dataset."""
     touched = sum(bool(file.changed or file.dropped or file.added) for file in made.files)
     what = _describe(made.changed, made.dropped, made.added, made.records)
     files = f" in {touched:,} of {count_noun(len(made.files), 'file')}" if len(made.files) > 1 else ""

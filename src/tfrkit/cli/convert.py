@@ -17,24 +17,24 @@ HELP = f"""Rewrite files with another compression or with features edited.
   tfr convert data/ -o small/ --drop image --rename lable=label --cast label=int64
 
 One file goes to a file, several into a folder under their own names. Without edits the bytes of records do not
-change. With edits, the features that stay are copied as they are; --cast turns numbers into text (bytes) and
-back, and refuses a value that the new kind does not hold. gzip and zlib are deflated on all cores, as one stream
-that TensorFlow reads; it reads no xz and zstd.
+change. With edits, the other features are copied unchanged; --cast turns numbers into text (bytes) and
+back, and refuses a value that the new kind cannot hold. gzip and zlib are compressed on all cores, as one stream
+that TensorFlow reads; it does not read xz and zstd.
 
 {JSON_HELP}
 """
 
 Drop = Annotated[
     list[str] | None,
-    typer.Option("--drop", metavar="FEATURE", help="Leave a feature out; may be repeated.", show_default=False),
+    typer.Option("--drop", metavar="FEATURE", help="Drop a feature; may be repeated.", show_default=False),
 ]
 Keep = Annotated[
     list[str] | None,
-    typer.Option("--keep", metavar="FEATURE", help="Leave all others out; may be repeated.", show_default=False),
+    typer.Option("--keep", metavar="FEATURE", help="Keep only this feature; may be repeated.", show_default=False),
 ]
 Rename = Annotated[
     list[str] | None,
-    typer.Option("--rename", metavar="OLD=NEW,...", help="Give features other names.", show_default=False),
+    typer.Option("--rename", metavar="OLD=NEW,...", help="Rename features.", show_default=False),
 ]
 Cast = Annotated[
     list[str] | None,
@@ -52,7 +52,7 @@ def run(
     *,
     how: Rewriting,
 ) -> int:
-    """Convert, and print what was written."""
+    """Convert, and print a summary."""
     from tfrkit.ops.reshape.convert import convert
 
     return run_reshape(
@@ -68,5 +68,5 @@ def run(
 
 
 def split_names(texts: list[str] | None) -> list[str]:
-    """Names given one by one or with commas between them."""
+    """Names given by repeated options or separated by commas."""
     return [name.strip() for text in texts or () for name in text.split(",") if name.strip()]

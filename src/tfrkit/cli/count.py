@@ -1,4 +1,4 @@
-"""`tfr count`: how many records."""
+"""`tfr count`: number of records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HELP = """Count the records of each file.
   tfr count 'train-*'
   tfr count data/ --format json
 
-Reads the header of each frame and skips its payload: about as fast as the disk finds them. With an index
+Reads the header of each frame and skips its payload, limited by disk seeks. With an index
 (see tfr index) the count is read from there. A compressed file without an index has to be inflated once.
 
 JSON: records, files (path, records).
@@ -24,7 +24,7 @@ COLUMNS = ("path", "records")
 
 
 def run(paths: Paths, format: FormatOption = "text") -> int:
-    """Print one line per file, and the sum where there are several."""
+    """Print one line per file, and the total of several."""
     from tfrkit.ops.count import count_records
 
     rows = [to_row(path, records) for path, records in count_records(paths)]
@@ -49,7 +49,7 @@ def sum_records(rows: list[dict[str, Any]]) -> int:
 
 
 def print_text(rows: list[dict[str, Any]]) -> None:
-    """Counts first, so that a script can cut them off; no separators inside numbers, for the same reason."""
+    """Counts first and without thousands separators, for scripts."""
     lines = [(row["records"], row["path"]) for row in rows]
     if len(rows) > 1:
         lines.append((sum_records(rows), "total"))

@@ -1,4 +1,4 @@
-"""`tfr dedupe`: records that are there twice, dropped."""
+"""`tfr dedupe`: drop duplicate records."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tfrkit.cli.output import count_noun, set_verdict
 if TYPE_CHECKING:
     from tfrkit.ops.edit.dedupe import Deduped
 
-HELP = f"""Drop records that are equal to one before them.
+HELP = f"""Drop records that equal an earlier one.
 
 \b
   tfr dedupe data/ --dry-run
   tfr dedupe data/ -o clean/
   tfr dedupe data/ --by image/encoded --in-place
 
-Records are equal where all their bytes are, or with --by where these features have the same values; a record
-that lacks one of them is equal to none. The first of them in the order of the shards stays, whatever its split.
-Records that two splits share (a leak: what is tested was trained on) are named. With --per-split one copy stays
-in each split. Looks at bytes only; tfr verify --deep finds pictures that look alike.
+Records are equal if all their bytes are, or with --by if these features have the same values; a record
+that lacks one of them equals none. The first one in the order of the shards is kept, whatever its split.
+Records in two splits (a leak: test data was trained on) are listed. With --per-split one copy is kept
+in each split. Compares bytes only; tfr verify --deep finds images that look alike.
 
 {PLACE_HELP}
 
@@ -67,7 +67,7 @@ def describe(made: Deduped, paths: list[str]) -> str:
 
 
 def describe_splits(made: Deduped) -> list[str]:
-    """A line for each split, where there is more than one."""
+    """A line per split if there are several."""
     dropped: dict[str, int] = {}
     for file in made.files:
         if file.split is not None:
@@ -81,7 +81,7 @@ def describe_splits(made: Deduped) -> list[str]:
 
 
 def describe_leaks(made: Deduped) -> list[str]:
-    """The records that two splits share, the first of them by name."""
+    """The records in two splits; the first few are listed."""
     lines = [
         f"leak: record {leak.record} of {leak.shard} ({leak.split or 'no split'}) equals record {leak.other_record} "
         f"of {leak.other_shard} ({leak.other_split or 'no split'})"

@@ -1,4 +1,4 @@
-"""`tfr diff`: what differs between two datasets."""
+"""`tfr diff`: differences between two datasets."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ HELP = """Compare two datasets record by record.
   tfr diff old/ new/
   tfr diff 'a-*.tfrecord' b.tfrecord --key id --format json
 
-Compares the n-th record with the n-th, or with --key those with the same value of a feature, which has to be one
-integer or text, each once. How records are cut into shards and compressed makes no difference. Lists what was added,
-removed and changed, feature by feature; images by their bytes and, where these differ, by their pixels. What a
-schema has or lacks as a whole is named once. Records with the same values in other bytes (another order of
-features) are counted and are no difference. Exit code 1 where something differs, 0 where not.
+Compares records by position, or with --key by the value of a feature, which has to be one unique
+integer or text per record. Shards and compression do not matter. Lists what was added,
+removed and changed, feature by feature; images by their bytes and, if these differ, by their pixels. What a
+schema has or lacks as a whole is listed once. Records with the same values in other bytes (another order of
+features) are counted and are not a difference. Exit code 1 if something differs, else 0.
 
-Reads both sides once; records of equal bytes are not decoded. With --key 8 or 16 bytes are held for each record.
+Reads both sides once; records of equal bytes are not decoded. With --key it holds 8 or 16 bytes per record.
 
 JSON: same, records_a, records_b, equal, recoded, schema_only, changed, added, removed, features (name: records in
 which it changed), schema (feature, change, a, b, note), changes (change, a and b (number, shard, record), key,
@@ -40,14 +40,14 @@ COUNTS = {
     "added": "added",
 }
 
-First = Annotated[str, typer.Argument(metavar="A", help="File, folder or quoted glob: how it was.", show_default=False)]
-Second = Annotated[str, typer.Argument(metavar="B", help="The same: how it is.", show_default=False)]
+First = Annotated[str, typer.Argument(metavar="A", help="Old side: file, folder or glob.", show_default=False)]
+Second = Annotated[str, typer.Argument(metavar="B", help="New side: file, folder or glob.", show_default=False)]
 Key = Annotated[str | None, typer.Option("--key", metavar="FEATURE", help="Match records by this feature.")]
-Max = Annotated[int, typer.Option("--max", min=0, metavar="N", help="Records to list of each kind of change.")]
+Max = Annotated[int, typer.Option("--max", min=0, metavar="N", help="Records to list per kind of change.")]
 
 
 def run(a: First, b: Second, key: Key = None, max: Max = 20, format: FormatOption = "text") -> int:
-    """Print what differs."""
+    """Print the differences."""
     from tfrkit.ops.diff.diff import diff
 
     result = diff(a, b, key=key, max_listed=max, progress=watch_on_terminal()).to_json()
@@ -63,7 +63,7 @@ def run(a: First, b: Second, key: Key = None, max: Max = 20, format: FormatOptio
 
 
 def print_text(result: dict[str, Any]) -> None:
-    """The schema's changes, the records', then the counts."""
+    """Changes of the schema, of records, then the counts."""
     for change in result["schema"]:
         print_line(f"schema: {describe_schema(change)}")
     for change in result["changes"]:
@@ -85,7 +85,7 @@ def print_text(result: dict[str, Any]) -> None:
 
 
 def describe_schema(change: dict[str, Any]) -> str:
-    """A feature that one side lacks, or has as something else."""
+    """A feature that one side lacks, or has with another type."""
     name = f"feature {change['feature']!r}" if change["feature"] else "the records"
     if change["change"] == "changed":
         return f"{name}: {change['a']} -> {change['b']}"
@@ -93,7 +93,7 @@ def describe_schema(change: dict[str, Any]) -> str:
 
 
 def describe_record(change: dict[str, Any]) -> str:
-    """Which record it is."""
+    """The record of a change."""
     place = change["a"] or change["b"]
     words = [f"{change['change']}: record {place['number']}"]
     if change["key"] is not None:
@@ -104,7 +104,7 @@ def describe_record(change: dict[str, Any]) -> str:
 
 
 def describe_values(feature: dict[str, Any]) -> str:
-    """A feature as it was and as it is."""
+    """A feature before and after."""
     note = f"  ({feature['note']})" if feature["note"] else ""
     if feature["change"] == "changed":
         return f"{feature['a']} -> {feature['b']}{note}"
@@ -112,12 +112,12 @@ def describe_values(feature: dict[str, Any]) -> str:
 
 
 def has_key(result: dict[str, Any]) -> bool:
-    """Were records matched by a feature?"""
+    """Whether records were matched by a feature."""
     return any(change["key"] is not None for change in result["changes"])
 
 
 def flatten(result: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row for each feature that changed, and for each record that is on one side only."""
+    """One row per changed feature, and per record on one side only."""
     rows = [{**change, "change": f"schema {change['change']}"} for change in result["schema"]]
     for change in result["changes"]:
         numbers = {f"number_{side}": None if change[side] is None else change[side]["number"] for side in ("a", "b")}

@@ -1,4 +1,4 @@
-"""`tfr edit`: values of records changed, records dropped."""
+"""`tfr edit`: change values, drop records."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ HELP = f"""Change or drop records for which a condition is true.
 
 Conditions and values are DuckDB's SQL over the features of a record, as in tfr sql; names that are more than
 letters, digits and _ go in double quotes ("image/height"). A class can be given by its name: label = 'cat'.
-A value has to fit the feature: its kind, its number of values, its classes. Without --where all records are
-meant. Records that do not change keep their bytes, and of those that do only the features that are set change.
+A value has to fit the feature: its kind, its number of values, its classes. Without --where all records
+match. Unchanged records keep their bytes, and in changed ones only the set features change.
 
 {PLACE_HELP}
 
-Exit code 1: the condition is true for no record, or every value is there already; nothing was written.
+Exit code 1: no record matches, or every value is already set; nothing was written.
 
 {JSON_HELP}
 """
@@ -45,7 +45,7 @@ Binary = Annotated[
     list[str] | None,
     typer.Option("--binary", metavar="FEATURE", help="Take a text feature as bytes; may be repeated."),
 ]
-Restore = Annotated[bool, typer.Option("--restore", help="Put back what a change that was killed left half done.")]
+Restore = Annotated[bool, typer.Option("--restore", help="Roll back a change that was killed.")]
 
 
 def run(
@@ -58,7 +58,7 @@ def run(
     *,
     how: Changing,
 ) -> int:
-    """Edit, and print what was changed."""
+    """Edit, and print a summary."""
     if restore:
         return run_restore(paths)
     from tfrkit.ops.edit.edit import edit
@@ -77,7 +77,7 @@ def run(
 
 
 def run_restore(paths: list[str]) -> int:
-    """Put the old files back, and say whether there were any."""
+    """Put the old files back, and report whether there were any."""
     from tfrkit.ops.edit.change import restore_change
 
     print_line("the old files are back" if restore_change(paths) else "nothing was left half done")

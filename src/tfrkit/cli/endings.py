@@ -1,4 +1,4 @@
-"""How a command ends when it is asked to: Ctrl-C, and SIGTERM, which job schedulers send."""
+"""Ending a command by Ctrl-C or by SIGTERM, which job schedulers send."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 
 class Terminated(BaseException):
-    """SIGTERM came. Passes through every clean-up on its way out, as Ctrl-C does."""
+    """Raised on SIGTERM, so that clean-up runs as for Ctrl-C."""
 
 
 def raise_when_asked_to_end() -> None:
-    """From here on Ctrl-C raises `KeyboardInterrupt` and SIGTERM `Terminated`. Signals that are ignored stay so."""
+    """Make Ctrl-C raise `KeyboardInterrupt` and SIGTERM `Terminated`. Ignored signals stay ignored."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:
@@ -19,6 +19,6 @@ def raise_when_asked_to_end() -> None:
 
 
 def _terminate(number: int, frame: Any) -> None:
-    # A second one must not stop the cleaning up.
+    # A second one must not stop the clean-up.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Terminated

@@ -15,10 +15,10 @@ HELP = """Write a dataset as images, tables or annotations.
   tfr export images data/ -o pictures/
   tfr export parquet 'train-*' -o train.parquet
   tfr export jsonl data/ -o - | jq .label
-  tfr export KIND --help             what a kind writes
+  tfr export KIND --help             output of a kind
 
-Reads every record twice: once to learn what is there and that nothing is damaged, once to write. Memory is bounded.
-Outputs appear whole or not at all. Exit code 1 where records were left out (--on-bad skip).
+Reads every record twice: once to find features and damage, once to write. Memory is bounded.
+Outputs appear whole or not at all. Exit code 1 if records were left out (--on-bad skip).
 
 JSON: kind, output, records, files, nbytes, skipped (shard, record, offset, cause), renamed (stored, written),
 num_renamed, notes.

@@ -20,7 +20,7 @@ from tfrkit.cli.export_report import (
 )
 from tfrkit.cli.options import Paths, Shape
 
-IMAGES_HELP = """Write images as files, with the bytes they were stored with.
+IMAGES_HELP = """Write images as files, with their stored bytes.
 
 \b
   tfr export images data/ -o pictures/
@@ -28,30 +28,30 @@ IMAGES_HELP = """Write images as files, with the bytes they were stored with.
   tfr export images raw.tfrecord -o pictures/ --shape 224x224x3
   tfr export images data/ -o some/ -n 20 --where 'label = 3 and "image/width" > 500'
 
-Files are called as the records say, or by number. Classes that have names are folders, and so are splits where there
+Files are named by the records, or by number. Classes with names become folders, and so do splits if there
 are several. Raw pixels become PNG; masks go to masks/ as PNG with a palette, images to images/ then; frames of a clip
-have a folder of their own. Labels that are no classes are in labels.csv. Names that lead out of the folder, fall
-together or differ in case only are changed, and the changes printed. What `tfr build class-folders` made comes out as
-the folder it was. --where is a condition in the SQL of `tfr sql`, and needs what that needs.
+have their own folder. Labels that are not classes are in labels.csv. Names that lead out of the folder, collide
+or differ in case only are changed, and the changes printed. A dataset of `tfr build class-folders` is restored to
+the same folders. --where is a condition in the SQL of `tfr sql`, with the same requirements.
 
 JSON: kind, output, records, files, nbytes, skipped, renamed (stored, written), num_renamed, notes, available (records
-there are, where some were chosen), images, masks, tables (names of the other files).
+in total, if some were chosen), images, masks, tables (names of the other files).
 """
 VOC_HELP = """Write images with boxes or masks in the form of Pascal VOC.
 
 \b
   tfr export voc data/ -o VOC/
 
-Makes JPEGImages, Annotations (XML), SegmentationClass (PNG with VOC's palette), ImageSets with one list a split, and
+Makes JPEGImages, Annotations (XML), SegmentationClass (PNG with VOC's palette), ImageSets with one list per split, and
 classes.txt with the ids of classes. Needs the features that `tfr build voc-det`, `coco`, `yolo` or `voc-seg` write:
-image/object/bbox/xmin and its sisters, or image/segmentation/class/encoded.
+image/object/bbox/xmin, ymin, xmax, ymax, or image/segmentation/class/encoded.
 """
 YOLO_HELP = """Write images with boxes in the form of YOLO.
 
 \b
   tfr export yolo data/ -o yolo/
 
-Makes images/, labels/ with one text file an image, and data.yaml with the names of classes, numbered from 0 in the
+Makes images/, labels/ with one text file per image, and data.yaml with the names of classes, numbered from 0 in the
 order of their ids; each split has a folder.
 """
 COCO_HELP = """Write images with boxes in the form of COCO.
@@ -69,11 +69,11 @@ SomeImages = Annotated[
 ]
 Where = Annotated[
     str | None,
-    typer.Option("--where", metavar="SQL", help='Only images of records that this is true for: "label = 3".'),
+    typer.Option("--where", metavar="SQL", help='Only images of matching records: "label = 3".'),
 ]
 LayoutOption = Annotated[
     Literal["auto", "flat"],
-    typer.Option("--layout", metavar="auto|flat", help="Folders of classes and splits, or none; labels.csv then."),
+    typer.Option("--layout", metavar="auto|flat", help="Folders of classes and splits, or flat with labels.csv."),
 ]
 
 
@@ -99,7 +99,7 @@ def run_images(
 
 
 def run_annotations(kind: str) -> Callable[..., int]:
-    """The command of a kind that has images and what is in them: voc, yolo or coco."""
+    """The command of an annotated kind: voc, yolo or coco."""
 
     def run(
         paths: Paths,

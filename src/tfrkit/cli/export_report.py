@@ -1,4 +1,4 @@
-"""What all kinds of `tfr export` share: options, and the report at the end."""
+"""Shared options and the report of `tfr export`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ COLUMNS = ("shard", "record", "offset", "cause")
 _MAX_SHOWN = 20
 
 OutputFolder = Annotated[
-    str, typer.Option("-o", "--output", metavar="FOLDER", help="The folder to make.", show_default=False)
+    str, typer.Option("-o", "--output", metavar="FOLDER", help="The folder to create.", show_default=False)
 ]
 OnBad = Annotated[
     Literal["fail", "skip"],
-    typer.Option("--on-bad", metavar="fail|skip", help="Records that do not fit: stop, or leave out and exit 1."),
+    typer.Option("--on-bad", metavar="fail|skip", help="Records that do not fit: stop, or skip and exit 1."),
 ]
 ImageFeature = Annotated[
     str | None, typer.Option("--image", metavar="FEATURE", help="The feature with the images; found by default.")
@@ -57,7 +57,7 @@ def run_export(export: Callable[..., Any], paths: list[str], output: str, how: E
     made = export(paths, output, **options, progress=watch_on_terminal())
     result = made.to_json()
     if made.output == "-":
-        # What was written is the result; stdout has it already.
+        # The result is on stdout already.
         _print_text(result, say)
     else:
         print_result(

@@ -26,8 +26,8 @@ PARQUET_HELP = """Write one row per record as Parquet.
   tfr export parquet data/ -o tables/          one file per split
   tfr export parquet x.tfrecord -o x.parquet --select label --select image/height
 
-A number of values that varies is a list; what is absent is null, an empty list stays one. Needs pyarrow. Memory: one
-row group of 32 MB and what packing it takes.
+A varying number of values is a list; an absent feature is null, an empty list stays one. Needs pyarrow. Memory: one
+row group of 32 MB and its compression.
 """
 CSV_HELP = """Write a header and one line per record.
 
@@ -35,18 +35,18 @@ CSV_HELP = """Write a header and one line per record.
   tfr export csv data/ -o data.csv
   tfr export csv data/ -o - --select label --select score
 
-Bytes are text where they are UTF-8, else {"base64": "..."}; several values are a JSON array; an absent value is an
-empty cell. With -o FOLDER/ one file per split. What has to come back as it was: tfr export jsonl, parquet. tfr build
+Bytes are text if they are UTF-8, else {"base64": "..."}; several values are a JSON array; an absent value is an
+empty cell. With -o FOLDER/ one file per split. For exact round trips: tfr export jsonl, parquet. tfr build
 table reads numbers that float32 does not hold with --floats float64.
 """
-JSONL_HELP = """Write one JSON object a line and record; nothing is lost.
+JSONL_HELP = """Write one JSON object per record; nothing is lost.
 
 \b
   tfr export jsonl data/ -o data.jsonl
   tfr export jsonl data/ -o - | jq -c 'select(.label == 3)'
 
-Bytes are text where they are UTF-8, else {"base64": "..."}; NaN and infinities are {"float": "nan"}; serialized
-tensors are {"tensor": {"dtype", "shape", "values"}}; an absent feature has no key. Records that are no Examples are
+Bytes are text if they are UTF-8, else {"base64": "..."}; NaN and infinities are {"float": "nan"}; serialized
+tensors are {"tensor": {"dtype", "shape", "values"}}; an absent feature has no key. Records that are not Examples are
 {"record": ...}. With -o FOLDER/ one file per split. tfr build table reads all of this back.
 """
 NPZ_HELP = """Write arrays that numpy.load reads without pickles.
@@ -54,8 +54,8 @@ NPZ_HELP = """Write arrays that numpy.load reads without pickles.
 \b
   tfr export npz data/ -o data.npz
 
-A feature x of one shape is the array x; x/values and x/row_splits where the number of values varies; x/bytes and
-x/offsets for bytes that are long or end in a NUL; x/presence (0 absent, 1 unset, 2 there) where records lack it. Needs
+A feature x of one shape is the array x; x/values and x/row_splits if the number of values varies; x/bytes and
+x/offsets for bytes that are long or end in a NUL; x/presence (0 absent, 1 unset, 2 present) if records lack it. Needs
 twice the space on the disk while it is written.
 """
 WEBDATASET_HELP = """Write tar files of samples, as WebDataset reads them.
@@ -64,8 +64,8 @@ WEBDATASET_HELP = """Write tar files of samples, as WebDataset reads them.
   tfr export webdataset data/ -o tars/ --shard-size 500MB
   tfr export webdataset x.tfrecord -o x.tar
 
-The image is .jpg or .png by its bytes, the class .cls, a text .txt, arrays .npy, everything else .json. What
-`tfr build webdataset` made comes out as it went in. The same records give the same bytes.
+The image is .jpg or .png by its bytes, the class .cls, a text .txt, arrays .npy, everything else .json. A dataset of
+`tfr build webdataset` is restored. The same records give the same bytes.
 """
 
 Select = Annotated[
@@ -78,16 +78,16 @@ ParquetCompression = Annotated[
         "--compression",
         case_sensitive=False,
         metavar="zstd|snappy|gzip|lz4|brotli|none",
-        help="Of the columns.",
+        help="Compression of the columns.",
     ),
 ]
-ShardSize = Annotated[str, typer.Option("--shard-size", metavar="SIZE", help="About how large a tar is to be.")]
+ShardSize = Annotated[str, typer.Option("--shard-size", metavar="SIZE", help="Approximate size of a tar.")]
 
 
 def run_parquet(
     paths: Paths, output: Output, select: Select = None, compression: ParquetCompression = "zstd", *, how: Exporting
 ) -> int:
-    """Write Parquet, and print what was done."""
+    """Write Parquet, and print a report."""
     from tfrkit.ops.export.parquet import export_parquet
 
     return run_export(export_parquet, paths, output, how, select=select or None, compression=compression)

@@ -18,14 +18,14 @@ HELP = f"""Print the first rows.
 
 {ROWS_HELP}
 
-Reads only the rows it shows.
+Reads only the printed rows.
 """
 
-Count = Annotated[int, typer.Option("-n", min=0, metavar="N", help="How many rows.")]
+Count = Annotated[int, typer.Option("-n", min=0, metavar="N", help="Number of rows.")]
 
 
 def run(paths: Paths, n: Count = 5, format: FormatOption = "text") -> int:
-    """Print rows as they are read, so that what was read before a damaged record is seen."""
+    """Print rows as they are read, so that rows before a damaged record are shown."""
     from tfrkit.ops.reshape.sample import head_rows
 
     print_rows(format, enumerate(head_rows(paths, n)))

@@ -10,14 +10,14 @@ from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import FormatOption, Paths
 from tfrkit.cli.output import print_result, print_table
 
-HELP = """Write an index beside each file.
+HELP = """Write an index next to each file.
 
 \b
   tfr index 'train-*'
   tfr index train.tfrecord --dali
 
-The index lies at _index/NAME.tfidx, where no glob for the data finds it: eight bytes per record, and for a
-compressed file the checkpoints that let a reader start in the middle. An index that is there and fits is
+The index is _index/NAME.tfidx, where globs for the data do not match it: eight bytes per record, and for a
+compressed file the checkpoints that let a reader start in the middle. An existing index that fits is
 kept; one that does not fit its file is written again. Reads the header of each frame; a compressed file
 is inflated once.
 

@@ -1,4 +1,4 @@
-"""`tfr info`: what is in there."""
+"""`tfr info`: contents of a dataset."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import FormatOption, Paths
 from tfrkit.cli.output import count_noun, print_line, print_result, print_table
 
-HELP = """Say what a dataset holds: records, kind, compression, features.
+HELP = """Show the contents of a dataset: records, kind, compression, features.
 
 \b
   tfr info train.tfrecord
@@ -17,7 +17,7 @@ HELP = """Say what a dataset holds: records, kind, compression, features.
 Reads every record, checks it, and keeps counts; an index makes no difference.
 
 Raw bytes of one length are shown with the size they may have as pixels (224x224 gray?); --shape of sheet and export
-images takes it. Of a SequenceExample, frames are those of each feature list; other features are of its context.
+images accepts it. In a SequenceExample, frames are those of each feature list; other features are of its context.
 
 JSON: records, record_bytes (min, mean, max), kind (example, sequence_example, raw or mixed), compression, splits
 (records by name), files (path, bytes, compression, records, kind), features (name, type, list, present, min_length,
@@ -46,7 +46,7 @@ def run(paths: Paths, format: FormatOption = "text") -> int:
 
 
 def print_text(result: dict[str, Any]) -> None:
-    """A summary, the files where there are several, the features."""
+    """A summary, the files if several, the features."""
     files, features = result["files"], result["features"]
     print_line(summarize(result))
     if result["splits"]:
@@ -72,7 +72,7 @@ def print_text(result: dict[str, Any]) -> None:
 
 
 def summarize(result: dict[str, Any]) -> str:
-    """The first line: how much of what."""
+    """The first line: totals."""
     files = result["files"]
     name = files[0]["path"] if len(files) == 1 else count_noun(len(files), "file")
     nbytes = [file["bytes"] for file in files]
@@ -98,14 +98,14 @@ def to_file_cells(file: dict[str, Any]) -> tuple[object, ...]:
 
 
 def show_sizes(sizes: dict[str, Any]) -> str:
-    """Bytes of records: one number where all are alike."""
+    """Sizes of records: one number if all are equal."""
     if sizes["min"] == sizes["max"]:
         return f"{count_noun(sizes['min'], 'byte')} each"
     return f"{sizes['min']:,} to {sizes['max']:,} bytes, {round(sizes['mean']):,} on average"
 
 
 def to_frames_cell(feature: dict[str, Any]) -> str:
-    """How many frames a record has of a feature list; "context" for what is none."""
+    """Number of frames per record of a feature list; "context" for other features."""
     if not feature["list"]:
         return "context"
     fewest, most = feature["min_frames"], feature["max_frames"]
@@ -113,7 +113,7 @@ def to_frames_cell(feature: dict[str, Any]) -> str:
 
 
 def to_feature_cells(feature: dict[str, Any], records: int) -> tuple[object, ...]:
-    """One feature: how often, how long, and what it seems to be."""
+    """One feature: presence, length and likely meaning."""
     shortest, longest = feature["min_length"], feature["max_length"]
     length = f"{shortest:,}" if shortest == longest else f"{shortest:,}..{longest:,}"
     present = "all" if feature["present"] == records else f"{feature['present']:,} of {records:,}"

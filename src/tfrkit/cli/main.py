@@ -28,7 +28,7 @@ HELP = f"""Build, check, reshape and query TFRecord files, without TensorFlow.
 
 \b
   tfr build class-folders photos/ -o out/    a dataset from a folder for each class
-  tfr info train.tfrecord                    what is in there, found from the bytes
+  tfr info train.tfrecord                    its contents, detected from the bytes
   tfr verify data/                           every checksum, every record
 
 Exit codes: {list_codes(ExitCode.FAILED)}.
@@ -44,7 +44,7 @@ _NAMES = (
 
 
 class Commands(Mapping[str, Any]):
-    """The module of each command, imported when it is asked for: a count does not wait for the others."""
+    """The module of each command, imported on use to keep start-up fast."""
 
     def __getitem__(self, name: str) -> Any:
         if name not in _NAMES:
@@ -62,7 +62,7 @@ COMMANDS = Commands()
 
 
 def print_version(wanted: bool) -> None:
-    """Print the version and stop, if it was asked for."""
+    """Print the version and exit."""
     if wanted:
         print(f"tfrkit {VERSION}")
         raise typer.Exit
@@ -74,12 +74,12 @@ Version = Annotated[
 
 
 def make_app(only: str | None = None) -> typer.Typer:
-    """Every subcommand, or only the one that was asked for, under one roof, each guarded by `guard`."""
+    """The application with every subcommand, or only the requested one, each wrapped by `guard`."""
     app = typer.Typer(
         name="tfr",
         help=HELP,
         no_args_is_help=True,
-        # Plain help loads in a third of the time and reads the same in a pipe, a log and the manual.
+        # Plain help loads in a third of the time and is the same in a pipe, a log and the manual.
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -116,7 +116,7 @@ def guard(run: Callable[..., int]) -> Callable[..., None]:
 
         raise typer.Exit(run_guarded(start, flags))
 
-    # Every command has --quiet, whose callback does what there is to do, and where there is --format also --json.
+    # Every command has --quiet, handled by its callback, and with --format also --json.
     added: dict[str, Any] = {"json": Json, "quiet": Quiet} if "format" in asked.parameters else {"quiet": Quiet}
     options = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
@@ -128,14 +128,14 @@ def guard(run: Callable[..., int]) -> Callable[..., None]:
 
 
 def choose_json(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with --json for --format json; raises where another format was named."""
+    """The options with --json as --format json; raises if another format was given."""
     if options["format"] not in ("text", "json"):
         raise ValueError(f"--json is --format json, got --format {options['format']} with it")
     return {**options, "format": "json"}
 
 
 def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
-    """Run, and turn every error into an exit code; next steps are said by the options the command has."""
+    """Run, and turn every error into an exit code; hints name the options of the command."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("once", TfrkitWarning)
@@ -144,7 +144,7 @@ def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # Whoever reads our output has seen enough: `tfr head x | head -1` is no failure.
+        # The reader closed the pipe: `tfr head x | head -1` is not a failure.
         mute_stdout()
         return get_verdict()
     except KeyboardInterrupt:
@@ -154,7 +154,7 @@ def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
     except (TfrkitError, OSError, ImportError, ValueError, MemoryError) as error:
         show_trace_if_asked()
         print_error(f"tfr: {describe_error(error, flags)}")
-        # A wrong argument; text and JSON that cannot be read are what a file holds.
+        # A wrong argument; unreadable text and JSON are file contents, not usage.
         is_usage = type(error) is ValueError or isinstance(error, RemoteAddressError)
         return ExitCode.USAGE if is_usage else ExitCode.FAILED
     except Exception:  # noqa: BLE001  (a bug: its trace is what we need, but exit code 1 means "found something")
@@ -165,7 +165,7 @@ def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
 
 
 def show_warning(show: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any) -> None:
-    """What we warn of, as a note on stderr: in which line of our code helps nobody. Others' warnings as ever."""
+    """Our warnings as notes on stderr, without the code line. Other warnings as usual."""
     if issubclass(category, TfrkitWarning):
         say(f"note: {message}")
     else:
@@ -183,7 +183,7 @@ def describe_error(error: Exception, flags: Mapping[str, Flag]) -> str:
 
 
 def show_trace_if_asked() -> None:
-    """Print the current error's trace where TFR_DEBUG is set."""
+    """Print the traceback if TFR_DEBUG is set."""
     if os.environ.get("TFR_DEBUG", "") not in ("", "0"):
         import traceback
 
@@ -191,14 +191,14 @@ def show_trace_if_asked() -> None:
 
 
 def mute_stdout() -> None:
-    """Send stdout nowhere, so that the interpreter's last flush has somewhere to go."""
+    """Redirect stdout to /dev/null, so that the interpreter's last flush does not fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def explain_view(arguments: list[str]) -> str:
-    """What there is instead of a viewer, for the paths that were named."""
+    """The alternatives to a viewer, for the given paths."""
     paths = itertools.takewhile(lambda argument: not argument.startswith("-"), arguments)
     path = shlex.join(paths) or "PATH"
     return (

@@ -1,4 +1,4 @@
-"""`tfr merge`: several files as one."""
+"""`tfr merge`: several files into one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HELP = f"""Write the records of several files into one.
   tfr merge 'train-*' -o - | ssh host 'cat > train.tfrecord'
 
 Records keep their order and their bytes, and every checksum is compared. Files may be compressed in different
-ways. Names of classes that all of them have beside them go with the new file. Needs no index, and writes one.
+ways. Class names that all of them share are written with the new file. Needs no index, and writes one.
 
 {JSON_HELP}
 """

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, so that they read the same everywhere."""
+"""Arguments and options shared by several commands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FilePaths = Annotated[
 
 FormatOption = Annotated[
     Format,
-    typer.Option("--format", "-f", metavar="text|json|jsonl|csv", help="How to print the result."),
+    typer.Option("--format", "-f", metavar="text|json|jsonl|csv", help="Format of the result."),
 ]
 
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
@@ -37,15 +37,15 @@ Output = Annotated[
     str, typer.Option("-o", "--output", metavar="PATH", help="File or folder to write.", show_default=False)
 ]
 
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 Shape = Annotated[
     str | None,
-    typer.Option("--shape", metavar="HxW[xC]", help="Of raw pixels, height first: 224x224, 480x640x3."),
+    typer.Option("--shape", metavar="HxW[xC]", help="Shape of raw pixels, height first: 224x224, 480x640x3."),
 ]
 
 Incomplete = Annotated[
-    bool, typer.Option("--incomplete", help="Go on where shards of a set (-00000-of-00012) are not there.")
+    bool, typer.Option("--incomplete", help="Continue if shards of a set (-00000-of-00012) are missing.")
 ]
 
 CompressionChoice = Literal["none", "gzip", "gz", "zlib", "xz", "zstd"]
@@ -56,14 +56,14 @@ CompressionOption = Annotated[
         "--compression",
         case_sensitive=False,
         metavar=COMPRESSION_METAVAR,
-        help="By default as the name of one file ends (.gz), else that of the source.",
+        help="Default: by the suffix of one file (.gz), else that of the source.",
     ),
 ]
 
 InferOption = Annotated[
     Literal["sample", "all"],
     typer.Option(
-        "--infer", metavar="sample|all", help="Which records the schema is found from; a sample is all of a small file."
+        "--infer", metavar="sample|all", help="Records to infer the schema from; a sample is all of a small file."
     ),
 ]
 
@@ -77,9 +77,9 @@ Quiet = Annotated[
 
 
 def spread_groups(run: Callable[..., int]) -> Callable[..., int]:
-    """The command with an option for each field of its parameters that are dataclasses, which `run` gets whole.
+    """The command with an option for each field of its dataclass parameters, which `run` gets as objects.
 
-    The metadata of an option may hold a function, which makes the argument of what was typed.
+    The metadata of an option may hold a function that converts the typed value.
     """
     asked = list(inspect.signature(run, eval_str=True).parameters.values())
     groups: dict[str, Any] = {one.name: one.annotation for one in asked if is_dataclass(one.annotation)}

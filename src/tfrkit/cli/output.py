@@ -1,7 +1,7 @@
 """Printing results: the same rows as text, JSON, JSON lines or CSV.
 
-Results go to stdout, talk goes to stderr. Everything that may come from a file is made harmless here, in
-one place: a record that holds terminal control sequences must not be able to use them.
+Results go to stdout, notes go to stderr. Text from files is escaped here, in one place: terminal control sequences in a
+record must have no effect.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tfrkit.cli.exits import ExitCode
 Format = Literal["text", "json", "jsonl", "csv"]
 Cells = Sequence[object]
 
-# C0 and C1 controls, line separators, marks that turn the direction of text, and halves of characters.
+# C0 and C1 controls, line separators, bidirectional marks, and surrogates.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-# Columns of a table are not folded narrower than this.
+# Minimum width of a folded table column.
 _MIN_FOLDED = 8
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
-# One command, one process: set while its options are read, and before its result is printed.
+# One command per process: set while options are parsed, before the result is printed.
 _quiet = False
 _verdict = ExitCode.DONE
 
@@ -40,10 +40,10 @@ def print_result(
     text: Callable[[], None],
     columns: Sequence[str] = (),
 ) -> None:
-    """Print one result in the asked-for form.
+    """Print one result in the requested format.
 
     `document` is the whole result for JSON, `rows` its lines for JSON lines and for CSV, whose header is
-    `columns`; `text` prints the form for people. Only what is needed is called.
+    `columns`; `text` prints the text form. Only the needed ones are called.
     """
     if format == "text":
         text()
@@ -57,17 +57,17 @@ def print_result(
 
 
 def print_json(value: Any, *, indent: int | None = None) -> None:
-    """Print one JSON value; non-ASCII text stays readable where stdout can carry it."""
+    """Print one JSON value; non-ASCII text is not escaped if stdout can encode it."""
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(value, indent=indent, ensure_ascii=not is_utf8, allow_nan=False)
-    # Outside strings JSON holds no such characters but the line feeds of an indent, so this stays the same JSON.
+    # Outside strings JSON has no such characters except line feeds, so the JSON is unchanged.
     print(_UNSAFE.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text))
 
 
 def print_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
     """Print a header and one row each; an absent value is an empty cell, a list or an object is JSON.
 
-    Line feeds and tabs stay as they are, in quotes; other control characters are made visible.
+    Line feeds and tabs are quoted; other control characters are escaped.
     """
     import csv
 
@@ -83,7 +83,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Cells], *, right: Sequenc
     On a terminal long cells are folded to its width; elsewhere every row is one line.
     """
     cells = [[escape_controls(str(cell)) for cell in row] for row in rows]
-    # Names come from files too: those of features, and whatever a query calls its columns.
+    # Names of features and query columns come from files, too.
     is_right = [name in right for name in columns]
     columns = [escape_controls(name) for name in columns]
     is_terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
@@ -98,12 +98,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Cells], *, right: Sequenc
 
 
 def print_line(text: str) -> None:
-    """Print one line of a result meant for people."""
+    """Print one line of a text result."""
     print(escape_controls(text))
 
 
 def say(text: str) -> None:
-    """Talk to the user on stderr, unless that is not wanted; a message may have several lines."""
+    """Print a note on stderr, unless quiet; it may have several lines."""
     if not is_quiet():
         print_error(text)
 
@@ -114,31 +114,31 @@ def print_error(text: str) -> None:
 
 
 def set_quiet(wanted: bool) -> bool:
-    """Leave out talk and progress from here on, where that is wanted."""
+    """Suppress notes and progress if set."""
     global _quiet
     _quiet = wanted
     return wanted
 
 
 def set_verdict(code: ExitCode) -> ExitCode:
-    """The exit code that holds from here on, also if the reader of the result closes the pipe."""
+    """Set the exit code, also for a closed pipe."""
     global _verdict
     _verdict = code
     return code
 
 
 def get_verdict() -> ExitCode:
-    """The exit code of a command whose result nobody reads to its end."""
+    """The exit code if the reader closes the pipe."""
     return _verdict
 
 
 def is_quiet() -> bool:
-    """Whether the user asked for results and errors only."""
+    """Whether only results and errors are printed."""
     return _quiet
 
 
 def escape_controls(text: str) -> str:
-    """The text with everything that could move a cursor or hide other text made visible.
+    """The text with control characters escaped.
 
     Example:
         >>> escape_controls("a\\x1b[31mb")
@@ -148,7 +148,7 @@ def escape_controls(text: str) -> str:
 
 
 def count_noun(number: int, noun: str) -> str:
-    """A number and its noun, in the plural where that is due.
+    """A number and its noun, in the plural if needed.
 
     Example:
         >>> count_noun(1, "record"), count_noun(12000, "record")
@@ -196,7 +196,7 @@ def _csv_cell(value: Any) -> str:
 
 
 def _measure(text: str) -> int:
-    """How many columns of a terminal the text takes: Chinese characters take two, accents of their own none."""
+    """Width of a text on a terminal: Chinese characters take two columns, combining accents none."""
     if text.isascii():
         return len(text)
     return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)

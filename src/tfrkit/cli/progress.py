@@ -1,4 +1,4 @@
-"""How far a build is: one line that moves on a terminal, plain lines in a log, or JSON lines. All on stderr."""
+"""Progress on stderr: one updated line on a terminal, plain lines in a log, or JSON lines."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _BAR_WIDTH = 24
 
 
 def watch_on_terminal() -> Progress:
-    """A bar where stderr is a terminal and the user did not ask for quiet; nothing elsewhere."""
+    """A bar if stderr is a terminal and not quiet; otherwise no progress."""
     shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not is_quiet()
     return Progress("bar" if shown else "none")
 
 
 class Progress:
-    """Counts what was read, and shows it now and then in the chosen form."""
+    """Counts items and bytes, and shows them at intervals in the chosen form."""
 
     def __init__(self, form: ProgressForm) -> None:
         if is_quiet():
@@ -40,14 +40,14 @@ class Progress:
         self._started = self._shown = time.monotonic()
 
     def begin(self, num_items: int, nbytes: int | None) -> None:
-        """Start anew; where the number of items is not known, it is 0 and bytes are counted alone."""
+        """Reset; `num_items` is 0 if unknown, then only bytes are shown."""
         self._num_items = num_items
         self._nbytes = nbytes or 0
         self._items = self._bytes = self._bad = 0
         self._started = self._shown = time.monotonic()
 
     def advance(self, num_items: int, nbytes: int, num_bad: int) -> None:
-        # A task that was done twice, because its worker died, must not show more than there is.
+        # A task repeated after its worker died must not exceed the total.
         self._items = min(self._num_items, self._items + num_items)
         self._bytes = min(self._nbytes, self._bytes + nbytes)
         self._bad += num_bad
@@ -58,7 +58,7 @@ class Progress:
 
     def end(self) -> None:
         if self._form == "bar" and not self._num_items:
-            # A step of a longer command: its line makes room for the next one.
+            # A step of a longer command: its line is cleared for the next one.
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
             return
         if self._form in ("bar", "json") and self._num_items:
@@ -87,7 +87,7 @@ class Progress:
         text = self._describe(seconds, rate, eta)
         if self._form == "bar":
             columns = shutil.get_terminal_size().columns
-            # Back to the start, clear the line, write: a shorter text leaves nothing of a longer one.
+            # Return, clear the line, write: nothing of a longer text remains.
             print(f"\r\x1b[K{text[: columns - 1]}", end="", file=sys.stderr, flush=True)
         else:
             print(text, file=sys.stderr, flush=True)
@@ -111,7 +111,7 @@ class Progress:
 
 
 def show_seconds(seconds: float) -> str:
-    """A time to come in hours, minutes and seconds.
+    """A duration in hours, minutes and seconds.
 
     Example:
         >>> show_seconds(3725), show_seconds(8)

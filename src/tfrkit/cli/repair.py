@@ -1,4 +1,4 @@
-"""`tfr repair`: copy what is readable."""
+"""`tfr repair`: copy readable records."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ HELP = """Copy every readable record into files that verify.
   tfr repair bad.tfrecord -o good.tfrecord
   tfr repair data/ -o repaired/
 
-Keeps each record whose two checksums hold, before and behind damage, damaged lengths and torn ends included, with
-its bytes unchanged; of a compressed file also the members behind one that does not inflate. Several files go into
-a folder under their own names. Prints what was lost and where: bytes count from the start of the file, after
-inflating where it is compressed, from the first to before the last. The source stays as it is. Exit code 1 where
-something was lost, 0 where not. How many records were lost is known where a manifest or an index tells how many
-there were, or only checksums of payloads do not hold.
+Keeps each record with two valid checksums, before and after damage, damaged lengths and torn ends included, with
+its bytes unchanged; of a compressed file also the members after one that does not inflate. Several files go into
+a folder under their own names. Prints each loss: byte ranges [start, stop) count from the start of the file, after
+inflating if it is compressed. The source is not changed. Exit code 1 if
+something was lost, else 0. The number of lost records is known if a manifest or an index has the number of
+records, or only payload checksums fail.
 
-JSON: records, lost_records (null where unknown), lost_bytes (after inflating), lost_stored_bytes (of compressed files,
-what does not inflate), files (source, output, records), lost (shard, record, offset, stop, cause, stored_offset,
+JSON: records, lost_records (null if unknown), lost_bytes (after inflating), lost_stored_bytes (of compressed files,
+bytes that do not inflate), files (source, output, records), lost (shard, record, offset, stop, cause, stored_offset,
 stored_stop). The last two are bytes of the file as it is stored that do not inflate, else null.
 """
 
@@ -37,7 +37,7 @@ def run(
     force: Force = False,
     format: FormatOption = "text",
 ) -> int:
-    """Copy, and print what was lost."""
+    """Copy, and print the losses."""
     from tfrkit.ops.repair import repair
 
     made = repair(paths, output, compression=compression, force=force, progress=watch_on_terminal())
@@ -54,7 +54,7 @@ def run(
 
 
 def print_text(result: dict[str, Any]) -> None:
-    """One line per loss, then what was kept."""
+    """One line per loss, then the kept records."""
     for lost in result["lost"]:
         where = f"{lost['shard']}, record {lost['record']}, bytes {lost['offset']} to {lost['stop']}"
         if lost["stored_offset"] is not None:

@@ -1,4 +1,4 @@
-"""Options that the commands which write datasets anew share, and how they print what they did."""
+"""Shared options of the commands that rewrite datasets, and their report."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 COLUMNS = ("path", "split", "records", "nbytes")
 JSON_HELP = "JSON: output, records, nbytes, compression, seed, splits, files (path, split, records, nbytes), notes."
 
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Decides everything that is left to chance.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of every random choice.")]
 Shards = Annotated[
     int | None,
-    typer.Option("--shards", min=1, metavar="N", help="Files of each split, never more than its records."),
+    typer.Option("--shards", min=1, metavar="N", help="Files per split, at most one per record."),
 ]
 ShardSize = Annotated[
     str | None,
-    typer.Option("--shard-size", metavar="SIZE", help="About how large a file is to be, before compression: 200MB."),
+    typer.Option("--shard-size", metavar="SIZE", help="Approximate size of a file before compression: 200MB."),
 ]
 
 
@@ -69,13 +69,13 @@ def run_reshape(
 
 
 def say_written(made: Rewritten) -> None:
-    """The summary as talk."""
+    """The summary on stderr."""
     for line in describe(made):
         say(line)
 
 
 def print_text(made: Rewritten) -> None:
-    """One line per split, then the sum; notes are talk."""
+    """One line per split, then the total; notes go to stderr."""
     for note in made.notes:
         say(note)
     for line in describe(made):
@@ -83,7 +83,7 @@ def print_text(made: Rewritten) -> None:
 
 
 def describe(made: Rewritten) -> Sequence[str]:
-    """What was written, in lines."""
+    """The output, in lines."""
     lines = []
     if len(made.splits) > 1 or (made.splits and len(made.files) > 1):
         for split, records in made.splits.items():

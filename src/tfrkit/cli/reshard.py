@@ -11,9 +11,9 @@ HELP = f"""Write the same records into fewer, more, or evenly sized files.
   tfr reshard data/ -o out/ --shard-size 200MB
   tfr reshard 'train-*' -o out/ --shards 16
 
-Records keep their order and their bytes; those of a split (train, test, as the names of the files say) stay in
-it. Files are called name-split.tfrecord-00000-of-00016, with an index, class names and TFDS's metadata. Reads
-everything once and, without an index, the headers before.
+Records keep their order, bytes and split (train, test, from sidecars or file names).
+Files are called name-split.tfrecord-00000-of-00016, with an index, class names and TFDS's metadata. Reads
+everything once and, without an index, the headers first.
 
 {JSON_HELP}
 """

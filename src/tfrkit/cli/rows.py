@@ -1,4 +1,4 @@
-"""Rows on the screen or in a pipe: the same for every command that shows them."""
+"""Printing of rows, shared by all commands."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from tfrkit.cli.output import Format, print_csv, print_line, print_result, say
 
 ROWS_HELP = """\
 As text, images are shown by format and size, long lists and texts are cut, and other bytes are shown in hex.
-The other formats give everything: bytes are a string where they are UTF-8 and {"base64": ...} where not, NaN
+The other formats are complete: bytes are a string if they are UTF-8, else {"base64": ...}, NaN
 and infinities are {"float": "nan"}, a serialized tensor is {"tensor": {dtype, shape, values}}, a record that
-is no Example is {"record": ...}; an absent feature is absent, one without a value is null."""
+is not an Example is {"record": ...}; an absent feature is absent, one without a value is null."""
 
 
 def print_rows(format: Format, rows: Iterable[tuple[int, Any]]) -> None:
-    """Print (number of the record, row) pairs as they come, so that what was read before a damaged record is seen."""
+    """Print (number of the record, row) pairs as they are read, so that rows before a damaged record are shown."""
     from tfrkit.ops.preview import row_to_json
 
     values = (row_to_json(row) for _, row in rows)
     if format == "csv":
-        # The header needs every row's names, so the rows are held.
+        # The header needs the names of all rows, so the rows are kept.
         flat = [flatten_row(value) for value in values]
         print_csv(collect_names(flat), flat)
         return
@@ -44,7 +44,7 @@ def print_text(rows: Iterable[tuple[int, Any]]) -> None:
 
 
 def flatten_row(row: dict[str, Any]) -> dict[str, Any]:
-    """A SequenceExample's two parts as columns of one row; other rows as they are."""
+    """A SequenceExample's two parts as columns of one row; other rows unchanged."""
     if set(row) != {"context", "feature_lists"} or not all(isinstance(part, dict) for part in row.values()):
         return row
     return {f"{part}/{name}": value for part, values in row.items() for name, value in values.items()}

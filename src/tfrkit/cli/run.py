@@ -17,12 +17,12 @@ HELP = """Run an old TensorFlow script, unchanged, without TensorFlow.
   tfr run convert.py data/ | tee log.txt
 
 Runs the script as Python does, but import tensorflow, tensorflow.compat.v1, object_detection.utils and slim's
-datasets.dataset_utils mean tfrkit.compat, even where TensorFlow is installed. What stands after SCRIPT is the
-script's; its stdin, stdout and working folder are those of the command. Works for what scripts do with TFRecord
+datasets.dataset_utils mean tfrkit.compat, even if TensorFlow is installed. Arguments after SCRIPT are the
+script's; its stdin, stdout and working folder are those of the command. Covers the usual work with TFRecord
 files: messages, writers, parsing, tf.data, input queues, flags. Training needs a framework.
 
-Exit code: the script's own; 1 for an error it did not catch, shown as Python shows it; 3 where it cannot run: no
-script, a name that tfrkit.compat does not offer, a module that is not installed.
+Exit code: the script's own; 1 for an uncaught error, shown as Python shows it; 3 if it cannot run: no
+script, a name that tfrkit.compat does not have, a module that is not installed.
 """
 
 # Options after the script are the script's, also --help.
@@ -30,12 +30,12 @@ CONTEXT = {"allow_interspersed_args": False}
 
 Script = Annotated[str, typer.Argument(metavar="SCRIPT", help="The Python file to run.", show_default=False)]
 Arguments = Annotated[
-    list[str] | None, typer.Argument(metavar="[ARGUMENT]...", help="Given to the script.", show_default=False)
+    list[str] | None, typer.Argument(metavar="[ARGUMENT]...", help="Arguments of the script.", show_default=False)
 ]
 
 
 def run(script: Script, arguments: Arguments = None) -> int:
-    """Run the script; it ends the command itself where it wants to."""
+    """Run the script, which may exit by itself."""
     from tfrkit.compat.run_script import run_script
 
     leave_children_alone()
@@ -44,6 +44,6 @@ def run(script: Script, arguments: Arguments = None) -> int:
 
 
 def leave_children_alone() -> None:
-    """Let SIGTERM end processes that the script forks as Python has it: a pool of workers is ended so."""
+    """Restore Python's SIGTERM handling in processes that the script forks, e.g. a pool of workers."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))

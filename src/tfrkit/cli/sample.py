@@ -18,14 +18,14 @@ HELP = f"""Choose records at random, and print them or write them to a file.
   tfr sample data/ -n 3
   tfr sample 'train-*' -n 1000 --seed 1 -o some.tfrecord
 
-Exactly as many as asked for, each record as likely as any other, in the order of the files; without -o they are
-printed as rows, as by head. Bytes of records do not change. Reads the records chosen and, without an index, the
+Exactly N records, each equally likely, in file order; without -o they are
+printed as rows, like head. Bytes of records do not change. Reads the chosen records and, without an index, the
 headers of all; compressed files are inflated.
 
 With -o, {JSON_HELP}
 """
 
-Count = Annotated[int, typer.Option("-n", "--count", min=0, metavar="N", help="How many records.")]
+Count = Annotated[int, typer.Option("-n", "--count", min=0, metavar="N", help="Number of records.")]
 OptionalOutput = Annotated[
     str | None, typer.Option("-o", "--output", metavar="PATH", help="File to write; - is stdout.", show_default=False)
 ]

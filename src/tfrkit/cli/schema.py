@@ -1,4 +1,4 @@
-"""`tfr schema`: the schema in the words of another program."""
+"""`tfr schema`: the schema in the format of another program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import FormatOption, InferOption, Paths
 from tfrkit.cli.output import escape_controls, print_result, say
 
-HELP = """Print the schema in the words of another program.
+HELP = """Print the schema in the format of another program.
 
 \b
   tfr schema train.tfrecord
@@ -26,8 +26,8 @@ HELP = """Print the schema in the words of another program.
      dali     a ready DALI reader
      vahidk   a description for the tfrecord package
 
-The schema is that of tfrkit.json or features.json beside the records, else inferred from them: of more than 32 MiB from
-some thousands of records, which is noted, with --infer all from all of them. An index makes no difference.
+The schema is that of tfrkit.json or features.json next to the records, else inferred from them: above 32 MiB from
+some thousands of records, with a note; with --infer all from all of them. An index is not used.
 
 JSON: as, schema (an object for json and tfds, otherwise text).
 """
@@ -35,7 +35,7 @@ JSON: as, schema (an object for json and tfds, otherwise text).
 COLUMNS = ("as", "schema")
 
 Style = Literal["json", "tfds", "pbtxt", "arrow", "tf", "dali", "vahidk"]
-As = Annotated[Style, typer.Option("--as", metavar="json|tfds|pbtxt|arrow|tf|dali|vahidk", help="Whose words to use.")]
+As = Annotated[Style, typer.Option("--as", metavar="json|tfds|pbtxt|arrow|tf|dali|vahidk", help="The format.")]
 
 
 def run(paths: Paths, style: As = "json", infer: InferOption = "sample", format: FormatOption = "text") -> int:
@@ -56,7 +56,7 @@ def run(paths: Paths, style: As = "json", infer: InferOption = "sample", format:
 
 
 def to_document(style: Style, text: str) -> dict[str, Any]:
-    """The schema with its style; what is JSON already is not wrapped a second time."""
+    """The schema with its style; JSON is not wrapped a second time."""
     return {"as": style, "schema": json.loads(text) if style in ("json", "tfds") else text}
 
 

@@ -17,11 +17,11 @@ HELP = """Draw a contact sheet: images with labels, boxes and masks.
   tfr sheet 'train-*' -o sheet.png -n 100 --columns 10 --seed 1
   tfr sheet raw.tfrecord -o sheet.png --shape 224x224
 
-Shows encoded images, and raw pixels where the schema, features such as height, width and channels, or --shape tell
-their size; of a SequenceExample the first frame. Below stands the label (class names where classes.txt or the schema
-has them) and the number of the record, from 0. Boxes are those of image/object/bbox, and below stand their classes, or
-"no objects"; masks are shown in the colours of Pascal VOC. What cannot be shown is a crossed tile with the cause; the
-exit code is then 1. Reads the records shown and, without an index, the headers of all.
+Shows encoded images, and raw pixels if the schema, features such as height, width and channels, or --shape have
+their size; of a SequenceExample the first frame. Below is the label (class names if classes.txt or the schema
+has them) and the number of the record, from 0. Boxes are those of image/object/bbox, and below are their classes, or
+"no objects"; masks are shown in the colours of Pascal VOC. An image that fails is a crossed tile with the cause; the
+exit code is then 1. Reads the shown records and, without an index, the headers of all.
 
 JSON: output, width, height, records, seed, tiles (number, label, cause), findings (shard, record, offset, cause),
 notes.
@@ -30,18 +30,18 @@ notes.
 COLUMNS = ("shard", "record", "offset", "cause")
 
 Output = Annotated[str, typer.Option("-o", "--output", metavar="PATH", help="The PNG to write.", show_default=False)]
-Count = Annotated[int, typer.Option("-n", "--count", min=1, metavar="N", help="How many pictures.")]
-Columns = Annotated[int, typer.Option("--columns", min=1, metavar="N", help="Pictures in a row.")]
-Size = Annotated[int, typer.Option("--size", min=32, max=1024, metavar="N", help="Side of a picture in pixels.")]
+Count = Annotated[int, typer.Option("-n", "--count", min=1, metavar="N", help="Number of images.")]
+Columns = Annotated[int, typer.Option("--columns", min=1, metavar="N", help="Images per row.")]
+Size = Annotated[int, typer.Option("--size", min=32, max=1024, metavar="N", help="Tile size in pixels.")]
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", metavar="N", help="Choose at random by this seed; spread evenly by default."),
+    typer.Option("--seed", metavar="N", help="Choose at random with this seed; default: evenly spaced."),
 ]
 ImageFeature = Annotated[
     str | None, typer.Option("--image", metavar="FEATURE", help="The feature to show; found by default.")
 ]
 LabelFeature = Annotated[
-    str | None, typer.Option("--label", metavar="FEATURE", help="The feature to write below; found by default.")
+    str | None, typer.Option("--label", metavar="FEATURE", help="The feature shown below; found by default.")
 ]
 
 
@@ -58,7 +58,7 @@ def run(
     force: Force = False,
     format: FormatOption = "text",
 ) -> int:
-    """Draw, and print what could not be shown."""
+    """Draw, and print the failures."""
     from tfrkit.ops.sheet import sheet
 
     made = sheet(
@@ -86,7 +86,7 @@ def run(
 
 
 def print_text(result: dict[str, Any]) -> None:
-    """One line per picture that is not there, then where the sheet is."""
+    """One line per missing image, then the path of the sheet."""
     for finding in result["findings"]:
         where = f"{finding['shard']}, record {finding['record']}, byte {finding['offset']}"
         print_line(f"{where}: {finding['cause']}")

@@ -17,9 +17,9 @@ HELP = f"""Split records into train, validation and test files.
   tfr split data/ -o out/ --split train=rest,test=500 --stratify label --group patient --seed 0
 
 Sizes are ratios (.8 or 80%), numbers of records (500) or "rest". The same file, sizes and seed give the same
-parts as Dataset.split does while reading. With --stratify every part holds the values of a feature in the same
+parts as Dataset.split. With --stratify every part holds the values of a feature in the same
 shares, with --group equal values of a feature stay in one part, with --hash-by a feature alone decides, so that
-records added later move no old one. Within a part records keep their order; their bytes do not change.
+records added later do not move old ones. Within a part records keep their order; their bytes do not change.
 
 {JSON_HELP}
 """
@@ -29,12 +29,12 @@ Sizes = Annotated[
     typer.Option("--split", metavar="NAME=SIZE,...", help="Name and size of each part.", show_default=False),
 ]
 Stratify = Annotated[
-    str | None, typer.Option("--stratify", metavar="FEATURE", help="Every part holds its values in the same shares.")
+    str | None, typer.Option("--stratify", metavar="FEATURE", help="Keep the shares of its values in every part.")
 ]
 GroupBy = Annotated[
-    str | None, typer.Option("--group", metavar="FEATURE", help="Records with equal values stay in one part.")
+    str | None, typer.Option("--group", metavar="FEATURE", help="Keep records with equal values in one part.")
 ]
-HashBy = Annotated[str | None, typer.Option("--hash-by", metavar="FEATURE", help="Its hash alone decides the part.")]
+HashBy = Annotated[str | None, typer.Option("--hash-by", metavar="FEATURE", help="Assign parts by its hash alone.")]
 
 
 def run(
@@ -50,7 +50,7 @@ def run(
     *,
     how: Rewriting,
 ) -> int:
-    """Split, and print what was written."""
+    """Split, and print a summary."""
     from tfrkit.ops.reshape.split import split as split_files
 
     return run_reshape(
@@ -69,7 +69,7 @@ def run(
 
 
 def to_parts(texts: list[str]) -> dict[str, Any]:
-    """Parts from `train=.8,test=.2`; a list of names, which `build` takes, is none here."""
+    """Parts from `train=.8,test=.2`; lists of names, which `build` accepts, are refused."""
     parts = parse_splits(texts) or {}
     for name, size in parts.items():
         if isinstance(size, str):

@@ -21,17 +21,17 @@ HELP = """Query TFRecord files with SQL.
   tfr sql "select * from 'train-*' where label = 'cat' and width >= 500" -o cats.tfrecord
   tfr sql "describe select * from 'train-*'"
 
-DuckDB's SQL, one SELECT. Files, folders and globs stand in FROM, in quotes; - is stdin. Only the features that the
+DuckDB's SQL, one SELECT. Files, folders and globs go in FROM, in quotes; - is stdin. Only the features that the
 query names are decoded; count(*) reads headers only. Names that are more than letters, digits and _ go in double
-quotes: "image/height". Bytes that are UTF-8 text in every record looked at are VARCHAR and compare with 'text',
+quotes: "image/height". Bytes that are UTF-8 text in every sampled record are VARCHAR and compare with 'text',
 others are BLOB; several values are a list; an absent feature is NULL. A SequenceExample is two structs:
-context.name, feature_lists.frame. Records that are no Examples have the column record. _record is the number of a
-record in its table, from 0; label_name is the class name of label, where classes.txt or the schema has names.
-The query cannot reach other files or the network. It may hold half of the memory of this process in memory, or
+context.name, feature_lists.frame. Records that are not Examples have the column record. _record is the number of a
+record in its table, from 0; label_name is the class name of label, if classes.txt or the schema has names.
+The query cannot access other files or the network. It may use half of the memory of this process, or
 --memory; what does not fit goes to the folder for temporary files (TMPDIR), up to half of the free space there.
 
 -o writes .parquet, .csv, .jsonl or .tfrecord. To a TFRecord, select * from one table copies the matching records
-byte for byte; any other query makes Examples of its columns, without those that are NULL. Needs: pip install
+byte for byte; any other query writes its columns as Examples, without NULLs. Needs: pip install
 'tfrkit[sql]'.
 
 JSON: columns (name, type), rows; values as in tfr head. With -o: output, records, columns, copied.
@@ -41,14 +41,14 @@ Query = Annotated[str, typer.Argument(metavar="QUERY", help="One SELECT.", show_
 Output = Annotated[
     str | None, typer.Option("-o", "--output", metavar="PATH", help="File to write.", show_default=False)
 ]
-Count = Annotated[int, typer.Option("-n", min=0, metavar="N", help="How many rows to show as text.")]
+Count = Annotated[int, typer.Option("-n", min=0, metavar="N", help="Number of rows to show as text.")]
 Binary = Annotated[
     list[str] | None,
-    typer.Option("--binary", metavar="FEATURE", help="Take this text as bytes; may be given several times."),
+    typer.Option("--binary", metavar="FEATURE", help="Read this text feature as bytes; may be repeated."),
 ]
 Timeout = Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", help="Stop the query after this time.")]
 Memory = Annotated[
-    str | None, typer.Option("--memory", metavar="SIZE", help="Memory the query may hold, from 32MiB, such as 2GB.")
+    str | None, typer.Option("--memory", metavar="SIZE", help="Memory limit of the query, from 32MiB, such as 2GB.")
 ]
 
 
@@ -64,7 +64,7 @@ def run(
     memory: Memory = None,
     format: FormatOption = "text",
 ) -> int:
-    """Print the rows, or write them and say so."""
+    """Print the rows, or write them and print a summary."""
     from tfrkit.ops.query.query import sql
 
     if compression is not None and output is None:
@@ -91,7 +91,7 @@ def run(
 
 
 def print_rows(answer: Answer, limit: int) -> None:
-    """A table of the first rows, long values cut; what was left out is told."""
+    """A table of the first rows, long values cut; a note if there are more."""
     from tfrkit.ops.query.values import cell_to_text, is_number
 
     rows = answer.tuples()
@@ -103,6 +103,6 @@ def print_rows(answer: Answer, limit: int) -> None:
 
 
 def print_saved(result: dict[str, Any]) -> None:
-    """What was written where."""
+    """The summary of a written file."""
     how = ", copied byte for byte" if result["copied"] else ""
     print_line(f"{result['output']}: {count_noun(result['records'], 'record')}{how}")

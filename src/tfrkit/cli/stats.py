@@ -1,4 +1,4 @@
-"""`tfr stats`: what the features of a dataset hold, in figures."""
+"""`tfr stats`: statistics of the features of a dataset."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ HELP = """Statistics of every feature, of classes and of splits.
   tfr stats data/ --html report.html
   tfr stats data/ --features label,height --format json
 
-Reads every record once, on threads; an index makes no difference, and neither does the number of jobs. Memory is
-bounded. Exact: counts, ranges, means, deviations. Quantiles, histograms, numbers of different values and the most
-frequent values are exact up to 4096 different values; beyond, quantiles are within 0.5 % of rank and numbers of
-different values within about 3 % (marked ~, and exact: false). Splits are told from the manifest or from file
-names, and compared with the one to train on by total variation (up to 100 different values) or Kolmogorov-Smirnov
+Reads every record once, on threads; the index and the number of jobs do not change the result. Memory is
+bounded. Exact: counts, ranges, means, deviations. Quantiles, histograms, numbers of distinct values and the most
+frequent values are exact up to 4096 distinct values; beyond, quantiles are within 0.5 % of rank and numbers of
+distinct values within about 3 % (marked ~, and exact: false). Splits come from the manifest or from file
+names, and are compared with the training split by total variation (up to 100 distinct values) or Kolmogorov-Smirnov
 (else); above 0.1, and above what chance explains, is flagged. Class names come from the manifest, features.json or
-classes.txt. Exit code 1 where something was left out (--on-error skip).
+classes.txt. Exit code 1 if something was left out (--on-error skip).
 
 JSON: records, kind (example, sequence_example, raw), files (path, bytes, records, split), record_bytes, features,
 splits (name, files, records), classes, comparison, skipped, findings (shard, record, offset, cause), notes, html.
@@ -35,7 +35,7 @@ distinct_exact, top (value, name, count, share), top_error, text, images (count,
 meaning. record_bytes, lengths, frames, numbers, sizes, width and height: min, mean, max, std, quantiles (p1 .. p99),
 histogram (start, stop, count), exact; numbers also zeros, nan, infinite. classes: feature, list, num_classes,
 largest_to_smallest, unused, classes (value, name, count, share, splits). comparison: reference, flagged, features
-(name, list, method, splits (split, share, mean, distance, chance, flagged, why)). JSON lines and CSV: a row a
+(name, list, method, splits (split, share, mean, distance, chance, flagged, why)). JSON lines and CSV: a row per
 feature: name, list, type, present, share, values, min_length, mean_length, max_length, min, mean, max, std, p50,
 zeros, nan, distinct, distinct_exact, meaning (min, mean, max, std and p50 of bytes are those of their sizes).
 """
@@ -46,7 +46,7 @@ COLUMNS = (
 )
 MAX_CLASSES = 20  # listed as text; the other formats list more
 MAX_TOP = 3
-# A most frequent value that is rarer than this is not worth lines of text; of floats it seldom is.
+# The most frequent value is not shown below this share.
 MIN_TOP_SHARE, MIN_FLOAT_SHARE = 0.05, 0.2
 BAR_WIDTH = 20
 KINDS = {
@@ -57,12 +57,12 @@ KINDS = {
 
 
 def split_names(text: str) -> list[str]:
-    """Names between commas."""
+    """Comma-separated names."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def check_names(text: str | None) -> str | None:
-    """Refuse an option that names nothing."""
+    """Refuse an empty option."""
     if text is not None and not split_names(text):
         raise typer.BadParameter("expected names of features with commas between them")
     return text
@@ -78,7 +78,7 @@ Features = Annotated[
     ),
 ]
 OnErrorOption = Annotated[
-    Literal["raise", "skip"], typer.Option("--on-error", metavar="raise|skip", help="What to do at damage.")
+    Literal["raise", "skip"], typer.Option("--on-error", metavar="raise|skip", help="Action on damage.")
 ]
 
 
@@ -91,7 +91,7 @@ def run(
     force: Force = False,
     format: FormatOption = "text",
 ) -> int:
-    """Print the figures, and write the report."""
+    """Print the statistics, and write the report."""
     from tfrkit.ops.stats.stats import stats
 
     found = stats(
@@ -128,7 +128,7 @@ def to_row(feature: dict[str, Any]) -> dict[str, Any]:
 
 
 def print_text(result: dict[str, Any]) -> None:
-    """A summary, then a table for each kind of thing that is there."""
+    """A summary, then a table per kind of feature."""
     print_line(summarize(result))
     for note in result["notes"]:
         print_line(f"note: {note}")
@@ -150,7 +150,7 @@ def print_text(result: dict[str, Any]) -> None:
 
 
 def summarize(result: dict[str, Any]) -> str:
-    """The first line: how much of what."""
+    """The first line: totals."""
     files = result["files"]
     name = files[0]["path"] if len(files) == 1 else count_noun(len(files), "file")
     if not result["records"]:
@@ -220,11 +220,11 @@ def print_bytes(result: dict[str, Any]) -> None:
 
 
 def print_top(result: dict[str, Any]) -> None:
-    """The most frequent values of features that have some, but for classes, which come by themselves."""
+    """The most frequent values of features, except classes, which have their own table."""
     classes = {(one["feature"], one["list"]) for one in result["classes"]}
     rows = []
     for feature in result["features"]:
-        # A feature that is always the same was told by its range already.
+        # The range already shows a constant feature.
         if (feature["name"], feature["list"]) in classes or len(feature["top"]) < 2:
             continue
         if feature["top"][0]["share"] < (MIN_FLOAT_SHARE if feature["type"] == "float" else MIN_TOP_SHARE):
@@ -266,7 +266,7 @@ def print_classes(classes: dict[str, Any], splits: Sequence[dict[str, Any]]) -> 
 
 
 def print_comparison(comparison: dict[str, Any]) -> None:
-    """What differs between splits, or that nothing does."""
+    """Differences between splits, or a line that there are none."""
     reference = comparison["reference"]
     others = [one["split"] for one in comparison["features"][0]["splits"]] if comparison["features"] else []
     others = [name for name in others if name != reference]
@@ -284,8 +284,8 @@ def print_comparison(comparison: dict[str, Any]) -> None:
 
 
 def head_cells(feature: dict[str, Any], records: int) -> tuple[str, str, str, str]:
-    """Name, type, presence and lengths, as every table of features has them."""
-    # Of a feature list the frames may lack a kind, not the records.
+    """Name, type, presence and lengths: the first columns of every table."""
+    # In a feature list, frames may be unset, not records.
     num_set = feature["present"] - (0 if feature["list"] else feature["unset"])
     present = "all" if num_set == records else f"{num_set / records:.1%}"
     length = show_span(feature["lengths"]) if feature["lengths"] is not None else ""
@@ -295,14 +295,14 @@ def head_cells(feature: dict[str, Any], records: int) -> tuple[str, str, str, st
 
 
 def show_distinct(feature: dict[str, Any]) -> str:
-    """The number of different values, marked where it is an estimate."""
+    """The number of distinct values, marked if estimated."""
     if feature["distinct"] is None:
         return ""
     return f"{'' if feature['distinct_exact'] else '~'}{feature['distinct']:,}"
 
 
 def show_span(summary: dict[str, Any]) -> str:
-    """A range, or the one number that it is."""
+    """A range, or one number."""
     low, high = show(summary["min"]), show(summary["max"])
     return low if summary["min"] == summary["max"] else f"{low}..{high}"
 
@@ -324,12 +324,12 @@ def show_value(value: object) -> str:
 
 
 def spark(histogram: Sequence[dict[str, Any]]) -> str:
-    """A histogram as one character a bin."""
+    """A histogram as one character per bin."""
     levels = "▁▂▃▄▅▆▇█" if can_print("▁█") else ".:-=+*#@"
     largest = max((one["count"] for one in histogram), default=0)
     if largest == 0:
         return ""
-    # An empty bin is a gap, and one that is not must not look like one.
+    # An empty bin is a gap; other bins must not look empty.
     return "".join(
         levels[min(len(levels) - 1, one["count"] * len(levels) // largest)] if one["count"] else " "
         for one in histogram
@@ -337,12 +337,12 @@ def spark(histogram: Sequence[dict[str, Any]]) -> str:
 
 
 def bar(share: float) -> str:
-    """A bar as long as a share of 1."""
+    """A bar for a fraction of 1."""
     return ("█" if can_print("█") else "#") * max(1, round(share * BAR_WIDTH)) if share > 0 else ""
 
 
 def can_print(text: str) -> bool:
-    """Does the encoding of stdout have these characters?"""
+    """Whether stdout can encode these characters."""
     try:
         text.encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):

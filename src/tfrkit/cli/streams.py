@@ -1,4 +1,4 @@
-"""The streams of the command: results on stdout, talk on stderr, which never stops the work."""
+"""The streams of the command: results on stdout, notes on stderr, whose failures are ignored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class _Talk(io.FileIO):
-    """Stderr. Notes that nobody can read any more, for a closed pipe or a full disk, are dropped."""
+    """Stderr that drops notes on a closed pipe or a full disk."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -19,10 +19,10 @@ class _Talk(io.FileIO):
 
 
 def prepare_streams() -> None:
-    """Make stdout and stderr safe to print to, whatever they are connected to.
+    """Make stdout and stderr safe to print to.
 
-    A failure to write to stderr is ignored: an edit must not stop half-way because its notes are not read. Stdout keeps
-    its errors. A stream that is closed goes nowhere.
+    A failure to write to stderr is ignored: an edit must not stop half-way because of its notes. Stdout keeps its
+    errors. A closed stream is replaced by /dev/null.
     """
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - open until the process ends
@@ -30,5 +30,5 @@ def prepare_streams() -> None:
     talk = io.BufferedWriter(_Talk(descriptor, "w", closefd=False))
     sys.stderr = io.TextIOWrapper(talk, encoding=sys.stdout.encoding, line_buffering=True)
     for stream in (sys.stdout, sys.stderr):
-        # A file name or a text that the terminal's encoding lacks must not end the command.
+        # Text that the terminal cannot encode must not end the command.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

@@ -18,15 +18,15 @@ HELP = f"""Print the last rows.
 
 {ROWS_HELP}
 
-Reads the rows it shows and, without an index, the headers of all; compressed files are inflated, a pipe is read
+Reads the printed rows and, without an index, the headers of all; compressed files are inflated, a pipe is read
 to its end.
 """
 
-Count = Annotated[int, typer.Option("-n", min=0, metavar="N", help="How many rows.")]
+Count = Annotated[int, typer.Option("-n", min=0, metavar="N", help="Number of rows.")]
 
 
 def run(paths: Paths, n: Count = 5, format: FormatOption = "text") -> int:
-    """Print rows, with the numbers of their records."""
+    """Print rows with their record numbers."""
     from tfrkit.ops.reshape.sample import tail_rows
 
     print_rows(format, tail_rows(paths, n))

@@ -1,4 +1,4 @@
-"""`tfr verify`: every checksum, every record, every shard of a set; with --deep, what records hold."""
+"""`tfr verify`: every checksum, every record, every shard of a set; with --deep, the contents of records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tfrkit.cli.options import Force, FormatOption, Jobs, Paths, Shape
 from tfrkit.cli.output import count_noun, print_line, print_result, say, set_verdict
 from tfrkit.cli.progress import watch_on_terminal
 
-HELP = """Check every checksum, parse every record, miss no shard.
+HELP = """Check every checksum, parse every record, find missing shards.
 
 \b
   tfr verify data/
@@ -19,33 +19,33 @@ HELP = """Check every checksum, parse every record, miss no shard.
   tfr verify 'train-*' --format json
   tfr verify raw.tfrecord --deep --shape 224x224
 
-Reads everything; an index makes no difference. Prints one line per fault (shard, record, byte, cause) and
-goes on behind it, at the next frame whose two checksums hold. Records count from 0, bytes from the start of
-the file, after inflating where it is compressed. Exit code 1 where something was found, 0 where not.
+Reads everything; an index is not used. Prints one line per fault (shard, record, byte, cause) and
+continues at the next frame with two valid checksums. Records count from 0, bytes from the start of
+the file, after inflating if it is compressed. Exit code 1 if something was found, else 0.
 
-A folder, a glob or several files are a set: shards of -of-N that are not there, sizes and counts that are not
-those of tfrkit.json or of TFDS's dataset_info.json, and an index that no longer fits are found too.
+A folder, a glob or several files are a set: missing shards of -of-N, sizes and counts that differ from
+tfrkit.json or TFDS's dataset_info.json, and a stale index are findings, too.
 
---deep decodes every image, holds height, width and channels against it, the length of raw pixels against --shape,
-labels against class names, boxes against 0 to 1 (or the image, where they are in pixels), masks against the classes
+--deep decodes every image and checks height, width and channels against it, the length of raw pixels against --shape,
+labels against class names, boxes against 0 to 1 (or the image, if they are in pixels), masks against the classes
 and the image, compares sha256, and lists duplicates, near duplicates (by a perceptual hash) and records that are in
-two splits. It remembers hashes only, at most 300 bytes per record. Kinds to --ignore: file, checksum, truncated,
+two splits. It keeps hashes only, at most 300 bytes per record. Kinds to --ignore: file, checksum, truncated,
 compression, parse, set, index, schema, image, size, label, box, mask, duplicate, near_duplicate, leak.
 
 JSON: ok, records, findings (shard, record, offset, cause, kind, other), counts (by kind), shards (shard,
-records, nbytes, findings), notes. record and offset are null where a finding is about a whole file; other is
+records, nbytes, findings), notes. record and offset are null if a finding is about a whole file; other is
 the record (shard, record, offset) that a duplicate or a leak is a copy of, else null.
 """
 
 COLUMNS = ("shard", "record", "offset", "cause", "kind")
 DAMAGE = frozenset({"file", "checksum", "truncated", "compression", "parse"})
 
-Deep = Annotated[bool, typer.Option("--deep", help="Also look at images, labels, boxes, masks and duplicates.")]
+Deep = Annotated[bool, typer.Option("--deep", help="Also check images, labels, boxes, masks and duplicates.")]
 Sha256 = Annotated[bool, typer.Option("--sha256", help="Compare files with the sha256 of their manifest.")]
 Ignore = Annotated[
-    list[str] | None, typer.Option("--ignore", metavar="KIND", help="A kind of finding to leave out; may be repeated.")
+    list[str] | None, typer.Option("--ignore", metavar="KIND", help="A kind of finding to skip; may be repeated.")
 ]
-Report = Annotated[str | None, typer.Option("--report", metavar="FILE", help="Also write the result there, as JSON.")]
+Report = Annotated[str | None, typer.Option("--report", metavar="FILE", help="Also write the result as JSON.")]
 
 
 def run(
@@ -59,12 +59,12 @@ def run(
     jobs: Jobs = None,
     format: FormatOption = "text",
 ) -> int:
-    """Print what is wrong, or that nothing is."""
+    """Print the findings, or ok."""
     from tfrkit.ops.verify.verify import verify, write_report
     from tfrkit.outputs.place import require_output
 
     if report is not None:
-        # Before an hour of reading, not after it.
+        # Fail before an hour of reading, not after it.
         require_output(report, force=force)
     made = verify(
         paths, deep=deep, shape=shape, sha256=sha256, ignore=ignore or (), jobs=jobs, progress=watch_on_terminal()
@@ -84,7 +84,7 @@ def run(
 
 
 def print_text(result: dict[str, Any]) -> None:
-    """One line per finding; the verdict is the result where there are none, and talk where there are some."""
+    """One line per finding; the verdict goes to stdout without findings, else to stderr."""
     for finding in result["findings"]:
         print_line(to_line(finding))
     for note in result["notes"]:
