@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrkit.features.meaning import split_words
+from tfrkit.features.names import ENCODED_WORDS, split_words
 from tfrkit.features.schema import show_name
 from tfrkit.images.decode import NUM_CHANNELS
 from tfrkit.images.mask import MaskOptions
@@ -54,8 +54,6 @@ _KINDS: dict[str, type[DecodeSpec]] = {
     "raw": RawOptions,
     "text": TextOptions,
 }
-# A feature called so is meant to be a picture, whatever its bytes look like.
-_PICTURE_WORDS = frozenset({"image", "img", "picture", "photo", "jpeg", "png", "encoded", "mask"})
 _DEFAULTS = {field.name: field.default for field in fields(DecodeOptions)}
 
 
@@ -80,7 +78,7 @@ class Request:
         not have raises TypeError.
         """
         if self.is_by_schema and logical == "text":
-            if _PICTURE_WORDS & set(split_words(name)[-2:]):
+            if ENCODED_WORDS & set(split_words(name)[-2:]):
                 raise TypeError(
                     f"decode of feature {show_name(name)}: True is what the schema says, and that says text; expected "
                     "'text' for str, 'image' or (height, width) for a picture"

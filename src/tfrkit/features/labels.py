@@ -26,15 +26,6 @@ CHARSETS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# Features with the names of classes, by the feature with their ids, as builders call them.
-TEXTS_OF_LABELS: Mapping[str, str] = MappingProxyType(
-    {
-        "label": "label/text",
-        "image/class/label": "image/class/text",
-        "image/object/class/label": "image/object/class/text",
-    }
-)
-
 SORTED = "sorted names"
 _MAX_ID = 1 << 16
 

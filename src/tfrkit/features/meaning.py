@@ -7,23 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from tfrkit.features.names import BOX_WORDS, LABEL_WORDS, MASK_WORDS, SIZE_WORDS, can_be_class, split_words
 from tfrkit.features.spec import Logical, Spec
 
-_LABEL_WORDS = frozenset({"label", "labels", "class", "classes", "category", "categories", "target", "y"})
-_MASK_WORDS = frozenset({"mask", "masks", "segmentation", "seg", "annotation", *_LABEL_WORDS})
-_BOX_WORDS = frozenset({"bbox", "bboxes", "box", "boxes", "xmin", "xmax", "ymin", "ymax"})
-_SIZE_WORDS = ("height", "width", "channels", "depth", "rows", "cols")
 _MAX_CLASS_ID = 9999
-# The last word of a name that tells how much or where: label/length is no class, whatever stands before.
-_MEASURE_WORDS = frozenset(
-    {
-        *("length", "len", "size", "count", "num", "number", "total", "offset", "index", "position", "weight", "shape"),
-        *("width", "height", "depth", "channels", "rows", "cols", "area", "time", "timestamp", "duration", "x", "y"),
-        *("xmin", "xmax", "ymin", "ymax"),
-    }
-)
 
-# First bytes of things that are kept whole in a bytes value, beside images.
+# First bytes of files other than images that a bytes value may hold.
 _MAGIC = (
     (re.compile(rb"RIFF....WAVE", re.DOTALL), "WAV audio"),
     (re.compile(rb"fLaC"), "FLAC audio"),
@@ -39,7 +28,7 @@ _MAGIC = (
 
 
 class ImageLike(Protocol):
-    """What a sniffer tells about an image; `tfrkit.images.sniff.ImageInfo` is one."""
+    """Facts of an image header; `tfrkit.images.sniff.ImageInfo` is one."""
 
     @property
     def format(self) -> str: ...
@@ -96,7 +85,7 @@ def guess_meaning(view: FeatureView) -> tuple[str, Logical]:
 
 
 def find_media(heads: Sequence[bytes]) -> str | None:
-    """What values that begin so are, beside images and text: ``WAV audio``; None where nothing is known of them all.
+    """The media type of values with these first bytes, other than images and text; None where they have no common one.
 
     Example:
         >>> find_media([b"fLaC\\0\\0", b"fLaC\\0\\1"]), find_media([b"fLaC", b"x"])
@@ -124,30 +113,10 @@ def describe_images(images: Sequence[ImageLike]) -> str:
     return " ".join(words).strip()
 
 
-def split_words(name: str) -> list[str]:
-    """The words of a feature name, in lower case: ``image/objectHeight_px`` gives image, object, height, px."""
-    parted = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name[:200])
-    return [word.lower() for word in re.split(r"[^A-Za-z]+", parted) if word]
-
-
-def can_be_class(name: str) -> bool:
-    """Whether a feature of this name may hold class ids: it speaks of labels, and not of how many or how long.
-
-    Example:
-        >>> [can_be_class(name) for name in ("image/class/label", "category_id", "label/length", "num_classes")]
-        [True, True, False, False]
-    """
-    words = split_words(name)
-    if words == ["y"]:
-        return True
-    is_number = split_words(re.split(r"[/.]", name)[-1])[:1] in (["num"], ["n"], ["number"])
-    return bool(_LABEL_WORDS & set(words)) and words[-1] not in _MEASURE_WORDS and not is_number
-
-
 def _guess_bytes(view: FeatureView) -> tuple[str, Logical]:
     if view.images:
         words = set(split_words(view.name))
-        is_mask = bool(words & _MASK_WORDS) and all(image.mode in ("P", "L") for image in view.images)
+        is_mask = bool(words & (MASK_WORDS | LABEL_WORDS)) and all(image.mode in ("P", "L") for image in view.images)
         sampled = "" if len(view.images) >= view.num_values else f" (of the first {len(view.images)})"
         return _prefix_count(view, describe_images(view.images) + sampled), "mask" if is_mask else "image"
     if view.max_bytes == 0:
@@ -169,7 +138,7 @@ def _guess_int(view: FeatureView) -> tuple[str, Logical]:
     if view.spec.shape != ():
         what = f"class ids {span}" if is_label else span
         return _show_count(view) + f", {what}", "class_label" if is_label else "tensor"
-    if words and words[-1] in _SIZE_WORDS:
+    if words and words[-1] in SIZE_WORDS:
         what = f"image {words[-1]}" if "image" in words or words[-1] in ("height", "width") else words[-1]
         return f"{what} {span}", "scalar"
     if is_label:
@@ -183,7 +152,7 @@ def _guess_int(view: FeatureView) -> tuple[str, Logical]:
 
 def _guess_float(view: FeatureView) -> tuple[str, Logical]:
     span = "all NaN" if view.low is None or view.high is None else _show_float_span(float(view.low), float(view.high))
-    if set(split_words(view.name)) & _BOX_WORDS:
+    if set(split_words(view.name)) & BOX_WORDS:
         return _prefix_count(view, f"box coordinates {span}"), "boxes"
     if view.spec.shape == ():
         return f"scalar {span}", "scalar"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tfrkit.features.meaning import split_words
+from tfrkit.features.names import CHANNEL_WORDS, HEIGHT_WORDS, WIDTH_WORDS, split_words
 from tfrkit.features.spec import Spec
 
 
@@ -41,7 +41,7 @@ class SizeFeatures:
 def find_sizes(specs: Mapping[str, Spec], image: str) -> SizeFeatures:
     """The features that hold the size of `image`, by their names and kinds."""
 
-    def find(*words: str) -> str | None:
+    def find(words: Sequence[str]) -> str | None:
         found = [
             name
             for name, spec in specs.items()
@@ -56,9 +56,7 @@ def find_sizes(specs: Mapping[str, Spec], image: str) -> SizeFeatures:
         for name, spec in specs.items()
         if spec.kind == "int64" and spec.shape in ((2,), (3,), (None,)) and split_words(name)[-1:] == ["shape"]
     ]
-    return SizeFeatures(
-        find("height", "rows"), find("width", "cols"), find("channels", "depth"), shapes[0] if shapes else None
-    )
+    return SizeFeatures(find(HEIGHT_WORDS), find(WIDTH_WORDS), find(CHANNEL_WORDS), shapes[0] if shapes else None)
 
 
 def _count_shared(name: str, other: str) -> int:

@@ -7,24 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tfrkit.errors import SchemaError
-from tfrkit.features.meaning import split_words
+from tfrkit.features import names
+from tfrkit.features.names import split_words
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.features.size_features import SizeFeatures, find_sizes
 from tfrkit.features.spec import Spec
 
-# The names that other programs give, the most telling one first.
-_IMAGE_NAMES = ("image/encoded", "image", "image_raw", "img", "encoded")
-_MASK_NAME = "image/segmentation/class/encoded"
-_TEXT_NAMES = ("label/text", "image/class/text", "clip/label/string", "image/caption", "caption", "text")
-_LABEL_NAMES = ("label", "image/class/label", "clip/label/index", "image_class", "label/ids")
-_TITLE_NAMES = ("image/filename", "filename", "image/source_id", "clip/media_id", "id", "key", "name")
-
-_IMAGE_WORDS = frozenset({"image", "images", "img", "picture", "photo", "pixels", "frame", "frames", "rgb", "gray"})
-_RAW_WORDS = _IMAGE_WORDS | {"data", "raw", "encoded", "x"}
-_MASK_WORDS = frozenset({"mask", "masks", "segmentation", "seg", "annotation", "label", "labels"})
-_LABEL_WORDS = frozenset({"label", "labels", "class", "category", "target", "y"})
-# Words at the end of a name that tell of a picture or a label, and are neither.
-_FACT_WORDS = frozenset({"format", "filename", "name", "id", "key", "length", "height", "width", "channels", "depth"})
+# Words of features that are no image, whatever else their names say.
+_NOT_IMAGE_WORDS = names.MASK_WORDS | {"label", "labels"}
 _CHANNELS = (1, 3, 4)
 _HEAD = re.compile(r"(.*?)(\d+)")
 
@@ -89,7 +79,7 @@ def find_picture_features(
     # What is in a box is written at the box.
     boxed = () if boxes is None else (boxes.text, boxes.label)
     labels = (label,) if label is not None else _find_labels({k: v for k, v in context.items() if k not in boxed})
-    titles = [name for name in _TITLE_NAMES if name in context and context[name].shape == ()]
+    titles = [name for name in names.TITLE_NAMES if name in context and context[name].shape == ()]
     return PictureFeatures(
         image,
         find_sizes(context, image) if shape is None else SizeFeatures(fixed=shape),
@@ -105,8 +95,8 @@ def _all_specs(schema: Schema) -> dict[str, Spec]:
 
 
 def _find_mask(specs: Mapping[str, Spec], image: str | None) -> str | None:
-    if _MASK_NAME in specs and specs[_MASK_NAME].kind == "bytes" and image != _MASK_NAME:
-        return _MASK_NAME
+    if names.MASK_NAME in specs and specs[names.MASK_NAME].kind == "bytes" and image != names.MASK_NAME:
+        return names.MASK_NAME
     named = [name for name, spec in specs.items() if spec.logical == "mask" and name != image]
     return named[0] if named else None
 
@@ -117,7 +107,7 @@ def _find_image(specs: Mapping[str, Spec], mask: str | None, shape: tuple[int, .
     for number, (name, spec) in enumerate(specs.items()):
         rank = None if name == mask or spec.logical == "mask" else _rank_image(name, spec, sizes)
         if rank is not None:
-            known = _IMAGE_NAMES.index(name) if name in _IMAGE_NAMES else len(_IMAGE_NAMES)
+            known = names.IMAGE_NAMES.index(name) if name in names.IMAGE_NAMES else len(names.IMAGE_NAMES)
             ranked.append((rank, known, number, name))
     return min(ranked)[-1] if ranked else None
 
@@ -127,22 +117,22 @@ def _rank_image(name: str, spec: Spec, sizes: SizeFeatures) -> int | None:
     if sizes.fixed is not None and (spec.kind != "bytes" or spec.encoding != "list"):
         return None
     words = split_words(name)
-    is_fact = bool(words) and words[-1] in _FACT_WORDS
-    is_named = bool(_IMAGE_WORDS & set(words)) and not is_fact
+    is_fact = _is_fact(name)
+    is_named = bool(names.IMAGE_WORDS & set(words)) and not is_fact
     if spec.logical == "image":
         return 0
-    if _MASK_WORDS & set(words):
+    if _NOT_IMAGE_WORDS & set(words):
         return None
     if _is_array(spec):
         return 1 if is_named else 4 if _has_channels(spec) else None
     if spec.encoding != "list":
         return None
     if spec.kind == "bytes":
-        is_raw = bool(_RAW_WORDS & set(words)) and not is_fact and spec.logical != "text"
+        is_raw = bool(names.RAW_WORDS & set(words)) and not is_fact and spec.logical != "text"
         if is_raw and sizes.is_known:
             return 2
         # With a shape given, bytes that are nothing else are the pixels it is for.
-        return 5 if name in _IMAGE_NAMES else 6 if sizes.fixed is not None and spec.logical == "bytes" else None
+        return 5 if name in names.IMAGE_NAMES else 6 if sizes.fixed is not None and spec.logical == "bytes" else None
     return 3 if is_named and sizes.is_known and spec.shape not in ((), (1,)) else None
 
 
@@ -157,16 +147,16 @@ def _has_channels(spec: Spec) -> bool:
 
 
 def _find_labels(specs: Mapping[str, Spec]) -> tuple[str, ...]:
-    """The features that tell best what a picture shows; nothing where none does."""
+    """The features that best say what a picture shows; none where no feature does."""
     texts = [name for name, spec in specs.items() if spec.kind == "bytes" and spec.logical == "text"]
     numbers = [name for name, spec in specs.items() if spec.kind == "int64" and _is_label(name, spec)]
-    for known in _TEXT_NAMES:
+    for known in names.CAPTION_NAMES:
         if known in texts:
             return (known,)
     named = [name for name in texts if _is_label(name, specs[name]) and specs[name].shape == ()]
     if named:
         return (named[0],)
-    for known in _LABEL_NAMES:
+    for known in (*names.CLASS_NAMES, "label/ids"):
         if known in numbers:
             return (known,)
     heads = [(match[1], int(match[2]), name) for name in numbers if (match := _HEAD.fullmatch(name))]
@@ -177,9 +167,11 @@ def _find_labels(specs: Mapping[str, Spec]) -> tuple[str, ...]:
 
 
 def _is_label(name: str, spec: Spec) -> bool:
-    words = split_words(name)
-    is_named = spec.logical == "class_label" or bool(_LABEL_WORDS & set(words))
-    return is_named and not (words and words[-1] in _FACT_WORDS)
+    return names.is_label_name(name) or (spec.logical == "class_label" and not _is_fact(name))
+
+
+def _is_fact(name: str) -> bool:
+    return not names.FACT_WORDS.isdisjoint(split_words(name)[-1:])
 
 
 def _find_boxes(specs: Mapping[str, Spec]) -> BoxFeatures | None:

@@ -11,6 +11,7 @@ import numpy as np
 from tfrkit.codec.columns import BytesColumn, Column, Ragged
 from tfrkit.errors import CodecError, SchemaError
 from tfrkit.features.labels import LabelMap, is_unused, name_unused
+from tfrkit.features.names import OBJECT_FEATURES
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.ops.export.input import ExportInput
 from tfrkit.ops.export.pictures import PictureSource, read_text
@@ -20,15 +21,6 @@ from tfrkit.sidecars.class_names import ClassNames
 
 Corners = np.ndarray[Any, np.dtype[np.float32]]
 
-# Further features of objects, by what they mean, in the words of `tfr build` and of TFDS.
-_EXTRAS = {
-    "difficult": ("difficult", "is_difficult"),
-    "truncated": ("truncated", "is_truncated"),
-    "pose": ("view", "pose"),
-    "is_crowd": ("is_crowd",),
-    "area": ("area",),
-    "mask": ("mask",),
-}
 _MAX_DECIMALS = 6
 
 
@@ -162,7 +154,7 @@ def _find_extras(boxes: BoxFeatures | None, schema: Schema) -> dict[str, str]:
         return {}
     stem = boxes.sides[0].rpartition("bbox")[0]
     found = {}
-    for what, words in _EXTRAS.items():
+    for what, words in OBJECT_FEATURES.items():
         names = [f"{stem}{word}" for word in words if f"{stem}{word}" in schema.features]
         if names:
             found[what] = names[0]

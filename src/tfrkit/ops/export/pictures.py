@@ -11,7 +11,7 @@ import numpy as np
 
 from tfrkit._types import Row
 from tfrkit.errors import CodecError, SchemaError
-from tfrkit.features.meaning import split_words
+from tfrkit.features.names import CLASS_NAMES, CLASS_TEXTS, FILE_WORDS, split_words
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.ops.export.input import ExportInput
 from tfrkit.ops.export.pixels import ImageFile, to_image_files, to_mask_file
@@ -21,10 +21,6 @@ from tfrkit.pictures.values import flatten_row, list_values
 from tfrkit.sidecars.class_names import ClassNames
 from tfrkit.sources.walk import IMAGE_SUFFIXES
 
-# Texts that name a class; a text such as label/text may be anything, a sentence too.
-_CLASS_TEXTS = ("image/class/text", "clip/label/string")
-_CLASS_NUMBERS = ("image/class/label", "label", "clip/label/index", "image_class")
-_FILE_WORDS = frozenset({"filename", "path", "file"})
 _FRAME_NAMES = "image/filename"
 
 
@@ -70,7 +66,7 @@ class PictureSource:
         self._schema = schema
         self.name_feature = name or _find_name(schema, self.features)
         # The name of a file is kept to the letter; an id needs a suffix.
-        self._is_file_name = self.name_feature is not None and bool(_FILE_WORDS & set(split_words(self.name_feature)))
+        self._is_file_name = self.name_feature is not None and bool(FILE_WORDS & set(split_words(self.name_feature)))
         self.class_feature = self._find_class(label)
         self.is_framed = self.features.image in schema.feature_lists
         frames = [_FRAME_NAMES] if self.is_framed and _FRAME_NAMES in schema.feature_lists else []
@@ -149,7 +145,7 @@ class PictureSource:
         features = self._schema.features
         if label is not None:
             return label if label in features and self._names_class(label, is_asked=True) else None
-        candidates = [*_CLASS_TEXTS, *_CLASS_NUMBERS, *self.features.labels]
+        candidates = [*CLASS_TEXTS, *CLASS_NAMES, *self.features.labels]
         return next((name for name in candidates if name in features and self._names_class(name)), None)
 
     def _names_class(self, name: str, *, is_asked: bool = False) -> bool:
@@ -158,7 +154,7 @@ class PictureSource:
             return False
         if spec.kind == "int64":
             return spec.classes is not None or self._has_names_beside
-        return spec.kind == "bytes" and (is_asked or name in _CLASS_TEXTS)
+        return spec.kind == "bytes" and (is_asked or name in CLASS_TEXTS)
 
     def _read_class(self, values: Mapping[str, Any]) -> str | None:
         name = self.class_feature

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tfrkit.features.infer import FeatureStats, infer_schema
-from tfrkit.features.meaning import describe_images, split_words
+from tfrkit.features.meaning import describe_images
+from tfrkit.features.names import is_label_name
 from tfrkit.features.schema import Schema, decode_name
 from tfrkit.features.spec import RecordKind, Spec
 from tfrkit.images.sniff import ImageInfo, sniff_image
@@ -22,8 +23,6 @@ NUM_TOP = 10
 # A value that is rarer than this is not worth a line where there are many others.
 _MIN_TOP_SHARE = 0.01
 _MAX_TEXT_CLASSES = 1000
-_LABEL_WORDS = frozenset({"label", "labels", "class", "classes", "category", "categories", "target"})
-_FACT_WORDS = frozenset({"id", "key", "filename", "name", "format", "length"})
 
 
 def guess_specs(summary: DatasetSummary) -> dict[FeatureKey, Spec]:
@@ -60,9 +59,8 @@ def is_label(key: FeatureKey, feature: FeatureSummary, spec: Spec, names: ClassN
     if values is None or values.count == 0 or not values.table.is_exact:
         return False
     if isinstance(values, BytesSummary):
-        words = split_words(name)
-        is_named = bool(_LABEL_WORDS & set(words)) and words[-1] not in _FACT_WORDS
-        return is_named and values.is_text and bool(values.list_top(1)) and _is_repeated(values, _MAX_TEXT_CLASSES)
+        is_named = is_label_name(name) and values.is_text
+        return is_named and bool(values.list_top(1)) and _is_repeated(values, _MAX_TEXT_CLASSES)
     return feature.kind == "int64" and (spec.logical == "class_label" or names.knows(name))
 
 

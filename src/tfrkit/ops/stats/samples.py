@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfrkit._types import Int64Array
-from tfrkit.features.meaning import split_words
+from tfrkit.features.names import is_label_name, split_words
 from tfrkit.features.schema import decode_name
 from tfrkit.features.spec import StorageKind
 from tfrkit.ops.stats.bytes import MAX_SHOWN_NBYTES, BytesSummary
@@ -19,7 +19,6 @@ from tfrkit.ops.stats.sketches import mix
 # Larger images are left out: a report is for looking around.
 _MAX_IMAGE_NBYTES = 4 << 20
 _MAX_IMAGES = 2  # features
-_LABEL_WORDS = frozenset({"label", "labels", "class", "category", "target", "text", "y"})
 
 
 def pick_samples(
@@ -36,7 +35,7 @@ def pick_samples(
         values = summary.features[key].values if key in summary.features else None
         if isinstance(values, BytesSummary) and values.are_images:
             images.append((key, kind, column))
-        elif not key[1] and _LABEL_WORDS & set(split_words(decode_name(key[0]))):
+        elif not key[1] and (is_label_name(name := decode_name(key[0])) or "text" in split_words(name)):
             labels.append((key, kind, column))
     if not images:
         return []

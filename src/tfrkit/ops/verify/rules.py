@@ -20,8 +20,8 @@ from tfrkit.codec.decode import Decoder
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import SchemaError
-from tfrkit.features.labels import TEXTS_OF_LABELS, LabelMap
-from tfrkit.features.meaning import split_words
+from tfrkit.features.labels import LabelMap
+from tfrkit.features.names import CLASS_NAMES, OBJECT_CLASS_NAMES, TEXTS_OF_LABELS, split_words
 from tfrkit.features.schema import Schema, decode_name, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.images.sniff import sniff_image
@@ -37,8 +37,6 @@ _UNLABELLED = -1
 # Labels named in the line that says what was looked at.
 _MAX_NAMED = 8
 
-# Features that hold class ids, by the names that builders give them.
-_LABEL_NAMES = ("image/class/label", "label", "image/object/class/label", "objects/label", "clip/label/index")
 _HEAD = re.compile(r"label\d+|label/ids")
 
 
@@ -217,7 +215,8 @@ def _find_ranges(specs: Mapping[str, Spec], sidecars: Sidecars) -> dict[str, Cla
         return ranges
     beside, charset = sidecars.class_file, sidecars.charset
     if beside is not None:
-        found = next((name for name in _LABEL_NAMES if name in specs and specs[name].kind == "int64"), None)
+        known = (*CLASS_NAMES, *OBJECT_CLASS_NAMES)
+        found = next((name for name in known if name in specs and specs[name].kind == "int64"), None)
         found = found or _find_only_label(specs)
         if found is not None:
             ranges[found] = _range_of_map(beside, frozenset({_UNLABELLED}) if is_tfds else frozenset())
