@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from tfrkit.errors import SchemaError, SourceError
@@ -26,6 +26,9 @@ CHARSETS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+# What labelling tools call the class that is none; its number is always 0.
+BACKGROUND = frozenset({"background", "_background_", "__background__"})
+LABEL_MAP_SUFFIXES = (".pbtxt", ".pbtext", ".prototxt")
 SORTED = "sorted names"
 _MAX_ID = 1 << 16
 
@@ -126,8 +129,23 @@ def make_class_map(names: Iterable[str], *, offset: int = 0) -> LabelMap:
     return LabelMap(tuple(sorted(set(names))), offset=offset)
 
 
-def read_class_map(path: str, *, offset: int = 0) -> LabelMap:
-    """A map from a file: one name per line in the order of ids, or `id:name` lines as we write them."""
+def number_names(names: Iterable[str], *, offset: int | None, first: int = 0, origin: str) -> LabelMap:
+    """A map of names in the order of ids, from `offset`; without one from `first`, or from 0 after a background."""
+    listed = tuple(names)
+    if offset is None:
+        offset = 0 if listed and listed[0].lower() in BACKGROUND else first
+    return LabelMap(listed, origin=origin, offset=offset)
+
+
+def read_class_map(path: str, *, offset: int | None = None, first: int = 0) -> LabelMap:
+    """A map from a file: one name per line, `id:name` lines as we write them, or a label map by its suffix.
+
+    Ids that the file gives stay unless `offset` is given; names without ids are numbered by `number_names`.
+    """
+    if path.endswith(LABEL_MAP_SUFFIXES):
+        found = parse_label_map(_read_text(path), path)
+        moved = 0 if offset is None else offset - found.offset
+        return replace(found, offset=found.offset + moved, gaps=frozenset(gap + moved for gap in found.gaps))
     names = []
     numbered: dict[int, str] = {}
     for line in _read_lines(path):
@@ -135,12 +153,13 @@ def read_class_map(path: str, *, offset: int = 0) -> LabelMap:
         if colon and head.strip().isdigit():
             numbered[int(head)] = _unescape(rest)
         names.append(line.strip())
-    if len(numbered) == len(names) and numbered:
-        first = min(numbered)
-        if sorted(numbered) != list(range(first, first + len(numbered))):
-            raise SourceError("class ids expected in one row without gaps", shard=path)
-        return LabelMap(tuple(numbered[i] for i in sorted(numbered)), origin=path, offset=offset or first)
-    return LabelMap(tuple(names), origin=path, offset=offset)
+    if len(numbered) != len(names):
+        return number_names(names, offset=offset, first=first, origin=path)
+    lowest = min(numbered)
+    if sorted(numbered) != list(range(lowest, lowest + len(numbered))):
+        raise SourceError("class ids expected in one row without gaps", shard=path)
+    names = [numbered[number] for number in sorted(numbered)]
+    return LabelMap(tuple(names), origin=path, offset=lowest if offset is None else offset)
 
 
 def parse_label_map(text: str, path: str) -> LabelMap:
@@ -194,14 +213,17 @@ def read_charset(path: str) -> LabelMap:
     return LabelMap(tuple("".join(lines)), title="character", origin=path)
 
 
-def _read_lines(path: str, what: str = "a file of names") -> list[str]:
+def _read_text(path: str, what: str = "a file of names") -> str:
     try:
         with open(path, encoding="utf-8-sig") as file:
-            lines = [line.rstrip("\r\n") for line in file]
+            return file.read()
     except (OSError, UnicodeDecodeError) as error:
         reason = (error.strerror or "").lower() if isinstance(error, OSError) else "it is not UTF-8 text"
         raise SourceError(f"expected {what}, got {path!r}, {reason}") from None
-    lines = [line for line in lines if line.strip()]
+
+
+def _read_lines(path: str, what: str = "a file of names") -> list[str]:
+    lines = [line for line in _read_text(path, what).split("\n") if line.strip()]
     if not lines:
         raise SourceError("expected at least one name, got an empty file", shard=path)
     return lines

@@ -1,4 +1,4 @@
-"""Names of class ids, for whatever shows or counts them."""
+"""Names of class ids: read for display and counts, and written beside a new dataset."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tfrkit.features.labels import LabelMap
 from tfrkit.features.schema import Schema
+from tfrkit.sidecars.places import CLASSES, LABEL_MAP
 
 
 class ClassNames:
@@ -42,3 +43,18 @@ class ClassNames:
     def knows(self, feature: str) -> bool:
         """Does the schema name the classes of this feature?"""
         return feature in self._classes
+
+
+def make_detection_labels(labels: LabelMap) -> dict[str, str]:
+    """Texts by file name for a dataset of boxes: classes.txt, and label_map.pbtxt for the Object Detection API.
+
+    Both have the ids of `image/object/class/label`. Nothing where there are no classes.
+
+    Example:
+        >>> print(make_detection_labels(LabelMap(("cat",), offset=1))["label_map.pbtxt"], end="")
+        item {
+          id: 1
+          name: 'cat'
+        }
+    """
+    return {CLASSES: labels.to_text(), LABEL_MAP: labels.to_label_map()} if labels.names else {}

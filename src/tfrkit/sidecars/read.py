@@ -24,14 +24,13 @@ from typing import Any, NamedTuple
 
 from tfrkit.container.names import is_shard_name
 from tfrkit.errors import ContainerError, SchemaError, SidecarWarning, SourceError, StorageError
-from tfrkit.features.labels import LabelMap, parse_label_map, read_charset, read_class_map
+from tfrkit.features.labels import LabelMap, read_charset, read_class_map
 from tfrkit.features.schema import Schema, describe_type, find_mismatches, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.orders.split_names import find_splits, read_split_lengths
 from tfrkit.sidecars.manifest import Entry, Manifest, read_manifest
 from tfrkit.sidecars.places import CHARSET, CLASS_FILES, FEATURES, INFO, MANIFEST, folder_path, own_path
 from tfrkit.sidecars.tfds_files import TfdsFolder, read_tfds_folder
-from tfrkit.storage.text_files import read_text
 
 STDIN = "-"
 _CALLERS = 4  # from `warn` up to the line that asked for a schema
@@ -347,7 +346,7 @@ class Sidecars:
         for name in CLASS_FILES:
             path = self.find_file(name)
             if path is not None:
-                return self._read_names(path, _read_label_map if name.endswith(".pbtxt") else read_class_map)
+                return self._read_names(path, read_class_map)
         return None
 
     @cached_property
@@ -417,7 +416,3 @@ def _choose_meaning(wanted: Spec, found: Spec) -> str:
 
 def _alone(name: str, spec: Spec) -> Schema:
     return Schema(None, feature_lists={name: spec}) if spec.is_list else Schema({name: spec})
-
-
-def _read_label_map(path: str) -> LabelMap:
-    return parse_label_map(read_text(path) or "", path)

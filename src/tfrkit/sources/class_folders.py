@@ -13,11 +13,12 @@ import numpy as np
 
 from tfrkit._types import Row
 from tfrkit.errors import SourceError
-from tfrkit.features.labels import LabelMap, make_class_map, read_class_map
+from tfrkit.features.labels import LabelMap, make_class_map
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.sources.base import Facts, Item, Problem, Scan
+from tfrkit.sources.class_files import load_classes
 from tfrkit.sources.walk import describe_dangling, find_dangling, find_images, read_file, require_folder
 from tfrkit.storage.resolve import expand_home
 
@@ -128,10 +129,8 @@ class ClassFolders:
 
     def _decide_classes(self, found: Iterable[str], depth: int) -> tuple[LabelMap, list[str]]:
         """The label map, and the folders that hold no image."""
-        if isinstance(self.classes, str):
-            return read_class_map(expand_home(self.classes), offset=self.label_offset), []
         if self.classes is not None:
-            return LabelMap(tuple(self.classes), origin="the given classes", offset=self.label_offset), []
+            return load_classes(self.classes, label_offset=self.label_offset or None, first=0), []
         with_images = {folder.split("/")[depth] for folder in found if _depth_of(folder) > depth}
         if depth == 0:
             if with_images and {name.lower() for name in with_images} <= _SPLIT_WORDS:

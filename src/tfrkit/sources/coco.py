@@ -13,7 +13,7 @@ from tfrkit.errors import SourceError
 from tfrkit.features.labels import LabelMap, make_numbered_map
 from tfrkit.features.schema import Schema
 from tfrkit.images.encode import ImageOptions
-from tfrkit.sidecars.label_files import make_detection_labels
+from tfrkit.sidecars.class_names import make_detection_labels
 from tfrkit.sources.base import Facts, Problem, Scan
 from tfrkit.sources.boxes import BoxFitter, BoxPolicy
 from tfrkit.sources.coco_json import CocoData, CocoImage, add_captions, parse_coco

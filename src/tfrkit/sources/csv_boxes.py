@@ -16,7 +16,7 @@ from tfrkit.errors import SourceError
 from tfrkit.features.labels import LabelMap, make_class_map
 from tfrkit.features.schema import Schema
 from tfrkit.images.encode import ImageOptions
-from tfrkit.sidecars.label_files import make_detection_labels
+from tfrkit.sidecars.class_names import make_detection_labels
 from tfrkit.sources.base import Facts, Problem, Scan
 from tfrkit.sources.boxes import BoxFitter, BoxPolicy, Corners
 from tfrkit.sources.class_files import load_classes

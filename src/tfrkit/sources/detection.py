@@ -18,7 +18,7 @@ import numpy as np
 
 from tfrkit._types import Row
 from tfrkit.errors import SourceError
-from tfrkit.features.labels import LabelMap
+from tfrkit.features.labels import BACKGROUND, LabelMap
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
@@ -26,7 +26,6 @@ from tfrkit.images.resize import resize_as_pillow
 from tfrkit.images.turn import ExifPolicy
 from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem
 from tfrkit.sources.boxes import BoxFitter, Corners
-from tfrkit.sources.class_files import BACKGROUND
 from tfrkit.sources.measure import Size, explain_difference, measure_image
 from tfrkit.sources.walk import describe_unreadable
 

@@ -18,11 +18,12 @@ import numpy as np
 
 from tfrkit._types import Row
 from tfrkit.errors import SourceError
-from tfrkit.features.labels import LabelMap, make_charset, make_class_map, read_class_map
+from tfrkit.features.labels import LabelMap, make_charset, make_class_map
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.sources.base import Facts, Item, Items, Problem, Scan
+from tfrkit.sources.class_files import load_classes
 from tfrkit.sources.walk import FoundFiles, find_images, read_file, require_folder
 from tfrkit.storage.resolve import expand_home
 
@@ -115,10 +116,8 @@ class FileNames:
         return scan
 
     def _scan_classes(self, labelled: _Labelled, seen: Counter[str]) -> Scan:
-        if isinstance(self.classes, str):
-            labels = read_class_map(expand_home(self.classes), offset=self.label_offset)
-        elif self.classes is not None:
-            labels = LabelMap(tuple(self.classes), origin="the given classes", offset=self.label_offset)
+        if self.classes is not None:
+            labels = load_classes(self.classes, label_offset=self.label_offset or None, first=0)
         else:
             labels = make_class_map(seen, offset=self.label_offset)
         unknown = {name: labels.describe_unknown(name) for name in seen if name not in labels}

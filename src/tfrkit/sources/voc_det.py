@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tfrkit.errors import SourceError
 from tfrkit.features.labels import SORTED, LabelMap, make_class_map
 from tfrkit.images.encode import ImageOptions
-from tfrkit.sidecars.label_files import make_detection_labels
+from tfrkit.sidecars.class_names import make_detection_labels
 from tfrkit.sources.base import Problem, Scan, count_bad_inputs
 from tfrkit.sources.boxes import BoxFitter, BoxPolicy
 from tfrkit.sources.class_files import find_class_file, load_classes

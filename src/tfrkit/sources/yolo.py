@@ -12,12 +12,12 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from tfrkit.errors import SourceError
-from tfrkit.features.labels import LabelMap, make_numbered_map, parse_label_map
+from tfrkit.features.labels import LABEL_MAP_SUFFIXES, LabelMap, make_numbered_map, read_class_map
 from tfrkit.images.encode import ImageOptions
-from tfrkit.sidecars.label_files import make_detection_labels
+from tfrkit.sidecars.class_names import make_detection_labels
 from tfrkit.sources.base import Problem, Scan
 from tfrkit.sources.boxes import BoxFitter, BoxPolicy
-from tfrkit.sources.class_files import LABEL_MAP_SUFFIXES, read_text
+from tfrkit.sources.class_files import read_text
 from tfrkit.sources.detection import DetectionGatherer, DetectionReader, FoundObject, detection_schema, note_zero
 from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files
 from tfrkit.sources.yolo_files import DataYaml, YoloObject, parse_data_yaml, parse_names, parse_yolo_labels
@@ -159,7 +159,7 @@ class Yolo:
         if self.classes is not None and not isinstance(self.classes, str):
             return dict(enumerate(self.classes))
         if self.classes is not None and self.classes.endswith(LABEL_MAP_SUFFIXES):
-            return self._subtract_offset(parse_label_map(read_text(self.classes), self.classes))
+            return self._subtract_offset(read_class_map(self.classes))
         if self.classes is not None:
             return dict(enumerate(parse_names(read_text(self.classes))))
         return layout.names

@@ -119,6 +119,33 @@ def test_charset_file_we_wrote_reads_back(tmp_path):
     assert read_charset(str(path)).names == tuple(string.digits)
 
 
+@pytest.mark.parametrize(
+    ("text", "ids", "moved"),
+    [
+        ("cat\ndog\n", [1, 2], [5, 6]),
+        ("__background__\ncat\n", [0, 1], [5, 6]),
+        ("3:cat\n4:dog\n", [3, 4], [5, 6]),
+        ("0:cat\n1:dog\n", [0, 1], [5, 6]),
+    ],
+)
+def test_ids_of_a_file_stay_unless_an_offset_is_given(tmp_path, text, ids, moved):
+    path = tmp_path / "names.txt"
+    path.write_text(text)
+    for offset, expected in ((None, ids), (5, moved)):
+        labels = read_class_map(str(path), offset=offset, first=1)
+        assert [labels.id_of(name) for name in labels.names] == expected
+
+
+@pytest.mark.parametrize("suffix", [".pbtxt", ".pbtext", ".prototxt"])
+def test_label_map_is_read_by_its_suffix(tmp_path, suffix):
+    path = tmp_path / f"map{suffix}"
+    path.write_text("item { id: 2 name: 'cat' } item { id: 4 name: 'dog' }")
+    labels = read_class_map(str(path))
+    assert (labels.names, labels.offset, labels.gaps) == (("cat", "unused 3", "dog"), 2, frozenset({3}))
+    labels = read_class_map(str(path), offset=0)
+    assert (labels.id_of("dog"), labels.gaps) == (2, frozenset({1}))
+
+
 def test_unknown_charset_names_the_known_ones():
     with pytest.raises(SourceError, match="one of auto, digits, lower, upper, letters, alnum, or a file, got 'hex'"):
         make_charset("hex", "")

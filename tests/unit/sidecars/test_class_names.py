@@ -12,7 +12,7 @@ from PIL import Image
 import tfrkit
 from tfrkit import sources, tools
 from tfrkit.features.labels import LabelMap, make_numbered_map, parse_label_map
-from tfrkit.sidecars.label_files import make_detection_labels
+from tfrkit.sidecars.class_names import make_detection_labels
 from tfrkit.sidecars.read import Sidecars
 
 MAP = "item {\n  id: 1\n  name: 'cat'\n}\nitem {\n  id: 3\n  name: 'dog'\n}\n"
