@@ -21,7 +21,7 @@ from tfrkit.ops.edit.edit import drop_records, note_empty
 from tfrkit.ops.edit.write import Change
 from tfrkit.ops.query.errors import quote_name
 from tfrkit.ops.query.query import Session
-from tfrkit.ops.query.scan import Table
+from tfrkit.ops.query.scan import QueryTable
 from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS
 from tfrkit.passes.frame_sources import FrameSources
 from tfrkit.passes.walk import walk_frames
@@ -151,11 +151,11 @@ def _group_by_bytes(sources: FrameSources, progress: Progress) -> Int64Array:
 
 def _group_by_values(sources: FrameSources, by: Sequence[str], jobs: int | None) -> Int64Array:
     """For each record the number of the first that has the same values, itself where it lacks one of them."""
-    table = Table(_TABLE, sources.paths)
+    table = QueryTable(sources.paths)
     try:
         columns = [_find_column(table, name) for name in by]
     finally:
-        table.close()
+        table.shard_set.close()
     is_absent = " or ".join(f"{column} is null" for column, _ in columns)
     keys = ", ".join([key for _, key in columns] + [f"case when {is_absent} then {RECORD_COLUMN} end"])
     text = f"select min({RECORD_COLUMN}) over (partition by {keys}) from {_TABLE} order by {RECORD_COLUMN}"
@@ -174,7 +174,7 @@ def _group_by_values(sources: FrameSources, by: Sequence[str], jobs: int | None)
         session.close()
 
 
-def _find_column(table: Table, name: str) -> tuple[str, str]:
+def _find_column(table: QueryTable, name: str) -> tuple[str, str]:
     """A feature as SQL writes it, and what stands for its value: of bytes, which may be large, a digest."""
     schema = table.schema
     part = ""

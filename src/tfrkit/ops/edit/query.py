@@ -18,7 +18,7 @@ from tfrkit.ops.edit.values import Classes, Encode, make_encoder
 from tfrkit.ops.query.engine import get_engine
 from tfrkit.ops.query.errors import Part, to_query_error
 from tfrkit.ops.query.query import Session
-from tfrkit.ops.query.scan import RAW_COLUMN, Table
+from tfrkit.ops.query.scan import RAW_COLUMN, QueryTable
 from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS
 from tfrkit.sidecars.read import Sidecars
 
@@ -36,7 +36,7 @@ Locate = Callable[[int], tuple[str, int]]
 class Matches:
     """Records that a condition is true for, by number, ascending; and for each of them the new features."""
 
-    def __init__(self, numbers: UInt64Array, names: Sequence[str], values: Sequence[Values], table: Table) -> None:
+    def __init__(self, numbers: UInt64Array, names: Sequence[str], values: Sequence[Values], table: QueryTable) -> None:
         self.numbers = numbers
         self.names = names
         self.values = values
@@ -172,7 +172,7 @@ def _list_functions(node: Any) -> Iterator[str]:
             yield from _list_functions(one)
 
 
-def _find_target(table: Table, name: str) -> str:
+def _find_target(table: QueryTable, name: str) -> str:
     """The feature that is meant by a name; of a SequenceExample, one of its context."""
     if table.is_raw:
         if name != RAW_COLUMN:
@@ -196,7 +196,7 @@ def _require_once(names: Sequence[str]) -> None:
             raise ValueError(f"feature {name!r} expected to be set once, got it twice")
 
 
-def _make_encoder(table: Table, name: str, sql_type: str) -> Encode:
+def _make_encoder(table: QueryTable, name: str, sql_type: str) -> Encode:
     if table.is_raw:
         if sql_type not in ("VARCHAR", "BLOB"):
             raise SchemaError(f"{RAW_COLUMN} expected bytes or text, got {sql_type}")

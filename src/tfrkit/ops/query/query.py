@@ -6,7 +6,7 @@ import contextlib
 import io
 import os
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,11 +20,11 @@ from tfrkit.feeds.arrow_layout import NOT_TEXT
 from tfrkit.ops.query.engine import get_engine
 from tfrkit.ops.query.errors import Part, quote_name, read_facts, to_query_error
 from tfrkit.ops.query.limits import Watch, parse_memory, parse_timeout
-from tfrkit.ops.query.scan import Table, TableScan
+from tfrkit.ops.query.scan import QueryTable, TableScan
 from tfrkit.ops.query.text import RECORD_COLUMN, ParsedQuery, fold, hide_numbers, parse_query
 from tfrkit.ops.query.values import cell_to_json, name_uniquely
 from tfrkit.storage.local import NamedFile
-from tfrkit.storage.resolve import Address, expand_home, open_reader
+from tfrkit.storage.resolve import expand_home, open_reader
 from tfrkit.storage.temporaries import make_scratch
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ class Session:
         self.connection = self._engine.connect()
         self._text = text
         self.parsed = parse_query(self.connection, text)
-        self.tables: dict[str, Table] = {}
+        self.tables: dict[str, QueryTable] = {}
         self._objects: dict[str, Any] = {}
         self._scans: list[TableScan] = []
         self._relation: Any = None
@@ -280,7 +280,7 @@ class Session:
         for number, (name, table) in enumerate(self.tables.items()):
             scan = table.scan(parsed, everything=everything, threads=self._threads)
             self._scans.append(scan)
-            extra = [_name_classes(column) for column in table.find_class_columns() if parsed.names_column(column.name)]
+            extra = [_name_classes(column) for column in table.class_columns if parsed.names_column(column.name)]
             self._show(f"tfrkit_scan_{number}", name, scan, extra)
         for number, (name, content) in enumerate(self._objects.items()):
             self._show(f"tfrkit_object_{number}", name, content, [])
@@ -298,11 +298,11 @@ class Session:
         self._watch.stop_timer()
         self.connection.close()
         for table in self.tables.values():
-            table.close()
+            table.shard_set.close()
 
     def _look_at_all(self) -> bool:
         """Find the columns of each table from all its records; False where that has been done."""
-        return any(list(map(Table.look_at_all, self.tables.values())))
+        return any(list(map(QueryTable.look_at_all, self.tables.values())))
 
     def _open_tables(self, given: Mapping[str, Any], binary: Collection[str], verify: Verify) -> None:
         folded = {fold(name): content for name, content in given.items()}
@@ -316,18 +316,11 @@ class Session:
                 continue
             if content == "-":
                 content = self._spool_stdin()
-            self.tables[name] = self._open_table(name, content, left, verify)
+            self.tables[name] = QueryTable(content, verify=verify, infer=self._infer)
+            left -= self.tables[name].take_as_bytes(left)
         if left:
             features = [feature for table in self.tables.values() for feature in table.schema.names]
             raise QueryError(describe_missing(min(left), features))
-
-    def _open_table(self, name: str, address: Address | Iterable[Address], left: set[str], verify: Verify) -> Table:
-        table = Table(name, address, verify=verify, infer=self._infer)
-        mine = {feature for feature in left if feature in table.schema}
-        if mine:
-            table = Table(name, address, binary=mine, verify=verify, infer=self._infer)
-            left -= mine
-        return table
 
     def _spool_stdin(self) -> str:
         """A pipe can be read once, a table is read as often as the query says."""
@@ -397,7 +390,7 @@ class Session:
         if text != self.parsed.text or (self._text != text and self._relation is not None):
             facts.pop("position", None)  # of a text that the user did not write
         columns = [column for table in self.tables.values() for column in table.columns]
-        named = [column.name for table in self.tables.values() for column in table.find_class_columns()]
+        named = [column.name for table in self.tables.values() for column in table.class_columns]
         hint = None
         # DuckDB reports a type ("Conversion", "Binder") and no code: only its words say which of these it is.
         message = str(facts["exception_message"])

@@ -32,7 +32,7 @@ from tfrkit.writer import Writer
 
 if TYPE_CHECKING:
     from tfrkit.ops.query.query import Answer, Session
-    from tfrkit.ops.query.scan import Table
+    from tfrkit.ops.query.scan import QueryTable
 
 Kind = Literal["parquet", "csv", "jsonl", "tfrecord"]
 
@@ -125,7 +125,7 @@ def find_kind(path: str) -> Kind:
 # -- TFRecord ----------------------------------------------------------------------------------------------------------
 
 
-def _copy_records(session: Session, table: Table, path: str, compression: Compression | None) -> int:
+def _copy_records(session: Session, table: QueryTable, path: str, compression: Compression | None) -> int:
     """Copy the records that a query finds. Holds their numbers, 8 bytes each."""
     numbers = np.asarray(session.fetch_numbers(ask_for_numbers(session.connection, session.parsed)), np.uint64)
     in_order = is_ordered(session.parsed)
@@ -145,7 +145,7 @@ def _copy_records(session: Session, table: Table, path: str, compression: Compre
     return len(numbers)
 
 
-def _pick_records(table: Table, numbers: UInt64Array) -> Iterator[Record]:
+def _pick_records(table: QueryTable, numbers: UInt64Array) -> Iterator[Record]:
     """Records by number, in the order asked for."""
     records = table.shard_set.records
     if len(records):
@@ -156,7 +156,7 @@ def _pick_records(table: Table, numbers: UInt64Array) -> Iterator[Record]:
         yield records[number]
 
 
-def _read_sorted(table: Table, numbers: UInt64Array) -> Iterator[Record]:
+def _read_sorted(table: QueryTable, numbers: UInt64Array) -> Iterator[Record]:
     """Records by ascending number: picked from plain shards, met on the way through compressed ones."""
     shard_set = table.shard_set
     shards, inside = shard_set.records.locate_many(numbers)

@@ -18,26 +18,21 @@ from tfrkit.container.records import FrameStream, Policy, read_records
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import QueryError
 from tfrkit.features.arrow_schema import ArrowField, ArrowType, to_arrow_fields
-from tfrkit.features.schema import Schema, describe_missing, show_name
+from tfrkit.features.schema import Schema, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.feeds.arrow import ArrowStream
 from tfrkit.feeds.arrow_layout import Node, lay_out_columns
 from tfrkit.ops.query.errors import quote_name
-from tfrkit.ops.query.ranges import read_columns
 from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS, ParsedQuery, fold
-from tfrkit.sidecars.read import Sidecars
-from tfrkit.storage.base import ByteSource
 from tfrkit.storage.resolve import Address
 
 RAW_COLUMN = "record"
 """What the one column of records that are no Examples is called."""
 
 # Rows of a batch: enough that what is done once for each does not show, few enough to stay in memory with images.
-_MAX_ROWS = 1 << 14
+_MAX_ROWS = 1 << 16
 _BATCH_NBYTES = 8 << 20
 _COUNTED_ROWS = 1 << 17
-# The start of a frame is found by looking at every byte, which is quick only where it is not far.
-_SMALL_NBYTES = 32 << 10
 # Records sampled for their size, and for whether raw ones are text.
 _SAMPLED_RECORDS = 1000
 _SAMPLED_SHARDS = 4
@@ -52,61 +47,58 @@ class ClassColumn:
     classes: tuple[str, ...]
 
 
-class Table:
-    """One table of a query: its files, and what its columns are called."""
+class QueryTable:
+    """One table of a query: its files, and the names of its columns."""
 
     def __init__(
-        self,
-        name: str,
-        address: Address | Iterable[Address],
-        *,
-        binary: Collection[str] = (),
-        verify: Verify = "all",
-        infer: Infer = "sample",
+        self, address: Address | Iterable[Address], *, verify: Verify = "all", infer: Infer = "sample"
     ) -> None:
-        self.name = name
         shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
-        self._set = ShardSet(shards, Policy(verify), infer=infer)
-        self._binary = binary
-        self._nbytes: int | None = None
+        self.shard_set = ShardSet(shards, Policy(verify), infer=infer)
+        self._binary: set[str] = set()
+        self._batch_size: int | None = None
         self._name_features()
+
+    def take_as_bytes(self, features: Collection[str]) -> set[str]:
+        """Take those of some text features that are here as the bytes they are; their names."""
+        self._binary = {name for name in features if name in self.schema}
+        if self._binary:
+            self._name_features()
+        return self._binary
 
     def look_at_all(self) -> bool:
         """Find the columns from all records; False where that has been done."""
-        if not self._set.look_at_all():
+        if not self.shard_set.look_at_all():
             return False
         self._name_features()
         return True
 
     def _name_features(self) -> None:
-        found = self._set.schema
+        found = self.shard_set.schema
         self.is_raw = found.kind == "raw"
         if self.is_raw:
-            logical = "text" if _are_texts(self._set.shards) else "bytes"
+            logical = "text" if _are_texts(self.shard_set.shards) else "bytes"
             found = Schema({RAW_COLUMN: Spec("bytes", logical=logical)})  # type: ignore[arg-type]
         self.schema = _set_binary(found, self._binary)
         self._names = _name_columns(self.schema)
-
-    @property
-    def shard_set(self) -> ShardSet:
-        return self._set
+        self.class_columns = self._find_class_columns()
+        """Columns of class names that can be had, `label_name` for `label`."""
 
     @property
     def files(self) -> list[str]:
-        return self._set.files
+        return self.shard_set.files
 
     @property
     def columns(self) -> list[tuple[str, str]]:
         """Every column: its name, and how a query writes it; those of a SequenceExample with the struct they are in."""
         named = [(name, f"{part}." * bool(part) + quote_name(name)) for (part, _), name in self._names.items()]
-        return named + [(column.name, quote_name(column.name)) for column in self.find_class_columns()]
+        return named + [(column.name, quote_name(column.name)) for column in self.class_columns]
 
     def has_column(self, name: str) -> bool:
         """Is there a feature of this name?"""
         return any(not part and fold(column) == fold(name) for (part, _), column in self._names.items())
 
-    def find_class_columns(self) -> list[ClassColumn]:
-        """Columns of class names that can be had, `label_name` for `label`."""
+    def _find_class_columns(self) -> list[ClassColumn]:
         if self.schema.kind != "example":
             return []
         specs = {
@@ -115,9 +107,7 @@ class Table:
             if spec.kind == "int64" and spec.shape == () and spec.logical == "class_label" and spec.encoding == "list"
         }
         unnamed = [name for name, spec in specs.items() if spec.classes is None]
-        beside = None
-        if len(unnamed) == 1:
-            beside = Sidecars(self.files).class_file
+        beside = self.shard_set.sidecars.class_file if len(unnamed) == 1 else None
         columns = []
         taken = {fold(name) for name in self._names.values()}
         for name, spec in specs.items():
@@ -130,7 +120,7 @@ class Table:
     def scan(self, parsed: ParsedQuery, *, everything: bool, threads: int) -> TableScan:
         """The columns that a query may reach. `everything` for all there are."""
         wanted: list[tuple[str, str]] = []
-        class_ids = {fold(column.ids) for column in self.find_class_columns() if parsed.names_column(column.name)}
+        class_ids = {fold(column.ids) for column in self.class_columns if parsed.names_column(column.name)}
         for (part, feature), name in self._names.items():
             is_named = parsed.names_column(name) or fold(name) in class_ids
             if parsed.wants_all or part in parsed.whole_structs or is_named:
@@ -148,44 +138,29 @@ class Table:
         """What a feature is called in a query."""
         return self._names[part, feature]
 
-    def count_rows(self) -> int:
-        """How many records there are: from the index, or by their headers."""
-        return len(self._set.records)
-
     def read(self, schema: Schema, threads: int, *, is_whole: bool = False) -> Iterator[SizedBatch]:
         """A pass over the features of `schema`, in file order; with `is_whole` another feature is an error."""
-        policy = self._set.policy.for_one_pass()
+        policy = self.shard_set.policy.for_one_pass()
         if self.is_raw:
-            for shard in self._set.shards:
+            for shard in self.shard_set.shards:
                 for records in read_records(shard, policy):
                     yield {RAW_COLUMN: BytesColumn.from_values(records)}, len(records)
             return
         decoder = Decoder(schema, known=self.schema if is_whole else None)
-        shards, nbytes = self._set.shards, self._find_nbytes()
-        batch_size = max(1, min(_MAX_ROWS, _BATCH_NBYTES // nbytes))
-        if nbytes <= _SMALL_NBYTES:
-            yield from read_columns(shards, decoder, policy, batch_size=batch_size, threads=threads)
-        else:
-            yield from read_batches(shards, decoder, policy, batch_size=batch_size, drop_last=False, threads=threads)
-
-    def close(self) -> None:
-        self._set.close()
-
-    def _find_nbytes(self) -> int:
-        if self._nbytes is None:
-            self._nbytes = max(1, _estimate_nbytes(self._set.shards))
-        return self._nbytes
-
-    def _find_kinds(self, part: str, feature: str) -> tuple[str, ...]:
-        specs = self.schema.feature_lists if part == STRUCTS[1] else self.schema.features
-        return specs[feature].seen or ()
+        if self._batch_size is None:
+            self._batch_size = max(1, min(_MAX_ROWS, _BATCH_NBYTES // max(1, _estimate_nbytes(self.shard_set.shards))))
+        yield from read_batches(
+            self.shard_set.shards, decoder, policy, batch_size=self._batch_size, drop_last=False, threads=threads
+        )
 
     def _has_several_kinds(self, part: str, feature: str) -> bool:
-        return len(self._find_kinds(part, feature)) > 1
+        specs = self.schema.feature_lists if part == STRUCTS[1] else self.schema.features
+        return len(specs[feature].seen or ()) > 1
 
     def _require_one_kind(self, part: str, feature: str) -> None:
         if self._has_several_kinds(part, feature):
-            kinds = " and ".join(self._find_kinds(part, feature))
+            specs = self.schema.feature_lists if part == STRUCTS[1] else self.schema.features
+            kinds = " and ".join(specs[feature].seen or ())
             raise QueryError(
                 f"column {show_name(feature)} expected one kind, got {kinds} in different records",
                 shard=self.files[0],
@@ -197,7 +172,7 @@ class TableScan(ArrowStream):
     """Some columns of a table as an Arrow stream. Remembers the first error, which the consumer only tells about."""
 
     def __init__(
-        self, table: Table, wanted: Sequence[tuple[str, str]], *, is_whole: bool, has_numbers: bool, threads: int
+        self, table: QueryTable, wanted: Sequence[tuple[str, str]], *, is_whole: bool, has_numbers: bool, threads: int
     ) -> None:
         schema = _select(table.schema, wanted)
         super().__init__(lambda: (batch for batch, _ in self._read()), schema)
@@ -240,7 +215,7 @@ class TableScan(ArrowStream):
         if len(self.schema):
             yield from self._table.read(self.schema, self._threads, is_whole=self._is_whole)
             return
-        num_left = self._table.count_rows()
+        num_left = len(self._table.shard_set.records)
         while num_left:
             num_rows = min(num_left, _COUNTED_ROWS)
             yield {}, num_rows
@@ -298,9 +273,6 @@ def _to_arrow_name(feature: str) -> str:
 
 def _set_binary(schema: Schema, binary: Collection[str]) -> Schema:
     """The schema with some texts taken as the bytes they are."""
-    for name in binary:
-        if name not in schema:
-            raise QueryError(describe_missing(name, schema.names))
     if not binary:
         return schema
 
@@ -331,14 +303,10 @@ def _are_texts(shards: Sequence[Shard]) -> bool:
 
 
 def _estimate_nbytes(shards: Sequence[Shard]) -> int:
-    """Bytes a record takes after inflating, from the first ones: the rest need not be looked at for it."""
-    num_frames = nbytes = 0
-    for shard in shards[:_SAMPLED_SHARDS]:
-        stream = FrameStream(shard, Policy("none", "skip"))
-
-        def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
-            return _native.check_frames(data, start, stop, _SAMPLED_RECORDS, "none")
-
-        num_frames += stream.step(consume)
-        nbytes += stream.offset
-    return nbytes // max(1, num_frames)
+    """Bytes of a record after inflating, from the first ones."""
+    streams = [FrameStream(shard, Policy("none", "skip")) for shard in shards[:_SAMPLED_SHARDS]]
+    num_frames = 0
+    for stream in streams:
+        stretch = stream.take(_native.check_frames, _SAMPLED_RECORDS)
+        num_frames += 0 if stretch is None else stretch.num_frames
+    return sum(stream.offset for stream in streams) // max(1, num_frames)

@@ -9,7 +9,7 @@ import pytest
 import tfrkit
 from tfrkit.errors import CorruptRecordError, NotATFRecordError, QueryError, SchemaError, StorageError
 from tfrkit.ops.query.query import Answer, sql
-from tfrkit.ops.query.scan import Table
+from tfrkit.ops.query.scan import QueryTable
 from tfrkit.testing.corruption import flip, frame_offsets
 from tfrkit.testing.reference import encode_example, encode_sequence_example, write_frames
 
@@ -101,9 +101,9 @@ QUERIES = [
 @pytest.mark.parametrize("query", QUERIES)
 def test_answer_is_that_of_decoding_everything(data: Path, monkeypatch: pytest.MonkeyPatch, query: str) -> None:
     quick = list(sql(query))
-    scan = Table.scan
+    scan = QueryTable.scan
     monkeypatch.setattr(
-        Table, "scan", lambda *arguments, **options: scan(*arguments, **{**options, "everything": True})
+        QueryTable, "scan", lambda *arguments, **options: scan(*arguments, **{**options, "everything": True})
     )
     assert list(sql(query)) == quick
     assert quick
