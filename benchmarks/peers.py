@@ -98,7 +98,8 @@ def make_tfr_reader(root: Path) -> dict[str, Work]:
     return {
         "random_small": pick_work(small.get_example, "TFRecordFileReader.get_example", sizes.picks, sizes.small),
         "random_large": pick_work(images.get_example, "TFRecordFileReader.get_example", sizes.picks, sizes.images),
-        "columns_images": Work({"get_example + example_from_bytes": parse_all}, digest),
+        "columns_images": (images_work := Work({"get_example + example_from_bytes": parse_all}, digest)),
+        "rows_images": images_work,
     }
 
 

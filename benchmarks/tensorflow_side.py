@@ -52,6 +52,9 @@ def make_works(root: Path, out: Path, *, threads: int) -> dict[str, Work]:
         sequence_ways(str(root / "sequences.tfrecord"), sizes.sequences, threads),
         partial(digest_sequences, str(root / "sequences.tfrecord")),
     )
+    # The nearest it has to rows of values: a row of tensors takes many times as long.
+    for name in ("tabular", "images", "tokens", "sequences"):
+        works[f"rows_{name}"] = works[f"columns_{name}"]
     for kind in ("gzip", "zlib"):
         path = str(root / ("packed.tfrecord.gz" if kind == "gzip" else "packed.tfrecord.zlib"))
         works[f"records_{kind}"] = Work(record_ways(path, sizes.packed), partial(digest_records, path))

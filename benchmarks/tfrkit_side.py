@@ -11,6 +11,7 @@ import data
 import numpy as np
 import tfrkit_build
 import tfrkit_loading
+import tfrkit_rows
 import tfrkit_tools
 from work import BATCH, DIGEST_PICKS, IMAGE_BATCH, Answer, Digest, Work, digest_strings, drain
 
@@ -61,6 +62,7 @@ def make_works(root: Path, out: Path, *, threads: int) -> dict[str, Work]:
         works[name] = Work(
             {f"Writer.write_record, level {level}": partial(write_gzip, root, packed, level)}, output=packed
         )
+    works |= tfrkit_rows.make_works(root)
     works |= tfrkit_loading.make_works(root, threads=threads)
     works |= tfrkit_tools.make_works(root, out, threads=threads)
     return works | tfrkit_build.make_works(root, threads=threads)

@@ -47,6 +47,12 @@ class Buffer {
   Py_buffer view_{};
 };
 
+// A copy as a bytes object; REQUIRES the interpreter lock.
+inline nb::bytes CopyBytes(ByteView bytes) {
+  if (bytes.size() >= kLargeBlock) KeepLargeBlocks();
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
 template <class T>
 using Array = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
@@ -94,6 +100,7 @@ void BindDisks(nb::module_& m);
 void BindFolders(nb::module_& m);
 void BindImages(nb::module_& m);
 void BindColumns(nb::module_& m);
+void BindRowBuilder(nb::module_& m);
 void BindFigures(nb::module_& m);
 void BindMessages(nb::module_& m);
 void BindRows(nb::module_& m);

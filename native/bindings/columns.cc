@@ -1,4 +1,6 @@
 // Columns, surveys, record shapes, serialized tensors.
+#include "bindings/columns.h"
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -10,12 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/buffers.h"
-#include "bindings/file_map.h"
-#include "bindings/frame_table.h"
-#include "core/columns/column_builder.h"
 #include "core/frames/frame_batch.h"
-#include "core/frames/frame_picks.h"
 #include "core/stats/survey.h"
 #include "core/stats/value_hash.h"
 #include "core/wire/record_shape.h"
@@ -24,19 +21,6 @@
 namespace tfrkit {
 
 namespace {
-
-Kind ToKind(std::string_view name) {
-  if (name == "bytes") return Kind::kBytes;
-  if (name == "float") return Kind::kFloat;
-  if (name == "int64") return Kind::kInt64;
-  throw nb::value_error("a feature kind is 'bytes', 'float' or 'int64'");
-}
-
-RecordKind ToRecordKind(std::string_view name) {
-  if (name == "example") return RecordKind::kExample;
-  if (name == "sequence_example") return RecordKind::kSequenceExample;
-  throw nb::value_error("a record kind is 'example' or 'sequence_example'");
-}
 
 const char* ShapeName(RecordShape shape) {
   switch (shape) {
@@ -55,142 +39,6 @@ const char* ShapeName(RecordShape shape) {
   }
   return "other";
 }
-
-// A ColumnBuilder that remembers its specs, to label what it hands over.
-class Columns {
- public:
-  Columns(std::string_view kind, nb::sequence specs, const std::optional<nb::sequence>& known)
-      : builder_(known.has_value() ? ColumnBuilder(ToRecordKind(kind), ParseSpecs(specs), ParseNames(*known))
-                                   : ColumnBuilder(ToRecordKind(kind), ParseSpecs(specs))) {}
-
-  nb::tuple AppendFrames(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_rows,
-                         std::string_view verify) {
-    const Buffer buffer(data);
-    const ByteView span = buffer.until(stop);
-    CheckStart(span, start);
-    const Verify mode = ToVerify(verify);
-    MappedCall call(buffer);
-    BatchRun run;
-    {
-      nb::gil_scoped_release release;
-      run = FeedFrames(span, start, max_rows, UINT64_MAX, mode,
-                       [this](ByteView payload) { return builder_.Append(payload); });
-    }
-    EndCall(&call, run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
-    return nb::make_tuple(run.num_frames, run.next, Explain(run.fault, run.resume, run.num_frames));
-  }
-
-  nb::tuple AppendPicks(nb::sequence tables, const Numbers& shards, const Offsets& records,
-                        std::string_view verify) {
-    if (shards.size() != records.size()) throw nb::value_error("as many shards as records are needed");
-    const std::span<const uint32_t> shard_numbers{shards.data(), shards.size()};
-    const std::span<const uint64_t> record_numbers{records.data(), records.size()};
-    const Verify mode = ToVerify(verify);
-    PickedTables picked(tables);
-    if (!ArePicksInside(picked.sources(), shard_numbers, record_numbers))
-      throw nb::index_error("record number out of range");
-    PickRun run;
-    std::vector<uint32_t> odd;
-    {
-      nb::gil_scoped_release release;
-      const MapGuard guard(picked.ranges());
-      run = FeedPicks(picked.sources(), shard_numbers, record_numbers, mode,
-                      [&](ByteView payload, size_t pick) {
-                        const Fault fault = builder_.Append(payload);
-                        if (MayBeCutOff(payload, mode)) odd.push_back(shard_numbers[pick]);
-                        return fault;
-                      });
-    }
-    if (run.fault) odd.push_back(shard_numbers[run.num_frames]);
-    EmptyIfRaised([&] { picked.Finish(odd); });
-    return nb::make_tuple(run.num_frames, Explain(run.fault, 0, run.num_frames));
-  }
-
-  nb::object AppendRecord(nb::handle record) {
-    const Buffer buffer(record);
-    return Explain(builder_.Append(buffer.bytes()), 0, 0);
-  }
-
-  size_t num_rows() const { return builder_.num_rows(); }
-  bool has_others() const { return builder_.has_others(); }
-
-  // One (values, splits, list_splits, presence, frame_presence) a column; values is a pair for bytes.
-  nb::list Finish() {
-    nb::list result;
-    std::vector<Column> columns = builder_.Finish();
-    for (size_t i = 0; i < columns.size(); ++i) {
-      Column& column = columns[i];
-      nb::object values;
-      switch (kinds_[i]) {
-        case Kind::kInt64:
-          values = nb::cast(ToArray(std::move(column.ints)));
-          break;
-        case Kind::kFloat:
-          values = nb::cast(ToArray(std::move(column.floats)));
-          break;
-        default:
-          values = nb::make_tuple(ToArray(std::move(column.bytes)), ToArray(std::move(column.byte_offsets)));
-      }
-      result.append(
-          nb::make_tuple(values, Optional(std::move(column.splits)), Optional(std::move(column.list_splits)),
-                         Optional(std::move(column.presence)), Optional(std::move(column.frame_presence))));
-    }
-    return result;
-  }
-
- private:
-  nb::object Explain(const Fault& fault, uint64_t resume, uint64_t num_frames) {
-    nb::object found;
-    EmptyIfRaised([&] { found = ToPython(fault, resume, num_frames, builder_.unknown_name()); });
-    return found;
-  }
-
-  // Rows of a call that raised must not stay: of lost pages, or before memory ran out.
-  template <class Check>
-  void EmptyIfRaised(Check&& check) {
-    try {
-      check();
-    } catch (...) {
-      builder_.Finish();
-      throw;
-    }
-  }
-
-  void EndCall(MappedCall* call, uint64_t stop, bool has_fault) {
-    EmptyIfRaised([&] { call->Finish(stop, has_fault); });
-  }
-
-  template <class T>
-  static nb::object Optional(PoolVector<T>&& values) {
-    if (values.empty()) return nb::none();
-    return nb::cast(ToArray(std::move(values)));
-  }
-
-  std::vector<ColumnSpec> ParseSpecs(nb::sequence specs) {
-    std::vector<ColumnSpec> parsed;
-    for (nb::handle item : specs) {
-      const auto spec = nb::cast<nb::tuple>(item);
-      const auto name = nb::cast<nb::bytes>(spec[0]);
-      parsed.push_back({std::string(name.c_str(), name.size()), ToKind(nb::cast<std::string>(spec[1])),
-                        nb::cast<bool>(spec[2]), nb::cast<int64_t>(spec[3])});
-      kinds_.push_back(parsed.back().kind);
-    }
-    return parsed;
-  }
-
-  static std::vector<KnownName> ParseNames(nb::sequence names) {
-    std::vector<KnownName> parsed;
-    for (nb::handle item : names) {
-      const auto pair = nb::cast<nb::tuple>(item);
-      const auto name = nb::cast<nb::bytes>(pair[0]);
-      parsed.push_back({std::string(name.c_str(), name.size()), nb::cast<bool>(pair[1])});
-    }
-    return parsed;
-  }
-
-  std::vector<Kind> kinds_;  // declared first: ParseSpecs fills it while builder_ is made
-  ColumnBuilder builder_;
-};
 
 nb::dict StatsToDict(const FeatureStats& stats) {
   nb::dict d;

@@ -30,7 +30,7 @@ nb::object FrameTable::Read(uint64_t number) const {
     PrefetchFrame(source, number);
     if (offset <= source.span.size()) fault = ReadFrame(source.span, offset, verify_, &frame);
     if (!fault) {
-      record = nb::bytes(frame.payload.data(), frame.payload.size());
+      record = CopyBytes(frame.payload);
       is_odd = MayBeCutOff(frame.payload, verify_);
     }
   }

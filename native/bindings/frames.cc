@@ -137,8 +137,6 @@ nb::tuple FindNextFramePy(nb::handle data, uint64_t start, uint64_t stop, bool i
   return nb::make_tuple(result.found, result.offset);
 }
 
-nb::bytes ToBytes(ByteView payload) { return nb::bytes(payload.data(), payload.size()); }
-
 // Checks a stretch without the interpreter lock and tells where its payloads lie.
 BatchRun GatherFrames(ByteView span, uint64_t start, uint64_t max_frames, uint64_t max_nbytes,
                       std::string_view verify, std::vector<ByteView>* payloads) {
@@ -209,7 +207,7 @@ nb::tuple ReadFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t 
   nb::object records = nb::steal(PyList_New(static_cast<Py_ssize_t>(payloads.size())));
   if (!records.is_valid()) nb::raise_python_error();
   for (size_t i = 0; i < payloads.size(); ++i) {
-    PyList_SetItem(records.ptr(), static_cast<Py_ssize_t>(i), ToBytes(payloads[i]).release().ptr());
+    PyList_SetItem(records.ptr(), static_cast<Py_ssize_t>(i), CopyBytes(payloads[i]).release().ptr());
   }
   call.Finish(StopOf(run), HasFault(run));
   return nb::make_tuple(records, run.next, ToPython(run.fault, run.resume));
@@ -253,7 +251,7 @@ nb::tuple ReadFramesAtPy(nb::handle data, const Offsets& offsets, std::string_vi
   }
   nb::list records;
   for (const ByteView payload : payloads) {
-    records.append(ToBytes(payload));
+    records.append(CopyBytes(payload));
     is_odd |= MayBeCutOff(payload, mode);
   }
   call.Finish(0, is_odd || HasFault(run));
@@ -274,7 +272,7 @@ nb::object ReadFrameAtPy(nb::handle data, uint64_t offset, std::string_view veri
     call.Finish(0, true);
     return ToPython(fault, 0);
   }
-  nb::bytes record = ToBytes(frame.payload);
+  nb::bytes record = CopyBytes(frame.payload);
   call.Finish(frame.end, false);
   return record;
 }

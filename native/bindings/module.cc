@@ -26,6 +26,7 @@ NB_MODULE(_core, m) {
   tfrkit::BindFolders(m);
   tfrkit::BindImages(m);
   tfrkit::BindColumns(m);
+  tfrkit::BindRowBuilder(m);
   tfrkit::BindFigures(m);
   tfrkit::BindMessages(m);
   tfrkit::BindRows(m);

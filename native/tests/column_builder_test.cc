@@ -78,6 +78,25 @@ TEST(ColumnBuilder, ScalarsOfEachKindFillFixedColumns) {
   CHECK_EQ(builder.num_rows(), 0);
 }
 
+TEST(ColumnBuilder, ViewedValuesStayWhereTheyAre) {
+  const Bytes feature =
+      Delimited(0x0a, Join({Delimited(0x0a, {1, 2}), Delimited(0x0a, {}), Delimited(0x0a, {3})}));
+  const Bytes record = Example({Entry("b", feature)});
+  ColumnBuilder builder(RecordKind::kExample, {{"b", Kind::kBytes, false, -1, true}});
+  CHECK_EQ(builder.Append(record).kind, FaultKind::kNone);
+  CHECK(static_cast<bool>(builder.Append(Bytes(record.begin(), record.end() - 1))));
+  CHECK_EQ(builder.Append(record).kind, FaultKind::kNone);
+  const std::vector<Column> columns = builder.Finish();
+  CHECK(columns[0].bytes.empty() && columns[0].byte_offsets.empty());
+  CHECK_EQ(columns[0].views.size(), 6u);
+  for (size_t i = 0; i < 6; ++i) {
+    const ByteView view = columns[0].views[i];
+    CHECK(view.data() > record.data() && view.data() + view.size() <= record.data() + record.size());
+    CHECK_EQ(view.size(), i % 3 == 0 ? 2u : i % 3 == 1 ? 0u : 1u);
+  }
+  CHECK_EQ(columns[0].views[2].front(), 3);
+}
+
 TEST(ColumnBuilder, NoRowsGiveFirstOffsetsOnly) {
   ColumnBuilder builder(
       RecordKind::kSequenceExample,

@@ -296,6 +296,34 @@ def read_strict_tensor(data: object) -> tuple[int, tuple[int, ...], int, int] | 
     (dtype, shape, start, nbytes of the content) if this is a serialized tensor beyond doubt, else None.
     """
 
+class RowBuilder:
+    """Records in, rows out. One thread at a time."""
+
+    def __init__(self, kind: str, specs: Sequence[tuple[bytes, str, bool, int, bool]], known: Sequence[tuple[bytes, bool]] | None, forms: Sequence[tuple[str, str, tuple[int, ...] | None, Any, bool]], make_values: Callable[[int, tuple[Any, Any, Any, Any, Any], int], list[Any]], missing: object) -> None:
+        """
+        `specs` and `known` as for a ColumnBuilder; the last member of a spec is whether Python is spared the copy of bytes values. `forms` holds (name, form, shape or None, dtype to cast to or None, whether one value stands for itself) for each. What has the form 'python' is made by `make_values(column, its tuple, num_rows)`, which has `missing` where a row lacks the key.
+        """
+
+    def append_frames(self, data: object, start: int, stop: int, max_rows: int, verify: str) -> tuple[int, int, Fault | None]:
+        """Add a run of frames: (num_rows, next, Fault or None)."""
+
+    def append_picks(self, tables: Sequence[FrameTable], shards: numpy.typing.NDArray[numpy.uint32], records: numpy.typing.NDArray[numpy.uint64], verify: str) -> tuple[int, Fault | None]:
+        """
+        Add record `records[i]` of `tables[shards[i]]` for each i, in that order: (num_rows, Fault or None).
+        """
+
+    def append_pick(self, table: FrameTable, number: int, verify: str) -> Fault | None:
+        """Add one record of a table: its Fault, or None."""
+
+    def append_record(self, record: object) -> Fault | None:
+        """Add one record: its Fault, or None."""
+
+    def finish(self) -> list[dict[str, Any]]:
+        """Hand over the rows."""
+
+    @property
+    def num_rows(self) -> int: ...
+
 def summarize_ints(values: numpy.typing.NDArray[numpy.int64], sizes: tuple[int, int, int], limit: int | None = None) -> tuple[Any, ...]:
     """
     Figures of a block of numbers: (num_nan, num_finite, zeros, low, high, mean, m2, values, counts, is_whole, level, ranks, hashes). `sizes` is (max_values, num_hashes, max_ranks); hashes above `limit` are left out. `ranks` and `hashes` are None where the table of values and counts is whole.

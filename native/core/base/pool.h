@@ -23,6 +23,14 @@ PoolBlock AcquireBlock(size_t min_capacity);  // data is nullptr when memory is 
 void ReleaseBlock(PoolBlock block);
 void ClearPool();  // frees all kept blocks
 size_t PooledBytes();
+
+// From this size on a block that is not pooled, such as the memory of a bytes object, costs page faults.
+inline constexpr size_t kLargeBlock = size_t{32} << 10;
+// Makes malloc keep what is freed, up to 64 MiB, instead of giving it back to the system at once. Costs
+// nothing after the first call. Does nothing where malloc is not glibc's, or was given thresholds by its
+// environment.
+void KeepLargeBlocks();
+
 void LimitBlocks(int64_t num_blocks);  // for tests: allocations that succeed; -1: no limit
 
 // Like std::vector for trivial types, but does not clear what it grows.

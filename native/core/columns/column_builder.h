@@ -19,6 +19,7 @@ struct ColumnSpec {
   Kind kind = Kind::kInt64;  // kBytes, kFloat or kInt64
   bool is_list = false;      // a SequenceExample feature list; otherwise an Example or context feature
   int64_t length = -1;       // values per row (per frame of a list); -1: varies
+  bool is_viewed = false;    // kBytes: keep where values lie instead of copying them
 };
 
 // A name that records may have and that becomes no column.
@@ -30,6 +31,7 @@ struct KnownName {
 // One feature of many records.
 //
 //   values     ints | floats | bytes + byte_offsets (number of values + 1)
+//              is_viewed: views, which are valid as long as the records that were appended
 //   splits     length == -1: where each row's (each frame's) values start; rows (frames) + 1 entries
 //   list_splits  is_list: where each row's frames start; rows + 1 entries
 //   presence   one Presence per row; empty when every row is kPresent
@@ -39,6 +41,7 @@ struct Column {
   PoolVector<float> floats;
   PoolVector<uint8_t> bytes;
   PoolVector<int64_t> byte_offsets;
+  PoolVector<ByteView> views;
   PoolVector<int64_t> splits;
   PoolVector<int64_t> list_splits;
   PoolVector<uint8_t> presence;

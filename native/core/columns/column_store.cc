@@ -20,6 +20,7 @@ bool GrowAll(size_t wanted, PoolVector<T>* vector) {
 ColumnStore::ColumnStore(const ColumnSpec& spec)
     : kind_(spec.kind),
       is_list_(spec.is_list),
+      is_viewed_(spec.is_viewed && spec.kind == Kind::kBytes),
       list_tag_(TagByte(static_cast<uint32_t>(spec.kind), WireType::kDelimited)),
       short_header_(4u | static_cast<uint32_t>(list_tag_) << 8 | 2u << 16 |
                     static_cast<uint32_t>(kFieldOneTag) << 24),
@@ -29,7 +30,8 @@ bool ColumnStore::ReserveRows(size_t rows) {
   const bool is_first = value_capacity_ == 0;
   if (is_first) {
     if (!GrowValues(value_hint_ + value_hint_ / 8 + 1)) return false;
-    if (kind_ == Kind::kBytes && !GrowBytes(data_hint_ + data_hint_ / 8 + kCopySize)) return false;
+    if (kind_ == Kind::kBytes && !is_viewed_ && !GrowBytes(data_hint_ + data_hint_ / 8 + kCopySize))
+      return false;
   }
   if (is_list_) {
     if (!GrowAll(rows + 1, &column_.list_splits)) return false;
@@ -56,6 +58,10 @@ bool ColumnStore::GrowValues(size_t count) {
     if (!GrowAll(wanted, &column_.floats)) return false;
     floats_ = column_.floats.data();
     value_capacity_ = column_.floats.capacity();
+  } else if (is_viewed_) {
+    if (!GrowAll(wanted, &column_.views)) return false;
+    views_ = column_.views.data();
+    value_capacity_ = column_.views.capacity();
   } else {
     auto& offsets = column_.byte_offsets;
     if (!GrowAll(wanted + 1, &offsets)) return false;
@@ -148,6 +154,7 @@ bool ColumnStore::AppendFeature(const uint8_t* p, const uint8_t* end, size_t row
 // alias members.
 template <Kind kKind>
 const uint8_t* ColumnStore::AppendShortFrames(const uint8_t* p, const uint8_t* const end) {
+  if (kKind == Kind::kBytes && is_viewed_) return p;
   constexpr size_t kHead = 6;  // tag and length of the frame, of its list, and of the list's values
   const uint32_t first_bytes = kFieldOneTag | static_cast<uint32_t>(list_tag_) << 16;
   const size_t length = static_cast<size_t>(length_);
@@ -324,7 +331,7 @@ void ColumnStore::Rollback(size_t num_rows) {
     items = num_frames_;
   }
   num_values_ = length_ >= 0 ? items * static_cast<size_t>(length_) : static_cast<size_t>(splits_[items]);
-  if (kind_ == Kind::kBytes) data_size_ = static_cast<size_t>(offsets_[num_values_]);
+  if (kind_ == Kind::kBytes && !is_viewed_) data_size_ = static_cast<size_t>(offsets_[num_values_]);
   if (column_.presence.size() > num_rows) column_.presence.Truncate(num_rows);
   if (column_.frame_presence.size() > num_frames_) column_.frame_presence.Truncate(num_frames_);
 }
@@ -352,7 +359,9 @@ Column ColumnStore::Finish(size_t num_rows) {
   Column done = std::move(column_);
   done.ints.Truncate(kind_ == Kind::kInt64 ? num_values_ : 0);
   done.floats.Truncate(kind_ == Kind::kFloat ? num_values_ : 0);
-  if (kind_ == Kind::kBytes) {
+  if (is_viewed_) {
+    done.views.Truncate(num_values_);
+  } else if (kind_ == Kind::kBytes) {
     done.byte_offsets.Truncate(num_values_ + 1);
     done.bytes.Truncate(data_size_);
   }
@@ -363,6 +372,7 @@ Column ColumnStore::Finish(size_t num_rows) {
   num_values_ = value_capacity_ = data_size_ = data_capacity_ = num_frames_ = frame_capacity_ =
       row_capacity_ = 0;
   ints_ = offsets_ = splits_ = list_splits_ = nullptr;
+  views_ = nullptr;
   floats_ = nullptr;
   data_ = nullptr;
   return done;

@@ -92,6 +92,7 @@ class ColumnStore {
 
   Kind kind_;
   bool is_list_;
+  bool is_viewed_;
   uint8_t list_tag_;       // of the wanted kind in a Feature
   uint32_t short_header_;  // length, tag, length and tag of a Feature with one empty value
   int64_t length_;
@@ -101,6 +102,7 @@ class ColumnStore {
   float* floats_ = nullptr;
   uint8_t* data_ = nullptr;
   int64_t* offsets_ = nullptr;
+  ByteView* views_ = nullptr;
   size_t data_size_ = 0;
   size_t data_capacity_ = 0;
   int64_t* splits_ = nullptr;
@@ -114,7 +116,12 @@ class ColumnStore {
 };
 
 inline bool ColumnStore::AppendValue(const uint8_t* data, size_t size, const uint8_t* end) {
-  if (!ReserveValues(1) || !ReserveBytes(size < kCopySize ? kCopySize : size)) return false;
+  if (!ReserveValues(1)) return false;
+  if (is_viewed_) {
+    views_[num_values_++] = ByteView(data, size);
+    return true;
+  }
+  if (!ReserveBytes(size < kCopySize ? kCopySize : size)) return false;
   if (size <= kCopySize && static_cast<size_t>(end - data) >= kCopySize) {
     std::memcpy(data_ + data_size_, data, kCopySize);
   } else if (size != 0) {

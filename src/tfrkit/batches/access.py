@@ -222,11 +222,14 @@ class Records(_native.RecordPicker, Sequence[Record]):
         """Several records, in the order asked for."""
         return [self[int(number)] for number in numbers]
 
-    def decode_into(self, builder: _native.ColumnBuilder, number: int, columns: Sequence[str]) -> None:
-        """Add one record to a column builder."""
+    def decode_into(self, builder: _native.RowBuilder, number: int, columns: Sequence[str]) -> None:
+        """Add one record to a builder."""
         access, record = self._locate(number)
         try:
-            fault = builder.append_record(access.read(record))
+            if access.table is not None:
+                fault = builder.append_pick(access.table, record, self._policy.verify)
+            else:
+                fault = builder.append_record(access.read(record))
         except MemoryError as error:
             raise locate_memory_error(
                 error, shard=access.name, record=record, offset=access.offset_of(record)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from tfrkit.codec.decode import Batch, Decoder
 from tfrkit.container.faults import fault_to_error, locate_memory_error
 from tfrkit.container.records import Finding, Policy
 from tfrkit.errors import CodecError, ContainerError, SchemaError, TfrkitError
+
+_Builder = _native.ColumnBuilder | _native.RowBuilder
 
 # A batch may lie in more shards than may be open at a time; then records are read one by one.
 _MAX_TABLES = MAX_OPEN_SHARDS // 2
@@ -54,6 +57,7 @@ class Fetcher:
         self.decoder = decoder
         self.policy = policy
         self._idle: queue.SimpleQueue[_native.ColumnBuilder] = queue.SimpleQueue()
+        self._idle_rows: queue.SimpleQueue[_native.RowBuilder] = queue.SimpleQueue()
         self._windows: OrderedDict[Hashable, dict[tuple[int, int], bytes]] = OrderedDict()
         self._window_lock = threading.Lock()
         self._has_unheld: bool | None = None  # not looked at yet
@@ -70,6 +74,25 @@ class Fetcher:
             raise
         finally:
             self._idle.put(builder)
+
+    def fetch_rows(self, numbers: UInt64Array) -> list[Row]:
+        """The same as rows."""
+        with self.lend_row_builder() as builder:
+            self._append(builder, *self._records.locate_many(numbers))
+            return builder.finish()
+
+    @contextlib.contextmanager
+    def lend_row_builder(self) -> Iterator[_native.RowBuilder]:
+        """An empty builder for this thread; what is left in it is dropped."""
+        try:
+            builder = self._idle_rows.get_nowait()
+        except queue.Empty:
+            builder = self.decoder.new_row_builder()
+        try:
+            yield builder
+        finally:
+            builder.finish()
+            self._idle_rows.put(builder)
 
     def hold_window(self, key: Hashable, find_numbers: Callable[[], UInt64Array]) -> None:
         """Read all records of a window at once, where they lie in compressed shards too large to hold.
@@ -116,7 +139,7 @@ class Fetcher:
             return self.decoder.new_builder()
 
     def _append(
-        self, builder: _native.ColumnBuilder, shards: UInt64Array, ordinals: UInt64Array
+        self, builder: _Builder, shards: UInt64Array, ordinals: UInt64Array
     ) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
         """Decode into the builder; which rows came through, None for all."""
         distinct, places = np.unique(shards, return_inverse=True)
@@ -154,7 +177,7 @@ class Fetcher:
 
     def _append_mapped(
         self,
-        builder: _native.ColumnBuilder,
+        builder: _Builder,
         opened: list[ShardAccess],
         tables: list[_native.FrameTable],
         picks: np.ndarray[tuple[int], np.dtype[np.uint32]],
@@ -191,7 +214,7 @@ class Fetcher:
 
     def _append_payload(
         self,
-        builder: _native.ColumnBuilder,
+        builder: _Builder,
         shards: UInt64Array,
         ordinals: UInt64Array,
         payloads: list[bytes | TfrkitError],

@@ -54,6 +54,17 @@ class Decoder:
     def new_builder(self) -> _native.ColumnBuilder:
         return _native.ColumnBuilder(self._schema.kind, self._native_specs, self._known)
 
+    def new_row_builder(self) -> _native.RowBuilder:
+        """One that makes the rows that `rows` makes of batches, without the batches."""
+        forms = [_find_row_form(name, spec) for name, spec in self._specs]
+        specs = [(*spec, form[1] != "python") for spec, form in zip(self._native_specs, forms, strict=True)]
+        return _native.RowBuilder(self._schema.kind, specs, self._known, forms, self._make_row_values, _MISSING)
+
+    def _make_row_values(self, index: int, column: _NativeColumn, num_rows: int) -> list[Any]:
+        name, spec = self._specs[index]
+        collated = _collate_frames(name, spec, column) if spec.is_list else _collate(name, spec, column, num_rows)
+        return _row_values(collated, spec)
+
     def take_batch(self, builder: _native.ColumnBuilder) -> Batch:
         """Empty a builder into a batch."""
         num_rows = builder.num_rows
@@ -136,11 +147,35 @@ def _shape_ragged(name: str, spec: Spec, values: Column, splits: Any, presence: 
 
 
 def _cast(spec: Spec, values: Column) -> Column:
-    """TFDS keeps bool, uint8 and the like in int64 lists and says so in its features.json."""
-    if spec.dtype is None or isinstance(values, BytesColumn):
-        return values
-    dtype = name_value_dtype(spec.dtype)
-    return values if values.dtype == dtype else values.astype(dtype)
+    dtype = _find_cast(spec)
+    return values if dtype is None else values.astype(dtype)
+
+
+def _find_cast(spec: Spec) -> np.dtype[Any] | None:
+    """The dtype that numbers of a list are cast to, if to any.
+
+    TFDS keeps bool, uint8 and the like in int64 lists and says so in its features.json.
+    """
+    if spec.dtype is None or spec.kind == "bytes":
+        return None
+    dtype = np.dtype(name_value_dtype(spec.dtype))
+    return None if dtype == (np.int64 if spec.kind == "int64" else np.float32) else dtype
+
+
+def _find_row_form(name: str, spec: Spec) -> tuple[str, str, tuple[Any, ...] | None, np.dtype[Any] | None, bool]:
+    """How the core makes values of rows: (name, form, shape, dtype to cast to, one value stands for itself)."""
+    is_fixed = spec.fixed_length >= 0
+    has_inner = bool(spec.shape[1:]) and None not in spec.shape[1:] and spec.kind != "bytes"
+    if spec.encoding != "list" or (not is_fixed and has_inner):
+        return name, "python", None, None, False
+    if spec.is_list:
+        form = "frames" if is_fixed else "frame_lists"
+    elif is_fixed:
+        form = "value" if spec.shape == () else "array"
+    else:
+        form = "varying"
+    shape = spec.shape if is_fixed and spec.shape != () else None
+    return name, form, shape, _find_cast(spec), spec.optional and not spec.is_list and spec.shape == ()
 
 
 def _decode_arrays(name: str, spec: Spec, values: BytesColumn, splits: Any, presence: Any) -> Column:
@@ -244,7 +279,7 @@ def _rows_of(columns: Mapping[str, Column], specs: Mapping[str, Spec], num_rows:
     if not names:
         return [{} for _ in range(num_rows)]
     values = [_row_values(columns[name], specs.get(name, _PLAIN)) for name in names]
-    has_absent = any(value is _MISSING for column in values for value in column)
+    has_absent = any(isinstance(column, Ragged) and column.presence is not None for column in columns.values())
     rows = [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
     if has_absent:
         rows = [{name: value for name, value in row.items() if value is not _MISSING} for row in rows]

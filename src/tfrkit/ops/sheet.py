@@ -196,9 +196,9 @@ class _Pictures:
         return Finding(access.name, ordinal, access.offset_of(ordinal), cause)
 
     def _read_row(self, number: int) -> Row:
-        builder = self._decoder.new_builder()
+        builder = self._decoder.new_row_builder()
         self._records.decode_into(builder, number, self._decoder.column_names)
-        return self._decoder.rows(self._decoder.take_batch(builder), 1)[0]
+        return builder.finish()[0]
 
 
 class _Drawn(NamedTuple):

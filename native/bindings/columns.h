@@ -1,0 +1,224 @@
+// A column builder as Python holds it, and what builders of rows share with it.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bindings/buffers.h"
+#include "bindings/file_map.h"
+#include "bindings/frame_table.h"
+#include "core/columns/column_builder.h"
+#include "core/frames/frame_batch.h"
+#include "core/frames/frame_picks.h"
+
+namespace tfrkit {
+
+inline Kind ToKind(std::string_view name) {
+  if (name == "bytes") return Kind::kBytes;
+  if (name == "float") return Kind::kFloat;
+  if (name == "int64") return Kind::kInt64;
+  throw nb::value_error("a feature kind is 'bytes', 'float' or 'int64'");
+}
+
+inline RecordKind ToRecordKind(std::string_view name) {
+  if (name == "example") return RecordKind::kExample;
+  if (name == "sequence_example") return RecordKind::kSequenceExample;
+  throw nb::value_error("a record kind is 'example' or 'sequence_example'");
+}
+
+// A ColumnBuilder that remembers its specs, to label what it hands over.
+class Columns {
+ public:
+  Columns(std::string_view kind, nb::sequence specs, const std::optional<nb::sequence>& known)
+      : builder_(known.has_value() ? ColumnBuilder(ToRecordKind(kind), ParseSpecs(specs), ParseNames(*known))
+                                   : ColumnBuilder(ToRecordKind(kind), ParseSpecs(specs))) {}
+  virtual ~Columns() = default;
+  Columns(const Columns&) = delete;
+  Columns& operator=(const Columns&) = delete;
+
+  nb::tuple AppendFrames(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_rows,
+                         std::string_view verify) {
+    const Buffer buffer(data);
+    const ByteView span = buffer.until(stop);
+    CheckStart(span, start);
+    const Verify mode = ToVerify(verify);
+    MappedCall call(buffer);
+    BatchRun run;
+    {
+      nb::gil_scoped_release release;
+      run = FeedFrames(span, start, max_rows, max_nbytes(), mode,
+                       [this](ByteView payload) { return builder_.Append(payload); });
+    }
+    EmptyIfRaised([&] {
+      CopyViews();
+      call.Finish(run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
+      EndRun();
+    });
+    return nb::make_tuple(run.num_frames, run.next, Explain(run.fault, run.resume, run.num_frames));
+  }
+
+  nb::tuple AppendPicks(nb::sequence tables, const Numbers& shards, const Offsets& records,
+                        std::string_view verify) {
+    if (shards.size() != records.size()) throw nb::value_error("as many shards as records are needed");
+    const std::span<const uint32_t> shard_numbers{shards.data(), shards.size()};
+    const std::span<const uint64_t> record_numbers{records.data(), records.size()};
+    const Verify mode = ToVerify(verify);
+    PickedTables picked(tables);
+    if (!ArePicksInside(picked.sources(), shard_numbers, record_numbers))
+      throw nb::index_error("record number out of range");
+    PickRun run;
+    std::vector<uint32_t> odd;
+    EmptyIfRaised([&] {
+      {
+        const MapGuard guard(picked.ranges());
+        {
+          nb::gil_scoped_release release;
+          run = FeedPicks(picked.sources(), shard_numbers, record_numbers, mode,
+                          [&](ByteView payload, size_t pick) {
+                            const Fault fault = builder_.Append(payload);
+                            if (MayBeCutOff(payload, mode)) odd.push_back(shard_numbers[pick]);
+                            return fault;
+                          });
+        }
+        CopyViews();
+      }
+      if (run.fault) odd.push_back(shard_numbers[run.num_frames]);
+      picked.Finish(odd);
+      EndRun();
+    });
+    return nb::make_tuple(run.num_frames, Explain(run.fault, 0, run.num_frames));
+  }
+
+  // One record by number; its Fault, or None. Keeps the interpreter lock, as FrameTable::Read does.
+  nb::object AppendPick(const FrameTable& table, uint64_t number, std::string_view verify) {
+    if (number >= table.size()) throw nb::index_error("record number out of range");
+    const Verify mode = ToVerify(verify);
+    const FrameSource source = table.source();
+    const uint32_t shard = 0;
+    FileMap* const map = table.map();
+    if (map != nullptr) map->RequireWhole();
+    PickRun run;
+    bool is_odd = false;
+    EmptyIfRaised([&] {
+      {
+        const MapGuard guard(map == nullptr ? nullptr : map->range());
+        run = FeedPicks({&source, 1}, {&shard, 1}, {&number, 1}, mode, [&](ByteView payload, size_t) {
+          is_odd = MayBeCutOff(payload, mode);
+          return builder_.Append(payload);
+        });
+        CopyViews();
+      }
+      if (map != nullptr && map->range()->is_torn()) map->Raise();
+      if (map != nullptr && (is_odd || run.fault)) map->Check();
+      EndRun();
+    });
+    return Explain(run.fault, 0, 0);
+  }
+
+  nb::object AppendRecord(nb::handle record) {
+    const Buffer buffer(record);
+    const Fault fault = builder_.Append(buffer.bytes());
+    EmptyIfRaised([&] {
+      CopyViews();
+      EndRun();
+    });
+    return Explain(fault, 0, 0);
+  }
+
+  size_t num_rows() const { return builder_.num_rows(); }
+  bool has_others() const { return builder_.has_others(); }
+
+  // One tuple a column.
+  nb::list Finish() {
+    nb::list result;
+    std::vector<Column> columns = builder_.Finish();
+    for (size_t i = 0; i < columns.size(); ++i) result.append(ToTuple(std::move(columns[i]), kinds_[i]));
+    return result;
+  }
+
+ protected:
+  // What a call appended is made of: `CopyViews` runs while the file may be read, and runs no Python code;
+  // `EndRun` after it was found to be whole.
+  virtual void CopyViews() {}
+  virtual void EndRun() {}
+  // Forgets all rows.
+  virtual void Drop() { builder_.Finish(); }
+  // A run of frames ends once as many bytes were read.
+  virtual uint64_t max_nbytes() const { return UINT64_MAX; }
+  ColumnBuilder& builder() { return builder_; }
+  Kind kind(size_t column) const { return kinds_[column]; }
+
+  template <class T>
+  static nb::object Optional(PoolVector<T>&& values) {
+    if (values.empty()) return nb::none();
+    return nb::cast(ToArray(std::move(values)));
+  }
+
+  // (values, splits, list_splits, presence, frame_presence); values is a pair for bytes.
+  nb::tuple ToTuple(Column&& column, Kind kind) {
+    nb::object values;
+    switch (kind) {
+      case Kind::kInt64:
+        values = nb::cast(ToArray(std::move(column.ints)));
+        break;
+      case Kind::kFloat:
+        values = nb::cast(ToArray(std::move(column.floats)));
+        break;
+      default:
+        values = nb::make_tuple(ToArray(std::move(column.bytes)), ToArray(std::move(column.byte_offsets)));
+    }
+    return nb::make_tuple(values, Optional(std::move(column.splits)), Optional(std::move(column.list_splits)),
+                          Optional(std::move(column.presence)), Optional(std::move(column.frame_presence)));
+  }
+
+ private:
+  nb::object Explain(const Fault& fault, uint64_t resume, uint64_t num_frames) {
+    nb::object found;
+    EmptyIfRaised([&] { found = ToPython(fault, resume, num_frames, builder_.unknown_name()); });
+    return found;
+  }
+
+  // Rows of a call that raised must not stay: of lost pages, or before memory ran out.
+  template <class Check>
+  void EmptyIfRaised(Check&& check) {
+    try {
+      check();
+    } catch (...) {
+      Drop();
+      throw;
+    }
+  }
+
+  std::vector<ColumnSpec> ParseSpecs(nb::sequence specs) {
+    std::vector<ColumnSpec> parsed;
+    for (nb::handle item : specs) {
+      const auto spec = nb::cast<nb::tuple>(item);
+      const auto name = nb::cast<nb::bytes>(spec[0]);
+      parsed.push_back({std::string(name.c_str(), name.size()), ToKind(nb::cast<std::string>(spec[1])),
+                        nb::cast<bool>(spec[2]), nb::cast<int64_t>(spec[3]),
+                        spec.size() > 4 && nb::cast<bool>(spec[4])});
+      kinds_.push_back(parsed.back().kind);
+    }
+    return parsed;
+  }
+
+  static std::vector<KnownName> ParseNames(nb::sequence names) {
+    std::vector<KnownName> parsed;
+    for (nb::handle item : names) {
+      const auto pair = nb::cast<nb::tuple>(item);
+      const auto name = nb::cast<nb::bytes>(pair[0]);
+      parsed.push_back({std::string(name.c_str(), name.size()), nb::cast<bool>(pair[1])});
+    }
+    return parsed;
+  }
+
+  std::vector<Kind> kinds_;  // declared first: ParseSpecs fills it while builder_ is made
+  ColumnBuilder builder_;
+};
+
+}  // namespace tfrkit
