@@ -53,7 +53,7 @@ class Writer:
         path: The file to write; an existing one is replaced at the end.
         compression: "none", "gzip" or "zlib"; "xz" and "zstd", which TensorFlow cannot read. "GZIP", "gz" and "" are
             understood too. None, the default, is as the name ends: .gz, .zlib, .xz and .zst are compressed.
-        level: "default", "fast", "small", or a number the codec knows.
+        level: "default", "fast", "small", or a number of the codec.
         schema: Checks each row; may ask for plain lists where an array would become a serialized tensor.
         floats: What to do with floats that float32 does not hold: "ask" raises, "float32" rounds, "float64"
             keeps them as serialized tensors.

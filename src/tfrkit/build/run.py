@@ -76,7 +76,7 @@ def build(
         dry_run: Look at everything and write nothing; problems are in the report.
         schema: Of rows or a table: checks each row. Other sources have their own.
         floats: Of rows or a table: what to do with floats that float32 does not hold, as in `Writer`.
-        progress: Told how it goes on.
+        progress: Progress callback.
 
     Example:
         >>> rows = [{"x": i, "label": i % 2} for i in range(100)]

@@ -8,7 +8,7 @@ from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import FormatOption, Paths
 from tfrkit.cli.output import count_noun, print_line, print_result, print_table
 
-HELP = """Show the contents of a dataset: records, kind, compression, features.
+HELP = """Show the records, kind, compression and features of a dataset.
 
 \b
   tfr info train.tfrecord

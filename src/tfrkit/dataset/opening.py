@@ -47,7 +47,7 @@ def open_dataset(
     file; reading starts when something is asked for.
 
     Args:
-        address: Where the files are.
+        address: Path, glob, folder, or a list of these.
         schema: What the features are. By default that of the manifest or TFDS's features.json beside the data, else
             inferred from the records.
         features: Decode only these.

@@ -1,4 +1,4 @@
-"""How fast a dataset reads on this machine, what limits it, and what each compression would cost."""
+"""Read speed of a dataset on this machine, its bottleneck, and the cost of each compression."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from tfrkit.storage.resolve import Address
 _BATCH = 256
 _PIECE = 1 << 20
 _MAX_IMAGES = 500
-# xz packs about 2 MB a second.
+# xz compresses about 2 MB per second.
 _PACKED_NBYTES = 4 << 20
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of reading: what it costs a record, on one core."""
+    """One step of reading: its cost per record, on one core."""
 
     name: str
     seconds_per_record: float
@@ -52,7 +52,7 @@ class Step:
 
 @dataclass(frozen=True)
 class CompressionCost:
-    """What a compression saves on disk and costs in time, for the sampled records, on one core."""
+    """Size and speed of a compression, for the sampled records, on one core."""
 
     compression: Compression
     nbytes: int
@@ -74,7 +74,7 @@ class CompressionCost:
 
 @dataclass
 class Bench:
-    """What was measured, on the first `num_records` records."""
+    """Measurements on the first `num_records` records."""
 
     num_records: int
     plain_nbytes: int
@@ -137,7 +137,7 @@ def _take_records(shards: list[Shard], nbytes: int) -> list[bytes]:
 
 
 def _cut_records(records: Iterable[bytes], nbytes: int) -> list[bytes]:
-    """The first records, up to the one that makes `nbytes` full."""
+    """The first records, up to `nbytes`."""
     taken: list[bytes] = []
     for record in records:
         taken.append(record)
@@ -148,7 +148,7 @@ def _cut_records(records: Iterable[bytes], nbytes: int) -> list[bytes]:
 
 
 def _time_file(shard: Shard, num_records: int, plain_nbytes: int, ratio: float) -> list[Step]:
-    """Disk and inflate. `ratio` is what a plain byte takes in the file."""
+    """Disk and inflate. `ratio` is stored size by inflated size."""
     per_record = plain_nbytes / num_records
     wanted = min(shard.nbytes or 0, max(1, round(plain_nbytes * ratio)))
     _drop_cache(shard)
@@ -169,7 +169,7 @@ def _time_file(shard: Shard, num_records: int, plain_nbytes: int, ratio: float) 
 
 
 def _drop_cache(shard: Shard) -> None:
-    """Ask the system to forget what it holds of a file, so that reading it shows the disk."""
+    """Drop a file from the page cache, so that reading it measures the disk."""
     descriptor = shard.reader.descriptor()
     if descriptor >= 0 and hasattr(os, "posix_fadvise"):
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -1,4 +1,4 @@
-"""Some records of a dataset, by number: spread evenly, at random, or those a condition is true for."""
+"""Record numbers of a dataset: evenly spaced, random, or matching a condition."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def choose_records(num_records: int, count: int, seed: int | None) -> list[int]:
 
 
 def find_records(paths: Sequence[str], where: str) -> list[int]:
-    """Numbers of the records that a condition in SQL is true for, over all of these files, ascending."""
+    """Numbers of the records that match an SQL condition, over all files, ascending."""
     from tfrkit.ops.edit.query import find_matches
 
     if "-" in paths:
         raise StorageError("expected files, got a pipe, whose records cannot be chosen", hint="write it first")
-    # Nothing is computed for the records, so none has to be found for a message.
+    # No values are computed, so no message needs a record.
     found = find_matches(paths, where, {}, locate=lambda number: (paths[0], number))
     return [int(number) for number in found.numbers]

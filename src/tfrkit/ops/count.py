@@ -1,4 +1,4 @@
-"""How many records there are."""
+"""Number of records."""
 
 from __future__ import annotations
 

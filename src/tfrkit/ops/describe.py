@@ -1,4 +1,4 @@
-"""What is in these files: records, kinds, features."""
+"""Contents of files: records, kinds, features."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FileDescription:
 
 @dataclass(frozen=True)
 class Description:
-    """A dataset, every record looked at."""
+    """A dataset, from all its records."""
 
     files: list[FileDescription]
     kind: str
@@ -46,12 +46,12 @@ class Description:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader should know: shards that are not there, sidecars that cannot be used."""
+        """Notes: missing shards, sidecars that cannot be used."""
         return [*note_missing_shards(file.path for file in self.files), *self.problems]
 
     @property
     def compression(self) -> str:
-        """That of all files, or "mixed"."""
+        """The compression of all files, or "mixed"."""
         found = {file.compression for file in self.files}
         return found.pop() if len(found) == 1 else "mixed"
 
@@ -70,7 +70,7 @@ class Description:
 
 
 def describe(address: Address | Iterable[Address]) -> Description:
-    """Read every record once and say what is there. Damage raises."""
+    """Read every record once and describe the dataset. Damage raises."""
     whole = Surveyed()
     sizes = RecordSizes()
     files = []
@@ -92,7 +92,7 @@ def describe(address: Address | Iterable[Address]) -> Description:
 
 
 def _refine_report(inferred: InferredSchema, sidecars: Sidecars, media: Collection[str]) -> list[dict[str, Any]]:
-    """Figures of each feature, with what sidecars know of it; `media` are features that hold sound and the like."""
+    """Figures of each feature, with facts from sidecars; `media` are features with audio and similar contents."""
     has_bytes = {(row["name"], row["list"]): bool(row["max_bytes"]) for row in inferred.report}
     schema = sidecars.refine(inferred.schema, has_values=lambda name, is_list: has_bytes[name, is_list])
     report = []
@@ -105,13 +105,13 @@ def _refine_report(inferred: InferredSchema, sidecars: Sidecars, media: Collecti
 
 
 def _find_constants(report: list[dict[str, Any]]) -> dict[str, int]:
-    """Integers that are the same in all records."""
+    """Integer features that are constant."""
     rows = [row for row in report if row["type"] == "int64" and row["min_value"] == row["max_value"]]
     return {row["name"]: row["min_value"] for row in rows if row["min_value"] is not None}
 
 
 def _guess_pixels(report: list[dict[str, Any]], schema: Schema, constants: Mapping[str, int]) -> None:
-    """Add the shapes that raw bytes of one length may have, as pixels; a guess has a question mark in its meaning."""
+    """Add possible pixel shapes of raw bytes of one length; a guess has a question mark in its meaning."""
     for row in report:
         spec = (schema.feature_lists if row["list"] else schema.features).get(row["name"])
         is_raw = spec is not None and spec.kind == "bytes" and spec.encoding == "list" and spec.logical == "bytes"

@@ -1,8 +1,8 @@
-"""Records that are the same, or look the same, found by hashes alone.
+"""Duplicates and near duplicates, found by hashes.
 
 Equal bytes are found by sorting digests. Images that look the same are found without comparing each with each: two
 64-bit hashes that differ in at most 3 bits have at least one of their four 16-bit parts in common, so only hashes that
-share a part are compared. The 256-bit hash then tells pictures of one layout (plates, forms, captchas) apart. Memory:
+share a part are compared. The 256-bit hash then distinguishes images of one layout (plates, forms, captchas). Memory:
 65 bytes per record, and 300 while they are compared.
 """
 
@@ -20,9 +20,9 @@ DIGEST_NBYTES = 16
 # Of 64 bits: with four parts compared, no pair within this distance is missed.
 _NEAR_BITS = 3
 _PART_BITS = 16
-# Of 256 bits. Copies in another size or quality differ in 0 to 20, unrelated pictures in about 128.
+# Of 256 bits. Copies in another size or quality differ in 0 to 20, unrelated images in about 128.
 NEAR_LONG_BITS = 26
-# Pictures of which more than this share a part of their hash are compared with this many neighbours each.
+# If more images than this share a part of their hash, each is compared with this many neighbours.
 _MAX_NEIGHBOURS = 4096
 _NONE = np.iinfo(np.uint64).max
 _INDEX_BITS = 40
@@ -49,7 +49,7 @@ class Fingerprints:
         self._splits: list[np.ndarray[Any, np.dtype[np.int32]]] = []
 
     def add(self, digests: list[bytes], short: UInt64Array, long: UInt64Array, is_hashed: Bools, *, split: int) -> None:
-        """Add records of one split; a digest of b"" stands for a record that is compared with none."""
+        """Add records of one split; a record with digest b"" is not compared."""
         joined = b"".join(digest or bytes(DIGEST_NBYTES) for digest in digests)
         self._digests.append(np.frombuffer(joined, np.uint8).reshape(-1, DIGEST_NBYTES))
         self._short.append(short)
@@ -58,7 +58,7 @@ class Fingerprints:
         self._splits.append(np.full(len(digests), split, np.int32))
 
     def find_matches(self) -> Iterator[Match]:
-        """Every record that is a copy of one before it, with the first in its own split and in each split before.
+        """Every record that copies an earlier one, paired with the first in its own split and in each earlier split.
 
         REQUIRES: records were added split by split.
         """
@@ -78,7 +78,7 @@ class Fingerprints:
 
 
 def _match_equal(digests: UInt64Array, splits: Int64Array, is_copy: Bools) -> Iterator[Match]:
-    """Records of equal bytes; marks those that have one before them in their own split."""
+    """Records of equal bytes; marks those with an earlier one in their own split."""
     present = np.flatnonzero(digests.any(axis=1))
     # Stable, so equal ones stay in order.
     order = present[np.lexsort((digests[present, 1], digests[present, 0]))]
@@ -97,14 +97,15 @@ def _match_equal(digests: UInt64Array, splits: Int64Array, is_copy: Bools) -> It
 
 
 class _NearSearch:
-    """Pairs of pictures whose hashes are near each other; of each picture the nearest one in each split before."""
+    """Pairs of images with similar hashes; for each image the nearest one in each earlier split."""
 
     def __init__(self, short: UInt64Array, long: UInt64Array, digests: UInt64Array, splits: Int64Array) -> None:
         self._short = short
         self._long = long
         self._digests = digests
         distinct, self._splits = np.unique(splits, return_inverse=True)
-        # The distance above, the number of the earlier picture below: the smallest is the nearest, then the first.
+        # Distance in the high bits, number of the earlier image in the low bits: the minimum is the nearest, then the
+        # first.
         self._nearest = np.full((len(short), len(distinct)), _NONE, np.uint64)
 
     def find(self) -> Iterator[Match]:
@@ -115,9 +116,9 @@ class _NearSearch:
             yield Match(packed & (1 << _INDEX_BITS) - 1, later, packed >> _INDEX_BITS)
 
     def _compare_part(self, part: int) -> None:
-        """Compare pictures that have one part of their short hash in common."""
+        """Compare images that share one part of their short hash."""
         values = self._short >> np.uint64(part * _PART_BITS) & np.uint64((1 << _PART_BITS) - 1)
-        # Within a part by the whole hash, so that neighbours are alike where not all are compared.
+        # Sorted by the whole hash within a part, so that neighbours are similar if not all are compared.
         order = np.lexsort((self._short, values))
         in_order = values[order]
         stops = np.searchsorted(in_order, in_order, side="right")
@@ -142,7 +143,7 @@ _BITS_OF_BYTES = np.array([bin(byte).count("1") for byte in range(256)], np.uint
 
 
 def count_bits(values: UInt64Array) -> Int64Array:
-    """How many bits are set in each number.
+    """Number of set bits of each number.
 
     Example:
         >>> count_bits(np.array([0, 7, 2**63], np.uint64)).tolist()
@@ -154,5 +155,5 @@ def count_bits(values: UInt64Array) -> Int64Array:
 
 
 def describe_distance(distance: int | None) -> str:
-    """How alike two pictures are, in words."""
+    """Similarity of two images, for messages."""
     return "" if distance is None else f", {distance} of {LONG_BITS} bits of their hashes differ"

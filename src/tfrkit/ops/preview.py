@@ -1,7 +1,6 @@
-"""Values as people and other programs want to see them.
+"""Values for display and as JSON.
 
-`preview_row` is for eyes: one short line per feature, whatever it holds. `row_to_json` is for programs:
-everything, in a form that can be turned back.
+`preview_row` gives one short line per feature. `row_to_json` is complete and reversible.
 
 The JSON form of a value:
 
@@ -27,7 +26,7 @@ from tfrkit.images.sniff import describe_image, sniff_image
 MAX_VALUES = 8  # of a list, before it is cut
 MAX_TEXT = 72  # characters of a text, before it is cut
 HEX_BYTES = 12  # shown of bytes that are neither image nor text
-# Enough for any image header that a sniffer needs, so that a 1 GB value costs no more than a small one.
+# Enough for any image header, so that a 1 GB value costs no more than a small one.
 HEAD_BYTES = 256 * 1024
 _LIST_DTYPES = (np.dtype(np.int64), np.dtype(np.float32))  # what Int64List and FloatList hold
 
@@ -37,8 +36,8 @@ Row = Mapping[str, Any] | bytes
 def preview_row(row: Row) -> dict[str, str]:
     """One short text per feature, in the order of the row.
 
-    The parts of a SequenceExample are named `context/x` and `feature_lists/x`. Text from the data is
-    passed on as it is: the caller removes control characters before printing.
+    The parts of a SequenceExample are named `context/x` and `feature_lists/x`. Text from the data is not escaped: the
+    caller removes control characters before printing.
 
     Example:
         >>> preview_row({"label": 3, "tokens": np.arange(100)})
@@ -73,7 +72,7 @@ def preview_value(value: Any) -> str:
 
 
 def preview_bytes(value: bytes) -> str:
-    """An image by its format and size, text as text, and anything else by its first bytes."""
+    """An image by format and size, text as text, other bytes by the first few."""
     head = value[:HEAD_BYTES]
     image = sniff_image(head)
     if image is not None:
@@ -119,7 +118,7 @@ def value_to_json(value: Any) -> Any:
 
 
 def json_to_cell(value: Any) -> Any:
-    """The number that a JSON value stands for, where that is one: a cell of CSV holds it as it is.
+    """The number of a JSON value, if it is one, for a CSV cell.
 
     Example:
         >>> json_to_cell({"float": "nan"}), json_to_cell({"tensor": {"dtype": "float64", "shape": [], "values": [0.1]}})
@@ -139,7 +138,7 @@ def is_sequence_row(row: Mapping[str, Any]) -> bool:
 
 
 def _frames_to_json(frames: Any) -> Any:
-    # Frames of equal length come as one array with a row per frame; they are lists all the same.
+    # Frames of equal length come as one array with a row per frame; they are still lists.
     if isinstance(frames, np.ndarray) and frames.dtype in _LIST_DTYPES:
         return [
             _frames_to_json(frame) if frame.ndim else value_to_json(frame.item()) for frame in map(np.asarray, frames)
@@ -160,12 +159,12 @@ def _preview_frames(frames: Any) -> str:
 
 
 def _is_plain_list(value: np.ndarray[Any, Any]) -> bool:
-    # What Example's own lists hold; any other array was a serialized tensor.
+    # dtypes of Example's lists; any other array was a serialized tensor.
     return value.ndim == 1 and value.dtype in (*_LIST_DTYPES, np.dtype(object))
 
 
 def _short_float(value: float | np.floating[Any]) -> str:
-    # 0.1 stored as float32 reads back as 0.10000000149011612: true, but no help to the eye.
+    # 0.1 stored as float32 reads back as 0.10000000149011612: correct but hard to read.
     with np.errstate(over="ignore"):
         narrow = np.float32(value)
     return str(narrow) if float(narrow) == float(value) else str(float(value))
@@ -207,5 +206,5 @@ def _flat_to_json(array: np.ndarray[Any, Any]) -> Iterator[Any]:
     if array.dtype.kind in "biufcSO":
         yield from map(value_to_json, array.reshape(-1).tolist())
     else:
-        # bfloat16 and the like are no numbers to NumPy; as float they lose nothing.
+        # NumPy has no bfloat16 and similar types; as float they lose nothing.
         yield from map(value_to_json, array.reshape(-1).astype(np.float64).tolist())

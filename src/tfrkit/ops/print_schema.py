@@ -1,4 +1,4 @@
-"""The schema of a dataset in the words of another program."""
+"""The schema of a dataset in the format of another program."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def print_schema(address: Address | Iterable[Address], style: Style = "json", *,
 def make_schema_text(
     address: Address | Iterable[Address], style: Style = "json", *, infer: Infer = "sample"
 ) -> tuple[str, str]:
-    """The schema as text, and a note where it is from some of the records only; else an empty one."""
+    """The schema as text, and a note if it is from a sample; else ""."""
     if style not in _PRINTERS:
         raise ValueError(f"style expected one of {', '.join(_PRINTERS)}, got {style!r}")
     shards = [Shard.open(path) for path in find_shards(address)]
@@ -45,7 +45,7 @@ def make_schema_text(
     if surveyed.is_sample:
         total = _count_records(shards, sidecars)
         of_all = "" if total is None else f" of {total:,}"
-        # All that there are may have been in the sample.
+        # The sample may have been all records.
         if total != surveyed.survey.num_records:
             note = f'from {surveyed.survey.num_records:,}{of_all} records; all of them: infer="all"'
     for shard in shards:
@@ -56,14 +56,14 @@ def make_schema_text(
 
 
 def _count_records(shards: Sequence[Shard], sidecars: Sidecars) -> int | None:
-    """How many records there are, by manifests or indexes; None where one shard has neither."""
+    """Number of records, by manifests or indexes; None if one shard has neither."""
     total = 0
     for number, shard in enumerate(shards):
         entry = sidecars.entry(number) if sidecars.fits[number] else None
         count = None if entry is None else entry.records
         if count is None:
             with contextlib.suppress(ContainerError):
-                index = load_index(shard.reader)  # one that does not fit is no news here
+                index = load_index(shard.reader)  # a stale one is reported elsewhere
                 count = None if index is None else index.num_records
         if count is None:
             return None
@@ -72,7 +72,7 @@ def _count_records(shards: Sequence[Shard], sidecars: Sidecars) -> int | None:
 
 
 def _mark_ranges(schema: Schema) -> Schema:
-    """The schema whose ranges, which are printed in comments, say that they are those of a sample."""
+    """The schema with ranges, printed in comments, marked as those of a sample."""
 
     def mark(specs: Mapping[str, Spec]) -> dict[str, Spec]:
         ranged = {name: spec for name, spec in specs.items() if spec.meaning and ".." in spec.meaning}

@@ -1,4 +1,4 @@
-"""Copy what is readable of damaged files, and say what was not."""
+"""Copy readable records of damaged files, and report the losses."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.local import require_space
 from tfrkit.storage.resolve import Address, expand_home, open_writer
 
-# How much is copied at a time: it is touched three times and should stay in the cache.
+# Bytes copied per step: touched three times, so they should stay in the cache.
 _PIECE_NBYTES = 1 << 18
 _PIECE_RECORDS = 4096
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Bytes [offset, stop) of a shard that gave no record, after inflating.
+    """Lost bytes [offset, stop) of a shard, after inflating.
 
-    Where the bytes of a compressed shard do not inflate, `stored` is the range of them in the file.
+    `stored` is the range of bytes of a compressed file that do not inflate.
     """
 
     shard: str
@@ -59,9 +59,9 @@ class Loss:
 
 @dataclass
 class Repair:
-    """What was copied from where to where, and what was lost.
+    """Copied files and losses.
 
-    `lost_records` is None where nothing tells how many records there were.
+    `lost_records` is None if the original number is unknown.
     """
 
     records: int = 0
@@ -71,12 +71,12 @@ class Repair:
 
     @property
     def lost_nbytes(self) -> int:
-        """Bytes that gave no record, after inflating."""
+        """Lost bytes, after inflating."""
         return sum(loss.stop - loss.offset for loss in self.findings)
 
     @property
     def lost_stored_nbytes(self) -> int:
-        """Bytes of compressed files, as they are stored, that do not inflate."""
+        """Stored bytes of compressed files that do not inflate."""
         return sum(loss.stored[1] - loss.stored[0] for loss in self.findings if loss.stored is not None)
 
     def to_json(self) -> dict[str, Any]:
@@ -99,11 +99,11 @@ def repair(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Repair:
-    """Copy every record whose checksums hold into new files that verify.
+    """Copy every record with valid checksums into new files that verify.
 
     One file is copied to the file `output`, several into the folder `output` under their own names. Record bytes are
-    not changed; `compression` is that of the name (.gz) or else of the source unless one is given. The sources stay
-    as they are. Of several files, one that is no TFRecord at all is a loss and has no copy; one named alone raises.
+    not changed; `compression` defaults to that of the name (.gz), else of the source. The sources are not changed. Of
+    several files, one that is not a TFRecord is a loss without a copy; a single one raises.
     """
     paths = find_shards(address, incomplete="warn")
     target, asked = expand_home(output), read_compression(compression)
@@ -150,20 +150,20 @@ def repair(
 
 
 def find_count(path: str, shard: Shard | None) -> int | None:
-    """How many records a shard had when it was whole, by its manifest or an index that fits; None without."""
+    """Original number of records of a shard, by its manifest or a fitting index, or None."""
     entry = Sidecars([path]).entry(0)
     if entry is not None and entry.records is not None:
         return entry.records
     if shard is None or shard.nbytes is None:
         return None
     with contextlib.suppress(ContainerError):
-        index = load_index(shard.reader)  # one that does not fit a damaged shard is no news
+        index = load_index(shard.reader)  # stale, as expected for a damaged shard
         return None if index is None else index.num_records
     return None
 
 
 def _add_lost(result: Repair, known: int | None, count: int, losses: list[Loss]) -> None:
-    """Count the records lost of one shard; without a number to go by, only frames that are whole but for a checksum."""
+    """Count the lost records of one shard; without an original number, only frames with a bad payload checksum."""
     lost: int | None = None
     if known is not None and known >= count:
         lost = known - count

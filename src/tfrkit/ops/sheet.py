@@ -1,4 +1,4 @@
-"""A contact sheet: some pictures of a dataset on one image, with their labels, boxes and masks."""
+"""A contact sheet: images of a dataset in a grid, with labels, boxes and masks."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 MIN_SIDE, MAX_SIDE = 32, 1024
-# Records that are looked at for whether all are raw bytes of one length.
+# Records sampled to detect raw bytes of one length.
 _PROBED = 8
 # 200 MB while it is drawn.
 MAX_SHEET_PIXELS = 64 << 20
 
 
 class Tile(NamedTuple):
-    """One picture of the sheet: the number of its record, its label, and what is wrong with it."""
+    """One tile of the sheet: record number, label, and the cause of a failure."""
 
     number: int | None
     label: str
@@ -54,7 +54,7 @@ class Tile(NamedTuple):
 
 @dataclass
 class SheetReport:
-    """What is on a sheet. `records` are all those of the dataset; `findings` tell what could not be shown."""
+    """Report of a sheet. `records` counts the whole dataset; `findings` lists failures."""
 
     output: str
     width: int
@@ -67,7 +67,7 @@ class SheetReport:
 
     @property
     def ok(self) -> bool:
-        """Was every picture shown?"""
+        """Whether every image was shown."""
         return not self.findings
 
     def to_json(self) -> dict[str, Any]:
@@ -97,21 +97,21 @@ def sheet(
     shape: ShapeWord | None = None,
     force: bool = False,
 ) -> SheetReport:
-    """Write a PNG of some pictures of a dataset with their labels, boxes and masks.
+    """Write a PNG of images of a dataset with their labels, boxes and masks.
 
-    Shows encoded images, and raw pixels where their size is told; of a SequenceExample the first frame. A picture
-    that cannot be shown is a crossed tile with the cause, and a finding. Records are read one at a time.
+    Shows encoded images, and raw pixels of known size; of a SequenceExample the first frame. An image that fails is a
+    crossed tile with the cause, and a finding. Records are read one at a time.
 
     Args:
-        address: Where the files are.
-        output: The file to write, with a name that ends in .png.
-        count: How many pictures, spread evenly over all records; all where there are fewer.
-        columns: Pictures in a row.
-        size: Height and width of the square a picture is fitted into, in pixels.
-        seed: Choose at random by this seed instead; the order stays that of the files.
-        image: The feature to show, where the one found is not the one wanted.
-        label: The feature to write below.
-        shape: Of raw pixels, "224x224" or "224x224x3", height first, where no feature tells it.
+        address: Path, glob, folder, or a list of these.
+        output: The .png file to write.
+        count: Number of images, evenly spaced over all records.
+        columns: Images per row.
+        size: Side of a square tile in pixels.
+        seed: Choose at random with this seed instead; in file order.
+        image: The feature to show; found by default.
+        label: The feature shown below; found by default.
+        shape: Shape of raw pixels, "224x224" or "224x224x3", height first, if no feature holds it.
         force: Replace the output.
     """
     paths = find_shards(address, incomplete="warn")
@@ -134,7 +134,7 @@ def sheet(
 
 
 class _Pictures:
-    """Pictures of a dataset by the numbers of their records."""
+    """Images of a dataset by record number."""
 
     def __init__(
         self,
@@ -164,14 +164,14 @@ class _Pictures:
         self._first = first
 
     def read(self, number: int) -> Picture:
-        """The picture of a record; damage is its `cause`."""
+        """The image of a record; damage is its `cause`."""
         try:
             return self._reader.read(self._read_row(number))
         except (ContainerError, CodecError, SchemaError) as error:
             return Picture(cause=error.what)
 
     def require_shape(self, numbers: list[int]) -> None:
-        """Raise once where all of these are raw bytes of one length without a shape, or with one that does not fit."""
+        """Raise if all of these are raw bytes of one length without a shape, or with one that does not fit."""
         spec, name = self._spec, self.features.image
         if spec.kind != "bytes" or spec.encoding != "list" or spec.logical != "bytes" or spec.shape != ():
             return
@@ -180,7 +180,7 @@ class _Pictures:
             try:
                 value = self._reader.find_image(self._read_row(number))
             except (ContainerError, CodecError, SchemaError):
-                continue  # its tile says so
+                continue  # shown on its tile
             values = value if isinstance(value, list) else [value]
             if any(isinstance(one, bytes) and (not one or sniff_image(one[:64]) is not None) for one in values):
                 return
@@ -189,7 +189,7 @@ class _Pictures:
             require_raw_shape(name, self.features.sizes, lengths.pop(), shard=self._first)
 
     def locate(self, number: int, cause: str) -> Finding:
-        """What is wrong with a record, and where it lies."""
+        """The finding for a record."""
         shards, ordinals = self._records.locate_many(np.array([number], np.uint64))
         access = self._records.open_shard(int(shards[0]))
         ordinal = int(ordinals[0])
@@ -212,7 +212,7 @@ class _Drawn(NamedTuple):
 
 
 def _draw(pictures: _Pictures, numbers: list[int], scanned: list[Finding], *, columns: int, side: int) -> _Drawn:
-    """Every tile, then one for each damaged place that the scan had to step over, up to a row of them."""
+    """Every tile, then one per damaged place skipped by the scan, up to one row."""
     lost = scanned[:columns]
     layout = Layout(len(numbers) + len(lost), columns, side)
     if layout.width * layout.height > MAX_SHEET_PIXELS:
@@ -236,7 +236,7 @@ def _draw(pictures: _Pictures, numbers: list[int], scanned: list[Finding], *, co
 
 
 def _open_counted(paths: list[str]) -> tuple[ShardSet, list[Finding]]:
-    """The shards with their records counted, and damage that had to be stepped over for that."""
+    """The shards with their record counts, and damage skipped while counting."""
     shards = [Shard.open(path) for path in paths]
     for shard in shards:
         if shard.nbytes is None:

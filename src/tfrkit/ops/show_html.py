@@ -1,6 +1,6 @@
-"""A dataset as a notebook shows it: a small table of its features, and its first pictures.
+"""A dataset in a notebook: a small table of its features, and its first images.
 
-Whatever comes from a file is hostile: it is escaped. Pictures are decoded and encoded anew, a few of them and small.
+Everything from a file is escaped. A few images are decoded and re-encoded as thumbnails.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ ReadRows = Callable[[Sequence[str]], Iterator[Row]]
 
 
 def show_html(title: str, read_schema: Callable[[], Schema], read_rows: ReadRows, class_file: LabelMap | None) -> str:
-    """A table and pictures, or in their place what keeps them from being read.
+    """A table and images, or the error that prevents reading them.
 
-    `read_rows` is asked for rows with only some features.
+    `read_rows` returns rows with only some features.
     """
     parts = [f"<div><b>{_escape(title)}</b>"]
     try:
@@ -59,7 +59,7 @@ def _show_pictures(schema: Schema, read_rows: ReadRows, class_file: LabelMap | N
     try:
         features = find_picture_features(schema)
     except SchemaError:
-        return []  # nothing in there looks like an image
+        return []  # no image feature
     reader = PictureReader(schema, features, ClassNames.of_schema(schema, class_file), side=_SIDE)
     shown = []
     try:

@@ -34,7 +34,7 @@ class TFRecords:
     Attributes:
         path: A file, a glob, a folder, or a list of these.
         split_names: Records stay in their splits: those of the manifest, of TFDS's metadata, or of file names.
-        incomplete: Go on where shards of a set are not there.
+        incomplete: Continue if shards of a set are missing.
     """
 
     path: str | Sequence[str]

@@ -116,7 +116,7 @@ def diff(
         b: How it is.
         key: A feature with one integer or text in every record, each value once.
         max_listed: How many records of each kind of change are listed.
-        progress: Told how it goes on.
+        progress: Progress callback.
 
     Example:
         >>> found = tfrkit.tools.diff("old/", "new/", key="id")

@@ -41,21 +41,21 @@ def append(
 ) -> Changed:
     """Add the records of other files to a dataset, at the end of one of its splits.
 
-    Each new file becomes a shard, compressed like the others; its records keep their bytes. Shards that are numbered
-    (-00000-of-00005) are numbered anew, so that the set is complete. A split of one file without a number stays one
-    file, which grows. The new records have to fit the schema and the classes of the dataset.
+    Each new file becomes a shard, compressed like the others; its records keep their bytes. Numbered shards
+    (-00000-of-00005) are renumbered, so that the set is complete. A split of one file without a number stays one file,
+    which grows. The new records have to fit the schema and the classes of the dataset.
 
     Args:
         address: A file, a glob or a folder; shards of one folder.
         new: Files, globs or folders with the records to add.
-        output: Where the larger copy goes: a file where the dataset is one, else a folder.
-        split: The split to add to; not needed where there is only one.
+        output: Target of the larger copy: a file if the dataset is one, else a folder.
+        split: The split to add to; not needed if there is only one.
         in_place: Change the dataset itself, all files together or not at all.
-        dry_run: Write nothing, and say what would be added.
-        force: Replace an output that is there.
-        incomplete: Go on where shards of the new files' sets are not there.
-        jobs: Threads that compress.
-        progress: Told how it goes on.
+        dry_run: Write nothing, and report what would be added.
+        force: Replace an existing output.
+        incomplete: Continue if shards of the new files' sets are missing.
+        jobs: Compression threads.
+        progress: Progress callback.
 
     Example:
         >>> tfrkit.tools.append("flowers/", "monday.tfrecord", split="train", in_place=True).added
@@ -90,7 +90,7 @@ def _require_others(sources: FrameSources, added: FrameSources) -> None:
 
 
 def _choose_split(sidecars: Sidecars, wanted: str | None) -> tuple[str | None, list[int]]:
-    """The split to add to, and its shards. Where no splits are known, a word in the names of a numbered set is one."""
+    """The split to add to, and its shards. Without known splits, a split word in the names of a set counts."""
     splits = sidecars.splits
     if not splits:
         return None, _choose_set(sidecars, wanted)
@@ -135,7 +135,7 @@ def _refuse_split(sidecars: Sidecars, wanted: str, names: list[str]) -> StorageE
 
 
 def _require_fitting(sources: FrameSources, added: FrameSources) -> None:
-    """Raise `SchemaError` where the new records are not what the dataset holds."""
+    """Raise `SchemaError` if the new records do not fit the dataset."""
     if not sources.num_records:
         return
     known = sources.sidecars.schema is not None
@@ -160,7 +160,7 @@ def _require_fitting(sources: FrameSources, added: FrameSources) -> None:
 
 
 def _require_same_names(old: Sidecars, new: Sidecars) -> None:
-    """Where both sides name their classes, a number has to mean the same in both."""
+    """If both sides have class names, a number has to mean the same in both."""
     pairs = [(name, classes, new.classes[name]) for name, classes in old.classes.items() if name in new.classes]
     if old.class_file is not None and new.class_file is not None:
         pairs.append(("label", old.class_file.names, new.class_file.names))
@@ -176,7 +176,7 @@ def _require_same_names(old: Sidecars, new: Sidecars) -> None:
 
 
 def _require_classes(schema: Schema, sources: FrameSources, added: FrameSources) -> None:
-    """Class ids of the new records are those of the dataset."""
+    """Check that class ids of the new records are in the dataset."""
     for name, spec in schema.features.items():
         classes = find_classes(schema, name, spec, sources.paths)
         if classes is None or spec.shape != () or spec.optional:
@@ -225,7 +225,7 @@ def _find_compression(sources: FrameSources, numbers: Sequence[int]) -> Compress
 
 
 def _grow(sources: FrameSources, added: FrameSources, number: int, work: ShardWork, progress: Progress) -> None:
-    """The only file of a split takes the new records at its end."""
+    """Append the new records to the only file of a split."""
     old = _make_feed(sources, number, progress)
     more = [_make_feed(added, at, progress) for at in range(len(added.paths))]
     work.added = added.num_records
@@ -250,7 +250,7 @@ def _make_feed(sources: FrameSources, number: int, progress: Progress) -> Callab
 
 
 def _number_anew(works: Sequence[ShardWork], num_new: int) -> list[str]:
-    """Give the shards of a numbered set the names of a larger one; the names of the new ones."""
+    """Rename the shards of a numbered set for a larger one; return the names of the new shards."""
     found = [_NUMBERED.fullmatch(work.name) for work in works]
     parts = [match.groups() for match in found if match is not None]
     sets = {(head, total, tail) for head, _, total, tail in parts}
@@ -275,7 +275,7 @@ def _number_anew(works: Sequence[ShardWork], num_new: int) -> list[str]:
 def _name_new(
     sources: FrameSources, added: FrameSources, split: str | None, counted: Sequence[tuple[int, object]]
 ) -> list[str]:
-    """New files beside others that have no numbers keep their own names, which must say the right split."""
+    """New files next to unnumbered ones keep their names, which must name the right split."""
     names = [os.path.basename(added.paths[at]) for at, _ in counted]
     taken = {os.path.basename(path) for path in sources.paths}
     for name in names:

@@ -1,7 +1,7 @@
-"""A dataset changed where it is, or copied with the change: what becomes of each shard, and what was done.
+"""A dataset changed in place or copied with the change: the plan per shard, and the report.
 
-A verb (edit, append, dedupe) says of each shard which frames it has afterwards, or that its bytes stay. Writing it is
-the same for all: `ops/edit/write.py`.
+For each shard, a verb (edit, append, dedupe) gives its new frames, or keeps its bytes. `ops/edit/write.py` writes the
+result for all verbs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Put = Callable[[Any], None]
 
 @dataclass(frozen=True)
 class ChangeOptions:
-    """Where a change goes: into `output`, or the files themselves (`in_place`), or nowhere (`dry_run`)."""
+    """Target of a change: `output`, the files themselves (`in_place`), or none (`dry_run`)."""
 
     output: str | None = None
     in_place: bool = False
@@ -54,15 +54,15 @@ class ChangeOptions:
 
 @dataclass
 class ShardWork:
-    """What becomes of one shard.
+    """The change of one shard.
 
     Attributes:
-        name: Of its file, afterwards.
+        name: New file name.
         split: The split it is in.
-        source: Where it lies now; None for a new one.
+        source: Current path; None for a new one.
         compression: Of its file.
-        num_records: Records afterwards.
-        feed: Puts its frames, and counts in `changed`, `dropped` and `added`; None where its bytes stay.
+        num_records: New number of records.
+        feed: Writes its frames, and counts in `changed`, `dropped` and `added`; None if its bytes stay.
     """
 
     name: str
@@ -75,16 +75,16 @@ class ShardWork:
     dropped: int = 0
     added: int = 0
     expected_nbytes: int = 0
-    """About how large it is where it is new."""
+    """Approximate size of a new shard."""
 
     @property
     def nbytes(self) -> int:
-        """About how large it will be: as large as it is, and what comes."""
+        """Approximate new size."""
         return self.expected_nbytes + (0 if self.source is None else os.path.getsize(self.source))
 
     @property
     def is_touched(self) -> bool:
-        """Does it have other records afterwards?"""
+        """Whether its records change."""
         return bool(self.changed or self.dropped or self.added)
 
 
@@ -106,13 +106,13 @@ class ChangedFile:
 
 @dataclass
 class Changed(FileCounts):
-    """What a verb that changes a dataset has done, or would do.
+    """Report of a change, done or planned.
 
     Attributes:
-        output: Where the result is.
-        is_written: False where nothing was written: there was nothing to do, or it was only asked what would be done.
+        output: Path of the result.
+        is_written: False if nothing was written: nothing to do, or a dry run.
         files: Each file of the result.
-        notes: What a user should know of it.
+        notes: Notes for the user.
     """
 
     output: str
@@ -122,17 +122,17 @@ class Changed(FileCounts):
 
     @property
     def changed(self) -> int:
-        """Records that have other values."""
+        """Changed records."""
         return sum(file.changed for file in self.files)
 
     @property
     def dropped(self) -> int:
-        """Records that are gone."""
+        """Dropped records."""
         return sum(file.dropped for file in self.files)
 
     @property
     def added(self) -> int:
-        """Records that are new."""
+        """Added records."""
         return sum(file.added for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class Changed(FileCounts):
 
 @contextlib.contextmanager
 def open_to_change(address: Address | Iterable[Address], options: ChangeOptions) -> Iterator[FrameSources]:
-    """The shards of an address, all of one folder. What an interrupted change left is put back where it may be."""
+    """The shards of an address, all of one folder. An interrupted change is rolled back if allowed."""
     notes = []
     if options.in_place and restore_change(address):
         notes.append("a change that was stopped half-way was undone first")
@@ -176,7 +176,7 @@ def open_to_change(address: Address | Iterable[Address], options: ChangeOptions)
 
 
 def restore_change(address: Address | Iterable[Address]) -> bool:
-    """Put back what a change that was killed half-way left in the folders of an address; False where there was none."""
+    """Roll back a killed change in the folders of an address; False if there was none."""
     if isinstance(address, Iterator):
         raise TypeError("expected a path, a glob, a folder or a list of these, got an iterator")
     was_restored = False
@@ -191,7 +191,7 @@ def restore_change(address: Address | Iterable[Address]) -> bool:
 
 
 def keep_all(sources: FrameSources) -> list[ShardWork]:
-    """Every shard as it is."""
+    """Every shard unchanged."""
     return [
         ShardWork(os.path.basename(path), split, path, shard.compression, count.num_records)
         for path, split, shard, count in zip(

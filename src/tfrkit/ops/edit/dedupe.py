@@ -1,4 +1,4 @@
-"""Records that are there twice: the later ones dropped, and those that two splits share named."""
+"""Drop duplicate records, and list those in two splits."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from tfrkit.passes.walk import walk_frames
 from tfrkit.progress import Progress, Quiet
 from tfrkit.storage.resolve import Address, expand_home
 
-DIGEST_NBYTES = 16  # of 2**64 records one pair would be taken for equal by chance
-# A dataset of copies must not become a report that is larger than the dataset.
+DIGEST_NBYTES = 16  # a chance collision is expected among 2**64 records
+# Limits the size of the report.
 MAX_LEAKS = 10_000
 _TABLE = "tfrkit_dataset"
 
 
 @dataclass(frozen=True)
 class Leak:
-    """A record of one split that is also in another, before it."""
+    """A record that is also in an earlier split."""
 
     shard: str
     record: int
@@ -52,11 +52,11 @@ class Leak:
 
 @dataclass
 class Deduped(Changed):
-    """What `dedupe` has done, or would do.
+    """Report of `dedupe`, done or planned.
 
     Attributes:
-        leaks: Records that two splits share; the first 10,000 of them.
-        num_leaks: How many there are.
+        leaks: Records in two splits; the first 10,000.
+        num_leaks: Total number of leaks.
     """
 
     leaks: list[Leak] = field(default_factory=list)
@@ -80,22 +80,22 @@ def dedupe(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Deduped:
-    """Drop each record that is equal to one before it, in the order of the shards.
+    """Drop each record that equals an earlier one, in the order of the shards.
 
-    Shards, splits, compression and sidecars stay, as with `edit`. Records are equal where all their bytes are, or with
-    `by` where these features have the same values; one that lacks any of them is equal to none.
+    Shards, splits, compression and sidecars stay, as with `edit`. Records are equal if all their bytes are, or with
+    `by` if these features have the same values; one that lacks any of them equals none.
 
     Args:
         address: A file, a glob or a folder; shards of one folder.
-        output: Where the copy without duplicates goes: a file for one file, else a folder.
+        output: Target of the copy: a file for one file, else a folder.
         by: Features to compare instead of whole records.
-        per_split: Keep one copy in each split; those that splits share are still named in `leaks`.
+        per_split: Keep one copy in each split; records in two splits are still listed in `leaks`.
         in_place: Change the files themselves, all together or not at all.
-        dry_run: Write nothing, and say what would be dropped.
-        force: Replace an output that is there.
-        incomplete: Go on where shards of a set are not there.
-        jobs: Threads that decode and compress.
-        progress: Told how it goes on.
+        dry_run: Write nothing, and report what would be dropped.
+        force: Replace an existing output.
+        incomplete: Continue if shards of a set are missing.
+        jobs: Threads for decoding and compression.
+        progress: Progress callback.
 
     Example:
         >>> tfrkit.tools.dedupe("flowers/", "clean/", by=["image/encoded"]).dropped
@@ -132,7 +132,7 @@ def dedupe(
 
 
 def _group_by_bytes(sources: FrameSources, progress: Progress) -> Int64Array:
-    """For each record the number of the first that has the same bytes."""
+    """For each record the number of the first with the same bytes."""
     digests = bytearray()
     sources.begin(progress)
     for stretch in walk_frames(sources.shards, Policy(), read_list, 4096, 1 << 20):
@@ -140,7 +140,7 @@ def _group_by_bytes(sources: FrameSources, progress: Progress) -> Int64Array:
         progress.advance(stretch.num_frames, sum(map(len, stretch.taken)), 0)
     progress.end()
     halves = np.frombuffer(bytes(digests), np.uint64).reshape(-1, 2)
-    # Stable, so the first of those that are equal comes first.
+    # Stable, so the first of equal ones comes first.
     order = np.lexsort((halves[:, 1], halves[:, 0]))
     is_new = np.ones(len(order), np.bool_)
     is_new[1:] = (halves[order[1:]] != halves[order[:-1]]).any(axis=1)
@@ -193,14 +193,14 @@ def _find_column(table: QueryTable, name: str) -> tuple[str, str]:
 
 
 def _number_splits(sources: FrameSources) -> Int64Array:
-    """The split of each shard as a number; shards of no split are in one of their own."""
+    """The split of each shard as a number; shards without a split share one."""
     names = sources.sidecars.split_names
     known = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return np.asarray([known[name] for name in names], np.int64)
 
 
 def _first_in_split(firsts: Int64Array, splits: Int64Array) -> Int64Array:
-    """For each record the number of the first like it in its own split."""
+    """For each record the number of the first equal one in its own split."""
     order = np.lexsort((splits, firsts))
     is_new = np.ones(len(order), np.bool_)
     is_new[1:] = (firsts[order[1:]] != firsts[order[:-1]]) | (splits[order[1:]] != splits[order[:-1]])

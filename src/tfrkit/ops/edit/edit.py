@@ -1,4 +1,4 @@
-"""Records changed or dropped where a condition is true; everything else of the dataset stays."""
+"""Change or drop records that match a condition; the rest of the dataset stays."""
 
 from __future__ import annotations
 
@@ -42,27 +42,26 @@ def edit(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Changed:
-    """Give features other values, or drop records, where a condition is true.
+    """Set features, or drop records, where a condition is true.
 
-    Shards, their order, splits, compression and sidecars stay; counts in sidecars and indexes are brought up to date.
-    Shards without a record that changes keep their bytes, and so does every record that does not change. Of one that
-    does, only the features that are set change.
+    Shards, their order, splits, compression and sidecars stay; counts in sidecars and indexes are updated. Unchanged
+    shards and records keep their bytes. In a changed record, only the set features change.
 
     Args:
         address: A file, a glob or a folder; shards of one folder.
-        output: Where a changed copy goes: a file for one file, else a folder.
-        where: A condition in DuckDB's SQL over the features, as in `tfrkit.sql`; by default all records are meant.
-        set: What features become, as SQL over the features of the record: `{"label": "label - 1"}`. A class may be
+        output: Target of a changed copy: a file for one file, else a folder.
+        where: A condition in DuckDB's SQL over the features, as in `tfrkit.sql`; default: all records.
+        set: New values, as SQL over the features of the record: `{"label": "label - 1"}`. A class may be
             given by its name: `{"label": "'cat'"}`.
         drop: Drop the records instead.
-        in_place: Change the files themselves. New ones are read back before they take the place of the old ones, all
-            together or not at all.
-        dry_run: Write nothing, and say how many records of which files would change.
-        binary: Text features to take as the bytes they are, where some are not UTF-8.
-        force: Replace an output that is there.
-        incomplete: Go on where shards of a set are not there.
-        jobs: Threads that decode and compress.
-        progress: Told how it goes on.
+        in_place: Change the files themselves. New ones are read back before they replace the old ones, all together or
+        not at all.
+        dry_run: Write nothing, and report the number of changes per file.
+        binary: Text features to read as bytes, if some are not UTF-8.
+        force: Replace an existing output.
+        incomplete: Continue if shards of a set are missing.
+        jobs: Threads for decoding and compression.
+        progress: Progress callback.
 
     Example:
         >>> tfrkit.tools.edit("flowers/", "fixed/", where="label = 7", set={"label": "3"}).changed
@@ -109,7 +108,7 @@ def edit(
 
 
 def _note_class_texts(found: Matches) -> list[str]:
-    """A line for each class label that was set without the feature that holds its name."""
+    """A line per class label that was set without the feature that holds its name."""
     pairs = ((name, TEXTS_OF_LABELS.get(name)) for name in found.names)
     return [
         f"{show_name(text)} holds the name of the class in {show_name(name)} and stays as it was; set it too: "
@@ -120,7 +119,7 @@ def _note_class_texts(found: Matches) -> list[str]:
 
 
 def note_empty(works: Sequence[ShardWork]) -> list[str]:
-    """A line for each split that has no record any more, and one for shards that have none though their split has."""
+    """A line per split that became empty, and one for other empty shards."""
     left: dict[str | None, int] = {}
     for work in works:
         left[work.split] = left.get(work.split, 0) + work.num_records
@@ -136,7 +135,7 @@ def note_empty(works: Sequence[ShardWork]) -> list[str]:
 def _plan(
     sources: FrameSources, works: list[ShardWork], found: Matches, starts: list[int], *, drop: bool, progress: Progress
 ) -> None:
-    """Say of each shard with a record that matches how it is written anew."""
+    """Set how each shard with a matching record is rewritten."""
     bounds = np.searchsorted(found.numbers, np.asarray(starts, np.uint64))
     if len(found.numbers) and int(found.numbers[-1]) >= starts[-1]:
         raise StorageError("the files changed while they were read", shard=sources.paths[-1])
@@ -159,14 +158,14 @@ def _plan(
 
 
 def drop_records(sources: FrameSources, number: int, work: ShardWork, numbers: UInt64Array, progress: Progress) -> None:
-    """Have a shard written without some of its records, which are given in order."""
+    """Rewrite a shard without some of its records, given in order."""
     work.dropped = len(numbers)
     work.num_records -= len(numbers)
 
     def parts_of(_: int, start: int, stop: int) -> UInt32Array:
         parts = np.zeros(stop - start, np.uint32)
         low, high = np.searchsorted(numbers, np.asarray([start, stop], np.uint64))
-        parts[(numbers[low:high] - np.uint64(start)).astype(np.int64)] = 1  # no such part: it is left out
+        parts[(numbers[low:high] - np.uint64(start)).astype(np.int64)] = 1  # no such part: dropped
         return parts
 
     def feed(put: Put) -> None:
@@ -184,7 +183,7 @@ def _set_records(
     replace: Callable[[Record, int], Record],
     progress: Progress,
 ) -> None:
-    """Have a shard written with some records replaced: `replace(record, n)` gives the new one of the n-th of them."""
+    """Rewrite a shard with some records replaced: `replace(record, n)` returns the n-th new one."""
     shard = sources.shards[number]
     wanted = numbers.tolist()
 

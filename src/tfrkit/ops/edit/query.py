@@ -1,4 +1,4 @@
-"""Which records a condition is true for, and the values that expressions give for them: DuckDB computes both."""
+"""Records that match a condition, and values of expressions for them, computed by DuckDB."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tfrkit.sidecars.read import Sidecars
 _TABLE = "tfrkit_dataset"
 _FETCHED_ROWS = 1024
 CONDITION = "the condition"
-# Functions that make several rows of one, or none.
+# Functions that return several rows or none.
 _SEVERAL = frozenset({"unnest", "unlist", "generate_subscripts"})
 
 Values = tuple[bytes | None, ...]
@@ -34,7 +34,7 @@ Locate = Callable[[int], tuple[str, int]]
 
 
 class Matches:
-    """Records that a condition is true for, by number, ascending; and for each of them the new features."""
+    """Matching records by number, ascending, with the new features of each."""
 
     def __init__(self, numbers: UInt64Array, names: Sequence[str], values: Sequence[Values], table: QueryTable) -> None:
         self.numbers = numbers
@@ -55,8 +55,8 @@ def find_matches(
 ) -> Matches:
     """Run a condition and expressions, both SQL, over the records of some shards.
 
-    Holds 8 bytes for each record that matches, and its new values. Raises `QueryError` with the place in the text that
-    the user wrote, and errors of features that a value does not fit with shard and record.
+    Holds 8 bytes per matching record, and its new values. Raises `QueryError` with the position in the user's text, and
+    errors of values with shard and record.
     """
     text, parts = _compose(where, expressions)
     session = Session(
@@ -88,7 +88,7 @@ def find_matches(
 
 
 def _compose(where: str | None, expressions: Mapping[str, str]) -> tuple[str, list[Part]]:
-    """The query, and where in it the parts are that the user wrote."""
+    """The query, and the positions of the user's parts in it."""
     duckdb = import_or_explain("duckdb", "sql")
     connection = get_engine(duckdb).connect()
     parts: list[Part] = []
@@ -100,7 +100,7 @@ def _compose(where: str | None, expressions: Mapping[str, str]) -> tuple[str, li
         part = Part(len(text.encode()), piece, name)
         _check_expression(duckdb, connection, part)
         parts.append(part)
-        # A line of its own, so that a comment ends before the bracket.
+        # On a new line, so that a comment ends before the bracket.
         text += f"{piece}\n)"
         return text
 
@@ -119,7 +119,7 @@ def _compose(where: str | None, expressions: Mapping[str, str]) -> tuple[str, li
 
 
 def _check_expression(duckdb: Any, connection: Any, part: Part) -> None:
-    """Raise where a text is not one expression by itself, which gives one value for each record."""
+    """Raise unless a text is a single expression with one value per record."""
     start = "select ("
     query = f"{start}{part.text}\n)"
     own = Part(len(start), part.text, part.name)
@@ -150,7 +150,7 @@ def _check_expression(duckdb: Any, connection: Any, part: Part) -> None:
 
 
 def _find_closing(duckdb: Any, text: str) -> int | None:
-    """Where, in bytes, a bracket is closed that the text did not open; DuckDB finds strings and comments."""
+    """Byte position of an unmatched closing bracket; DuckDB's tokenizer skips strings and comments."""
     data = text.encode()
     depth = 0
     for place, _ in duckdb.tokenize(text):
@@ -161,7 +161,7 @@ def _find_closing(duckdb: Any, text: str) -> int | None:
 
 
 def _list_functions(node: Any) -> Iterator[str]:
-    """Functions that are called for each record; those of subqueries are not."""
+    """Functions called per record, without those in subqueries."""
     if isinstance(node, list):
         for one in node:
             yield from _list_functions(one)
@@ -207,7 +207,7 @@ def _make_encoder(table: QueryTable, name: str, sql_type: str) -> Encode:
 
 
 def find_classes(schema: Schema, name: str, spec: Spec, files: Sequence[str]) -> Classes | None:
-    """The classes of a feature: those of the schema, else of the file of class names beside the only class label."""
+    """The classes of a feature: from the schema, else from the class file for the only class label."""
     if spec.kind != "int64" or spec.logical != "class_label":
         return None
     if spec.classes is not None:

@@ -1,4 +1,4 @@
-"""Values that SQL gives, as the features of records they become: checked against kind, shape and classes."""
+"""SQL values as features of records, checked against kind, shape and classes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tfrkit.features.schema import describe_type, find_nearest, show_name
 from tfrkit.features.spec import Spec, StorageKind
 
 Encode = Callable[[Any], bytes | None]
-"""A value of SQL to a Feature message; None for a feature that the record is not to have."""
+"""Converts an SQL value to a Feature message; None removes the feature."""
 
 _LIST = re.compile(r"\[\d*\]$")
 _INTEGERS = {
@@ -35,7 +35,7 @@ _MAX_STRETCHES = 8
 
 @dataclass(frozen=True)
 class Classes:
-    """Class ids that there are, and those of names. A number without a class ("unused 0") is none of them."""
+    """Valid class ids, and ids by name. Placeholders ("unused 0") are not valid."""
 
     by_name: Mapping[str, int]
     ids: Collection[int]
@@ -48,7 +48,7 @@ class Classes:
         return cls({name: number for number, name in used}, dict.fromkeys(number for number, _ in used))
 
     def id_of(self, feature: str, name: str) -> int:
-        """The id of a class name. Raises `SchemaError` where there is none."""
+        """The id of a class name. Raises `SchemaError` if unknown."""
         found = self.by_name.get(name)
         if found is None:
             nearest = find_nearest(name, self.by_name)
@@ -57,13 +57,13 @@ class Classes:
         return found
 
     def check(self, feature: str, number: int) -> None:
-        """Raise `SchemaError` for a number that is no class id."""
+        """Raise `SchemaError` for an invalid class id."""
         if number not in self.ids:
             raise SchemaError(f"feature {show_name(feature)} expected a class id {_show_ids(self.ids)}, got {number}")
 
 
 def _show_ids(ids: Iterable[int]) -> str:
-    """Ascending numbers in a few words: from 1 to 3; of 1, 3 to 5."""
+    """Ascending numbers as short text: from 1 to 3; of 1, 3 to 5."""
     stretches: list[list[int]] = []
     for number in ids:
         if stretches and stretches[-1][1] == number - 1:
@@ -77,7 +77,7 @@ def _show_ids(ids: Iterable[int]) -> str:
 
 
 def make_encoder(feature: str, spec: Spec, sql_type: str, classes: Classes | None) -> Encode:
-    """How values of an expression become a feature. Raises where none of its type can."""
+    """The conversion of an SQL type to a feature. Raises if unsupported."""
     if spec.encoding != "list" or len(spec.shape) > 1 or spec.is_list:
         what = "a list of frames" if spec.is_list else f"{describe_type(spec)} {spec.shape}"
         raise FeatureKindError(
@@ -135,7 +135,7 @@ def _check_type(feature: str, spec: Spec, sql_type: str, *, is_list: bool, has_n
 
 
 def _explain_kind(spec: Spec, sql_type: str, cast: str) -> str:
-    """The next step for a value of another kind; text becomes a number only where it is one."""
+    """The hint for a value of another kind; only numeric text becomes a number."""
     if spec.kind == "bytes" or "VARCHAR" not in sql_type:
         return f"say what it becomes: {cast}"
     if spec.logical == "class_label":

@@ -1,4 +1,4 @@
-"""The change of a dataset written: shards, indexes and sidecars, as a copy or in place, all of it or nothing."""
+"""Writes a change: shards, indexes and sidecars, as a copy or in place, all or nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tfrkit.storage.text_files import format_json, write_text
 
 
 class _NothingChangedError(Exception):
-    """Every record is what it was."""
+    """No record changed."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Change:
 
     Attributes:
         verb: Its name.
-        recipe: The options that decide about the records, for the manifest.
+        recipe: The options that affect records, for the manifest.
         is_named_folder: The user named a folder, so the copy is one.
     """
 
@@ -55,11 +55,11 @@ class Change:
     is_named_folder: bool = False
     more_sources: Sequence[str] = ()
     is_optional: bool = False
-    """Nothing is written where no record is another afterwards."""
+    """Write nothing if no record changes."""
     notes: list[str] = field(default_factory=list)
 
     def run(self) -> Changed:
-        """Write it, or where nothing is to be written describe it."""
+        """Write the change, or describe it for a dry run."""
         is_same = self.is_optional and all(work.feed is None for work in self.works)
         try:
             return self._describe() if self.options.dry_run or is_same else self._write()
@@ -68,7 +68,7 @@ class Change:
 
     def _describe(self) -> Changed:
         if self.is_optional and self.options.dry_run:
-            # How many change is known when each was looked at.
+            # The number of changes is known after reading each.
             for work in self.works:
                 if work.feed is not None and not work.is_touched:
                     work.feed(lambda frames: None)
@@ -95,14 +95,14 @@ class Change:
 
     @property
     def _place(self) -> str:
-        """What is changed, in a word: the folder, or the only file."""
+        """The name of the changed dataset: the folder, or the only file."""
         is_file = len(self.sources.paths) == 1 and not self.is_named_folder
         return self.sources.paths[0] if is_file else self._folder or "."
 
     # ---- a copy --------------------------------------------------------------------------------------------------
 
     def _write_file(self, out: str) -> Changed:
-        """One shard to one file, with sidecars as every verb writes them."""
+        """One shard to one file, with the usual sidecars."""
         [work] = self.works
         carried = collect_carried(self.sources.sidecars)
         write = WriteOptions(None, "default", self.options.force, self.options.jobs, self.options.progress)
@@ -166,14 +166,14 @@ class Change:
         return Changed(self._place, True, list_changed(self.works, folder), [*self.sources.notes, *self.notes])
 
     def _require_unchanged(self) -> None:
-        """Raise where another process has changed a shard since it was opened; from here on the folder is locked."""
+        """Raise if another process changed a shard since it was opened; from here on the folder is locked."""
         for shard in self.sources.shards:
-            shard.reader.park()  # a file is compared with what it was when it is opened again
+            shard.reader.park()  # reopening compares the file with its first state
             shard.reader.descriptor()
             shard.reader.park()
 
     def _place_shards(self, change: Replacement, written: Mapping[str, Written]) -> None:
-        """Shards with their indexes: rewritten ones, and those that only get another name."""
+        """Shards with their indexes: rewritten and renamed ones."""
         had_index = any(os.path.exists(index_path(path)) for path in self.sources.paths)
         for work in self.works:
             old = None if work.source is None else os.path.basename(work.source)
@@ -192,7 +192,7 @@ class Change:
     def _place_indexes(
         self, change: Replacement, work: ShardWork, old: str | None, *, is_new: bool, had_index: bool
     ) -> None:
-        """The index of a shard, where it had one; NVIDIA DALI's as well."""
+        """The index of a shard, if it had one; also NVIDIA DALI's."""
         name, dali = index_path(work.name), f"{work.name}.idx"
         has_index = had_index if old is None else os.path.exists(os.path.join(self._folder, index_path(old)))
         if has_index:
@@ -216,7 +216,7 @@ class Change:
         self.options.progress.begin(sum(work.num_records for work in rewritten), None)
 
     def _write_shards(self, folder: str, shown: str) -> dict[str, Written]:
-        """Write every shard that is fed into a folder; those whose records are the same afterwards are not kept."""
+        """Write every fed shard into a folder; unchanged ones are discarded."""
         self._begin()
         press = Press(self.options.jobs)
         outputs: dict[str, ShardOutput] = {}
@@ -263,7 +263,7 @@ class Change:
             raise _NothingChangedError
 
     def _update_sidecars(self, written: Mapping[str, Written], *, only: bool) -> tuple[dict[str, str], list[str]]:
-        """New texts of sidecars, by their paths in the folder, and those that have to go."""
+        """New texts of sidecars by path, and sidecars to remove."""
         sidecars = self.sources.sidecars
         manifests = {manifest.path: manifest for manifest in sidecars.manifests if manifest is not None}
         wants_sha256 = any("sha256" in row for one in manifests.values() for row in one.content.get("shards") or ())
@@ -306,7 +306,7 @@ class Change:
 
 
 def _copy_shard(source: str, target: str) -> None:
-    """The bytes of a shard, with its index; one is made where there is none that fits."""
+    """Copy a shard with its index; a new one is made if none fits."""
     _copy_file(source, target)
     shard = Shard.open(target)
     try:
@@ -345,7 +345,7 @@ def _write_dali(shard_path: str, path: str) -> None:
 
 
 def _check_written(made: Written) -> None:
-    """Read a new shard back, every checksum of it, before the old one goes."""
+    """Read a new shard back, with all checksums, before the old one is removed."""
     shard = Shard.open(made.path)
     stream = FrameStream(shard, Policy())
     read = Tally()

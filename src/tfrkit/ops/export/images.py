@@ -53,7 +53,7 @@ def export_images(
     What `tfr build class-folders` made of a folder comes out as that folder.
 
     Args:
-        address: Where the files are.
+        address: Path, glob, folder, or a list of these.
         output: The folder to make.
         image: The feature with the images, where the one found is not the one wanted.
         label: The feature with the class, or with what goes to labels.csv.
@@ -65,8 +65,8 @@ def export_images(
             ``pip install 'tfrkit[sql]'``.
         on_bad: A record without an image stops the export ("fail"), or is left out and listed ("skip").
         force: Replace the folder.
-        incomplete: Go on where shards of a set are not there.
-        progress: Told how it goes on.
+        incomplete: Continue if shards of a set are missing.
+        progress: Progress callback.
     """
     if layout not in ("auto", "flat"):
         raise ValueError(f"layout expected 'auto' or 'flat', got {layout!r}")

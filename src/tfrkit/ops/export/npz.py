@@ -60,12 +60,12 @@ def export_npz(
     so memory stays bounded and twice the space is needed while it is written.
 
     Args:
-        address: Where the files are.
+        address: Path, glob, folder, or a list of these.
         output: The file to write, or a folder for one file per split.
         select: Only these features.
-        force: Replace what is there.
-        incomplete: Go on where shards of a set are not there.
-        progress: Told how it goes on.
+        force: Replace existing files.
+        incomplete: Continue if shards of a set are missing.
+        progress: Progress callback.
     """
     beside = os.path.abspath(expand_home(output))
 

@@ -43,13 +43,13 @@ def export_parquet(
     needs to pack it, about 300 MB.
 
     Args:
-        address: Where the files are.
+        address: Path, glob, folder, or a list of these.
         output: The file to write, or a folder for one file per split.
         select: Only these features.
         compression: Of the columns.
-        force: Replace what is there.
-        incomplete: Go on where shards of a set are not there.
-        progress: Told how it goes on.
+        force: Replace existing files.
+        incomplete: Continue if shards of a set are missing.
+        progress: Progress callback.
     """
     arrow: Any = import_or_explain("pyarrow", "arrow")
     parquet: Any = import_or_explain("pyarrow.parquet", "arrow")

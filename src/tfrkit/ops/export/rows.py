@@ -49,12 +49,12 @@ def export_jsonl(
     as each record has it. `output` is a file, "-" for standard output, or a folder for one file per split.
 
     Args:
-        address: Where the files are.
+        address: Path, glob, folder, or a list of these.
         output: Where to write.
         select: Only these features.
-        force: Replace what is there.
-        incomplete: Go on where shards of a set are not there.
-        progress: Told how it goes on.
+        force: Replace existing files.
+        incomplete: Continue if shards of a set are missing.
+        progress: Progress callback.
     """
 
     def write(source: ExportInput, file: BinaryIO, shards: Sequence[int] | None) -> None:

@@ -44,15 +44,15 @@ def export_voc(
     split is a list in ImageSets; classes.txt keeps the ids of classes.
 
     Args:
-        address: Where the files are.
+        address: Path, glob, folder, or a list of these.
         output: The folder to make.
         image: The feature with the images, where the one found is not the one wanted.
         name: The feature with the names of files.
         on_bad: A record without an image, or with boxes that are none, stops the export ("fail") or is left out and
             listed ("skip").
         force: Replace the folder.
-        incomplete: Go on where shards of a set are not there.
-        progress: Told how it goes on.
+        incomplete: Continue if shards of a set are missing.
+        progress: Progress callback.
     """
     return export_annotated(
         "voc",

@@ -43,16 +43,16 @@ def export_webdataset(
     their file, else by number. Members have no date and no owner, so that the same records give the same bytes.
 
     Args:
-        address: Where the files are.
+        address: Path, glob, folder, or a list of these.
         output: The folder to make, with train-000000.tar for each split or data-000000.tar; or one file NAME.tar.
         shard_size: About how large a tar is to be, in bytes or as "1GB".
         image: The feature that is to be .jpg or .png, where the one found is not the one wanted.
         label: The feature that is to be .cls.
         name: The feature with the keys.
         on_bad: A record that is no sample stops the export ("fail"), or is left out and listed ("skip").
-        force: Replace what is there.
-        incomplete: Go on where shards of a set are not there.
-        progress: Told how it goes on.
+        force: Replace existing files.
+        incomplete: Continue if shards of a set are missing.
+        progress: Progress callback.
     """
     require_on_bad(on_bad)
     limit = parse_size(shard_size) if isinstance(shard_size, str) else shard_size

@@ -1,4 +1,4 @@
-"""Buckets of frames on disk: filled from all over a dataset, taken one at a time."""
+"""Buckets of frames on disk: filled in any order, read one at a time."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tfrkit.errors import StorageError
 from tfrkit.outputs.write_queue import OutputFile, WriteQueue
 from tfrkit.storage.base import explain_os_error
 
-# Frames that are put in order at a time: as much as was dealt at a time, so that its memory is used again.
+# Frames reordered per step: the same amount as dealt, so that its memory is reused.
 _CHUNK_NBYTES = 4 << 20
 
 
 class Buckets:
-    """Unnamed files of frames, gone with the process. Where there is one bucket it stays in memory.
+    """Unnamed temporary files of frames. A single bucket stays in memory.
 
-    Frames wait in memory until `held_nbytes` of them are there, so that each file is written in long runs.
+    Frames are buffered up to `held_nbytes`, so that each file is written in long runs.
     """
 
     def __init__(self, number: int, folder: str, queue: WriteQueue, *, held_nbytes: int) -> None:
@@ -58,7 +58,7 @@ class Buckets:
             self._write_held()
 
     def flush(self) -> None:
-        """Put down what waits; no more frames come."""
+        """Flush; no more frames are added."""
         if not self._is_one:
             self._write_held()
             self._queue.drain()
@@ -71,7 +71,7 @@ class Buckets:
         file = self._files[bucket]
         if not file.nbytes:
             return memoryview(b"")
-        # Mapped rather than read: memory for a copy would have to be cleared first, which takes longer than all else.
+        # Mapped, not read: clearing memory for a copy would take longer than all else.
         mapped = mmap.mmap(file.descriptor, file.nbytes, prot=mmap.PROT_READ)
         mapped.madvise(mmap.MADV_WILLNEED)
         return memoryview(mapped)
@@ -90,16 +90,16 @@ class Buckets:
 
     def _close(self) -> None:
         for file in self._files:
-            with contextlib.suppress(OSError):  # what it holds does not matter any more
+            with contextlib.suppress(OSError):  # its contents are not needed any more
                 os.close(file.descriptor)
         self._files.clear()
 
 
 class OpenBucket:
-    """A bucket whose frames are to be put in order; making one looks at every header of it."""
+    """A bucket to be reordered; the constructor reads every header."""
 
     def __init__(self, data: memoryview, ranks: UInt64Array) -> None:
-        """`ranks` says for each position which frame of the bucket stands there."""
+        """`ranks` is the frame of the bucket at each position."""
         offsets, _, stop, fault = _native.sum_frames(data, 0, len(data), 1 << 62, 1 << 62, "lengths")
         if fault is not None or len(offsets) != len(ranks):
             raise StorageError(f"a temporary file is damaged, {len(offsets)} of {len(ranks)} records are there")
@@ -108,9 +108,9 @@ class OpenBucket:
         self._table = _native.FrameTable(data, offsets, "all")
 
     def pick_frames(self, first: int, ends: Sequence[int]) -> Iterator[tuple[Any, int, int]]:
-        """The frames in their order: (frames, first position, end) of one run after the other.
+        """Yield the frames in order: (frames, first position, end) of each run.
 
-        Positions count from `first`; a run never goes over one of `ends`, which ascend and reach the last position.
+        Positions count from `first`; a run never crosses one of `ends`, which ascend to the last position.
         """
         ranks, stops = self._ranks, self._stops
         start = 0
@@ -132,7 +132,7 @@ class OpenBucket:
 
 
 def _open_unnamed(folder: str) -> int:
-    """A file without a name in a folder: whatever ends this process, it is gone."""
+    """An unnamed file in a folder, removed when the process ends."""
     if hasattr(os, "O_TMPFILE"):
         try:
             return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)

@@ -1,4 +1,4 @@
-"""Files rewritten: another compression, fewer features, other names, other kinds."""
+"""Rewrite files: another compression, fewer features, other names, other kinds."""
 
 from __future__ import annotations
 
@@ -46,25 +46,25 @@ def convert(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Rewritten:
-    """Write files anew, each under its own name, with another compression or with features edited.
+    """Rewrite files, each under its own name, with another compression or with features edited.
 
     One file goes to the file `output`, several into the folder `output`. Without edits the bytes of records do not
-    change; with them, features that stay are copied as they are. A value that the asked-for kind does not hold, and
-    a feature that no record has, raise.
+    change; with them, other features are copied unchanged. A value that the new kind cannot hold, and a feature that no
+    record has, raise.
 
     Args:
-        address: Where the files are; - is standard input.
+        address: Path, glob, folder, or a list of these; - is standard input.
         output: A file or a folder; - is standard output.
         compression: "none", "gzip", "zlib", "xz" or "zstd"; by default that of the source, or of the name's suffix.
-        level: "default", "fast", "small", or a number the codec knows.
-        drop: Features to leave out.
-        keep: Features to keep; all others are left out.
+        level: "default", "fast", "small", or a number of the codec.
+        drop: Features to drop.
+        keep: Features to keep; all others are dropped.
         rename: New names of features by their old ones.
         cast: Features whose values become "bytes" (numbers as text), "float" or "int64".
-        force: Replace what is there.
-        incomplete: Go on where shards of a set are not there.
-        jobs: Threads that compress.
-        progress: Told how it goes on.
+        force: Replace existing files.
+        incomplete: Continue if shards of a set are missing.
+        jobs: Compression threads.
+        progress: Progress callback.
     """
     options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
     editor = _make_editor(drop, keep, rename or {}, cast or {})
@@ -179,7 +179,7 @@ def _edit_frames(sources: FrameSources, editor: RecordEditor, outputs: Outputs, 
             if quick is not None:
                 edited, num_frames, after, fault = quick.edit_frames(data, start, stop, _EDITED_NBYTES, "all")
             if not num_frames and fault is None:
-                # Casts, and whatever is odd about a record, are looked at one by one.
+                # Casts and unusual records are handled one by one.
                 max_frames = 4096 if quick is None else 1
                 records, after, fault = _native.read_frames(data, start, stop, max_frames, _EDITED_NBYTES, "all")
                 edited = frame_records(_edit_records(records, editor, shard, stream, start))
@@ -198,7 +198,7 @@ def _edit_frames(sources: FrameSources, editor: RecordEditor, outputs: Outputs, 
 
 
 def _make_quick_editor(editor: RecordEditor) -> _native.FrameEditor | None:
-    """The native one, which drops and renames; None where values are cast."""
+    """The native editor, which drops and renames; None if values are cast."""
     if editor.cast:
         return None
     return _native.FrameEditor(
@@ -237,7 +237,7 @@ def _advise(error: CodecError | SchemaError) -> str:
 
 
 def _require_names(sources: FrameSources, editor: RecordEditor) -> None:
-    """A name that no record has is a slip, found at the end at the latest."""
+    """Raise for a name that no record has, at the end at the latest."""
     if not editor.seen:
         return
     for name in editor.named:

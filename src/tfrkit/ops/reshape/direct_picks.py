@@ -1,4 +1,4 @@
-"""Frames picked from their files in any order, without holding the files."""
+"""Random access to frames of files, with bounded memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_MAPPED = 4096
 
 
 class Picked(NamedTuple):
-    """A run of frames: how many picks it is, and what to say of it."""
+    """A run of frames: number of picks, and its progress."""
 
     frames: Any
     num_picks: int
@@ -33,7 +33,7 @@ class Picked(NamedTuple):
 class DirectPicks:
     """Random access to the frames of uncompressed files, every checksum compared.
 
-    Pages of mapped files count as memory of this process while they are mapped; they are let go after `held_nbytes`.
+    Pages of mapped files count as memory of this process while they are mapped; they are released after `held_nbytes`.
     """
 
     def __init__(self, sources: FrameSources, *, held_nbytes: int) -> None:
@@ -48,7 +48,7 @@ class DirectPicks:
             self._offsets.append(np.append(index.offsets, np.uint64(index.inflated_size)))
 
     def gather(self, shards: UInt32Array, records: UInt64Array) -> Iterator[Picked]:
-        """The frames `records[i]` of shard `shards[i]`, in that order, a few megabytes at a time."""
+        """Yield the frames `records[i]` of shard `shards[i]`, in that order, a few megabytes at a time."""
         stops = np.cumsum(self._measure(shards, records))
         start = 0
         while start < len(records):

@@ -1,4 +1,4 @@
-"""Which shards there will be: their names, their splits, and where one ends and the next begins."""
+"""Plan of the output shards: names, splits and boundaries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tfrkit.storage.resolve import expand_home
 
 @dataclass(frozen=True)
 class Group:
-    """Source shards of one split, or of none, whose records stay together: numbers, and records of each."""
+    """Source shards of one split, or of none: their numbers and record counts."""
 
     split: str | None
     shards: tuple[int, ...]
@@ -38,7 +38,7 @@ class Group:
 
 
 def group_sources(sources: FrameSources, *, by_split: bool = True) -> list[Group]:
-    """The source shards by split; those of none as one group."""
+    """The source shards by split; those without one form a group."""
     splits: dict[str | None, list[int]] = {}
     if by_split:
         splits.update(sources.sidecars.splits)
@@ -59,20 +59,20 @@ def group_sources(sources: FrameSources, *, by_split: bool = True) -> list[Group
 
 
 def parse_wish(shards: int | None, shard_size: int | str | None) -> ShardSizes:
-    """The asked-for shards, checked."""
+    """The requested shards, checked."""
     wish = ShardSizes(shards, parse_size(shard_size) if isinstance(shard_size, str) else shard_size)
     wish.check({})
     return wish
 
 
 def choose_name(carried: Carried, out: str) -> str:
-    """The name of the dataset to come: that of the one it is made of, else that of its folder."""
+    """The name of the new dataset: that of its source, else of its folder."""
     name = carried.name
     return name if name is not None and name_dataset(name) == name else name_dataset(out)
 
 
 def choose_target(output: str | os.PathLike[str]) -> Target:
-    """One file where the name ends in .tfrecord, .gz or the like; else a folder."""
+    """One file if the name has a record suffix, else a folder."""
     path = expand_home(output)
     if path == STDOUT:
         raise ValueError("output expected a file or a folder, got standard output, which takes one shard only")
@@ -80,13 +80,13 @@ def choose_target(output: str | os.PathLike[str]) -> Target:
 
 
 def name_shards(name: str, split: str | None, counts: Sequence[int | None]) -> list[OutShard]:
-    """Shards of one split by the usual names, with their numbers of records as far as known."""
+    """Shards of one split by the usual names, with their numbers of records if known."""
     stem = f"{name}.tfrecord" if split is None else f"{name}-{split}.tfrecord"
     return [OutShard(name_shard(stem, number, len(counts)), split, count) for number, count in enumerate(counts)]
 
 
 def cut_evenly(num_records: int, num_shards: int) -> list[int]:
-    """Where shards of near equal numbers of records begin, and the end.
+    """Boundaries of shards with nearly equal numbers of records.
 
     Example:
         >>> cut_evenly(10, 3)
@@ -96,7 +96,7 @@ def cut_evenly(num_records: int, num_shards: int) -> list[int]:
 
 
 def cut_by_size(sources: FrameSources, group: Group, num_shards: int) -> list[int]:
-    """The same for shards of near equal size. Looks at where each record of the group is; none is left empty."""
+    """The same for shards of nearly equal size. Needs the offset of each record; no shard is empty."""
     wanted = [group.nbytes * number // num_shards for number in range(1, num_shards)]
     cuts: list[int] = []
     first_record = first_byte = 0
@@ -124,7 +124,7 @@ def _spread(cuts: Sequence[int], num_records: int) -> list[int]:
 
 
 def parts_by_position(groups: Sequence[Group], cuts: Sequence[Sequence[int]]) -> PartsOf:
-    """The shard of each record, where shards of all groups are numbered on, by its position in its group."""
+    """The shard of each record by its position in its group; shards are numbered across groups."""
     first_part = [0, *accumulate(len(group_cuts) - 1 for group_cuts in cuts)]
     place: dict[int, tuple[int, int]] = {}
     for at, group in enumerate(groups):
@@ -141,7 +141,7 @@ def parts_by_position(groups: Sequence[Group], cuts: Sequence[Sequence[int]]) ->
 
 
 def lay_out(name: str, groups: Sequence[Group], cuts: Sequence[Sequence[int]]) -> list[OutShard]:
-    """All shards of all groups, numbered on."""
+    """All shards of all groups, numbered consecutively."""
     shards = []
     for group, group_cuts in zip(groups, cuts, strict=True):
         shards += name_shards(name, group.split, [stop - start for start, stop in pairwise(group_cuts)])
@@ -149,7 +149,7 @@ def lay_out(name: str, groups: Sequence[Group], cuts: Sequence[Sequence[int]]) -
 
 
 def note_fewer_shards(shards: Sequence[OutShard], wanted: int | None) -> list[str]:
-    """A line for each split that has fewer shards than were asked for, because it has fewer records."""
+    """A line per split with fewer shards than requested, because it has fewer records."""
     notes = []
     for split in dict.fromkeys(shard.split for shard in shards):
         counts = [shard.num_records or 0 for shard in shards if shard.split == split]

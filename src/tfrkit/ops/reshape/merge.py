@@ -1,4 +1,4 @@
-"""Several files as one."""
+"""Merge several files into one."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def merge(
 ) -> Rewritten:
     """Write all records, in the order of the files and byte for byte, into one file.
 
-    The files may be compressed in different ways, and be of different kinds: records are not looked into.
+    The files may be compressed in different ways, and be of different kinds: records are not parsed.
 
     Args:
-        address: Where the files are; - is standard input.
+        address: Path, glob, folder, or a list of these; - is standard input.
         output: The file to write; - is standard output.
-        compression: Of the new file; by default that of the sources, none where they differ.
-        level: "default", "fast", "small", or a number the codec knows.
-        force: Replace what is there.
-        incomplete: Go on where shards of a set are not there.
-        jobs: Threads that compress.
-        progress: Told how it goes on.
+        compression: Of the new file; default: that of the sources, none if they differ.
+        level: "default", "fast", "small", or a number of the codec.
+        force: Replace existing files.
+        incomplete: Continue if shards of a set are missing.
+        jobs: Compression threads.
+        progress: Progress callback.
     """
     options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
     path = expand_home(output)

@@ -43,16 +43,16 @@ def reshard(
     and the sidecars of the source.
 
     Args:
-        address: Where the files are.
+        address: Path, glob, folder, or a list of these.
         output: A folder, or NAME.tfrecord for one file.
-        shards: Files of each split, with near equal numbers of records; never more than its records.
-        shard_size: About how large a file is to be, before compression: 200MB, or a number of bytes.
-        compression: Of the new files; that of the source by default.
-        level: "default", "fast", "small", or a number the codec knows.
-        force: Replace what is there.
-        incomplete: Go on where shards of a set are not there.
-        jobs: Threads that compress.
-        progress: Told how it goes on.
+        shards: Files per split, with nearly equal numbers of records; at most one per record.
+        shard_size: Approximate size of a file before compression: 200MB, or a number of bytes.
+        compression: Of the new files; default: that of the source.
+        level: "default", "fast", "small", or a number of the codec.
+        force: Replace existing files.
+        incomplete: Continue if shards of a set are missing.
+        jobs: Compression threads.
+        progress: Progress callback.
     """
     if (shards is None) == (shard_size is None):
         raise ValueError(

@@ -1,8 +1,7 @@
-"""The engine of the verbs that reshape: records in, a set of shards out, all of them or none.
+"""The engine of the reshape verbs: records in, a set of shards out, all or nothing.
 
-A verb says which shards there will be (`OutShard`) and feeds frames to them; everything else is the same for all: where
-they are written, that nothing is replaced unasked, threads, indexes, sidecars, and the comparison of what was read with
-what was written.
+A verb plans the shards (`OutShard`) and feeds frames to them; everything else is shared: paths, no replacement without
+force, threads, indexes, sidecars, and the comparison of records read and written.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ STDOUT = "-"
 
 
 class OutShard(NamedTuple):
-    """A shard to be written. `num_records`, where it is known, lets it be finished as soon as it is whole."""
+    """A shard to be written. `num_records`, if known, lets it be finished as soon as it is complete."""
 
     name: str
     split: str | None = None
@@ -43,7 +42,7 @@ class OutShard(NamedTuple):
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """How a verb writes: compression (that of the source where None), level, replace what is there, threads."""
+    """Options of a verb: compression (None: that of the source), level, force, threads."""
 
     compression: Compression | None = None
     level: Level = "default"
@@ -56,7 +55,7 @@ class WriteOptions:
             raise ValueError(f"jobs expected from 1 up, got {self.jobs}")
 
     def choose_compression(self, sources: FrameSources, target: Target | None) -> Compression:
-        """As asked, else as the name of the output says, else that of the sources."""
+        """The given compression, else that of the output's suffix, else that of the sources."""
         suffix = None if target is None else target.suffix_compression
         return self.compression or suffix or sources.compression
 
@@ -97,16 +96,16 @@ class FileCounts:
 
 @dataclass
 class Rewritten(FileCounts):
-    """What a verb that reshapes has written.
+    """Report of a reshape verb.
 
     Attributes:
-        output: As it was asked for.
+        output: As given.
         records: Records of all files.
         nbytes: Size of all files.
         compression: Of the files.
-        seed: The one that was used, None where nothing was left to chance.
+        seed: The seed used, None without a random choice.
         files: Each file with its split (or None), records and size.
-        notes: What a user should know of it.
+        notes: Notes for the user.
     """
 
     output: str
@@ -135,7 +134,7 @@ class Rewritten(FileCounts):
 
 
 class Outputs:
-    """The shards of one output while they are written: frames of shard `number` go to `put(number, frames)`."""
+    """The shards of one output while they are written: `put(number, frames)` appends frames."""
 
     def __init__(
         self,
@@ -166,13 +165,13 @@ class Outputs:
             self._end(number)
 
     def put_last(self, number: int, frames: Any) -> None:
-        """The same where shards come in order: those before are whole."""
+        """The same if shards come in order: earlier ones are complete."""
         for before in [other for other in self._open if other < number]:
             self._end(before)
         self.put(number, frames)
 
     def finish(self) -> list[Written]:
-        """Every shard, also one that got nothing, on disk."""
+        """Finish every shard, also empty ones."""
         for number in range(len(self._shards)):
             if number not in self._ended:
                 self._get(number)
@@ -201,29 +200,28 @@ class Outputs:
 
 
 Feed = Callable[[Outputs], Tally]
-"""Puts frames into outputs and tells what it read for that."""
+"""Puts frames into outputs and returns the tally of frames read."""
 
 
 @dataclass
 class Rewrite:
-    """One run of a verb: what it reads, and what will be there in the end."""
+    """One run of a verb: sources and planned output."""
 
     verb: str
     sources: FrameSources
     carried: Carried
     options: WriteOptions
     recipe: Mapping[str, Any]
-    """Options of the verb that decide about the records, for the manifest."""
+    """Options of the verb that affect records, for the manifest."""
     seed: int | None = None
     notes: list[str] = field(default_factory=list)
     edit_schema: Callable[[Schema], Schema] | None = None
-    """Where features are edited: the schema after that. The bytes of records then differ, only their number is held
-    against what was read."""
+    """The schema after edits of features. Records then differ, so only their number is compared."""
     queue_nbytes: int = 64 << 20
     expected_nbytes: int | None = None
-    """Size of the output, where that is another than that of the sources."""
+    """Size of the output, if it differs from the sources."""
     scratch_nbytes: int = 0
-    """Space needed beside the output while it is written."""
+    """Additional space needed while writing."""
 
     def run(self, target: Target, name: str, shards: Sequence[OutShard], feed: Feed) -> Rewritten:
         """Write `shards` of the dataset `name` to a target, all of them or none."""
@@ -289,7 +287,7 @@ class Rewrite:
         return written
 
     def _compare(self, read: Tally, written: Tally) -> None:
-        """The last word: what was written is what was read, in whatever order."""
+        """Final check: the records written are those read, in any order."""
         if read.num_records != written.num_records:
             raise ContainerError(
                 f"{self.verb} read {read.num_records} records and wrote {written.num_records}, nothing was kept",
@@ -305,7 +303,7 @@ class Rewrite:
     def _require_space(self, target: Target, compression: Compression) -> None:
         needed = self.expected_nbytes
         if needed is None:
-            # How far records compress that were not compressed before, or otherwise, is not known beforehand.
+            # The size after another compression is not known in advance.
             needed = self.sources.known_nbytes if compression == "none" else 0
             if compression == self.sources.compression != "none":
                 needed = self.sources.stored_nbytes

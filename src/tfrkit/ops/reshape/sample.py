@@ -1,4 +1,4 @@
-"""Rows of a dataset to look at: the first, the last, some, or all of them."""
+"""Rows for display: the first, the last, some, or all."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from tfrkit.features.schema import Schema
 from tfrkit.passes.walk import open_shards, walk_streams
 from tfrkit.storage.resolve import Address
 
-# Rows that are decoded at a time where all are wanted.
+# Rows decoded per step when all are read.
 _ROWS_AT_ONCE = 256
 _GATHERED_NBYTES = 8 << 20
-# Records that are read at a time.
+# Records read per step.
 _READ_RECORDS = 4096
 _READ_NBYTES = 1 << 16
 
@@ -42,7 +42,7 @@ class _Found:
 
 
 def head_rows(address: Address | Iterable[Address], count: int) -> Iterator[Any]:
-    """The first `count` rows, or payload bytes where the records are not Examples.
+    """The first `count` rows, or payload bytes if the records are not Examples.
 
     Rows are decoded one by one, so that all rows before a damaged record are shown. A pipe can be read only once: its
     schema is that of these rows, which are held in memory.
@@ -60,8 +60,8 @@ def head_rows(address: Address | Iterable[Address], count: int) -> Iterator[Any]
 def tail_rows(address: Address | Iterable[Address], count: int) -> Iterator[tuple[int, Any]]:
     """(number of the record, row) of the last `count` records.
 
-    Finds where they start from the index, else by the headers; compressed files without an index are inflated twice.
-    A pipe is read to its end, with the last rows held.
+    Finds their start from the index, else by the headers; compressed files without an index are inflated twice. A pipe
+    is read to its end, with the last rows in memory.
     """
     if count < 0:
         raise ValueError(f"expected a number of rows from 0 up, got {count}")
@@ -100,7 +100,7 @@ def _tail_files(shards: list[Shard], count: int) -> Iterator[tuple[int, Any]]:
 
 
 def cat_rows(address: Address | Iterable[Address]) -> Iterator[Any]:
-    """All rows in the order of the files, or payload bytes where the records are not Examples.
+    """All rows in file order, or payload bytes if the records are not Examples.
 
     Files are read once before to find the schema, so that every row has the same form and no feature is left out. A
     pipe is shown as it comes: a feature that turns out to have several values is a list from there on.
@@ -208,7 +208,7 @@ def _decode_one_by_one(found: Iterable[_Found], schema: Schema) -> Iterator[Any]
 
 
 def _widen(schema: Schema, place: _Found) -> Schema:
-    """The schema with the features that only this record has."""
+    """The schema with the features of this record added."""
     own = _survey_schema([place])
     if own.kind != schema.kind:
         return own

@@ -1,4 +1,4 @@
-"""Some records of a dataset, chosen at random, as a file or as rows."""
+"""A random sample of records, as a file or as rows."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ def sample(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Rewritten:
-    """Write `count` records chosen at random, each as likely as any other, byte for byte and in the order of the files.
+    """Write `count` records chosen at random, each equally likely, byte for byte and in file order.
 
-    They are the first `count` of ``ds.shuffle(seed)``. Reads the records chosen and, without an index, the headers of
+    They are the first `count` of ``ds.shuffle(seed)``. Reads the chosen records and, without an index, the headers of
     all; compressed files are inflated.
 
     Args:
-        address: Where the files are.
+        address: Path, glob, folder, or a list of these.
         output: The file to write; - is standard output.
-        count: How many; all where there are fewer.
+        count: Number of records; all if there are fewer.
         seed: Chooses which.
-        compression: Of the new file; that of the source by default.
-        level: "default", "fast", "small", or a number the codec knows.
-        force: Replace what is there.
-        incomplete: Go on where shards of a set are not there.
-        jobs: Threads that compress.
-        progress: Told how it goes on.
+        compression: Of the new file; default: that of the source.
+        level: "default", "fast", "small", or a number of the codec.
+        force: Replace existing files.
+        incomplete: Continue if shards of a set are missing.
+        jobs: Compression threads.
+        progress: Progress callback.
     """
     path = expand_home(output)
     options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
@@ -88,7 +88,7 @@ def sample(
 
 
 def sample_rows(address: Address | Iterable[Address], count: int, *, seed: int = 0) -> Iterator[tuple[int, Any]]:
-    """(number of the record, row) of `count` records chosen at random, in the order of the files."""
+    """(number of the record, row) of `count` records chosen at random, in file order."""
     return pick_rows(address, lambda num_records: choose_numbers(num_records, count, seed))
 
 
@@ -122,7 +122,7 @@ def _copy_picks(records: Records, numbers: UInt64Array, outputs: Outputs, progre
                     record = int(wanted[num_frames])
                     raise fault_to_error(fault, shard=access.name, record=record, offset=access.offset_of(record))
             else:
-                # Read one by one, in the order in which they inflate.
+                # Read one by one, in stored order.
                 frames = _native.frame_records([access.read(int(record)) for record in wanted])
                 _, digest, _, _ = _native.sum_frames(frames, 0, len(frames), 1 << 62, 1 << 62, "lengths")
             total += Tally(len(wanted), len(frames), digest)

@@ -1,9 +1,9 @@
-"""A dataset in another order on disk, mixed as a whole, within a bound of memory.
+"""A full shuffle on disk, with bounded memory.
 
-The order is that of `Dataset.shuffle`: a keyed permutation, which tells for any record its position and for any
-position its record. Large records are read from their files in the new order. Small ones are dealt to buckets by their
-new position, a bucket being a stretch of positions that fits into memory; then one bucket after the other is read, put
-in order and written. That way everything is read and written in long runs. The result is the same for all ways.
+The order is that of `Dataset.shuffle`: a keyed permutation, which maps positions to records and back. Large records are
+read from their files in the new order. Small ones are dealt to buckets by their new position, a bucket being a range of
+positions that fits into memory; then each bucket is read, reordered and written. So everything is read and written in
+long runs. The result is the same for all methods.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from tfrkit.storage.resolve import Address
 MIN_MEMORY = 64 << 20
 DEFAULT_MEMORY = "1GB"
 _MAX_BUCKETS = 512
-# Records of this size are read at random about as fast as in a row, from memory and from a disk without moving parts.
+# From this size on, random reads are about as fast as sequential ones, from memory and from an SSD.
 _LARGE_NBYTES = 32 << 10
 _POSITIONS_AT_ONCE = 4096
-# A bucket holds as many positions as its share, but by chance more bytes.
+# A bucket has its share of positions, but may have more bytes.
 _HEADROOM = 1.1
 
 
@@ -65,23 +65,23 @@ def shuffle(
 ) -> Rewritten:
     """Write all records, byte for byte, in the order of `Dataset.shuffle` with this seed.
 
-    Records of a split stay in it, mixed with each other as ``ds["train"].shuffle(seed)`` mixes them; with one file as
-    output everything is mixed. The result does not depend on `memory`. What does not fit is put down once beside the
-    output while it is sorted.
+    Records stay in their split, in the order of ``ds["train"].shuffle(seed)``; with one file as output everything is
+    shuffled together. The result does not depend on `memory`. Data that does not fit is written once to temporary files
+    next to the output.
 
     Args:
-        address: Where the files are.
+        address: Path, glob, folder, or a list of these.
         output: A folder, or NAME.tfrecord for one file.
         seed: Chooses the order.
-        memory: About how much memory may be used; more only for a record that is larger.
-        shards: Files of each split; as many as there are by default.
-        shard_size: About how large a file is to be.
-        compression: Of the new files; that of the source by default.
-        level: "default", "fast", "small", or a number the codec knows.
-        force: Replace what is there.
-        incomplete: Go on where shards of a set are not there.
-        jobs: Threads that compress.
-        progress: Told how it goes on.
+        memory: Approximate memory limit; exceeded only for a larger record.
+        shards: Files per split; default: as in the source.
+        shard_size: Approximate size of a file.
+        compression: Of the new files; default: that of the source.
+        level: "default", "fast", "small", or a number of the codec.
+        force: Replace existing files.
+        incomplete: Continue if shards of a set are missing.
+        jobs: Compression threads.
+        progress: Progress callback.
     """
     seed = operator.index(seed)
     nbytes = parse_size(memory) if isinstance(memory, str) else memory
@@ -128,7 +128,7 @@ def shuffle(
 
 
 class _Shuffle:
-    """Positions of all groups one behind the other, cut into buckets that fit into memory."""
+    """Positions of all groups, concatenated and cut into buckets that fit into memory."""
 
     def __init__(
         self, sources: FrameSources, groups: Sequence[Group], cuts: Sequence[Sequence[int]], *, seed: int, memory: int
@@ -144,7 +144,7 @@ class _Shuffle:
             start + cut for start, group_cuts in zip(self._starts, cuts, strict=False) for cut in group_cuts[:-1]
         ]
         self._queue_nbytes = memory // 8
-        # As far as memory goes, reading everything in a row is best.
+        # If it fits into memory, reading sequentially is best.
         is_small = sources.known_nbytes * _HEADROOM < memory / 4
         is_large = sources.known_nbytes >= _LARGE_NBYTES * max(1, sources.num_records)
         self.is_direct = is_large and not is_small and all(shard.compression == "none" for shard in sources.shards)
@@ -152,11 +152,11 @@ class _Shuffle:
 
     @property
     def scratch_nbytes(self) -> int:
-        """What is put down while it is sorted."""
+        """Bytes of temporary files."""
         return self._sources.known_nbytes if len(self._bucket_starts) > 2 else 0
 
     def feed(self, outputs: Outputs, progress: Progress) -> Tally:
-        """Put all frames in their order."""
+        """Write all frames in order."""
         return self._feed_direct(outputs, progress) if self.is_direct else self._feed_buckets(outputs, progress)
 
     def _feed_direct(self, outputs: Outputs, progress: Progress) -> Tally:
@@ -190,7 +190,7 @@ class _Shuffle:
         with Buckets(num_buckets, outputs.folder, outputs.press.queue, held_nbytes=self._queue_nbytes) as buckets:
             read = deal_frames(self._sources, self._find_buckets(), num_buckets, buckets.put, progress)
             buckets.flush()
-            # While one is written, the next is looked through.
+            # While one is written, the next is scanned.
             coming = outputs.press.pool.submit(self._open_bucket, buckets, 0)
             for number in range(num_buckets):
                 bucket = coming.result()
@@ -203,7 +203,7 @@ class _Shuffle:
 
     def _cut_buckets(self, memory: int) -> list[int]:
         """First positions of the buckets, and the end; a bucket never holds positions of two groups."""
-        # What one shard's offsets take is not free for its bucket.
+        # The offsets of a shard use memory, too.
         widest = max((stop - start for start, stop in pairwise([*self._shard_starts, self._starts[-1]])), default=0)
         bucket_nbytes = max(memory // 8, memory // 4 - 4 * widest)
         starts: list[int] = []
@@ -241,7 +241,7 @@ class _Shuffle:
         if first == last:
             return None
         items = self._permute(self._find_group(first), first, last)
-        # Frames lie in the bucket in the order of their numbers: the rank of a number is where its frame is.
+        # Frames are in the bucket in the order of their numbers: the rank of a number is the place of its frame.
         ranks = np.empty(len(items), np.uint64)
         ranks[np.argsort(items)] = np.arange(len(items), dtype=np.uint64)
         return OpenBucket(buckets.take(number), ranks)

@@ -23,7 +23,7 @@ from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.resolve import Address
 
-# All shards of all parts are written at once, and packing with xz or zstd takes megabytes for each.
+# All shards of all parts are open at the same time, and xz or zstd takes megabytes for each.
 _MAX_PACKED_SHARDS = 512
 
 
@@ -45,27 +45,26 @@ def split(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Rewritten:
-    """Copy records byte for byte into one set of shards a part.
+    """Copy records byte for byte into one set of shards per part.
 
-    Which record goes where is what `Dataset.split` says with the same arguments. Within a part records keep the order
-    of the files.
+    The parts are those of `Dataset.split` with the same arguments. Within a part records keep file order.
 
     Args:
-        address: Where the files are.
+        address: Path, glob, folder, or a list of these.
         output: The folder to write.
         parts: Name and size of each part: a ratio (0.8), a number of records (500), or None for the rest.
-        seed: Chooses which records go where.
-        stratify: A feature whose values every part holds in the same shares.
+        seed: Decides the parts.
+        stratify: A feature whose values have the same shares in every part.
         group: A feature whose equal values stay in one part (a patient, a video).
-        hash_by: A feature that alone decides the part, by its hash; ratios only, and kept to about.
-        shards: Files of each part; never more than its records.
-        shard_size: About how large a file is to be; 256 MiB where neither is given.
-        compression: Of the new files; that of the source by default.
-        level: "default", "fast", "small", or a number the codec knows.
-        force: Replace what is there.
-        incomplete: Go on where shards of a set are not there.
-        jobs: Threads that compress.
-        progress: Told how it goes on.
+        hash_by: A feature whose hash decides the part; ratios only, approximate.
+        shards: Files per part; at most one per record.
+        shard_size: Approximate size of a file; default 256 MiB.
+        compression: Of the new files; default: that of the source.
+        level: "default", "fast", "small", or a number of the codec.
+        force: Replace existing files.
+        incomplete: Continue if shards of a set are missing.
+        jobs: Compression threads.
+        progress: Progress callback.
     """
     seed = operator.index(seed)
     wish = parse_wish(shards, shard_size)
@@ -128,7 +127,7 @@ def _split_records(
     group: str | None,
     hash_by: str | None,
 ) -> tuple[Mapping[str, Order], list[str]]:
-    """The records of each part, as `Dataset.split` has them."""
+    """The records of each part, as in `Dataset.split`."""
     shard_set = ShardSet(sources.shards, Policy())
     return split_by(
         Whole(sources.num_records),

@@ -71,13 +71,13 @@ def stats(
     values and the most frequent ones are too, up to 4096 different values, and say where they are not.
 
     Args:
-        address: Where the files are.
+        address: Path, glob, folder, or a list of these.
         html: A file to write a report into, with plots and some images: one file that needs nothing else.
         features: Read these only.
         jobs: How many threads; one for each core by default.
         on_error: With "skip", damage and records that are no Examples are left out and listed in `findings`.
         force: Replace the report.
-        progress: Told how the pass goes on.
+        progress: Progress callback.
 
     Example:
         >>> [feature["name"] for feature in stats("train-*.tfrecord").features]

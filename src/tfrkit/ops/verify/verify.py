@@ -42,8 +42,8 @@ def verify(
     it does not hide the others. Cost: one pass at the speed of memory.
 
     Args:
-        address: Where the files are. A folder, a glob or several files are a set: a missing shard of -of-N is a
-            finding. For one file named alone it is a note.
+        address: A file, or a set: a folder, a glob or several files. A missing shard of -of-N is a finding in a set and
+            a note for one file.
         parse: Also check that every record is an Example, if most are.
         deep: Also decode every image, compare labels, sizes, boxes and masks with the schema and the sidecars, look
             for duplicates and for records that are in two splits, and compare sha256. Costs a decoding of all images.
