@@ -18,6 +18,7 @@ from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS
 from tfrkit.sources.base import Items, Scan, fingerprint_file
+from tfrkit.sources.description import DescribedSource
 from tfrkit.storage.local import open_to_read
 from tfrkit.storage.resolve import expand_home
 
@@ -44,7 +45,7 @@ class StoredArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Arrays:
+class Arrays(DescribedSource):
     """Arrays whose rows become records: one feature an array.
 
     A .npy file gives the feature `data`; a .npz file and a dict give one feature a name. Integers and booleans become
@@ -68,15 +69,12 @@ class Arrays:
     def title(self) -> str:
         return "arrays in memory" if isinstance(self.data, Mapping) else expand_home(self.data)
 
-    def options(self) -> dict[str, Any]:
-        return {"path": self.title, "label": self.label, "floats": self.floats}
-
     def scan(self, scratch: str) -> Scan:
         fingerprint, stamp = "", 0
         if isinstance(self.data, Mapping):
             stored, fingerprint = _spool_arrays(self.data, scratch)
         else:
-            path = expand_home(self.data)
+            path = self.title
             if not os.path.isfile(path):
                 raise SourceError("expected a .npy or .npz file, got " + _what_is(path), shard=path)
             stored = _find_arrays(path, scratch)

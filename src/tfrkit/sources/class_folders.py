@@ -7,7 +7,6 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -19,8 +18,8 @@ from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.sources.base import Facts, Item, Problem, Scan
 from tfrkit.sources.class_files import load_classes
+from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.walk import describe_dangling, find_dangling, find_images, read_file, require_folder
-from tfrkit.storage.resolve import expand_home
 
 _IMAGE = "image/encoded"
 _NOT_KEPT = -2
@@ -29,7 +28,7 @@ _SPLIT_WORDS = frozenset({"train", "training", "val", "valid", "validation", "de
 
 
 @dataclass(frozen=True)
-class ClassFolders:
+class ClassFolders(DescribedSource):
     """Pictures in one folder per class; folders may be nested deeper below.
 
     Features are those of the slim readers: `image/encoded`, `image/format`, `image/height`, `image/width`,
@@ -50,20 +49,6 @@ class ClassFolders:
     split_folders: bool = False
 
     kind = "class-folders"
-
-    @property
-    def title(self) -> str:
-        return expand_home(self.root)
-
-    def options(self) -> dict[str, Any]:
-        classes = self.classes if self.classes is None or isinstance(self.classes, str) else list(self.classes)
-        return {
-            "path": self.title,
-            "images": self.images.to_json(),
-            "classes": classes,
-            "label_offset": self.label_offset,
-            "split_folders": self.split_folders,
-        }
 
     def scan(self, scratch: str) -> Scan:
         root = self.title

@@ -7,18 +7,16 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tfrkit.errors import SourceError
 from tfrkit.features.labels import LabelMap, make_numbered_map
-from tfrkit.features.schema import Schema
 from tfrkit.images.encode import ImageOptions
-from tfrkit.sidecars.class_names import make_detection_labels
-from tfrkit.sources.base import Facts, Problem, Scan
+from tfrkit.sources.base import Problem, Scan
 from tfrkit.sources.boxes import BoxFitter, BoxPolicy
 from tfrkit.sources.coco_json import CocoData, CocoImage, add_captions, parse_coco
-from tfrkit.sources.detection import DetectionGatherer, DetectionReader, FoundObject, detection_schema, note_zero
-from tfrkit.storage.resolve import expand_home
+from tfrkit.sources.description import DescribedSource
+from tfrkit.sources.detection import DetectionGatherer, FoundObject, note_zero
 
 FIELDS: Mapping[str, str] = {"is_crowd": "int64", "area": "float"}
 
@@ -36,7 +34,7 @@ class _File(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Coco:
+class Coco(DescribedSource):
     """A dataset in the form of COCO.
 
     Attributes:
@@ -65,29 +63,8 @@ class Coco:
     kind = "coco"
 
     def __post_init__(self) -> None:
-        if self.image_root is not None:
-            object.__setattr__(self, "image_root", expand_home(self.image_root))
-        object.__setattr__(self, "path", expand_home(self.path))
-        object.__setattr__(self, "sets", (self.sets,) if isinstance(self.sets, str) else tuple(self.sets))
+        super().__post_init__()
         BoxFitter(self.boxes)
-
-    @property
-    def title(self) -> str:
-        """The file or folder."""
-        return self.path
-
-    def options(self) -> dict[str, Any]:
-        """Everything that decides about the output."""
-        return {
-            "path": self.path,
-            "sets": list(self.sets),
-            "image_root": self.image_root,
-            "masks": self.masks,
-            "captions": self.captions,
-            "label_offset": self.label_offset,
-            "boxes": self.boxes,
-            "images": self.images.to_json(),
-        }
 
     def scan(self, scratch: str) -> Scan:
         """Read the annotations, and the header of every image."""
@@ -117,30 +94,21 @@ class Coco:
             for image in coco.images.values():
                 self._gather(gatherer, image, categories, folder, prefix, index if names else -1, file)
         labels = self._number(categories)
-        ids = gatherer.ids(labels)
-
-        def make_schema(facts: Facts) -> Schema:
-            return detection_schema(
-                self.images, facts, classes=labels.spec_names(), fields=FIELDS, masks=self.masks, captions=has_captions
-            )
-
-        notes = [*gatherer.notes(), f"labels: {labels.origin}", *note_zero(labels), *self.images.describe()]
-        if num_keypoints:
-            have = "annotation has" if num_keypoints == 1 else "annotations have"
-            notes.append(f"keypoints are not stored: {num_keypoints:,} {have} some")
-        return Scan(
-            looked_for=f"images named in {', '.join(file.path for file in files)}",
-            items=gatherer.builder.build(),
-            reader=DetectionReader(base, self.images, ids=ids, fields=FIELDS, masks=self.masks, captions=has_captions),
-            schema=make_schema({}),
-            problems=gatherer.problems,
-            notes=notes,
-            counts={"objects": dict(gatherer.counts.most_common())},
-            label_files=make_detection_labels(labels),
-            refine=make_schema,
-            explain=self.images.describe_seen,
+        scan = gatherer.make_scan(
+            f"images named in {', '.join(file.path for file in files)}",
+            labels,
+            self.images,
+            fields=FIELDS,
+            notes=(),
+            about_labels=[f"labels: {labels.origin}", *note_zero(labels)],
+            masks=self.masks,
+            captions=has_captions,
             found=num_images,
         )
+        if num_keypoints:
+            have = "annotation has" if num_keypoints == 1 else "annotations have"
+            scan.notes.append(f"keypoints are not stored: {num_keypoints:,} {have} some")
+        return scan
 
     def _load(self, root: str, file: _File) -> CocoData:
         coco = parse_coco(_read(os.path.join(root, file.path)), file.path, masks=self.masks)

@@ -10,27 +10,23 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from tfrkit.errors import SourceError
 from tfrkit.features.labels import LabelMap, make_class_map
-from tfrkit.features.schema import Schema
 from tfrkit.images.encode import ImageOptions
-from tfrkit.sidecars.class_names import make_detection_labels
-from tfrkit.sources.base import Facts, Problem, Scan
+from tfrkit.sources.base import Problem, Scan
 from tfrkit.sources.boxes import BoxFitter, BoxPolicy, Corners
 from tfrkit.sources.class_files import load_classes
 from tfrkit.sources.csv_file import CsvFile, open_csv
+from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.detection import (
     DetectionGatherer,
-    DetectionReader,
     FoundObject,
     describe_classes,
-    detection_schema,
 )
 from tfrkit.sources.voc_det import FIELDS
 from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files, require_folder
-from tfrkit.storage.resolve import expand_home
 
 Units = Literal["pixels", "parts"]
 Unlisted = Literal["skip", "keep"]
@@ -55,7 +51,7 @@ class _Listed:
 
 
 @dataclass(frozen=True)
-class CsvBoxes:
+class CsvBoxes(DescribedSource):
     """Images with boxes in a CSV file with a header, one line for each box.
 
     A row whose class and box are empty is an image without objects.
@@ -93,7 +89,7 @@ class CsvBoxes:
     kind = "csv-boxes"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", expand_home(self.path))
+        super().__post_init__()
         BoxFitter(self.boxes)
         if self.units not in ("pixels", "parts"):
             raise ValueError(f"units expected 'pixels' or 'parts', got {self.units!r:.64}")
@@ -103,27 +99,6 @@ class CsvBoxes:
         for name in self.columns:
             if name not in known:
                 raise ValueError(f"columns expected some of {', '.join(known)}, got {name!r:.64}")
-
-    @property
-    def title(self) -> str:
-        """The file."""
-        return self.path
-
-    def options(self) -> dict[str, Any]:
-        """Everything that decides about the output."""
-        return {
-            "path": self.path,
-            "image_root": self.image_root,
-            "columns": dict(sorted(self.columns.items())),
-            "classes": self.classes if isinstance(self.classes, str | None) else list(self.classes),
-            "label_offset": self.label_offset,
-            "units": self.units,
-            "unlisted": self.unlisted,
-            "boxes": self.boxes,
-            "separator": self.separator,
-            "encoding": self.encoding,
-            "images": self.images.to_json(),
-        }
 
     def scan(self, scratch: str) -> Scan:
         """Read every row, and the header of every image."""
@@ -138,22 +113,13 @@ class CsvBoxes:
             self._gather(gatherer, root, name, listed)
         notes = [*file.notes, *rows.notes, *self._take_unlisted(gatherer, root, rows.images)]
         labels = self._decide_classes(gatherer.counts)
-        ids = gatherer.ids(labels)
-
-        def make_schema(facts: Facts) -> Schema:
-            return detection_schema(self.images, facts, classes=labels.spec_names(), fields=FIELDS)
-
-        return Scan(
-            looked_for=f"rows of boxes in {self.path}",
-            items=gatherer.builder.build(),
-            reader=DetectionReader(root, self.images, ids=ids, fields=FIELDS),
-            schema=make_schema({}),
-            problems=gatherer.problems,
-            notes=[*notes, *gatherer.notes(), *describe_classes(labels), *self.images.describe()],
-            counts={"objects": dict(gatherer.counts.most_common())},
-            label_files=make_detection_labels(labels),
-            refine=make_schema,
-            explain=self.images.describe_seen,
+        return gatherer.make_scan(
+            f"rows of boxes in {self.path}",
+            labels,
+            self.images,
+            fields=FIELDS,
+            notes=notes,
+            about_labels=describe_classes(labels),
         )
 
     def _find_columns(self, file: CsvFile) -> dict[str, int]:

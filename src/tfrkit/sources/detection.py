@@ -24,7 +24,8 @@ from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.images.resize import resize_as_pillow
 from tfrkit.images.turn import ExifPolicy
-from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem
+from tfrkit.sidecars.class_names import make_detection_labels
+from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
 from tfrkit.sources.boxes import BoxFitter, Corners
 from tfrkit.sources.measure import Size, explain_difference, measure_image
 from tfrkit.sources.walk import describe_unreadable
@@ -161,6 +162,41 @@ class DetectionGatherer:
             hint = "name the file of all classes: classes=..."
             self.problems.append(Problem(where, reason, blocking=True, input=None, hint=hint))
         return ids
+
+    def make_scan(
+        self,
+        looked_for: str,
+        labels: LabelMap,
+        images: ImageOptions,
+        *,
+        fields: Mapping[str, str],
+        notes: Sequence[str],
+        about_labels: Sequence[str],
+        masks: bool = False,
+        captions: bool = False,
+        **more: Any,
+    ) -> Scan:
+        """What was collected, as a source gives it; `more` are further attributes of the scan."""
+        ids = self.ids(labels)
+
+        def make_schema(facts: Facts) -> Schema:
+            return detection_schema(
+                images, facts, classes=labels.spec_names(), fields=fields, masks=masks, captions=captions
+            )
+
+        return Scan(
+            looked_for=looked_for,
+            items=self.builder.build(),
+            reader=DetectionReader(self._root, images, ids=ids, fields=fields, masks=masks, captions=captions),
+            schema=make_schema({}),
+            problems=self.problems,
+            notes=[*notes, *self.notes(), *about_labels, *images.describe()],
+            counts={"objects": dict(self.counts.most_common())},
+            label_files=make_detection_labels(labels),
+            refine=make_schema,
+            explain=images.describe_seen,
+            **more,
+        )
 
     def notes(self) -> list[str]:
         """What was done, and what is unusual."""

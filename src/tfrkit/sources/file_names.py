@@ -12,7 +12,6 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -24,15 +23,15 @@ from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.sources.base import Facts, Item, Items, Problem, Scan
 from tfrkit.sources.class_files import load_classes
+from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.walk import FoundFiles, find_images, read_file, require_folder
-from tfrkit.storage.resolve import expand_home
 
 PAD = "<pad>"
 _MAX_HEADS = 256
 
 
 @dataclass(frozen=True)
-class FileNames:
+class FileNames(DescribedSource):
     """Pictures labelled by their file names.
 
     Features: `image`, `height`, `width`, `channels`, `format`, `filename`, and
@@ -60,6 +59,7 @@ class FileNames:
     kind = "file-names"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         try:
             groups = re.compile(self.label).groupindex
         except re.error as error:
@@ -69,21 +69,6 @@ class FileNames:
                 f"label expected one group named class or text, got {self.label!r}\n"
                 "  '^(?P<class>[a-z]+)' for one class a picture, '^(?P<text>.{5})' for its characters"
             )
-
-    @property
-    def title(self) -> str:
-        return expand_home(self.root)
-
-    def options(self) -> dict[str, Any]:
-        classes = self.classes if self.classes is None or isinstance(self.classes, str) else list(self.classes)
-        return {
-            "path": self.title,
-            "label": self.label,
-            "images": self.images.to_json(),
-            "charset": self.charset,
-            "classes": classes,
-            "label_offset": self.label_offset,
-        }
 
     def scan(self, scratch: str) -> Scan:
         root = self.title

@@ -22,8 +22,8 @@ from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
 from tfrkit.sources.class_files import load_classes
+from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.walk import IMAGE_SUFFIXES, FoundFile, find_files, read_file, require_folder
-from tfrkit.storage.resolve import expand_home
 
 _IMAGE = "image/encoded"
 _DIGITS = re.compile(r"([0-9]+)")
@@ -32,7 +32,7 @@ _MAX_SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Frames:
+class Frames(DescribedSource):
     """Folders of frames below one folder.
 
     Each folder that holds images is a clip; frames follow the numbers in their names, so frame 10 comes after 9. Where
@@ -56,24 +56,9 @@ class Frames:
     kind = "frames"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "root", expand_home(self.root))
+        super().__post_init__()
         if self.frame_rate is not None and not 0 < self.frame_rate < float("inf"):
             raise ValueError(f"frame rate expected above 0, got {self.frame_rate}")
-
-    @property
-    def title(self) -> str:
-        """The folder."""
-        return self.root
-
-    def options(self) -> dict[str, Any]:
-        """Everything that decides about the output."""
-        return {
-            "path": self.root,
-            "frame_rate": self.frame_rate,
-            "classes": self.classes if isinstance(self.classes, str | None) else list(self.classes),
-            "label_offset": self.label_offset,
-            "images": self.images.to_json(),
-        }
 
     def scan(self, scratch: str) -> Scan:
         """Look which clips there are."""

@@ -13,24 +13,23 @@ import numpy as np
 from tfrkit._types import Int64Array, Row
 from tfrkit.codec.coerce import Floats
 from tfrkit.codec.columns import PRESENT
-from tfrkit.codec.frame_columns import IN_MEMORY
 from tfrkit.errors import SourceError
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan, fingerprint_file
 from tfrkit.sources.column_spool import ColumnSpool
+from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.table_load import load_table
 from tfrkit.sources.table_options import TableOptions, require_column
 from tfrkit.sources.table_spool import LoadedTable
-from tfrkit.storage.resolve import expand_home
 
 _IMAGE = "image/encoded"
 _MAX_NAMED = 100
 
 
 @dataclass(frozen=True, eq=False)
-class FramesTable:
+class FramesTable(DescribedSource):
     """A table whose rows are frames of clips.
 
     Attributes:
@@ -58,32 +57,9 @@ class FramesTable:
 
     kind = "frames"
 
-    def __post_init__(self) -> None:
-        if self.image_root is not None:
-            object.__setattr__(self, "image_root", expand_home(self.image_root))
-        if isinstance(self.data, (str, os.PathLike)):
-            object.__setattr__(self, "data", expand_home(self.data))
-        object.__setattr__(self, "context", (self.context,) if isinstance(self.context, str) else tuple(self.context))
-
-    @property
-    def title(self) -> str:
-        """The file."""
-        return self.data if isinstance(self.data, str) else IN_MEMORY
-
     def options(self) -> dict[str, Any]:
-        """Everything that decides about the output."""
-        return {
-            "path": self.title,
-            "group": self.group,
-            "order": self.order,
-            "context": list(self.context),
-            "image_column": self.image_column,
-            "image_root": self.image_root,
-            "types": dict(sorted(self.types.items())),
-            "missing": sorted(self.missing),
-            "floats": self.floats,
-            "images": self.images.to_json() if self.image_column else None,
-        }
+        images = self.images.to_json() if self.image_column else None
+        return {**super().options(), "missing": sorted(self.missing), "images": images}
 
     def scan(self, scratch: str) -> Scan:
         """Read the table into the spool, and find the rows of each clip."""

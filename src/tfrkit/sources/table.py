@@ -17,7 +17,6 @@ from tfrkit._types import Int64Array, Row
 from tfrkit.codec.arrow_streams import NO_VALUES
 from tfrkit.codec.coerce import Floats
 from tfrkit.codec.columns import PRESENT, Ragged
-from tfrkit.codec.frame_columns import IN_MEMORY
 from tfrkit.errors import SourceError
 from tfrkit.features.labels import LabelMap, make_class_map
 from tfrkit.features.schema import Schema
@@ -26,10 +25,10 @@ from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.sources.base import Facts, Item, Items, ItemsBuilder, Problem, Scan, fingerprint_file
 from tfrkit.sources.class_files import load_classes
 from tfrkit.sources.column_spool import ColumnSpool
+from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.table_load import load_table
 from tfrkit.sources.table_options import TableOptions, require_column
 from tfrkit.sources.table_spool import LoadedTable
-from tfrkit.storage.resolve import expand_home
 
 TableFormat = Literal["auto", "csv", "jsonl", "parquet", "arrow"]
 
@@ -39,7 +38,7 @@ _MAX_NAMED = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Table(DescribedSource):
     """A table, as a file or in memory.
 
     Attributes:
@@ -83,38 +82,12 @@ class Table:
     kind = "table"
 
     def __post_init__(self) -> None:
-        if self.image_root is not None:
-            object.__setattr__(self, "image_root", expand_home(self.image_root))
-        if isinstance(self.data, (str, os.PathLike)):
-            object.__setattr__(self, "data", expand_home(self.data))
-        object.__setattr__(self, "missing", (self.missing,) if isinstance(self.missing, str) else tuple(self.missing))
+        super().__post_init__()
         self._table_options()
 
-    @property
-    def title(self) -> str:
-        """The file."""
-        return self.data if isinstance(self.data, str) else IN_MEMORY
-
     def options(self) -> dict[str, Any]:
-        """Everything that decides about the output."""
-        return {
-            "path": self.title,
-            "format": self.format,
-            "separator": self.separator,
-            "encoding": self.encoding,
-            "columns": None if self.columns is None else list(self.columns),
-            "missing": sorted(self.missing),
-            "types": dict(sorted(self.types.items())),
-            "floats": self.floats,
-            "label_column": self.label_column,
-            "classes": self.classes if isinstance(self.classes, str | None) else list(self.classes),
-            "label_offset": self.label_offset,
-            "split_column": self.split_column,
-            "group_column": self.group_column,
-            "image_column": self.image_column,
-            "image_root": self.image_root,
-            "images": self.images.to_json() if self.image_column else None,
-        }
+        images = self.images.to_json() if self.image_column else None
+        return {**super().options(), "missing": sorted(self.missing), "images": images}
 
     def _table_options(self) -> TableOptions:
         return TableOptions(

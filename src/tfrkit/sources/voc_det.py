@@ -6,21 +6,20 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tfrkit.errors import SourceError
 from tfrkit.features.labels import SORTED, LabelMap, make_class_map
 from tfrkit.images.encode import ImageOptions
-from tfrkit.sidecars.class_names import make_detection_labels
 from tfrkit.sources.base import Problem, Scan, count_bad_inputs
 from tfrkit.sources.boxes import BoxFitter, BoxPolicy
 from tfrkit.sources.class_files import find_class_file, load_classes
-from tfrkit.sources.detection import DetectionGatherer, DetectionReader, FoundObject, describe_classes, detection_schema
+from tfrkit.sources.description import DescribedSource
+from tfrkit.sources.detection import DetectionGatherer, FoundObject, describe_classes
 from tfrkit.sources.voc_layout import FilesById, find_folder, note_unused_lists, read_sets
 from tfrkit.sources.voc_seg import VOC_CLASSES
 from tfrkit.sources.voc_xml import VocAnnotation, parse_voc_xml
 from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files, read_file, require_folder
-from tfrkit.storage.resolve import expand_home
 
 FIELDS: Mapping[str, str] = {"difficult": "int64", "truncated": "int64", "view": "bytes"}
 
@@ -32,7 +31,7 @@ FOLDER_SPLITS = {"train": "train", "val": "val", "valid": "val", "validation": "
 
 
 @dataclass(frozen=True)
-class VocDet:
+class VocDet(DescribedSource):
     """A dataset of images with annotations in the XML of Pascal VOC.
 
     Attributes:
@@ -59,25 +58,8 @@ class VocDet:
     kind = "voc-det"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "root", expand_home(self.root))
-        object.__setattr__(self, "sets", (self.sets,) if isinstance(self.sets, str) else tuple(self.sets))
+        super().__post_init__()
         BoxFitter(self.boxes)
-
-    @property
-    def title(self) -> str:
-        """The folder."""
-        return self.root
-
-    def options(self) -> dict[str, Any]:
-        """Everything that decides about the output."""
-        return {
-            "path": self.root,
-            "sets": list(self.sets),
-            "classes": self.classes if isinstance(self.classes, str | None) else list(self.classes),
-            "label_offset": self.label_offset,
-            "boxes": self.boxes,
-            "images": self.images.to_json(),
-        }
 
     def scan(self, scratch: str) -> Scan:
         """Read every annotation, and the header of every image."""
@@ -95,19 +77,14 @@ class VocDet:
         gatherer.problems += [*problems, *files.problems]
         are_voc = [self._gather(gatherer, pair) for pair in pairs]
         labels = self._decide_classes(gatherer.counts, is_voc=bool(are_voc) and all(are_voc))
-        ids = gatherer.ids(labels)
-        return Scan(
-            looked_for=f"annotations (.xml) in {os.path.join(self.root, files.xml_folder)} with their images",
-            items=gatherer.builder.build(),
-            reader=DetectionReader(self.root, self.images, ids=ids, fields=FIELDS),
-            schema=detection_schema(self.images, {}, classes=labels.spec_names(), fields=FIELDS),
-            problems=gatherer.problems,
+        return gatherer.make_scan(
+            f"annotations (.xml) in {os.path.join(self.root, files.xml_folder)} with their images",
+            labels,
+            self.images,
+            fields=FIELDS,
+            notes=notes,
+            about_labels=_describe_classes(labels),
             ignored=files.ignored,
-            notes=[*notes, *gatherer.notes(), *_describe_classes(labels), *self.images.describe()],
-            counts={"objects": dict(gatherer.counts.most_common())},
-            label_files=make_detection_labels(labels),
-            refine=lambda facts: detection_schema(self.images, facts, classes=labels.spec_names(), fields=FIELDS),
-            explain=self.images.describe_seen,
             found=len(pairs) + count_bad_inputs((*problems, *files.problems)),
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -38,10 +38,10 @@ from tfrkit.pictures.masks import (
 )
 from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
 from tfrkit.sources.class_files import find_class_file, load_classes, read_text
+from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.measure import Size, explain_difference, measure_image, read_orientation
 from tfrkit.sources.voc_layout import FilesById, find_folder, note_unused_lists, read_sets
 from tfrkit.sources.walk import IMAGE_SUFFIXES, describe_unreadable, find_files, require_data, require_folder
-from tfrkit.storage.resolve import expand_home
 
 VOC_CLASSES = (
     "background", "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable",
@@ -176,7 +176,7 @@ def _read_file(root: str, name: bytes) -> bytes:
 
 
 @dataclass(frozen=True)
-class VocSeg:
+class VocSeg(DescribedSource):
     """A dataset in the form of Pascal VOC segmentation.
 
     Attributes:
@@ -205,31 +205,12 @@ class VocSeg:
     kind = "voc-seg"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "root", expand_home(self.root))
-        object.__setattr__(self, "sets", (self.sets,) if isinstance(self.sets, str) else tuple(self.sets))
+        super().__post_init__()
         if self.mask not in ("gray", "keep"):
             raise ValueError(f"mask expected 'gray' or 'keep', got {self.mask!r:.64}")
         for number in (*self.map, *self.map.values(), *(() if self.ignore is None else (self.ignore,))):
             if not 0 <= number <= 255:
                 raise ValueError(f"mask numbers expected from 0 to 255, got {number}")
-
-    @property
-    def title(self) -> str:
-        """The folder."""
-        return self.root
-
-    def options(self) -> dict[str, Any]:
-        """Everything that decides about the output."""
-        return {
-            "path": self.root,
-            "sets": list(self.sets),
-            "classes": self.classes if isinstance(self.classes, str | None) else list(self.classes),
-            "ignore": self.ignore,
-            "map": {str(number): other for number, other in sorted(self.map.items())},
-            "colormap": self.colormap,
-            "mask": self.mask,
-            "images": self.images.to_json(),
-        }
 
     def scan(self, scratch: str) -> Scan:
         """Look which images and masks there are."""

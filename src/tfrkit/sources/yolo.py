@@ -9,19 +9,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from tfrkit.errors import SourceError
 from tfrkit.features.labels import LABEL_MAP_SUFFIXES, LabelMap, make_numbered_map, read_class_map
 from tfrkit.images.encode import ImageOptions
-from tfrkit.sidecars.class_names import make_detection_labels
 from tfrkit.sources.base import Problem, Scan
 from tfrkit.sources.boxes import BoxFitter, BoxPolicy
 from tfrkit.sources.class_files import read_text
-from tfrkit.sources.detection import DetectionGatherer, DetectionReader, FoundObject, detection_schema, note_zero
+from tfrkit.sources.description import DescribedSource
+from tfrkit.sources.detection import DetectionGatherer, FoundObject, note_zero
 from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files
 from tfrkit.sources.yolo_files import DataYaml, YoloObject, parse_data_yaml, parse_names, parse_yolo_labels
-from tfrkit.storage.resolve import expand_home
 
 MissingLabels = Literal["empty", "fail"]
 
@@ -40,7 +39,7 @@ class _Image(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Yolo:
+class Yolo(DescribedSource):
     """A dataset in the form of YOLO.
 
     Attributes:
@@ -67,28 +66,10 @@ class Yolo:
     kind = "yolo"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", expand_home(self.path))
-        object.__setattr__(self, "sets", (self.sets,) if isinstance(self.sets, str) else tuple(self.sets))
+        super().__post_init__()
         BoxFitter(self.boxes)
         if self.missing_labels not in ("empty", "fail"):
             raise ValueError(f"missing labels expected 'empty' or 'fail', got {self.missing_labels!r:.64}")
-
-    @property
-    def title(self) -> str:
-        """The file or folder."""
-        return self.path
-
-    def options(self) -> dict[str, Any]:
-        """Everything that decides about the output."""
-        return {
-            "path": self.path,
-            "sets": list(self.sets),
-            "classes": self.classes if isinstance(self.classes, str | None) else list(self.classes),
-            "label_offset": self.label_offset,
-            "missing_labels": self.missing_labels,
-            "boxes": self.boxes,
-            "images": self.images.to_json(),
-        }
 
     def scan(self, scratch: str) -> Scan:
         """Read every label file, and the header of every image."""
@@ -107,20 +88,13 @@ class Yolo:
                 shard=layout.root,
             )
         labels = self._number(names, gatherer.counts, tally)
-        ids = gatherer.ids(labels)
-        notes = [*layout.notes, *tally.notes(), *gatherer.notes(), f"classes: {labels.origin}", *note_zero(labels)]
-        notes += self.images.describe()
-        return Scan(
-            looked_for=f"images with label files (.txt) in {self.path}",
-            items=gatherer.builder.build(),
-            reader=DetectionReader(layout.root, self.images, ids=ids, fields={}),
-            schema=detection_schema(self.images, {}, classes=labels.spec_names(), fields={}),
-            problems=gatherer.problems,
-            notes=notes,
-            counts={"objects": dict(gatherer.counts.most_common())},
-            label_files=make_detection_labels(labels),
-            refine=lambda facts: detection_schema(self.images, facts, classes=labels.spec_names(), fields={}),
-            explain=self.images.describe_seen,
+        return gatherer.make_scan(
+            f"images with label files (.txt) in {self.path}",
+            labels,
+            self.images,
+            fields={},
+            notes=[*layout.notes, *tally.notes()],
+            about_labels=[f"classes: {labels.origin}", *note_zero(labels)],
             found=len(layout.images),
         )
 

@@ -1,0 +1,45 @@
+"""Sources that are dataclasses: their first field is where they look, all others decide about the output."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from tfrkit.codec.frame_columns import IN_MEMORY
+from tfrkit.storage.resolve import expand_home
+
+
+@dataclass(frozen=True)
+class DescribedSource:
+    """What sources of files and tables say of themselves."""
+
+    def __post_init__(self) -> None:
+        """Expand ~ in paths, and make tuples of lists of names."""
+        for name in (fields(self)[0].name, "image_root"):
+            path = getattr(self, name, None)
+            if path is not None and (name != "data" or isinstance(path, (str, os.PathLike))):
+                object.__setattr__(self, name, expand_home(path))
+        for name in ("sets", "context", "missing"):
+            names = getattr(self, name, None)
+            if names is not None:
+                object.__setattr__(self, name, (names,) if isinstance(names, str) else tuple(names))
+
+    @property
+    def title(self) -> str:
+        """The file or folder, for messages."""
+        place = getattr(self, fields(self)[0].name)
+        return place if isinstance(place, str) else IN_MEMORY
+
+    def options(self) -> dict[str, Any]:
+        """Everything that decides about the output, as JSON values."""
+        return {"path": self.title, **{field.name: _to_json(getattr(self, field.name)) for field in fields(self)[1:]}}
+
+
+def _to_json(value: Any) -> Any:
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    if isinstance(value, Mapping):
+        return {str(name): other for name, other in sorted(value.items())}
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
