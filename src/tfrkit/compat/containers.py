@@ -85,14 +85,49 @@ _CHECKS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], list[Any]], Any]]
 }
 
 
-class Values(MutableSequence[Any]):
+class Repeated(MutableSequence[Any]):
+    """A repeated field, whose values are a list."""
+
+    __slots__ = ("_list", "_message")
+    _list: list[Any]
+    _message: Message
+
+    def take(self, values: list[Any]) -> None:
+        """Hold this list itself, whose values are known to be right."""
+        self._list = values
+
+    def __delitem__(self, index: Any) -> None:
+        del self._list[index]
+        self._message.SetInParent()
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._list[index]
+
+    def __len__(self) -> int:
+        return len(self._list)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._list)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, type(self)):
+            return self._list == other._list
+        return self._list == other if isinstance(other, list) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._list)
+
+
+class Values(Repeated):
     """The `value` of a BytesList, FloatList or Int64List."""
 
-    __slots__ = ("_dtype", "_list", "_message", "check", "check_all")
+    __slots__ = ("_dtype", "check", "check_all")
 
     def __init__(self, message: Message, kind: str) -> None:
         self._message = message
-        self._list: list[Any] = []
+        self._list = []
         self.check, self.check_all, self._dtype = _CHECKS[kind]
 
     def append(self, value: Any) -> None:
@@ -118,26 +153,9 @@ class Values(MutableSequence[Any]):
         self._list.insert(index, self.check(value))
         self._message.SetInParent()
 
-    def take(self, values: list[Any]) -> None:
-        """Hold this list itself, whose values are known to be right."""
-        self._list = values
-
     def __setitem__(self, index: Any, value: Any) -> None:
         self._list[index] = self.check_all(value) if isinstance(index, slice) else self.check(value)
         self._message.SetInParent()
-
-    def __delitem__(self, index: Any) -> None:
-        del self._list[index]
-        self._message.SetInParent()
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._list[index]
-
-    def __len__(self) -> int:
-        return len(self._list)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._list)
 
     def __iadd__(self, values: Iterable[Any]) -> Values:
         raise AttributeError("assignment to a repeated field is not allowed\n  use .extend(values)")
@@ -145,29 +163,19 @@ class Values(MutableSequence[Any]):
     def sort(self, **options: Any) -> None:
         self._list.sort(**options)
 
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Values):
-            return self._list == other._list
-        return self._list == other if isinstance(other, list) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.array(self._list, self._dtype if dtype is None else dtype)
 
-    def __repr__(self) -> str:
-        return repr(self._list)
 
-
-class Messages(MutableSequence[Any]):
+class Messages(Repeated):
     """The `feature` of a FeatureList. Messages are copied in; `add()` makes a new one."""
 
-    __slots__ = ("_list", "_message", "_type")
+    __slots__ = ("_type",)
 
     def __init__(self, message: Message, kind: type[Message]) -> None:
         self._message = message
         self._type = kind
-        self._list: list[Message] = []
+        self._list = []
 
     def add(self, **fields: Any) -> Any:
         self._list.append(self._type(**fields))
@@ -194,35 +202,8 @@ class Messages(MutableSequence[Any]):
         copied._list = [inner._copy() for inner in self._list]
         return copied
 
-    def take(self, values: list[Any]) -> None:
-        """Hold this list itself."""
-        self._list = values
-
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError("messages cannot be assigned\n  change the one that is there: list[i].CopyFrom(message)")
-
-    def __delitem__(self, index: Any) -> None:
-        del self._list[index]
-        self._message.SetInParent()
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._list[index]
-
-    def __len__(self) -> int:
-        return len(self._list)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._list)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Messages):
-            return self._list == other._list
-        return self._list == other if isinstance(other, list) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return repr(self._list)
 
 
 class MessageMap(MutableMapping[str, Any]):

@@ -45,37 +45,28 @@ class Field:
 class ValuesField(Field):
     """A repeated field of numbers or bytes."""
 
-    def __init__(self, kind: str) -> None:
+    container: type[Any] = Values
+
+    def __init__(self, kind: Any) -> None:
         self.kind = kind
 
-    def make(self, message: Message) -> Values:
-        return Values(message, self.kind)
+    def make(self, message: Message) -> Any:
+        return self.container(message, self.kind)
 
     def fill(self, message: Message, value: Any) -> None:
         self.__get__(message, type(message)).extend(value)
 
 
-class MessagesField(Field):
+class MessagesField(ValuesField):
     """A repeated field of messages."""
 
-    def __init__(self, kind: type[Message]) -> None:
-        self.kind = kind
-
-    def make(self, message: Message) -> Messages:
-        return Messages(message, self.kind)
-
-    def fill(self, message: Message, value: Any) -> None:
-        self.__get__(message, type(message)).extend(value)
+    container = Messages
 
 
-class MapField(Field):
+class MapField(ValuesField):
     """A map of names to messages."""
 
-    def __init__(self, kind: type[Message]) -> None:
-        self.kind = kind
-
-    def make(self, message: Message) -> MessageMap:
-        return MessageMap(message, self.kind)
+    container = MessageMap
 
     def fill(self, message: Message, value: Any) -> None:
         self.__get__(message, type(message)).merge(value)

@@ -13,6 +13,9 @@ class OpError(TfrkitError):
 
     error_code = 2
 
+    def __init_subclass__(cls, code: int = 2) -> None:
+        cls.error_code = code
+
     def __init__(self, node_def: Any = None, op: Any = None, message: str = "", error_code: int | None = None) -> None:
         super().__init__(message)
         self.node_def = node_def
@@ -28,103 +31,54 @@ class OpError(TfrkitError):
         return type(self), (None, None, self.what)
 
 
-class CancelledError(OpError):
-    """A step that was called off; nothing here raises it."""
-
-    error_code = 1
-
-
-class UnknownError(OpError):
-    """Something else; nothing here raises it."""
-
-    error_code = 2
-
-
-class InvalidArgumentError(OpError):
+class InvalidArgumentError(OpError, code=3):
     """A record or a value that is not what was asked for."""
 
-    error_code = 3
 
-
-class DeadlineExceededError(OpError):
-    """A step that took too long; nothing here raises it."""
-
-    error_code = 4
-
-
-class NotFoundError(OpError):
+class NotFoundError(OpError, code=5):
     """A file that is not there."""
 
-    error_code = 5
 
-
-class AlreadyExistsError(OpError):
+class AlreadyExistsError(OpError, code=6):
     """A file that is there already."""
 
-    error_code = 6
 
-
-class PermissionDeniedError(OpError):
+class PermissionDeniedError(OpError, code=7):
     """A file that may not be read or written."""
 
-    error_code = 7
 
-
-class ResourceExhaustedError(OpError):
-    """Memory or quota that is used up; nothing here raises it."""
-
-    error_code = 8
-
-
-class FailedPreconditionError(OpError):
+class FailedPreconditionError(OpError, code=9):
     """A step that needs another one before it."""
 
-    error_code = 9
 
-
-class AbortedError(OpError):
-    """A step that was stopped; nothing here raises it."""
-
-    error_code = 10
-
-
-class OutOfRangeError(OpError):
+class OutOfRangeError(OpError, code=11):
     """The end of a dataset or a queue."""
 
-    error_code = 11
 
-
-class UnimplementedError(OpError):
+class UnimplementedError(OpError, code=12):
     """Something TensorFlow does and tfrkit.compat does not."""
 
-    error_code = 12
 
-
-class InternalError(OpError):
-    """A broken rule inside TensorFlow; nothing here raises it."""
-
-    error_code = 13
-
-
-class UnavailableError(OpError):
-    """A service that is not there; nothing here raises it."""
-
-    error_code = 14
-
-
-class DataLossError(OpError):
+class DataLossError(OpError, code=15):
     """A damaged TFRecord file."""
 
-    error_code = 15
 
+# Names that scripts catch.
+_OTHERS = {
+    "CancelledError": 1,
+    "UnknownError": 2,
+    "DeadlineExceededError": 4,
+    "ResourceExhaustedError": 8,
+    "AbortedError": 10,
+    "InternalError": 13,
+    "UnavailableError": 14,
+    "UnauthenticatedError": 16,
+}
+for _name, _code in _OTHERS.items():
+    _body = {"__module__": __name__, "__doc__": "Nothing here raises it."}
+    globals()[_name] = type(_name, (OpError,), _body, code=_code)
 
-class UnauthenticatedError(OpError):
-    """A request without a name; nothing here raises it."""
-
-    error_code = 16
-
-
-_KINDS: list[type[OpError]] = [OpError, *OpError.__subclasses__()]
+_KINDS: list[type[OpError]] = [OpError, *sorted(OpError.__subclasses__(), key=lambda kind: kind.error_code)]
 
 
 def _constant(kind: type[OpError]) -> str:
