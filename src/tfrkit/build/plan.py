@@ -48,13 +48,6 @@ class Plan:
         """Records of all shards."""
         return sum(len(shard.numbers) for shard in self.shards)
 
-    def split_sizes(self) -> dict[str, int]:
-        """Records of each split."""
-        sizes: dict[str, int] = {}
-        for shard in self.shards:
-            sizes[shard.split] = sizes.get(shard.split, 0) + len(shard.numbers)
-        return sizes
-
 
 def make_shards(
     assignment: Assignment,
