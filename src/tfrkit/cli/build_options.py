@@ -169,9 +169,7 @@ class Building:
     ] = None
     shard_size: Annotated[
         str | None,
-        typer.Option(
-            "--shard-size", metavar="SIZE", help="About how large a file is to be; 256MiB where nothing is said."
-        ),
+        typer.Option("--shard-size", metavar="SIZE", help="About how large a file is to be; 256MiB by default."),
     ] = None
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Decides splits and order.")] = 0
     order: Annotated[

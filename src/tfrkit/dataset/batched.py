@@ -147,7 +147,7 @@ class Batches(BatchLoop):
     def to_tf(self, *, epochs: int | None = None) -> Any:
         """A tf.data.Dataset of these batches. Each pass over it is the next epoch.
 
-        With `epochs` one pass is so many of them, always the same; tf.train.Checkpoint can save where it stands.
+        With `epochs` one pass is that number of epochs, always the same; tf.train.Checkpoint can save the position.
         """
         from tfrkit.feeds.tensorflow import batches_to_tf
 

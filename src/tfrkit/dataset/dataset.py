@@ -226,8 +226,8 @@ class Dataset(Feeding):
         """The rows in a random order: the same for the same seed and epoch, another for every epoch.
 
         The number is a seed, not the size of a buffer as in tf.data: the whole dataset is mixed, without a buffer and
-        without a list of its rows. For spinning disks and compressed files give a `window`: so many rows are read in
-        blocks of `block` neighbours and mixed with each other, which needs few long reads. How well that mixes is in
+        without a list of its rows. For spinning disks and compressed files give a `window`: that number of rows is read
+        in blocks of `block` neighbours and mixed with each other, which needs few long reads. How well that mixes is in
         the Dataset's repr: 1 is a perfect shuffle.
         """
         seed, epoch = require_whole("seed", seed), require_whole("epoch", epoch)
@@ -311,7 +311,7 @@ class Dataset(Feeding):
             dtype: That of the numbers, as NumPy calls it.
             shape: Their shape, with at most one None for a size that varies.
 
-        Bytes that are no image file are raw pixels where height, width and channels features tell their shape, or where
+        Bytes that are no image file are raw pixels where height, width and channels features give their shape, or where
         they are exactly height * width bytes of the size asked for, or 3 times that. Four times that are RGBA only
         with ``"channels": "rgba"`` or a feature that says 4 channels. They come with the channels asked for, as any
         image does.

@@ -50,7 +50,7 @@ class Part:
 
     @property
     def schema(self) -> Schema:
-        """What each record holds. Where nobody said, it is inferred from many records, and kept."""
+        """What each record holds: as given or found beside the files, else inferred from many records, and kept."""
         if self._recipe.features is None:
             return self._set.schema
         return self._set.schema.select(self._recipe.features)

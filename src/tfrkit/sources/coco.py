@@ -40,7 +40,7 @@ class Coco(DescribedSource):
     Attributes:
         path: The JSON file, or a folder: annotations/instances_train2017.json with train2017/, train/
             _annotations.coco.json with its images beside it, or annotations.json.
-        sets: Which files of a folder, by the name behind `instances_` or by their folder; each is a split.
+        sets: Which files of a folder, by the name after `instances_` or by their folder; each is a split.
         image_root: The folder where file names of images start, where it is not found by itself.
         masks: Also store the outline of each object as a PNG of 0 and 1 in `image/object/mask`.
         captions: Also store captions: "auto" takes `captions_<set>.json` beside the file, else a file.

@@ -246,7 +246,7 @@ class _Rows:
 def _read_number(row: Mapping[str, str], name: str) -> float:
     text = row[name]
     try:
-        # Python takes 3_0 for 30, which nobody means.
+        # float() takes 3_0 for 30; in a CSV file that is a mistake.
         value = math.nan if "_" in text else float(text)
     except ValueError:
         value = math.nan

@@ -19,7 +19,7 @@ from tfrkit.errors import SourceError
 # Separators that are looked for, in the order in which they win where two of them fit equally well.
 _SEPARATORS = ",\t;|"
 _BLOCK_ROWS = 1 << 15
-# A cell may be as long as memory allows; csv stops at 131,072 characters unless told.
+# A cell may be as long as memory allows; csv stops at 131,072 characters by default.
 _MAX_CELL = 1 << 30
 # Ragged rows that are named.
 _MAX_NAMED = 100

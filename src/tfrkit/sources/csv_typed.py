@@ -101,7 +101,7 @@ def _read_stretch(descriptor: int, start: int, stop: int) -> bytes | None:
 
 
 def _find_first_row(descriptor: int, has_header: bool) -> int | None:
-    """Where the rows start: behind the byte order mark and the header; None where it is not clear where that ends."""
+    """Where the rows start: after the byte order mark and the header; None where it is not clear where that ends."""
     mark = 3 if os.pread(descriptor, 3, 0) == b"\xef\xbb\xbf" else 0
     if not has_header:
         return mark

@@ -1,7 +1,7 @@
 """Images with objects: what VOC, COCO and YOLO have in common once their files are read.
 
 Rows carry the features that readers of the TensorFlow Object Detection API expect: one list for each side of the
-boxes, as parts of width and height, and lists of labels, names and whatever else the format tells, all of one length.
+boxes, as parts of width and height, and lists of labels, names and what else the format holds, all of one length.
 """
 
 from __future__ import annotations
@@ -277,9 +277,9 @@ class DetectionReader:
             )
         sides = np.array(found["corners"], np.float64).reshape(-1, 4) / (width, height, width, height)
         names = found["names"]
-        strange = [name for name in names if name not in self._ids]
-        if strange:
-            raise SourceError(f"class {strange[0]!r:.64} is not one of the classes")
+        unknown = [name for name in names if name not in self._ids]
+        if unknown:
+            raise SourceError(f"class {unknown[0]!r:.64} is not one of the classes")
         row: Row = {
             _IMAGE: stored.data,
             "image/format": stored.format,

@@ -112,7 +112,7 @@ class Table(DescribedSource):
             floats=self.floats,
             fingerprint=fingerprint,
             stamp=stamp,
-            # Lines that are no rows are bad inputs beside them; where columns cannot be read, nobody has counted.
+            # Lines that are no rows are bad inputs beside them; where columns cannot be read, they are not counted.
             found=table.num_rows + sum(not problem.blocking for problem in table.problems) or None,
         )
         # Columns whose type is not decided are not there to look at; the build stops at the problem.
@@ -153,7 +153,7 @@ class Table(DescribedSource):
         names, codes = marks.texts(index)
         label_map = self._decide_classes(names)
         ids = np.array([label_map.id_of(name) if name in label_map else -1 for name in names] or [0], np.int64)
-        marks.report_strangers(label_map, names, codes, column.name)
+        marks.report_unknown(label_map, names, codes, column.name)
         labels = np.where(codes >= 0, ids[codes], -1)
         table.spool = table.spool.with_labels(index, labels)
         return labels, label_map
@@ -304,7 +304,7 @@ class TableMarks:
             self.problems.append(Problem(f"{place}{more}", reason, blocking=True, input=None))
         return codes.astype(np.int64), tuple(names)
 
-    def report_strangers(self, labels: LabelMap, names: Sequence[str], codes: Int64Array, column: str) -> None:
+    def report_unknown(self, labels: LabelMap, names: Sequence[str], codes: Int64Array, column: str) -> None:
         """One blocking problem for each class that the map does not hold."""
         for code, name in enumerate(names):
             if name not in labels:

@@ -89,7 +89,7 @@ class VocDet(DescribedSource):
         )
 
     def _gather(self, gatherer: DetectionGatherer, pair: _Pair) -> bool:
-        """Does the annotation say that it is VOC's own? Also where it cannot be read, and says nothing."""
+        """Is the annotation VOC's own? True also where it cannot be read."""
         try:
             annotation = pair.annotation or parse_voc_xml(read_file(self.root, pair.xml), pair.xml)
         except SourceError as error:

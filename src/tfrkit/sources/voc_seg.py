@@ -1,7 +1,7 @@
 """Pascal VOC segmentation: an image and a mask of class numbers, as DeepLab's readers expect them.
 
-The masks are palette images. What is stored is the indices, 0 to 20 and 255 where nobody knows, as a gray PNG; the
-colours of the palette are for looking at and are not.
+The masks are palette images. Stored are the indices, 0 to 20 and 255 for pixels without a class, as a gray PNG; the
+colours of the palette are not stored.
 """
 
 from __future__ import annotations
@@ -111,13 +111,13 @@ class MaskStore:
     def _check(self, mask: UInt8Array) -> None:
         counts = count_indices(mask)
         options = self._options
-        strange = [value for value in counts if value >= options.num_classes and value != options.ignore]
-        if strange:
+        unknown = [value for value in counts if value >= options.num_classes and value != options.ignore]
+        if unknown:
             known = f"0 to {options.num_classes - 1}" + ("" if options.ignore is None else f" and {options.ignore}")
-            values = ", ".join(map(str, strange[:5])) + (" and more" if len(strange) > 5 else "")
+            values = ", ".join(map(str, unknown[:5])) + (" and more" if len(unknown) > 5 else "")
             raise SourceError(
                 f"mask expected class numbers {known}, got {values} ({show_histogram(counts)})",
-                hint=_advise(strange[0], counts, options),
+                hint=_advise(unknown[0], counts, options),
             )
 
 
@@ -270,7 +270,7 @@ class VocSeg(DescribedSource):
         return problems, notes, builder
 
     def _compare_headers(self, image: str, mask: str) -> list[Problem]:
-        """What is wrong with an image and its mask, as far as headers tell; their pixels are read by the workers."""
+        """What is wrong with an image and its mask, as far as headers show; their pixels are read by the workers."""
         faults = []
         size = None
         try:

@@ -19,6 +19,7 @@ from tfrkit.sources.boxes import BoxFitter, BoxPolicy
 from tfrkit.sources.class_files import read_text
 from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.detection import DetectionGatherer, FoundObject, note_zero
+from tfrkit.sources.voc_det import FOLDER_SPLITS
 from tfrkit.sources.walk import IMAGE_SUFFIXES, find_files
 from tfrkit.sources.yolo_files import DataYaml, YoloObject, parse_data_yaml, parse_names, parse_yolo_labels
 
@@ -27,7 +28,6 @@ MissingLabels = Literal["empty", "fail"]
 _YAML_NAMES = ("data.yaml", "data.yml", "dataset.yaml")
 _NAME_FILES = ("classes.txt", "obj.names", "labels/classes.txt", "labels.txt", "train/classes.txt")
 _OTHER_TEXTS = frozenset({"classes.txt", "labels.txt", "train.txt", "val.txt", "test.txt"})
-_SPLIT_FOLDERS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 
 
 class _Image(NamedTuple):
@@ -114,12 +114,12 @@ class Yolo(DescribedSource):
         gatherer.problems += [
             Problem(f"{image.labels}, line {line}", reason, input=image.file) for line, reason in problems
         ]
-        strange = [one for one in found if names and one.label not in names]
-        for one in strange:
+        unknown = [one for one in found if names and one.label not in names]
+        for one in unknown:
             reason = f"class {one.label} is not one of the {len(names)} classes, 0 to {max(names)}"
             where = f"{image.labels}, line {one.line}"
             gatherer.problems.append(Problem(where, reason, blocking=True, input=image.file))
-        if problems or strange:
+        if problems or unknown:
             return
         objects = [
             FoundObject(names.get(one.label, str(one.label)), one.corners, f"{image.labels}, line {one.line}")
@@ -129,7 +129,7 @@ class Yolo(DescribedSource):
         gatherer.add(image.file, image.file, objects, source_id=name, split=image.split, are_parts=True)
 
     def _load_names(self, layout: _Layout) -> dict[int, str]:
-        """Class names by YOLO's number; empty where nobody says."""
+        """Class names by YOLO's number; empty where none are given."""
         if self.classes is not None and not isinstance(self.classes, str):
             return dict(enumerate(self.classes))
         if self.classes is not None and self.classes.endswith(LABEL_MAP_SUFFIXES):
@@ -231,7 +231,7 @@ class _Layout:
                 }
         for pattern in ("images/{}", "{}/images", "{}"):
             found: dict[str, list[str]] = {}
-            for folder, split in (_SPLIT_FOLDERS | {name: name for name in sets if name not in _SPLIT_FOLDERS}).items():
+            for folder, split in (FOLDER_SPLITS | {name: name for name in sets if name not in FOLDER_SPLITS}).items():
                 place = pattern.format(folder)
                 if os.path.isdir(os.path.join(self.root, place)):
                     found.setdefault(split, []).append(place)
@@ -306,7 +306,7 @@ def _label_path(image: str) -> str:
 
 
 def _looks_like_labels(root: str, labels: str) -> bool:
-    """Other text files lie about too; a label file starts with a number, or is empty."""
+    """Other text files may lie there; a label file starts with a number, or is empty."""
     with open(os.path.join(root, labels), "rb") as file:
         return (file.read(64).split() or [b"0"])[0].isdigit()
 
