@@ -85,7 +85,7 @@ def build(
         (100, 10)
     """
     # Imported here, because `import tfrkit` imports this module and reading a dataset needs none of them.
-    from tfrkit.build.conduct import carry_out, preview
+    from tfrkit.build.session import carry_out, preview
     from tfrkit.build.prepare import BuildOptions
     from tfrkit.codec.arrow_streams import is_table
     from tfrkit.container.codecs import read_compression
@@ -119,5 +119,5 @@ def build(
     elif schema is not None:
         raise ValueError(f"schema expected with an iterable of rows, got a source {chosen.kind!r} that has its own")
     target = Target(expand_home(out))
-    conduct = preview if dry_run else carry_out
-    return conduct(chosen, target, options, progress or Quiet())
+    run = preview if dry_run else carry_out
+    return run(chosen, target, options, progress or Quiet())

@@ -1,4 +1,4 @@
-"""Conducting a build: prepare, find out what is there, have the rest written, put it in place."""
+"""One run of a build: prepare, compare with what is there, write the missing shards, put them in place."""
 
 from __future__ import annotations
 
