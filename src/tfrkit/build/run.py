@@ -85,8 +85,8 @@ def build(
         (100, 10)
     """
     # Imported here, because `import tfrkit` imports this module and reading a dataset needs none of them.
-    from tfrkit.build.session import carry_out, preview
     from tfrkit.build.prepare import BuildOptions
+    from tfrkit.build.session import carry_out, preview
     from tfrkit.codec.arrow_streams import is_table
     from tfrkit.container.codecs import read_compression
     from tfrkit.outputs.target import Target
@@ -95,21 +95,10 @@ def build(
     from tfrkit.sources.table import Table
     from tfrkit.storage.resolve import expand_home
 
-    options = BuildOptions(
-        splits=splits,
-        shards=shards,
-        shard_size=shard_size,
-        seed=seed,
-        order=order,
-        stratify=stratify,
-        group=group,
-        compression=read_compression(compression),
-        level=level,
-        keys=keys or {},
-        on_bad=on_bad,
-        jobs=jobs,
-        overwrite=overwrite,
-    )
+    # In the order of the fields of BuildOptions.
+    layout = (splits, shards, shard_size, seed, order, stratify, group)
+    writing = (read_compression(compression), level, keys or {}, on_bad, jobs, overwrite)
+    options = BuildOptions(*layout, *writing)
     chosen: Any = source
     if not hasattr(chosen, "scan"):
         if is_table(chosen) and schema is None:
