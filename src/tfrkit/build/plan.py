@@ -51,7 +51,7 @@ class Plan:
 
 def make_shards(
     assignment: Assignment,
-    wish: ShardSizes,
+    sizes: ShardSizes,
     *,
     name: str,
     single_file: str | None,
@@ -63,14 +63,14 @@ def make_shards(
 
     `estimate` has the expected bytes of each split. With `single_file` there is one shard of that name.
     """
-    wish.check(assignment.splits)
+    sizes.check(assignment.splits)
     if single_file is not None and len(assignment.splits) > 1:
         raise ValueError(
             f"one file expected one split, got {', '.join(assignment.splits)}\n"
             "  name a folder instead, or split later: tfr.open(...).split(...)"
         )
-    if single_file is not None and wish.count not in (None, 1):
-        raise ValueError(f"one file expected one shard, got {wish.count}\n  name a folder instead")
+    if single_file is not None and sizes.count not in (None, 1):
+        raise ValueError(f"one file expected one shard, got {sizes.count}\n  name a folder instead")
     shards = []
     for split, numbers in assignment.splits.items():
         if order == "seeded":
@@ -78,7 +78,7 @@ def make_shards(
         if single_file is not None:
             shards.append(PlannedShard(single_file, split, numbers))
             continue
-        num_shards = wish.num_shards(split, len(numbers), estimate.get(split, 0))
+        num_shards = sizes.num_shards(split, len(numbers), estimate.get(split, 0))
         for index in range(num_shards):
             start, stop = len(numbers) * index // num_shards, len(numbers) * (index + 1) // num_shards
             file_name = name_shard(f"{name}-{split}.tfrecord", index, num_shards)

@@ -19,7 +19,7 @@ from tfrkit.container.codecs import Compression, Level
 from tfrkit.errors import SourceError
 from tfrkit.features.rename import rename_schema
 from tfrkit.features.schema_json import to_json
-from tfrkit.outputs.sizes import ShardSizes, parse_size
+from tfrkit.outputs.sizes import ShardSizes
 from tfrkit.outputs.target import Target
 from tfrkit.sources.base import Items, Order, Problem, Scan, Source, require_some
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer_file
@@ -52,10 +52,9 @@ class BuildOptions:
             raise ValueError(f"jobs expected from 1 up, got {self.jobs}")
 
     @property
-    def wish(self) -> ShardSizes:
-        """The asked-for shards."""
-        size = parse_size(self.shard_size) if isinstance(self.shard_size, str) else self.shard_size
-        return ShardSizes(self.shards, size)
+    def sizes(self) -> ShardSizes:
+        """The number or size of shards."""
+        return ShardSizes.of(self.shards, self.shard_size)
 
     def to_json(self) -> dict[str, Any]:
         """What decides about the bytes, as a JSON value."""
@@ -66,7 +65,7 @@ class BuildOptions:
         return {
             "splits": splits or None,
             "shards": dict(self.shards) if isinstance(self.shards, Mapping) else self.shards,
-            "shard_size": self.wish.nbytes,
+            "shard_size": self.sizes.nbytes,
             "seed": self.seed,
             "stratify": self.stratify,
             "group": self.group,
@@ -143,7 +142,7 @@ def prepare(source: Source, target: Target, options: BuildOptions, scratch: str)
     assignment.splits = _drop_empty(assignment)
     shards = make_shards(
         assignment,
-        options.wish,
+        options.sizes,
         name=target.name,
         single_file=target.single_file,
         seed=options.seed,

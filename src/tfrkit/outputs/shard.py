@@ -58,7 +58,7 @@ class Written:
     tally: Tally
 
 
-class Press:
+class OutputThreads:
     """The threads that all shards of one command share: one that writes, some that deflate."""
 
     def __init__(self, jobs: int | None = None, *, queue_nbytes: int = _QUEUE_NBYTES) -> None:
@@ -82,7 +82,7 @@ class ShardOutput:
     def __init__(
         self,
         path: str,
-        press: Press,
+        threads: OutputThreads,
         *,
         compression: Compression = "none",
         level: Level = "default",
@@ -91,16 +91,16 @@ class ShardOutput:
         self.path = path
         self.tally = Tally()
         self.written: Written | None = None
-        self._press = press
+        self._threads = threads
         self._compression: Compression = compression
         self._deflater: BlockDeflater | Deflater | None = None
         if FORMATS[compression].is_deflate:
-            self._deflater = BlockDeflater(compression, level, pool=press.pool, ahead=2 * press.jobs)
+            self._deflater = BlockDeflater(compression, level, pool=threads.pool, ahead=2 * threads.jobs)
         elif compression != "none":
             self._deflater = Deflater(compression, level)
         self._is_ours = descriptor is None
         self._file: OutputFile | None = NewFile(path) if descriptor is None else OutputFile(descriptor, path)
-        press.num_shards += 1
+        threads.num_shards += 1
         # Noted while frames are written, so that the index needs no second look at them.
         self._small = bytearray()
         self._offsets: list[UInt64Array] = []
@@ -118,7 +118,7 @@ class ShardOutput:
         self.tally += Tally(len(offsets), nbytes, digest)
         if nbytes < _SMALL_NBYTES:
             self._small += memoryview(frames).cast("B")
-            share = max(_LEAST_SMALL_NBYTES, _ALL_SMALL_NBYTES // self._press.num_shards)
+            share = max(_LEAST_SMALL_NBYTES, _ALL_SMALL_NBYTES // self._threads.num_shards)
             if len(self._small) >= min(_SMALL_NBYTES, share):
                 self._flush_small()
             return
@@ -129,9 +129,9 @@ class ShardOutput:
         """No more frames. The thread that writes does the rest; `written` is there after the queue was drained."""
         assert self._file is not None
         self._flush_small()
-        self._press.num_shards -= 1
+        self._threads.num_shards -= 1
         tail = [] if self._deflater is None else [self._deflater.finish()]
-        self._press.queue.put(self._file, tail, then=self._conclude)
+        self._threads.queue.put(self._file, tail, then=self._conclude)
 
     def _conclude(self) -> None:
         file = self._file
@@ -183,7 +183,7 @@ class ShardOutput:
             pieces = range(0, len(view), _INTERRUPTIBLE_NBYTES)
             data = b"".join([self._deflater.write(view[start : start + _INTERRUPTIBLE_NBYTES]) for start in pieces])
         if len(data):
-            self._press.queue.put(self._file, [data])
+            self._threads.queue.put(self._file, [data])
 
     def _close(self) -> None:
         file, self._file = self._file, None

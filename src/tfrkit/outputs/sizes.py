@@ -1,4 +1,4 @@
-"""How large things are that a user may size: text to bytes, and how many shards."""
+"""How large and how many shards are to be: sizes as text, numbers of shards."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-# Of a shard whose size nobody chose: few files, and still something to hand out to several readers.
+# Default size of a shard: few files, and still enough of them for several readers.
 DEFAULT_SHARD_NBYTES = 256 << 20
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 1 << 10, "MI": 1 << 20, "GI": 1 << 30}
 
@@ -17,6 +17,11 @@ class ShardSizes:
 
     count: int | Mapping[str, int] | None = None
     nbytes: int | None = None
+
+    @classmethod
+    def of(cls, count: int | Mapping[str, int] | None, size: int | str | None) -> ShardSizes:
+        """As a user gives them: a size may be text such as "256MB"."""
+        return cls(count, parse_size(size) if isinstance(size, str) else size)
 
     def num_shards(self, split: str, num_records: int, estimated_nbytes: float) -> int:
         """Shards of one split: at least one, never more than its records."""

@@ -21,9 +21,9 @@ def make_items(keys, labels=None, **options) -> Items:
 ITEMS = make_items([f"{n:03d}.png" for n in range(100)], [n % 4 for n in range(100)])
 
 
-def cut(splits, wish=None, **changes):
+def cut(splits, sizes=None, **changes):
     options = {"name": "d", "single_file": None, "seed": 0, "order": "source", "estimate": {}, **changes}
-    return make_shards(Assignment(splits), wish or ShardSizes(), **options)
+    return make_shards(Assignment(splits), sizes or ShardSizes(), **options)
 
 
 # --- splits
@@ -197,7 +197,7 @@ def test_single_file_with_many_shards_raises():
 
 
 @pytest.mark.parametrize(
-    ("wish", "message"),
+    ("sizes", "message"),
     [
         (ShardSizes(0), "shards expected a number from 1 up, got 0"),
         (ShardSizes({"tset": 1}), "shards expected one of the splits train, got 'tset'"),
@@ -205,9 +205,9 @@ def test_single_file_with_many_shards_raises():
         (ShardSizes(nbytes=0), "shard size expected from 1 byte up, got 0"),
     ],
 )
-def test_invalid_shard_options_raise(wish, message):
+def test_invalid_shard_options_raise(sizes, message):
     with pytest.raises(ValueError, match=message):
-        cut({"train": np.arange(5)}, wish)
+        cut({"train": np.arange(5)}, sizes)
 
 
 # --- descriptions

@@ -20,7 +20,7 @@ from tfrkit.ops.edit.change import Changed, ChangeOptions, ShardWork, list_chang
 from tfrkit.ops.reshape.layout import choose_name
 from tfrkit.ops.reshape.rewrite import Outputs, OutShard, Rewrite, WriteOptions
 from tfrkit.outputs.dataset import FileTarget, FolderTarget, Staging
-from tfrkit.outputs.shard import Press, ShardOutput, Tally, Written
+from tfrkit.outputs.shard import OutputThreads, ShardOutput, Tally, Written
 from tfrkit.outputs.target import Target
 from tfrkit.passes.frame_sources import FrameSources, deal_frames
 from tfrkit.sidecars.carry import collect_carried
@@ -218,24 +218,24 @@ class Change:
     def _write_shards(self, folder: str, shown: str) -> dict[str, Written]:
         """Write every fed shard into a folder; unchanged ones are discarded."""
         self._begin()
-        press = Press(self.options.jobs)
+        threads = OutputThreads(self.options.jobs)
         outputs: dict[str, ShardOutput] = {}
         try:
             for work in self.works:
                 if work.feed is None:
                     continue
                 path = os.path.join(folder, work.name)
-                output = outputs[work.name] = ShardOutput(path, press, compression=work.compression)
+                output = outputs[work.name] = ShardOutput(path, threads, compression=work.compression)
                 work.feed(output.write)
                 output.finish()
-            press.queue.drain()
+            threads.queue.drain()
         except StorageError as error:
             if error.shard is not None and error.shard.startswith(folder):
                 error.shard = os.path.join(shown, os.path.relpath(error.shard, folder))
             raise
         finally:
             self.options.progress.end()
-            press.close()
+            threads.close()
             for output in outputs.values():
                 output.discard()
         self._require_change()

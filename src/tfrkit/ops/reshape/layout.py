@@ -15,7 +15,7 @@ from tfrkit.container.records import Policy
 from tfrkit.container.shards import name_shard
 from tfrkit.ops.reshape.rewrite import STDOUT, OutShard
 from tfrkit.outputs.dataset import FileTarget, FolderTarget
-from tfrkit.outputs.sizes import ShardSizes, parse_size
+from tfrkit.outputs.sizes import ShardSizes
 from tfrkit.outputs.target import Target, name_dataset
 from tfrkit.passes.frame_sources import FrameSources, PartsOf, UInt32Array
 from tfrkit.sidecars.carry import Carried
@@ -58,11 +58,11 @@ def group_sources(sources: FrameSources, *, by_split: bool = True) -> list[Group
     ]
 
 
-def parse_wish(shards: int | None, shard_size: int | str | None) -> ShardSizes:
-    """The requested shards, checked."""
-    wish = ShardSizes(shards, parse_size(shard_size) if isinstance(shard_size, str) else shard_size)
-    wish.check({})
-    return wish
+def read_sizes(shards: int | None, shard_size: int | str | None) -> ShardSizes:
+    """The number or size of shards, checked."""
+    sizes = ShardSizes.of(shards, shard_size)
+    sizes.check({})
+    return sizes
 
 
 def choose_name(carried: Carried, out: str) -> str:

@@ -14,8 +14,8 @@ from tfrkit.ops.reshape.layout import (
     group_sources,
     lay_out,
     note_fewer_shards,
-    parse_wish,
     parts_by_position,
+    read_sizes,
 )
 from tfrkit.ops.reshape.rewrite import OutShard, Rewrite, Rewritten, WriteOptions
 from tfrkit.passes.frame_sources import deal_frames, open_sources
@@ -58,7 +58,7 @@ def reshard(
         raise ValueError(
             'expected either a number of shards or their size\n  say one of them: shards=8 or shard_size="200MB"'
         )
-    wish = parse_wish(shards, shard_size)
+    sizes = read_sizes(shards, shard_size)
     target = choose_target(output)
     if target.is_file and shards != 1:
         raise ValueError(f'one file expected 1 shard, got {shards or shard_size}\n  name a folder: output="out/"')
@@ -69,14 +69,14 @@ def reshard(
         groups = group_sources(sources, by_split=not target.is_file)
         cuts = []
         for group in groups:
-            number = wish.num_shards(group.split or "", group.num_records, group.nbytes)
+            number = sizes.num_shards(group.split or "", group.num_records, group.nbytes)
             is_by_size = shards is None and number > 1
             cuts.append(cut_by_size(sources, group, number) if is_by_size else cut_evenly(group.num_records, number))
         name = choose_name(carried, target.out)
         planned = lay_out(name, groups, cuts)
         if target.is_file:
             planned = [OutShard(os.path.basename(target.out), None, sources.num_records)]
-        recipe = {"shards": shards, "shard_size": wish.nbytes}
+        recipe = {"shards": shards, "shard_size": sizes.nbytes}
         notes = note_fewer_shards(planned, shards)
         job = Rewrite("reshard", sources, carried, options, recipe, notes=notes)
         parts_of = parts_by_position(groups, cuts)

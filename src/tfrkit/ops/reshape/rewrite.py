@@ -18,7 +18,7 @@ from tfrkit.container.records import Policy
 from tfrkit.errors import ContainerError, StorageError
 from tfrkit.features.schema import Schema
 from tfrkit.outputs.dataset import Staging
-from tfrkit.outputs.shard import Press, ShardOutput, Tally, Written, add_tallies
+from tfrkit.outputs.shard import OutputThreads, ShardOutput, Tally, Written, add_tallies
 from tfrkit.outputs.target import Target
 from tfrkit.passes.frame_sources import FrameSources
 from tfrkit.progress import Progress, Quiet
@@ -139,7 +139,7 @@ class Outputs:
     def __init__(
         self,
         shards: Sequence[OutShard],
-        press: Press,
+        threads: OutputThreads,
         *,
         folder: str,
         compression: Compression,
@@ -147,7 +147,7 @@ class Outputs:
         descriptor: int | None = None,
     ) -> None:
         self.folder = folder
-        self.press = press
+        self.threads = threads
         self._shards = shards
         self._open: dict[int, ShardOutput] = {}
         self._ended: dict[int, ShardOutput] = {}
@@ -176,7 +176,7 @@ class Outputs:
             if number not in self._ended:
                 self._get(number)
                 self._end(number)
-        self.press.queue.drain()
+        self.threads.queue.drain()
         written = [self._ended[number].written for number in range(len(self._shards))]
         return [shard for shard in written if shard is not None]
 
@@ -191,7 +191,7 @@ class Outputs:
             if number in self._ended:
                 raise RuntimeError(f"shard {self._shards[number].name} is whole already")
             path = os.path.join(self.folder, self._shards[number].name)
-            output = self._open[number] = ShardOutput(path, self.press, **self._options)
+            output = self._open[number] = ShardOutput(path, self.threads, **self._options)
         return output
 
     def _end(self, number: int) -> None:
@@ -265,12 +265,12 @@ class Rewrite:
         descriptor: int | None = None,
     ) -> list[Written]:
         progress = self.options.progress
-        press = Press(self.options.jobs, queue_nbytes=self.queue_nbytes)
+        threads = OutputThreads(self.options.jobs, queue_nbytes=self.queue_nbytes)
         outputs = None
         try:
             outputs = Outputs(
                 shards,
-                press,
+                threads,
                 folder=folder,
                 compression=compression,
                 level=self.options.level,
@@ -280,7 +280,7 @@ class Rewrite:
             written = outputs.finish()
         finally:
             progress.end()
-            press.close()
+            threads.close()
             if outputs is not None:
                 outputs.discard()
         self._compare(read, add_tallies([made.tally for made in written]))

@@ -27,7 +27,7 @@ from tfrkit.ops.reshape.layout import (
     group_sources,
     lay_out,
     note_fewer_shards,
-    parse_wish,
+    read_sizes,
 )
 from tfrkit.ops.reshape.rewrite import Outputs, OutShard, Rewrite, Rewritten, WriteOptions
 from tfrkit.orders.order import keyed_permutation
@@ -87,7 +87,7 @@ def shuffle(
     nbytes = parse_size(memory) if isinstance(memory, str) else memory
     if nbytes < MIN_MEMORY:
         raise ValueError(f"memory expected at least {MIN_MEMORY >> 20}MiB, got {memory}")
-    wish = parse_wish(shards, shard_size)
+    sizes = read_sizes(shards, shard_size)
     target = choose_target(output)
     if target.is_file and shards not in (None, 1):
         raise ValueError(f'one file expected 1 shard, got {shards}\n  name a folder instead: output="out/"')
@@ -100,7 +100,7 @@ def shuffle(
         for group in groups:
             number = len(group.shards)
             if shards is not None or shard_size is not None:
-                number = wish.num_shards(group.split or "", group.num_records, group.nbytes)
+                number = sizes.num_shards(group.split or "", group.num_records, group.nbytes)
             cuts.append(cut_evenly(group.num_records, max(1, min(number, group.num_records))))
         name = choose_name(carried, target.out)
         planned = lay_out(name, groups, cuts)
@@ -116,7 +116,7 @@ def shuffle(
             sources,
             carried,
             options,
-            {"seed": seed, "shards": shards, "shard_size": wish.nbytes},
+            {"seed": seed, "shards": shards, "shard_size": sizes.nbytes},
             seed=seed,
             notes=notes,
             queue_nbytes=nbytes // 8,
@@ -187,15 +187,15 @@ class _Shuffle:
     def _feed_buckets(self, outputs: Outputs, progress: Progress) -> Tally:
         """Deal to buckets, then write one bucket after the other."""
         num_buckets = len(self._bucket_starts) - 1
-        with Buckets(num_buckets, outputs.folder, outputs.press.queue, held_nbytes=self._queue_nbytes) as buckets:
+        with Buckets(num_buckets, outputs.folder, outputs.threads.queue, held_nbytes=self._queue_nbytes) as buckets:
             read = deal_frames(self._sources, self._find_buckets(), num_buckets, buckets.put, progress)
             buckets.flush()
             # While one is written, the next is scanned.
-            coming = outputs.press.pool.submit(self._open_bucket, buckets, 0)
+            coming = outputs.threads.pool.submit(self._open_bucket, buckets, 0)
             for number in range(num_buckets):
                 bucket = coming.result()
                 if number + 1 < num_buckets:
-                    coming = outputs.press.pool.submit(self._open_bucket, buckets, number + 1)
+                    coming = outputs.threads.pool.submit(self._open_bucket, buckets, number + 1)
                 self._write_bucket(bucket, number, outputs, progress)
                 del bucket
                 buckets.drop(number)

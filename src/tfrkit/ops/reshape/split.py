@@ -12,7 +12,7 @@ import numpy as np
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.container.codecs import FORMATS, CompressionWord, Level, read_compression
 from tfrkit.container.records import Policy
-from tfrkit.ops.reshape.layout import choose_name, choose_target, cut_evenly, name_shards, note_fewer_shards, parse_wish
+from tfrkit.ops.reshape.layout import choose_name, choose_target, cut_evenly, name_shards, note_fewer_shards, read_sizes
 from tfrkit.ops.reshape.rewrite import OutShard, Rewrite, Rewritten, WriteOptions
 from tfrkit.orders.order import Order, Whole
 from tfrkit.orders.shares import Parts
@@ -67,7 +67,7 @@ def split(
         progress: Progress callback.
     """
     seed = operator.index(seed)
-    wish = parse_wish(shards, shard_size)
+    sizes = read_sizes(shards, shard_size)
     require_split_names(parts)
     target = choose_target(output)
     if target.is_file:
@@ -85,7 +85,7 @@ def split(
         shard_of = np.zeros(sources.num_records, np.uint32)
         for part, order in orders.items():
             share = sources.known_nbytes * order.size / max(1, sources.num_records)
-            cuts = cut_evenly(order.size, wish.num_shards(part, order.size, share))
+            cuts = cut_evenly(order.size, sizes.num_shards(part, order.size, share))
             numbers = np.sort(order.at(np.arange(order.size, dtype=np.uint64)))
             for number, (start, stop) in enumerate(pairwise(cuts), len(planned)):
                 shard_of[numbers[start:stop]] = number
@@ -104,7 +104,7 @@ def split(
             "group": group,
             "hash_by": hash_by,
             "shards": shards,
-            "shard_size": wish.nbytes,
+            "shard_size": sizes.nbytes,
         }
         job = Rewrite("split", sources, carried, options, recipe, seed=seed, notes=notes)
         sources.begin(options.progress)
