@@ -225,18 +225,14 @@ def write_inputs(path: str, items: Items, *, stamps: bool = True, level: int = 6
 
 def write_inputs_by_steps(path: str, items: Items, *, stamps: bool = True, level: int = 6) -> Generator[None]:
     """`write_inputs` in steps of some milliseconds; the file appears with the last one."""
-    writer = LocalWriter(path)
     # Written by zlib itself the header has no time of packing: equal inputs, equal bytes.
     packer = zlib.compressobj(level, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
-    try:
+    with LocalWriter(path) as writer:
         for start in range(0, items.size if items.keys is not None else 0, _LINES_AT_ONCE):
             writer.write(packer.compress(_join_lines(items, start, stamps)))
             yield
         writer.write(packer.flush())
         writer.commit()
-    except BaseException:
-        writer.discard()
-        raise
 
 
 def read_inputs(path: str) -> dict[str, tuple[int, int]]:

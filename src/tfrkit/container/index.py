@@ -150,17 +150,12 @@ def write_index(path: str, index: ShardIndex, fingerprint: bytes) -> None:
         _native.crc32c(offsets.data),
         _native.crc32c(checkpoints),
     )
-    with lock_folder(os.path.dirname(path) or "."):
-        writer = LocalWriter(path)
-        try:
-            writer.write(header + struct.pack("<I", _native.crc32c(header)))
-            if offsets.size:
-                writer.write(offsets.data)
-            writer.write(checkpoints)
-            writer.commit()
-        except BaseException:
-            writer.discard()
-            raise
+    with lock_folder(os.path.dirname(path) or "."), LocalWriter(path) as writer:
+        writer.write(header + struct.pack("<I", _native.crc32c(header)))
+        if offsets.size:
+            writer.write(offsets.data)
+        writer.write(checkpoints)
+        writer.commit()
 
 
 def read_index(path: str, *, shard: ByteReader) -> ShardIndex:
@@ -307,17 +302,13 @@ def write_dali_index(path: str, offsets: Offsets, end: int) -> None:
     if reason is not None:
         raise ValueError(f"offsets do not fit a shard, {reason}")
     stops = np.append(starts[1:], np.uint64(end))
-    writer = LocalWriter(path)
-    try:
+    with LocalWriter(path) as writer:
         for first in range(0, starts.size, 1 << 16):
             piece = starts[first : first + (1 << 16)]
             sizes = stops[first : first + (1 << 16)] - piece
             lines = [f"{start} {size}\n" for start, size in zip(piece.tolist(), sizes.tolist(), strict=True)]
             writer.write("".join(lines).encode())
         writer.commit()
-    except BaseException:
-        writer.discard()
-        raise
 
 
 def read_dali_index(path: str, shard_nbytes: int | None) -> Offsets:

@@ -16,12 +16,13 @@ from tfrkit.container.salvage import Gap, Salvage
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.container.writer import ShardWriter, frame_records
 from tfrkit.errors import CompressionError, ContainerError, StorageError, TfrkitError
-from tfrkit.outputs.place import MadeFolders, require_output
+from tfrkit.outputs.place import require_output
 from tfrkit.passes.walk import CollectPolicy, measure_files, walk_streams
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.local import require_space
 from tfrkit.storage.resolve import Address, expand_home, open_writer
+from tfrkit.storage.temporaries import MadeFolders
 
 # Bytes copied per step: touched three times, so they should stay in the cache.
 _PIECE_NBYTES = 1 << 18

@@ -26,7 +26,6 @@ from tfrkit.errors import (
 )
 from tfrkit.images.sniff import sniff_image
 from tfrkit.ops.choose_records import choose_records
-from tfrkit.outputs.place import MadeFolders
 from tfrkit.pictures.features import PictureFeatures, find_picture_features
 from tfrkit.pictures.picture import Picture, PictureReader, Span
 from tfrkit.pictures.pixels import ShapeWord, read_shape, require_raw_shape
@@ -293,16 +292,6 @@ def _describe_choice(report: SheetReport, shown: int) -> str:
 def _write_png(image: Image, target: str) -> None:
     file = io.BytesIO()
     image.save(file, "PNG")
-    made = MadeFolders()
-    try:
-        made.make(os.path.dirname(target))
-        writer = open_writer(target)
-        try:
-            writer.write(file.getbuffer())
-            writer.commit()
-        except BaseException:
-            writer.discard()
-            raise
-        made.keep()
-    finally:
-        made.remove()
+    with open_writer(target, make_folders=True) as writer:
+        writer.write(file.getbuffer())
+        writer.commit()

@@ -10,7 +10,7 @@ from functools import partial
 from tfrkit.container.index import INDEX_FOLDER, index_path
 from tfrkit.container.shards import looks_like_shard
 from tfrkit.errors import ContainerError, StorageError
-from tfrkit.outputs.place import MadeFolders, require_output
+from tfrkit.outputs.place import require_output
 from tfrkit.outputs.target import Target
 from tfrkit.sidecars.manifest import Manifest, read_manifest
 from tfrkit.sidecars.places import MANIFEST, list_own
@@ -55,18 +55,16 @@ class Staging:
             require_output(target.out, sources=sources, force=force)
         else:
             self._require_folder(sources, force)
-        self._made = MadeFolders()
         # Through a link what it names is written, also where nothing is yet; the link stays.
         self._place = os.path.realpath(target.out)
         self._is_fresh = not target.is_file and not os.path.exists(self._place)
         is_inside = not target.is_file and not self._is_fresh
         parent, base = os.path.split(self._place)
+        sweep_folder(parent)  # left when the output was not there yet
         try:
-            self._made.make(parent)
-            sweep_folder(parent)  # left when the output was not there yet
-            self._temporary = TemporaryFolder(os.path.join(self._place, base) if is_inside else self._place)
+            hidden = os.path.join(self._place, base) if is_inside else self._place
+            self._temporary = TemporaryFolder(hidden, make_folders=True)
         except OSError as error:
-            self._made.remove()
             raise explain_os_error(error, target.out, verb="write") from None
         self.folder = self._temporary.path
 
@@ -75,7 +73,6 @@ class Staging:
 
     def __exit__(self, *_: object) -> None:
         self._temporary.remove()
-        self._made.remove()
 
     def path(self, name: str) -> str:
         """Where a file is written until everything is whole."""
@@ -101,7 +98,7 @@ class Staging:
                         self._commit_into_folder(sidecars, moves)
         except OSError as error:
             raise explain_os_error(error, self.target.out, verb="put the output in place") from None
-        self._made.keep()
+        self._temporary.made.keep()
         if self.target.is_file:
             sync_folder(os.path.dirname(self._place))
             sync_folder(os.path.dirname(index_path(self.target.out)))

@@ -1,4 +1,8 @@
-"""Files and folders that appear whole: made under a hidden temporary name beside their place, then renamed."""
+"""Exported files and folders that appear whole: written under a hidden temporary name, then renamed.
+
+`StagedFile` and `StagedFolder` have the same methods for a writer that fills either: `open`, `commit`, `discard`, and
+the counts `files` and `nbytes` after `commit`.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,11 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 from tfrkit.errors import StorageError
-from tfrkit.outputs.place import MadeFolders, require_output
+from tfrkit.outputs.place import require_output
 from tfrkit.storage.base import explain_os_error
-from tfrkit.storage.local import NamedFile, require_file_place, require_space
+from tfrkit.storage.local import LocalWriter, NamedFile, require_file_place, require_space
 from tfrkit.storage.sync import sync_folder, sync_tree
-from tfrkit.storage.temporaries import TemporaryFile, TemporaryFolder
+from tfrkit.storage.temporaries import TemporaryFolder
 
 _BUFFER_NBYTES = 1 << 20
 
@@ -38,12 +42,10 @@ class StagedFolder:
         self.nbytes = 0
         self._folders: set[str] = {""}
         self._opened: list[BinaryIO] = []
-        self._made = MadeFolders()
+        self._counted_last: list[str] = []  # files that are written bit by bit
         try:
-            self._made.make(os.path.dirname(self._target))
-            self._temporary = TemporaryFolder(self._target)
+            self._temporary = TemporaryFolder(self._target, make_folders=True)
         except OSError as error:
-            self._made.remove()
             raise explain_os_error(error, path, verb="write") from None
         self._root = self._temporary.path
 
@@ -77,10 +79,11 @@ class StagedFolder:
             os.close(descriptor)
 
     def open(self, name: str) -> BinaryIO:
-        """A new file to be written bit by bit; after closing it, report its size with `count`."""
+        """A new file to be written bit by bit; closed by the caller, or on `commit`."""
         raw = NamedFile(self._create(name), "wb", shown=os.path.join(self.name, name))
         file: Any = io.BufferedWriter(raw, buffer_size=_BUFFER_NBYTES)
         self._opened.append(file)
+        self._counted_last.append(name)
         opened: BinaryIO = file
         return opened
 
@@ -97,10 +100,6 @@ class StagedFolder:
         scratch: BinaryIO = file
         return scratch
 
-    def count(self, name: str) -> None:
-        """Add the size of a file that was opened and is closed now."""
-        self.nbytes += os.path.getsize(os.path.join(self._root, name))
-
     def make_folder(self, name: str) -> None:
         """A folder, and those above it."""
         if name not in self._folders:
@@ -113,16 +112,17 @@ class StagedFolder:
     def commit(self) -> None:
         """Put the folder where it belongs; into one that is there already, file by file: what else lies there stays."""
         self._close()
+        self.nbytes += sum(os.path.getsize(os.path.join(self._root, name)) for name in self._counted_last)
         sync_tree(self._root, self.name)
         try:
             if os.path.isdir(self._target) and os.listdir(self._target):
                 self._move_files()
+                self._temporary.made.keep()
                 self._temporary.remove()
             else:
                 self._temporary.place(self._target)
         except OSError as error:
             raise explain_os_error(error, self.name, verb="write") from None
-        self._made.keep()
         sync_folder(os.path.dirname(self._target))
 
     def _move_files(self) -> None:
@@ -140,7 +140,6 @@ class StagedFolder:
         with contextlib.suppress(OSError, StorageError):
             self._close()
         self._temporary.remove()
-        self._made.remove()
 
     def _close(self) -> None:
         while self._opened:
@@ -157,49 +156,34 @@ class StagedFolder:
         return descriptor
 
 
-class StagedFile:
-    """One new file. Nothing is at its place before `commit`; `discard` leaves nothing behind."""
+class StagedFile(LocalWriter):
+    """One new file, written through `file`. Nothing is at its place before `commit`; `discard` leaves nothing."""
+
+    files = 1
 
     def __init__(self, path: str, *, sources: Sequence[str], force: bool, nbytes: int) -> None:
-        self.name = path
         require_output(path, sources=sources, force=force)
         require_file_place(path)
         require_space(path, nbytes)
-        self._target = os.path.realpath(path)
-        self.nbytes = 0
-        self._made = MadeFolders()
-        try:
-            self._made.make(os.path.dirname(self._target))
-            self._temporary = TemporaryFile(self._target)
-        except OSError as error:
-            self._made.remove()
-            raise explain_os_error(error, path, verb="write") from None
+        super().__init__(path, make_folders=True)
         # The temporary closes the descriptor: the lock on it lasts until it has its name.
-        raw = NamedFile(self._temporary.descriptor, "wb", shown=path, closefd=False)
+        raw = NamedFile(self.descriptor, "wb", shown=path, closefd=False)
         file: Any = io.BufferedWriter(raw, buffer_size=_BUFFER_NBYTES)
         self.file: BinaryIO = file
+        self.nbytes = 0
 
-    def __enter__(self) -> StagedFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.discard()
+    def open(self, name: str) -> BinaryIO:
+        """The file itself, whatever `name` a folder would give it."""
+        return self.file
 
     def commit(self) -> None:
         """Make everything durable and visible."""
         self.file.close()
-        try:
-            os.fsync(self._temporary.descriptor)
-            self.nbytes = os.fstat(self._temporary.descriptor).st_size
-            self._temporary.place(self._target)
-        except OSError as error:
-            raise explain_os_error(error, self.name, verb="write") from None
-        self._made.keep()
-        sync_folder(os.path.dirname(self._target))
+        self.nbytes = os.fstat(self.descriptor).st_size
+        super().commit()
 
     def discard(self) -> None:
         """Leave nothing behind; does nothing after `commit`."""
         with contextlib.suppress(OSError, StorageError):
             self.file.close()
-        self._temporary.remove()
-        self._made.remove()
+        super().discard()

@@ -11,7 +11,7 @@ import stat
 import sys
 import threading
 from functools import partial
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, Self
 
 from tfrkit import _native
 from tfrkit.errors import StorageError
@@ -226,23 +226,35 @@ class StdinReader:
 class LocalWriter:
     """An atomic file: written under a hidden temporary name, synced, then renamed.
 
-    A link is kept and its target is written, even if the target does not exist yet.
+    A context: what was not committed at its end is discarded. A link is kept and its target is written, even if the
+    target does not exist yet. With `make_folders` missing folders are made; they stay only if the file does.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, make_folders: bool = False) -> None:
         self.name = path
         require_file_place(path)
         self._target = os.path.realpath(path)
         try:
-            self._temporary: TemporaryFile | None = TemporaryFile(self._target)
+            self._temporary: TemporaryFile | None = TemporaryFile(self._target, make_folders=make_folders)
         except OSError as error:
             raise explain_os_error(error, path, verb="write") from None
         self._num_written = self._num_sent = 0
 
-    def write(self, data: bytes | bytearray | memoryview) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
+
+    @property
+    def descriptor(self) -> int:
+        """The open file; raises ValueError after `commit` and `discard`."""
         if self._temporary is None:
             raise ValueError(f"write to a finished file - at {self.name}")
-        descriptor = self._temporary.descriptor
+        return self._temporary.descriptor
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        descriptor = self.descriptor
         view = memoryview(data).cast("B")
         try:
             while len(view):

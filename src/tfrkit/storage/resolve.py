@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from tfrkit.errors import StorageError
 from tfrkit.storage.addresses import require_local
-from tfrkit.storage.base import ByteReader, ByteWriter
+from tfrkit.storage.base import ByteReader
 from tfrkit.storage.local import LocalReader, LocalWriter, StdinReader
 
 Address = str | bytes | os.PathLike[str]
@@ -38,9 +38,9 @@ def open_reader(path: str, *, size: int | None = None) -> ByteReader:
     return StdinReader() if path == "-" else LocalReader(path, size=size)
 
 
-def open_writer(path: str) -> ByteWriter:
+def open_writer(path: str, *, make_folders: bool = False) -> LocalWriter:
     """A writer for one new shard."""
-    return LocalWriter(path)
+    return LocalWriter(path, make_folders=make_folders)
 
 
 def expand_address(address: Address | Iterable[Address]) -> list[str]:

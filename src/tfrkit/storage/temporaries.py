@@ -42,21 +42,67 @@ _COPY_NBYTES = 1 << 20
 _next_sweeps: dict[str, float] = {}
 
 
+class MadeFolders:
+    """Folders made for an output; removed again unless they are kept."""
+
+    def __init__(self) -> None:
+        self._made: list[str] = []
+
+    def make(self, folder: str) -> None:
+        """Make a folder and the missing ones above it; where that fails, `StorageError`, and none is left."""
+        missing = []
+        path = os.path.abspath(folder)
+        while not os.path.isdir(path):
+            missing.append(path)
+            path = os.path.dirname(path)
+        try:
+            for path in reversed(missing):
+                os.mkdir(path)
+                self._made.append(path)
+        except OSError as error:
+            self.remove()
+            reason = "it is a file" if isinstance(error, FileExistsError) else describe_os_error(error)
+            raise StorageError(f"cannot make a folder, {reason}", shard=path) from None
+
+    def keep(self) -> None:
+        """The output is in place: its folders stay."""
+        self._made.clear()
+
+    def remove(self) -> None:
+        """Remove the folders that were not kept; one that holds something by now stays."""
+        while self._made:
+            with contextlib.suppress(OSError):
+                os.rmdir(self._made[-1])
+            self._made.pop()
+
+
 class TemporaryFile:
     """A new, empty, hidden file next to `target`, open for writing. Raises `OSError`.
 
-    Abandoned temporaries in the same folder are removed first.
+    Abandoned temporaries in the same folder are removed first. With `make_folders` missing folders are made, and
+    removed again unless the temporary is placed or `made` is kept.
     """
 
-    def __init__(self, target: str) -> None:
-        sweep_folder(os.path.dirname(target))
-        self.path, self.descriptor = _create_locked(target, "tmp")
+    _ENDING = "tmp"
+
+    def __init__(self, target: str, *, make_folders: bool = False) -> None:
+        folder = os.path.dirname(target)
+        self.made = MadeFolders()
+        if make_folders:
+            self.made.make(folder)
+        try:
+            sweep_folder(folder)
+            self.path, self.descriptor = _create_locked(target, self._ENDING)
+        except OSError:
+            self.made.remove()
+            raise
         self._process = os.getpid()
 
     def place(self, target: str) -> None:
         """Rename it to its target, replacing an existing file. The descriptor is closed."""
         # Renamed before the lock is released, so that it is never found without an owner.
         os.replace(self.path, target)
+        self.made.keep()
         self._close()
 
     def remove(self) -> None:
@@ -69,6 +115,7 @@ class TemporaryFile:
         if self._process == os.getpid():
             with contextlib.suppress(OSError):
                 os.unlink(self.path)
+            self.made.remove()
         self._close()
 
     def _close(self) -> None:
@@ -77,21 +124,22 @@ class TemporaryFile:
             os.close(descriptor)
 
 
-class TemporaryFolder:
-    """A new, empty, hidden folder next to `target`. Raises `OSError`.
+class TemporaryFolder(TemporaryFile):
+    """A new, empty, hidden folder next to `target`, with a lock file. Raises `OSError`.
 
     As a context it returns its path, and is removed at the end unless it was placed.
     """
 
-    def __init__(self, target: str) -> None:
-        sweep_folder(os.path.dirname(target))
-        self._lock_path, self._descriptor = _create_locked(target, _FOLDER_LOCK)
-        self.path = os.path.splitext(self._lock_path)[0] + ".tmp"
-        self._process = os.getpid()
+    _ENDING = _FOLDER_LOCK
+
+    def __init__(self, target: str, *, make_folders: bool = False) -> None:
+        super().__init__(target, make_folders=make_folders)
+        self._lock_path, self.path = self.path, os.path.splitext(self.path)[0] + ".tmp"
         try:
             os.mkdir(self.path)
         except OSError:
-            self._let_go()
+            self._release()
+            self.made.remove()
             raise
 
     def __enter__(self) -> str:
@@ -103,32 +151,30 @@ class TemporaryFolder:
     def place(self, target: str) -> None:
         """Rename it to its target, which must be missing or an empty folder."""
         os.rename(self.path, target)
-        self._let_go()
+        self.made.keep()
+        self._release()
 
     def remove(self) -> None:
         """Remove it with its contents; no effect after it was placed or removed."""
-        if self._descriptor < 0:
+        if self.descriptor < 0:
             return
         if self._process != os.getpid():
-            os.close(self._descriptor)
-            self._descriptor = -1
+            self._close()
             return
         remove_tree(self.path)
         if os.path.lexists(self.path):
             # Listing it may need a descriptor, so free ours. If it still remains, its lock is free now, and the next
             # writer here removes it.
-            os.close(self._descriptor)
-            self._descriptor = -1
+            self._close()
             remove_tree(self.path)
         if not os.path.lexists(self.path):
-            self._let_go()
+            self._release()
+        self.made.remove()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         with contextlib.suppress(OSError):
             os.unlink(self._lock_path)
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-        self._descriptor = -1
+        self._close()
 
 
 def make_scratch(name: str) -> TemporaryFolder:

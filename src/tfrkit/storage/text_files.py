@@ -57,11 +57,7 @@ def format_json(content: Any) -> str:
 def write_text(path: str, text: str) -> None:
     """Write a text file atomically."""
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    writer = LocalWriter(path)
-    try:
+    with LocalWriter(path) as writer:
         # A file name that is not UTF-8 keeps its bytes.
         writer.write(text.encode("utf-8", "surrogateescape"))
         writer.commit()
-    except BaseException:
-        writer.discard()
-        raise

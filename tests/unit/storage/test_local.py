@@ -262,3 +262,16 @@ def test_writer_relative_path_without_folder_works(tmp_path: Path, monkeypatch: 
     writer.write(b"x")
     writer.commit()
     assert (tmp_path / "shard").read_bytes() == b"x"
+
+
+def test_writer_context_without_commit_leaves_nothing(tmp_path: Path) -> None:
+    with LocalWriter(str(tmp_path / "new" / "shard"), make_folders=True) as writer:
+        writer.write(b"x")
+    assert os.listdir(tmp_path) == []
+
+
+def test_writer_context_with_commit_leaves_the_file(tmp_path: Path) -> None:
+    with LocalWriter(str(tmp_path / "new" / "shard"), make_folders=True) as writer:
+        writer.write(b"x")
+        writer.commit()
+    assert (tmp_path / "new" / "shard").read_bytes() == b"x"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tfrkit import _native
+from tfrkit.errors import StorageError
 from tfrkit.storage import temporaries
 from tfrkit.storage.temporaries import TemporaryFile, TemporaryFolder, make_scratch, move_file, sweep_folder
 
@@ -176,3 +177,26 @@ def test_scratch_that_cannot_be_made_names_its_folder(monkeypatch: pytest.Monkey
         Exception, match=r"cannot write, no such file or directory - at /nowhere\n  name another folder: T"
     ):
         make_scratch("x")
+
+
+@pytest.mark.parametrize("kind", [TemporaryFile, TemporaryFolder])
+def test_folders_made_for_a_temporary_go_with_it(tmp_path: Path, kind: type[TemporaryFile]) -> None:
+    temporary = kind(str(tmp_path / "a" / "b" / "out"), make_folders=True)
+    temporary.remove()
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", [TemporaryFile, TemporaryFolder])
+def test_folders_made_for_a_temporary_stay_when_it_is_placed(tmp_path: Path, kind: type[TemporaryFile]) -> None:
+    target = tmp_path / "a" / "b" / "out"
+    temporary = kind(str(target), make_folders=True)
+    temporary.place(str(target))
+    temporary.remove()
+    assert os.listdir(target.parent) == ["out"]
+
+
+def test_file_in_the_way_of_a_folder_leaves_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StorageError, match=r"cannot make a folder, it is a file - at .*file"):
+        TemporaryFile(str(tmp_path / "file" / "a" / "out"), make_folders=True)
+    assert os.listdir(tmp_path) == ["file"]

@@ -134,12 +134,10 @@ class _CocoWriter:
             instances = f"annotations/instances_{part}.json" if name else "annotations.json"
             with self._folder.open(instances) as file:
                 _write_document(file, {"images": split.images, "annotations": split.annotations}, categories)
-            self._folder.count(instances)
             if self._has_captions:
                 captions = f"annotations/captions_{part}.json" if name else "captions.json"
                 with self._folder.open(captions) as file:
                     _write_document(file, {"images": split.images, "annotations": split.captions}, None)
-                self._folder.count(captions)
 
     def _image_folder(self, split: str) -> str:
         return safe_part(split) if split else "images"

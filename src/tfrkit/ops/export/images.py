@@ -175,7 +175,6 @@ class _ImageWriter:
         """Write what is written last."""
         if self._labels:
             self._table.close()
-            self._folder.count(_LABELS_FILE)
             self._report.tables.append(_LABELS_FILE)
         if self._num_clip_masks:
             self._report.notes.append(f"masks of clips are not written: {self._num_clip_masks} records have some")

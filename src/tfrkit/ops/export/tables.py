@@ -48,40 +48,28 @@ def export_table(
             write(source, counted, None)  # type: ignore[arg-type]
             sys.stdout.buffer.flush()
             report.files, report.nbytes = 1, counted.nbytes
-        elif target.endswith(os.sep) or os.path.isdir(target):
-            _write_folder(source, report, write, splits, f".{kind}", force=force, nbytes=nbytes)
         else:
-            with StagedFile(target, sources=source.paths, force=force, nbytes=nbytes) as staged:
-                write(source, staged.file, None)
+            is_folder = target.endswith(os.sep) or os.path.isdir(target)
+            names = SafeNames()
+            parts: dict[str, Sequence[int] | None] = {"": None}
+            if is_folder:
+                parts = {
+                    names.take(safe_part(split or "data") + f".{kind}", otherwise=f"data.{kind}"): shards
+                    for split, shards in (splits or {"": list(range(len(source.paths)))}).items()
+                }
+            stage = StagedFolder if is_folder else StagedFile
+            with stage(target, sources=source.paths, force=force, nbytes=nbytes) as staged:
+                for name, shards in parts.items():
+                    with staged.open(name) as file:
+                        write(source, file, shards)
                 staged.commit()
-                report.files, report.nbytes = 1, staged.nbytes
-            if len(splits) > 1:
-                names = ", ".join(name or "no split" for name in splits)
-                report.notes.append(f"all splits are in one file: {names}; a folder as output gives one file for each")
+                report.files, report.nbytes = staged.files, staged.nbytes
+            if len(splits) > 1 and not is_folder:
+                listed = ", ".join(name or "no split" for name in splits)
+                report.notes.append(f"all splits are in one file: {listed}; a folder as output gives one file for each")
         source.end()
         report.records = source.num_records
         return report
-
-
-def _write_folder(
-    source: ExportInput,
-    report: Export,
-    write: WriteTable,
-    splits: dict[str, list[int]],
-    suffix: str,
-    *,
-    force: bool,
-    nbytes: int,
-) -> None:
-    with StagedFolder(report.output, sources=source.paths, force=force, nbytes=nbytes) as folder:
-        names = SafeNames()
-        for split, shards in (splits or {"": list(range(len(source.paths)))}).items():
-            name = names.take(safe_part(split or "data") + suffix, otherwise=f"data{suffix}")
-            with folder.open(name) as file:
-                write(source, file, shards)
-            folder.count(name)
-        folder.commit()
-        report.files, report.nbytes = folder.files, folder.nbytes
 
 
 class _Counted:

@@ -96,9 +96,6 @@ class _VocWriter:
             self._list("Segmentation", image)
 
     def finish(self) -> None:
-        for name, file in self._lists.items():
-            file.close()
-            self._folder.count(name)
         classes = self._task.objects.classes
         mask = self._task.pictures.mask_feature
         names = self._task.source.schema[mask].classes if mask is not None else None

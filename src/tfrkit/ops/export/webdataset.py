@@ -77,7 +77,12 @@ def export_webdataset(
         )
         keys = _Keys(source, report, name, features)
         is_file = target.endswith(".tar") and not os.path.isdir(target)
-        with _open_tars(target, source, limit, is_file=is_file, force=force) as tars:
+        stage = StagedFile if is_file else StagedFolder
+        # A member takes a header of 512 bytes, and is padded to a multiple of 512.
+        nbytes = source.nbytes + source.num_records * 4 * 1024
+        with stage(target, sources=source.paths, force=force, nbytes=nbytes) as staged:
+            splits = [""] * len(source.paths) if is_file else source.split_names()
+            tars = _Tars(splits, staged, 1 << 62 if is_file else limit)
             source.begin()
             for place, values in source.rows(list(dict.fromkeys([*plan.features, *keys.features]))):
                 try:
@@ -154,110 +159,35 @@ class _Keys:
 
 
 class _Tars:
-    """Tar files that are filled one after the other, each split its own."""
+    """Tar files that are filled one after the other, each split its own: NAME-000000.tar, NAME-000001.tar ..."""
 
-    def __init__(self, splits: list[str], limit: int) -> None:
+    def __init__(self, splits: list[str], staged: StagedFile | StagedFolder, limit: int) -> None:
         self._splits = splits
+        self._staged = staged
         self._limit = limit
-        self._open: dict[str, TarWriter] = {}
-        self._files: dict[str, BinaryIO] = {}
+        self._open: dict[str, tuple[TarWriter, BinaryIO]] = {}
         self._counts: dict[str, int] = {}
 
     def add(self, shard: int, key: str, members: list[tuple[str, bytes]]) -> None:
         """One sample; it is never divided between two files."""
         split = self._splits[shard]
-        archive = self._open.get(split)
-        if archive is not None and archive.nbytes >= self._limit:
+        if split in self._open and self._open[split][0].nbytes >= self._limit:
             self._close(split)
-            archive = None
-        if archive is None:
-            file = self._files[split] = self.start(split, self._counts.get(split, 0))
-            archive = self._open[split] = TarWriter(file)
-            self._counts[split] = self._counts.get(split, 0) + 1
+        if split not in self._open:
+            number = self._counts[split] = self._counts.get(split, -1) + 1
+            file = self._staged.open(f"{safe_part(split or 'data')}-{number:06d}.tar")
+            self._open[split] = TarWriter(file), file
         for suffix, data in members:
-            archive.add(f"{key}.{suffix}", data)
-
-    def start(self, split: str, number: int) -> BinaryIO:
-        """A new file."""
-        raise NotImplementedError
+            self._open[split][0].add(f"{key}.{suffix}", data)
 
     def commit(self) -> tuple[int, int]:
         """Put everything in its place: number of files, and bytes."""
-        raise NotImplementedError
-
-    def discard(self) -> None:
-        """Leave nothing behind."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Finish every file that is open."""
         for split in list(self._open):
             self._close(split)
-
-    def __enter__(self) -> _Tars:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.discard()
+        self._staged.commit()
+        return self._staged.files, self._staged.nbytes
 
     def _close(self, split: str) -> None:
-        self._open.pop(split).close()
-        self.end(self._files.pop(split))
-
-    def end(self, file: BinaryIO) -> None:
-        """A file is full."""
-
-
-class _TarFolder(_Tars):
-    """NAME-000000.tar, NAME-000001.tar ... in a folder."""
-
-    def __init__(self, source: ExportInput, folder: StagedFolder, limit: int) -> None:
-        super().__init__(source.split_names(), limit)
-        self._folder = folder
-        self._names: list[str] = []
-
-    def start(self, split: str, number: int) -> BinaryIO:
-        self._names.append(f"{safe_part(split or 'data')}-{number:06d}.tar")
-        return self._folder.open(self._names[-1])
-
-    def end(self, file: BinaryIO) -> None:
+        archive, file = self._open.pop(split)
+        archive.close()
         file.close()
-
-    def commit(self) -> tuple[int, int]:
-        self.close()
-        for name in self._names:
-            self._folder.count(name)
-        self._folder.commit()
-        return self._folder.files, self._folder.nbytes
-
-    def discard(self) -> None:
-        for file in self._files.values():
-            file.close()
-        self._folder.discard()
-
-
-class _OneTar(_Tars):
-    """All samples in one file."""
-
-    def __init__(self, source: ExportInput, staged: StagedFile) -> None:
-        super().__init__([""] * len(source.paths), 1 << 62)
-        self._staged = staged
-
-    def start(self, split: str, number: int) -> BinaryIO:
-        return self._staged.file
-
-    def commit(self) -> tuple[int, int]:
-        self.close()
-        self._staged.commit()
-        return 1, self._staged.nbytes
-
-    def discard(self) -> None:
-        self._staged.discard()
-
-
-def _open_tars(target: str, source: ExportInput, limit: int, *, is_file: bool, force: bool) -> _Tars:
-    # A member takes a header of 512 bytes, and is padded to a multiple of 512.
-    nbytes = source.nbytes + source.num_records * 4 * 1024
-    if is_file:
-        return _OneTar(source, StagedFile(target, sources=source.paths, force=force, nbytes=nbytes))
-    return _TarFolder(source, StagedFolder(target, sources=source.paths, force=force, nbytes=nbytes), limit)
