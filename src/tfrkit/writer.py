@@ -6,7 +6,6 @@ import os
 import sys
 import warnings
 import weakref
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -21,7 +20,6 @@ from tfrkit.codec.conform import SchemaCoercer
 from tfrkit.codec.encode_columns import check_columns, encode_columns, encode_written_name, rows_of_columns
 from tfrkit.codec.untyped import UntypedLists, is_untyped_column
 from tfrkit.container.codecs import CompressionWord, Level, compression_of_name, read_compression
-from tfrkit.container.locate import save_index, save_known_index
 from tfrkit.container.names import refuse_foreign_suffix
 from tfrkit.container.writer import Digest, ShardWriter
 from tfrkit.errors import FeatureKindError, GuessedKindWarning, LostRowsWarning, MissingFeatureError
@@ -94,8 +92,6 @@ class Writer:
         self._untyped = UntypedLists(self._encoder)
         self._num_flushed = 0
         self._index = index
-        # Where each frame starts, so that an index needs no scan. A compressed file is scanned for its checkpoints.
-        self._offsets = array("Q") if index and chosen == "none" else None
         self._failure: BaseException | None = None
         self._num_flushes = 0
         if self._schema is not None:
@@ -103,7 +99,7 @@ class Writer:
                 self._encoder.kind_of(name, spec.kind)
             for name, spec in self._schema.feature_lists.items():
                 self._encoder.kind_of(name, spec.kind, is_list=True)
-        shard = ShardWriter(open_writer(self._path), compression=chosen, level=level, digest=digest)
+        shard = ShardWriter(open_writer(self._path), compression=chosen, level=level, digest=digest, index=index)
         self._shard: ShardWriter | None = shard
         # A writer that is neither closed nor discarded must not leave its temporary file, nor lose its rows silently.
         caller = sys._getframe(1)
@@ -203,10 +199,8 @@ class Writer:
             shard.discard()
             raise
         remove_own(self._path)
-        if self._offsets is not None:
-            save_known_index(self._path, np.array(self._offsets, np.uint64))
-        elif self._index:
-            save_index(self._path)
+        if self._index:
+            shard.save_index()
         if self._untyped.guessed:
             self._warn_of_guesses(self._untyped.guessed)
 
@@ -248,9 +242,6 @@ class Writer:
             if self._untyped:
                 frames = self._untyped.retype(frames, self._num_flushed, self._encode)
             self._num_flushed = self._encoder.num_records
-            if self._offsets is not None:
-                offsets, _, _ = _native.index_frames(frames, 0, len(frames), 1 << 62, "none")
-                self._offsets.frombytes((offsets + np.uint64(shard.num_bytes)).tobytes())
             shard.write(frames)
         except BaseException as error:
             self._give_up(error)

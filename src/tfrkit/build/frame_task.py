@@ -1,7 +1,7 @@
-"""A shard of rows that come as finished frames: made by threads, written and hashed in order by others.
+"""A shard of rows that a reader encodes as frames: encoded by threads, written and hashed in order.
 
-Where a reader gives frames, all work is native and lets go of the interpreter, so threads keep every processor busy,
-start at once, and write each byte once. How many there are changes nothing in the shard.
+Where a reader gives frames, all work is native and releases the interpreter lock, so threads keep every processor busy,
+start at once, and write each byte once. The number of threads changes nothing in the shard.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from tfrkit._ahead import map_ahead
-from tfrkit._types import Int64Array, UInt64Array
+from tfrkit._types import Int64Array
 from tfrkit.build.journal import ShardResult, write_done
 from tfrkit.build.task import ShardTask, Tick
-from tfrkit.container.locate import save_known_index
+from tfrkit.container.writer import ShardWriter
 from tfrkit.storage.resolve import open_writer
 
 # Frames are made in blocks of about this size, which stay in the cache until they are written and hashed.
@@ -49,18 +47,18 @@ class FrameTask(ShardTask):
         """Write the shard, its index and its marker."""
         result = ShardResult(os.path.basename(self.path), num_records=len(self.items))
         reader: Any = self.reader
-        output = _Output(self.output)
-        try:
+        digest, is_whole = hashlib.sha256(), self.num_parts == 1
+        with ShardWriter(open_writer(self.output), digest=digest, index=is_whole) as shard:
             blocks = self._blocks(reader.row_nbytes)
             made = map_ahead(reader.open_framer(self.keys), blocks, threads=self.threads)
             with contextlib.closing(made):
                 for frames, starts in made:
-                    output.write(frames, starts)
+                    shard.write(frames.data, starts)
                     tick(len(starts), 0, 0)
-            result.nbytes, result.sha256 = output.commit(index=self.num_parts == 1)
-        except BaseException:
-            output.discard()
-            raise
+            shard.commit()
+        if is_whole:
+            shard.save_index()
+        result.nbytes, result.sha256 = shard.num_bytes, digest.hexdigest()
         write_done(self.output, result)
         return result
 
@@ -71,32 +69,3 @@ class FrameTask(ShardTask):
         num_rows = max(1, min(_MAX_ROWS, int(_BLOCK_NBYTES / (2 * row_nbytes + 1))))
         for start in range(0, len(numbers), num_rows):
             yield numbers[start : start + num_rows]
-
-
-class _Output:
-    """The file of a shard, its checksum and where its frames start."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._writer = open_writer(path)
-        self._digest = hashlib.sha256()
-        self._offsets: list[UInt64Array] = []
-        self._nbytes = 0
-
-    def write(self, frames: Any, starts: UInt64Array) -> None:
-        """Append frames."""
-        self._writer.write(frames.data)
-        self._digest.update(frames.data)
-        self._offsets.append(starts + np.uint64(self._nbytes))
-        self._nbytes += len(frames)
-
-    def commit(self, *, index: bool) -> tuple[int, str]:
-        """Make the file appear, with its index if asked for: its size and its checksum."""
-        self._writer.commit()
-        if index:
-            save_known_index(self._path, np.concatenate(self._offsets or [np.empty(0, np.uint64)]))
-        return self._nbytes, self._digest.hexdigest()
-
-    def discard(self) -> None:
-        """Give up: nothing appears."""
-        self._writer.discard()

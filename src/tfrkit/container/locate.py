@@ -6,6 +6,7 @@ import contextlib
 import os
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -131,20 +132,23 @@ def _scan(shard: Shard, policy: Policy, max_kept: int | None) -> Count:
     return Count(num_records, stream.offset, index)
 
 
-def save_known_index(path: str, offsets: UInt64Array) -> None:
+def save_known_index(
+    path: str, offsets: Sequence[UInt64Array], *, inflated_size: int | None = None, checkpoints: bytes = b""
+) -> None:
     """Write the index of a new shard from the offsets of its frames, without reading it.
 
-    REQUIRES: an uncompressed shard that holds these frames and nothing else.
+    REQUIRES: the shard holds these frames and nothing else; of a compressed one `inflated_size` is given.
     """
+    starts = np.concatenate(offsets) if offsets else np.empty(0, np.uint64)
     shard = Shard.open(path)
     try:
         nbytes = shard.nbytes or 0
         index = ShardIndex(
-            num_records=len(offsets),
-            offsets=offsets,
+            num_records=len(starts),
+            offsets=starts,
             compression=shard.compression,
-            inflated_size=nbytes,
-            checkpoints=None,
+            inflated_size=nbytes if inflated_size is None else inflated_size,
+            checkpoints=checkpoints or None,
             shard_nbytes=nbytes,
         )
         write_index(index_path(path), index, fingerprint_shard(shard.reader))

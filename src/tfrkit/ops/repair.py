@@ -176,18 +176,12 @@ def _add_lost(result: Repair, known: int | None, count: int, losses: list[Loss])
 def _copy_sound(shard: Shard, destination: str, compression: Compression) -> tuple[int, list[Loss]]:
     policy = CollectPolicy()
     parts = Salvage(shard, policy)
-    writer = ShardWriter(open_writer(destination), compression=compression)
     count = 0
-    try:
+    with contextlib.closing(shard), ShardWriter(open_writer(destination), compression=compression) as writer:
         for stretch in walk_streams(parts, read_list, _PIECE_RECORDS, _PIECE_NBYTES):
             writer.write(frame_records(stretch.taken))
             count += stretch.num_frames
         writer.commit()
-    except BaseException:
-        writer.discard()
-        raise
-    finally:
-        shard.close()
     return count, _list_losses(policy.listed, parts.gaps)
 
 

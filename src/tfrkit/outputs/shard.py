@@ -17,11 +17,10 @@ from tfrkit._types import UInt64Array
 from tfrkit.container.block_deflate import BlockDeflater
 from tfrkit.container.codecs import FORMATS
 from tfrkit.container.compression import Compression, Deflater, Level
-from tfrkit.container.index import ShardIndex, fingerprint_shard, index_path, write_index
+from tfrkit.container.locate import save_known_index
 from tfrkit.errors import CorruptRecordError
 from tfrkit.outputs.write_queue import NewFile, OutputFile, WriteQueue
 from tfrkit.storage.base import explain_os_error
-from tfrkit.storage.resolve import open_reader
 
 # Smaller pieces are copied and put together: one kept by itself would keep the whole window it was cut from.
 _SMALL_NBYTES = 256 << 10
@@ -92,7 +91,6 @@ class ShardOutput:
         self.tally = Tally()
         self.written: Written | None = None
         self._threads = threads
-        self._compression: Compression = compression
         self._deflater: BlockDeflater | Deflater | None = None
         if FORMATS[compression].is_deflate:
             self._deflater = BlockDeflater(compression, level, pool=threads.pool, ahead=2 * threads.jobs)
@@ -143,26 +141,10 @@ class ShardOutput:
                 raise explain_os_error(error, self.path, verb="write") from None
         self._close()
         if self._is_ours:
-            self._write_index()
+            checkpoints = self._deflater.checkpoints() if isinstance(self._deflater, BlockDeflater) else b""
+            save_known_index(self.path, self._offsets, inflated_size=self.tally.nbytes, checkpoints=checkpoints)
         self._offsets.clear()
         self.written = Written(self.path, file.nbytes, self.tally)
-
-    def _write_index(self) -> None:
-        offsets = np.concatenate(self._offsets) if self._offsets else np.empty(0, np.uint64)
-        reader = open_reader(self.path)
-        checkpoints = self._deflater.checkpoints() if isinstance(self._deflater, BlockDeflater) else b""
-        try:
-            index = ShardIndex(
-                num_records=len(offsets),
-                offsets=offsets,
-                compression=self._compression if reader.size else "none",
-                inflated_size=self.tally.nbytes,
-                checkpoints=checkpoints or None,
-                shard_nbytes=reader.size or 0,
-            )
-            write_index(index_path(self.path), index, fingerprint_shard(reader))
-        finally:
-            reader.close()
 
     def discard(self) -> None:
         """Let go of the file, which is not whole."""

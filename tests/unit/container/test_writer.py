@@ -1,14 +1,21 @@
 from __future__ import annotations
 
+import contextlib
 import gzip
 import zlib
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from tfrkit.container.index import load_index
+from tfrkit.container.locate import scan_frames
+from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
 from tfrkit.container.writer import ShardWriter
 from tfrkit.storage.memory import MemoryReader, MemoryWriter
+from tfrkit.storage.resolve import open_writer
 from tfrkit.testing.reference import write_frames
 
 FRAMES = write_frames([b"abc", b"", b"x" * 1000])
@@ -81,3 +88,24 @@ def test_target_that_fails_makes_commit_fail(compression: Any) -> None:
     with pytest.raises(OSError, match="full"):
         writer.write(FRAMES * 1000)
         writer.commit()
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_saved_index_is_that_of_a_scan(tmp_path: Path, compression: Any) -> None:
+    path = str(tmp_path / "x.tfrecord")
+    with ShardWriter(open_writer(path), compression=compression, index=True) as writer:
+        writer.write(FRAMES)
+        writer.write(FRAMES, np.array([0, 19, 35], np.uint64))
+        writer.commit()
+    writer.save_index()
+    with contextlib.closing(Shard.open(path)) as shard:
+        saved = load_index(shard.reader)
+        assert saved is not None
+        assert saved.offsets.tolist() == scan_frames(shard, Policy()).offsets.tolist()
+
+
+def test_context_without_commit_discards() -> None:
+    target = MemoryWriter()
+    with ShardWriter(target) as writer:
+        writer.write(FRAMES)
+    assert target.data is None

@@ -133,15 +133,11 @@ def _copy_records(session: Session, table: QueryTable, path: str, compression: C
         numbers = np.sort(numbers)
     used = {shard.compression for shard in table.shard_set.shards}
     kept: Compression = used.pop() if len(used) == 1 else "none"
-    writer = ShardWriter(open_writer(path), compression=compression or kept)
-    try:
+    with ShardWriter(open_writer(path), compression=compression or kept) as writer:
         records = _pick_records(table, numbers) if in_order else _read_sorted(table, numbers)
         for piece in _gather(records):
             writer.write(frame_records(piece))
         writer.commit()
-    except BaseException:
-        writer.discard()
-        raise
     return len(numbers)
 
 
@@ -254,10 +250,9 @@ def _save_parquet(session: Session, path: str) -> int:
 
 def _save_text(path: str, lines: Iterable[str]) -> int:
     """Write lines; how many there were."""
-    writer = open_writer(path)
     count = 0
-    try:
-        pending: list[str] = []
+    pending: list[str] = []
+    with open_writer(path) as writer:
         for line in lines:
             pending.append(line)
             count += 1
@@ -266,9 +261,6 @@ def _save_text(path: str, lines: Iterable[str]) -> int:
                 pending.clear()
         writer.write("".join(pending).encode("utf-8", "surrogateescape"))
         writer.commit()
-    except BaseException:
-        writer.discard()
-        raise
     return count
 
 
