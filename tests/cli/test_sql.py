@@ -81,7 +81,7 @@ def test_sql_options_that_do_not_fit_are_wrong_usage(tfr, sample: Path) -> None:
     query = "select label from 'sample.tfrecord'"
     assert "got 'out.xls'" in tfr("sql", query, "-o", "out.xls", code=2).err
     assert (
-        "compression is that of a TFRecord" in tfr("sql", query, "-o", "out.csv", "--compression", "gzip", code=2).err
+        "compression applies to TFRecord output only" in tfr("sql", query, "-o", "out.csv", "--compression", "gzip", code=2).err
     )
     assert "expected -o with it" in tfr("sql", query, "--compression", "gzip", code=2).err
     assert "no column lable" in tfr("sql", "select lable from 'sample.tfrecord'", code=3).err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -80,7 +81,7 @@ def save_answer(
     """Write what a query gives to a file of the kind its name tells."""
     kind = find_kind(path)
     if compression is not None and kind != "tfrecord":
-        raise ValueError(f"compression is that of a TFRecord, got {compression!r} for {path}")
+        raise ValueError(f"compression applies to TFRecord output only, got {compression!r} for {path}")
     require_output(path, sources=session.files, force=force)
     made = MadeFolders()
     made.make(os.path.dirname(os.path.abspath(path)))
@@ -225,26 +226,20 @@ def _save_parquet(session: Session, path: str) -> int:
     """DuckDB's own writer, in a second DuckDB: the one that runs the query has no access to files."""
     target = os.path.realpath(path)
     try:
-        temporary = TemporaryFolder(target)
-    except OSError as error:
-        raise explain_os_error(error, path, verb="write") from None
-    written = os.path.join(temporary.path, "answer.parquet")
-    quoted = written.replace("'", "''")
-    limits = {"memory_limit": f"{session.memory}B", "temp_directory": temporary.path}
-    other = session.duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false", **limits})
-    try:
-        with session.own_errors():
-            other.register("answer", session.open_stream())
-            copy = f"copy (select * from answer) to '{quoted}' (format parquet)"
-            ((count,),) = session.call(lambda: other.execute(copy).fetchall(), other)
-        sync_tree(temporary.path, path)
-        os.replace(written, target)
+        with TemporaryFolder(target) as folder:
+            written = os.path.join(folder, "answer.parquet")
+            quoted = written.replace("'", "''")
+            limits = {"memory_limit": f"{session.memory}B", "temp_directory": folder}
+            config = {"autoinstall_known_extensions": "false", **limits}
+            with contextlib.closing(session.duckdb.connect(":memory:", config=config)) as other, session.own_errors():
+                other.register("answer", session.open_stream())
+                copy = f"copy (select * from answer) to '{quoted}' (format parquet)"
+                ((count,),) = session.call(lambda: other.execute(copy).fetchall(), other)
+            sync_tree(folder, path)
+            os.replace(written, target)
         sync_folder(os.path.dirname(target))
     except OSError as error:
         raise explain_os_error(error, path, verb="write") from None
-    finally:
-        other.close()
-        temporary.remove()
     return int(count)
 
 

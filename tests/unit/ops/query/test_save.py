@@ -197,5 +197,5 @@ def test_file_format_follows_the_suffix(records: list[bytes]) -> None:
         ValueError, match="output expected a name that ends in .tfrecord, .parquet, .csv or .jsonl, got 'a.txt'"
     ):
         sql("select 1").save("a.txt")
-    with pytest.raises(ValueError, match="compression is that of a TFRecord, got 'gzip'"):
+    with pytest.raises(ValueError, match="compression applies to TFRecord output only, got 'gzip'"):
         sql("select 1").save("a.csv", compression="gzip")
