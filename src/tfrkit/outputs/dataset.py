@@ -19,24 +19,6 @@ from tfrkit.storage.sync import sync_folder
 from tfrkit.storage.temporaries import TemporaryFolder, move_file, sweep_folder
 
 
-class FileTarget(Target):
-    """One file, whatever its name ends in."""
-
-    @property
-    def is_file(self) -> bool:
-        """Always."""
-        return True
-
-
-class FolderTarget(Target):
-    """A folder, whatever its name ends in."""
-
-    @property
-    def is_file(self) -> bool:
-        """Never."""
-        return False
-
-
 class Staging:
     """A hidden folder beside or in the output, on the same disk. A context: what was not committed is gone at its end.
 

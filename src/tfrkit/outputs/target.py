@@ -1,4 +1,4 @@
-"""Where a build goes: a dataset folder, or one file with its sidecars in `_index`."""
+"""Where an output goes: a dataset folder, or one file with its sidecars in `_index`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ class Target:
     """An output address.
 
     A name that ends in .tfrecord (or .tfrecords, .tfrec, .tfr, .record, .records) or in .gz (or .zlib, .xz, .zst) is
-    one file; any other is a folder.
+    one file; any other is a folder. `as_file` says which it is, whatever the name.
     """
 
     out: str
+    as_file: bool | None = None
 
     def __post_init__(self) -> None:
         if not self.out.endswith(os.sep) and not os.path.isdir(self.out):
@@ -32,6 +33,8 @@ class Target:
     @property
     def is_file(self) -> bool:
         """Whether all records go into one file of that name."""
+        if self.as_file is not None:
+            return self.as_file
         if self.out.endswith(os.sep) or os.path.isdir(self.out):
             return False
         return strip_output_suffix(self.out) is not None
@@ -54,12 +57,12 @@ class Target:
 
     @property
     def suffix_compression(self) -> Compression | None:
-        """The compression the file's name speaks of, or None."""
+        """The compression that the name of the file says, or None."""
         return compression_of_name(self.out) if self.is_file else None
 
     @property
     def staging(self) -> str:
-        """Where everything lies until all of it is done."""
+        """Where a build writes until all of it is done."""
         base = os.path.basename(self.out)
         return os.path.join(self.folder, f"_build-{base}" if self.is_file else "_build")
 

@@ -31,7 +31,7 @@ def sync_folder(folder: str) -> None:
     Raises `StorageError` if the disk reports a failure; not if the file system lacks such a sync.
     """
     try:
-        _sync_path(folder)
+        sync_path(folder)
     except OSError as error:
         if error.errno in _CANNOT:
             return
@@ -48,7 +48,7 @@ def sync_tree(root: str, name: str) -> None:
         return
     for path in files:
         try:
-            _sync_path(path)
+            sync_path(path)
         except OSError as error:
             raise _explain(error, os.path.join(name, os.path.relpath(path, root))) from None
     for folder in folders:
@@ -69,7 +69,8 @@ def _sync_disk(root: str, name: str) -> bool:
     return True
 
 
-def _sync_path(path: str) -> None:
+def sync_path(path: str) -> None:
+    """Make one file or folder durable; raises `OSError`."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,8 @@ from tfrkit.errors import ContainerError, StaleIndexError, StorageError
 from tfrkit.ops.edit.change import Changed, ChangeOptions, ShardWork, list_changed
 from tfrkit.ops.reshape.layout import choose_name
 from tfrkit.ops.reshape.rewrite import Outputs, OutShard, Rewrite, WriteOptions
-from tfrkit.outputs.dataset import FileTarget, FolderTarget, Staging
-from tfrkit.outputs.shard import OutputThreads, ShardOutput, Tally, Written
+from tfrkit.outputs.dataset import Staging
+from tfrkit.outputs.shard import OutputThreads, Tally, Written
 from tfrkit.outputs.target import Target
 from tfrkit.passes.frame_sources import FrameSources, deal_frames
 from tfrkit.sidecars.carry import collect_carried
@@ -30,6 +31,7 @@ from tfrkit.storage.base import ByteSource, explain_os_error
 from tfrkit.storage.digest import hash_file
 from tfrkit.storage.local import require_space
 from tfrkit.storage.replace import Replacement
+from tfrkit.storage.sync import sync_path
 from tfrkit.storage.text_files import format_json, write_text
 
 
@@ -116,13 +118,13 @@ class Change:
             self._require_change()
             return Tally(work.num_records)
 
-        target = FileTarget(out)
+        target = Target(out, as_file=True)
         self._begin()
         made = job.run(target, choose_name(carried, out), [OutShard(os.path.basename(out))], feed)
         return Changed(out, True, list_changed(self.works, out, is_file=True), made.notes)
 
     def _write_folder(self, out: str) -> Changed:
-        target = FolderTarget(out)
+        target = Target(out, as_file=False)
         names = [work.name for work in self.works]
         paths = [*self.sources.paths, *self.more_sources]
         with Staging(target, names, sources=paths, force=self.options.force) as staging:
@@ -218,43 +220,33 @@ class Change:
     def _write_shards(self, folder: str, shown: str) -> dict[str, Written]:
         """Write every fed shard into a folder; unchanged ones are discarded."""
         self._begin()
-        threads = OutputThreads(self.options.jobs)
-        outputs: dict[str, ShardOutput] = {}
+        fed = [(work, work.feed) for work in self.works if work.feed is not None]
+        shards = [OutShard(work.name, compression=work.compression) for work, _ in fed]
         try:
-            for work in self.works:
-                if work.feed is None:
-                    continue
-                path = os.path.join(folder, work.name)
-                output = outputs[work.name] = ShardOutput(path, threads, compression=work.compression)
-                work.feed(output.write)
-                output.finish()
-            threads.queue.drain()
+            with Outputs(shards, OutputThreads(self.options.jobs), folder=folder) as outputs:
+                for number, (_, feed) in enumerate(fed):
+                    feed(partial(outputs.put_last, number))
+                made_shards = outputs.finish()
         except StorageError as error:
             if error.shard is not None and error.shard.startswith(folder):
                 error.shard = os.path.join(shown, os.path.relpath(error.shard, folder))
             raise
         finally:
             self.options.progress.end()
-            threads.close()
-            for output in outputs.values():
-                output.discard()
         self._require_change()
         written = {}
-        for work in self.works:
-            output_of = outputs.get(work.name)
-            if output_of is None or output_of.written is None:
-                continue
+        for (work, _), made in zip(fed, made_shards, strict=True):
             if not work.is_touched:
-                os.unlink(output_of.path)
-                os.unlink(index_path(output_of.path))
+                os.unlink(made.path)
+                os.unlink(index_path(made.path))
                 continue
-            made = written[work.name] = output_of.written
+            written[work.name] = made
             if made.tally.num_records != work.num_records:
                 raise ContainerError(
                     f"{self.verb} expected to write {work.num_records} records, wrote {made.tally.num_records}, "
                     "nothing was kept",
                     shard=os.path.join(shown, work.name),
-                    hint="this is a mistake of ours, tell us what you did",
+                    hint="this is a bug of tfrkit: report it with the command",
                 )
         return written
 
@@ -325,11 +317,7 @@ def _copy_shard(source: str, target: str) -> None:
 def _copy_file(source: str, target: str) -> None:
     try:
         shutil.copyfile(source, target)
-        descriptor = os.open(target, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_path(target)
     except OSError as error:
         raise explain_os_error(error, source, verb="copy") from None
 

@@ -19,7 +19,6 @@ from tfrkit.features.schema import Schema, decode_name, describe_missing, encode
 from tfrkit.features.spec import Spec
 from tfrkit.ops.reshape.layout import choose_name
 from tfrkit.ops.reshape.rewrite import STDOUT, Outputs, OutShard, Rewrite, Rewritten, WriteOptions
-from tfrkit.outputs.dataset import FileTarget, FolderTarget
 from tfrkit.outputs.shard import Tally
 from tfrkit.outputs.target import Target
 from tfrkit.passes.frame_sources import FrameSources, deal_frames, open_sources
@@ -101,9 +100,9 @@ def convert(
                 )
             return job.run_to_stdout(feed)
         if not is_folder:
-            target = FileTarget(path)
+            target = Target(path, as_file=True)
             return job.run(target, target.name, [OutShard(os.path.basename(path))], feed)
-        return job.run(FolderTarget(path), choose_name(carried, path), _name_outputs(sources), feed)
+        return job.run(Target(path, as_file=False), choose_name(carried, path), _name_outputs(sources), feed)
 
 
 def edit_schema(schema: Schema, editor: RecordEditor) -> Schema:

@@ -14,7 +14,6 @@ from tfrkit.container.locate import load_frames, scan_frames_once
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import name_shard
 from tfrkit.ops.reshape.rewrite import STDOUT, OutShard
-from tfrkit.outputs.dataset import FileTarget, FolderTarget
 from tfrkit.outputs.sizes import ShardSizes
 from tfrkit.outputs.target import Target, name_dataset
 from tfrkit.passes.frame_sources import FrameSources, PartsOf, UInt32Array
@@ -76,7 +75,7 @@ def choose_target(output: str | os.PathLike[str]) -> Target:
     path = expand_home(output)
     if path == STDOUT:
         raise ValueError("output expected a file or a folder, got standard output, which takes one shard only")
-    return FileTarget(path) if Target(path).is_file else FolderTarget(path)
+    return Target(path, as_file=Target(path).is_file)
 
 
 def name_shards(name: str, split: str | None, counts: Sequence[int | None]) -> list[OutShard]:

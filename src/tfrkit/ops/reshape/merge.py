@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from tfrkit.batches.survey import note_kinds
 from tfrkit.container.codecs import CompressionWord, Level, read_compression
 from tfrkit.ops.reshape.rewrite import STDOUT, OutShard, Rewrite, Rewritten, WriteOptions
-from tfrkit.outputs.dataset import FileTarget
+from tfrkit.outputs.target import Target
 from tfrkit.passes.frame_sources import deal_frames, open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
@@ -51,7 +51,7 @@ def merge(
             return job.run_to_stdout(
                 lambda outputs: deal_frames(sources, None, 1, outputs.put, options.progress),
             )
-        target = FileTarget(path)
+        target = Target(path, as_file=True)
         return job.run(
             target,
             target.name,

@@ -33,11 +33,15 @@ STDOUT = "-"
 
 
 class OutShard(NamedTuple):
-    """A shard to be written. `num_records`, if known, lets it be finished as soon as it is complete."""
+    """A shard to be written. `num_records`, if known, lets it be finished as soon as it is complete.
+
+    `compression` is set where it differs from that of the output.
+    """
 
     name: str
     split: str | None = None
     num_records: int | None = None
+    compression: Compression | None = None
 
 
 @dataclass(frozen=True)
@@ -134,7 +138,10 @@ class Rewritten(FileCounts):
 
 
 class Outputs:
-    """The shards of one output while they are written: `put(number, frames)` appends frames."""
+    """The shards of one output while they are written: `put(number, frames)` appends frames.
+
+    A context: at its end threads are stopped and open files closed.
+    """
 
     def __init__(
         self,
@@ -142,8 +149,8 @@ class Outputs:
         threads: OutputThreads,
         *,
         folder: str,
-        compression: Compression,
-        level: Level,
+        compression: Compression = "none",
+        level: Level = "default",
         descriptor: int | None = None,
     ) -> None:
         self.folder = folder
@@ -151,11 +158,16 @@ class Outputs:
         self._shards = shards
         self._open: dict[int, ShardOutput] = {}
         self._ended: dict[int, ShardOutput] = {}
-        self._options: dict[str, Any] = {
-            "compression": compression,
-            "level": level,
-            "descriptor": descriptor,
-        }
+        self._compression: Compression = compression
+        self._options: dict[str, Any] = {"level": level, "descriptor": descriptor}
+
+    def __enter__(self) -> Outputs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.threads.close()
+        for output in (*self._open.values(), *self._ended.values()):
+            output.discard()
 
     def put(self, number: int, frames: Any) -> None:
         """Append whole frames to a shard. The buffer must not be changed afterwards."""
@@ -180,18 +192,15 @@ class Outputs:
         written = [self._ended[number].written for number in range(len(self._shards))]
         return [shard for shard in written if shard is not None]
 
-    def discard(self) -> None:
-        """Close what is open."""
-        for output in self._open.values():
-            output.discard()
-
     def _get(self, number: int) -> ShardOutput:
         output = self._open.get(number)
         if output is None:
             if number in self._ended:
                 raise RuntimeError(f"shard {self._shards[number].name} is whole already")
-            path = os.path.join(self.folder, self._shards[number].name)
-            output = self._open[number] = ShardOutput(path, self.threads, **self._options)
+            shard = self._shards[number]
+            compression = shard.compression or self._compression
+            path = os.path.join(self.folder, shard.name)
+            output = self._open[number] = ShardOutput(path, self.threads, compression=compression, **self._options)
         return output
 
     def _end(self, number: int) -> None:
@@ -264,25 +273,14 @@ class Rewrite:
         *,
         descriptor: int | None = None,
     ) -> list[Written]:
-        progress = self.options.progress
-        threads = OutputThreads(self.options.jobs, queue_nbytes=self.queue_nbytes)
-        outputs = None
+        threads, level = OutputThreads(self.options.jobs, queue_nbytes=self.queue_nbytes), self.options.level
+        how: dict[str, Any] = {"compression": compression, "level": level, "descriptor": descriptor}
         try:
-            outputs = Outputs(
-                shards,
-                threads,
-                folder=folder,
-                compression=compression,
-                level=self.options.level,
-                descriptor=descriptor,
-            )
-            read = feed(outputs)
-            written = outputs.finish()
+            with Outputs(shards, threads, folder=folder, **how) as outputs:
+                read = feed(outputs)
+                written = outputs.finish()
         finally:
-            progress.end()
-            threads.close()
-            if outputs is not None:
-                outputs.discard()
+            self.options.progress.end()
         self._compare(read, add_tallies([made.tally for made in written]))
         return written
 

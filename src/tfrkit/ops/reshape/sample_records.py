@@ -18,8 +18,8 @@ from tfrkit.container.records import Policy
 from tfrkit.ops.reshape.rewrite import STDOUT, Outputs, OutShard, Rewrite, Rewritten, WriteOptions
 from tfrkit.ops.reshape.sample import pick_rows
 from tfrkit.orders.order import Shuffled, Whole
-from tfrkit.outputs.dataset import FileTarget
 from tfrkit.outputs.shard import Tally
+from tfrkit.outputs.target import Target
 from tfrkit.passes.frame_sources import open_sources
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
@@ -83,7 +83,7 @@ def sample(
 
         if path == STDOUT:
             return job.run_to_stdout(feed)
-        target = FileTarget(path)
+        target = Target(path, as_file=True)
         return job.run(target, target.name, [OutShard(os.path.basename(path), None, len(numbers) or None)], feed)
 
 
