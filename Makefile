@@ -15,7 +15,7 @@ SECONDS_EACH := $(if $(filter command line environment,$(origin SECONDS)),$(SECO
 
 PIP_QUIET := --quiet --disable-pip-version-check
 BUILD_NEEDS := "scikit-build-core>=1.1" "nanobind>=3.1,<4" cmake ninja
-# What the extras bring that is no framework: Parquet, queries are tested as well.
+# Extras that are not frameworks: Parquet and queries are tested, too.
 TEST_NEEDS := "pytest>=8" "pytest-xdist>=3.5" "hypothesis>=6.100" "pyarrow>=15" "duckdb>=2,<3"
 LINT_NEEDS := "ruff>=0.14" "mypy>=1.13" "clang-format>=18"
 INTEROP_NEEDS := "tensorflow-cpu==2.21.*" tensorflow-datasets pyarrow pandas polars duckdb datasets torch==2.13.0 torchdata jax grain
@@ -23,7 +23,7 @@ INTEROP_NEEDS := "tensorflow-cpu==2.21.*" tensorflow-datasets pyarrow pandas pol
 # A change to any of these means the installed package is not the one in this folder.
 NATIVE := $(shell find native/core native/os native/bindings -name '*.h' -o -name '*.cc')
 SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(NATIVE) $(shell find src -name '*.py' -o -name '*.pyi' -o -name py.typed)
-# A deleted file leaves no newer one behind, so the folders count too.
+# Deleting a file leaves no newer file, so folders are dependencies, too.
 SOURCES += $(shell find src native/core native/os native/bindings -type d -not -path "*/.*" -not -name __pycache__)
 NATIVE_FORMATTED = $$(find native -name '*.h' -o -name '*.cc')
 
@@ -67,7 +67,7 @@ build/wheel/.built: .venv/.tools $(SOURCES)
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pip wheel $(PIP_QUIET) --no-build-isolation --no-deps --wheel-dir build/wheel .
 	touch $@
 
-# The version does not change with the sources, so pip has to be told to replace what is there.
+# The version does not change with the sources, so pip needs --force-reinstall.
 .venv/.installed .venv-interop/.installed .venv-bench/.installed: %/.installed: %/.tools build/wheel/.built
 	$*/bin/python -m pip install $(PIP_QUIET) --force-reinstall --no-deps build/wheel/*.whl
 	$*/bin/python -m pip install $(PIP_QUIET) build/wheel/*.whl

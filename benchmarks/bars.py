@@ -99,7 +99,7 @@ ROWS = (
         "1M Examples of 22 scalars → NumPy columns, batch 1024",
         "tabular.tfrecord",
         (tf(10),),
-        limit="the wire walk, 7 ns a feature",
+        limit="the wire walk, 7 ns per feature",
     ),
     Row("columns_tabular", "1M Examples of 22 scalars, 2 threads", "tabular.tfrecord", (tf(12),), threads=2),
     Row(
@@ -116,7 +116,7 @@ ROWS = (
         "200k Examples of 1..512 tokens → Ragged",
         "tokens.tfrecord",
         (tf(6),),
-        limit="decoding varints, 2 ns a value",
+        limit="decoding varints, 2 ns per value",
     ),
     Row("columns_tokens", "200k Examples of tokens, 2 threads", "tokens.tfrecord", threads=2),
     Row(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 SEED = 20240501
-VERSION = 3  # raise it when a generator changes, so that old cache folders are made anew
+VERSION = 3  # raise it when a generator changes, so that old cache folders are rebuilt
 
 NUM_FLOATS = 10
 NUM_INTS = 10

@@ -18,7 +18,7 @@ print(json.dumps({found.metadata["Name"].lower().replace("_", "-"): found.versio
 
 @dataclass(frozen=True)
 class Environments:
-    """Pythons, and what is installed beside each, in the order they are looked through."""
+    """Python interpreters and their packages, in search order."""
 
     installed: dict[str, dict[str, str]]
 

@@ -257,7 +257,7 @@ def make_mosaicml(root: Path, workers: int) -> tuple[str, Batches]:
 
 
 def declare_operators(torch: Any) -> Any:
-    """Make torchvision importable beside a PyTorch without CUDA, as long as what is returned is held.
+    """Make torchvision importable with a PyTorch without CUDA, while the result is held.
 
     MosaicML imports torchvision and uses nothing of it here. The one that fits a CPU build of PyTorch is not where pip
     finds it, and the other stops at the two operators whose library it cannot load.

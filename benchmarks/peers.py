@@ -62,7 +62,7 @@ def pick_work(get: Callable[[int], bytes], way: str, num_picks: int, num_records
 
 
 def make_tfr_reader(root: Path) -> dict[str, Work]:
-    """tfr-reader's compiled readers, without the file it opens anew for every record in its Python class."""
+    """tfr-reader's compiled readers, without reopening the file for every record as its Python class does."""
     from tfr_reader.cython.decoder import example_from_bytes
     from tfr_reader.cython.indexer import TFRecordFileReader
 
@@ -182,7 +182,7 @@ def make_array_record(root: Path) -> dict[str, Work]:
     works = {}
     for work, name, count in (("random_small", "small", sizes.small), ("random_large", "images", sizes.images)):
         reader = ArrayRecordReader(str(copy_once(root, name, ".arrayrecord", write)), options)
-        # Its slowness with small records would take most of the run: a hundredth of the picks tells as much.
+        # It is slow with small records and would take most of the run: a hundredth of the picks is enough.
         num_picks = max(sizes.picks // 100, 10) if name == "small" else sizes.picks // 10
 
         def get(index: int, reader: Any = reader) -> bytes:

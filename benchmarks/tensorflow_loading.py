@@ -46,7 +46,7 @@ def make_works(root: Path, spec: dict[str, Any], *, threads: int) -> dict[str, W
 
 
 def ways_of(datasets: dict[str, tf.data.Dataset], count: int) -> dict[str, Callable[[], int]]:
-    """Return one way for each dataset; they were built and traced beforehand."""
+    """Return one way for each dataset; built and traced before the timing."""
 
     def drain_dataset(dataset: tf.data.Dataset) -> int:
         drain(dataset)

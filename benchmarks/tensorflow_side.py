@@ -65,7 +65,7 @@ def make_works(root: Path, out: Path, *, threads: int) -> dict[str, Work]:
 
 
 def digest_file(path: str, reader: str) -> Answer:
-    """Return what TensorFlow reads from a file or a folder, whoever wrote it."""
+    """Return what TensorFlow reads from a file or a folder."""
     if reader == "tabular":
         return digest_examples(path, tabular_spec(), BATCH)
     return tensorflow_build.digest_built(path, reader)
@@ -75,7 +75,7 @@ def digest_file(path: str, reader: str) -> Answer:
 
 
 def compression_of(path: str) -> str:
-    """Return the compression TensorFlow must be told."""
+    """Return the compression option for TensorFlow."""
     return {"gz": "GZIP", "zlib": "ZLIB"}.get(path.rpartition(".")[2], "")
 
 
@@ -106,7 +106,7 @@ def record_ways(path: str, count: int) -> dict[str, Callable[[], int]]:
 
     ways: dict[str, Callable[[], int]] = {"tf_record_iterator": by_iterator}
     batch = IMAGE_BATCH if "images" in path else BATCH
-    # A compressed scan may leave its records in tensors; the plain one is asked for Python bytes.
+    # A compressed scan may leave its records in tensors; the plain one must return Python bytes.
     as_bytes = not compression_of(path)
     for name, buffer in BUFFERS.items():
         ways[f"TFRecordDataset.batch, {name}"] = partial(
@@ -191,7 +191,7 @@ def parse_ways(path: str, specs: dict[str, Any], batch: int, count: int, threads
 
 
 def drain_dataset(dataset: tf.data.Dataset, count: int) -> int:
-    """Iterate over a dataset that was built and traced beforehand."""
+    """Iterate over a dataset built and traced before the timing."""
     drain(dataset)
     return count
 

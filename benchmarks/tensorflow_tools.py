@@ -61,7 +61,7 @@ def make_works(root: Path, out: Path, spec: dict[str, Any], *, threads: int) -> 
 
 
 def iterate_batches(path: str, spec: dict[str, Any], threads: int) -> Iterator[dict[str, np.ndarray]]:
-    """Yield parsed batches, parsed on as many threads as there are."""
+    """Yield batches, parsed on all threads."""
     parsed = tf.data.TFRecordDataset(path, buffer_size=8 << 20).batch(BATCH)
     parsed = parsed.map(lambda records: tf.io.parse_example(records, spec), num_parallel_calls=threads).prefetch(2)
     for batch in parsed:

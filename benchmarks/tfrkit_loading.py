@@ -1,6 +1,6 @@
 """tfrkit feeding a training loop: shuffled tables, decoded images, PyTorch.
 
-Every pass opens the file and finds its records on the clock; the schema is found beforehand, as TensorFlow is told its
+Every pass opens the file and finds its records on the clock; the schema is given, as TensorFlow is given its
 own.
 """
 

@@ -35,7 +35,7 @@ def make_works(root: Path) -> dict[str, Work]:
 
 
 def read_rows(path: Path, count: int) -> int:
-    """Take every row. The schema is found beforehand, as TensorFlow is told its own."""
+    """Take every row. The schema is given, as TensorFlow is given its own."""
     if path not in _schemas:
         _schemas[path] = tfr.open(path).schema
     with tfr.open(path, schema=_schemas[path]) as ds:
@@ -88,7 +88,7 @@ def add_steps(digest: Digest, rows: list[dict[str, Any]]) -> None:
 
 
 def pick_lists(path: Path, num_picks: int, num_records: int) -> Work:
-    """Return the work of fetching payloads some at a time; the frames are found beforehand."""
+    """Return the work of fetching payloads in batches; frame offsets are known before the timing."""
     picks = data.uniform_picks(num_picks, num_records)
     records = tfr.open(path).records()
 

@@ -1,4 +1,4 @@
-"""tfrkit's ways: what its README tells users to write, with nothing set for the benchmark."""
+"""tfrkit's ways: code as in the README, with nothing tuned for the benchmark."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def verify(path: Path) -> int:
 
 
 def read_columns(path: Path, batch: int, threads: int, count: int) -> int:
-    """Take every batch. The schema is found beforehand, as TensorFlow is told its own."""
+    """Take every batch. The schema is given, as TensorFlow is given its own."""
     schema = keep(f"schema of {path}", lambda: tfr.open(path).schema)
     with tfr.open(path, schema=schema) as ds:
         drain(ds.batch(batch, threads=threads))
@@ -150,7 +150,7 @@ def add_frames(digest: Digest, name: str, frames: Any) -> None:
 
 
 def pick_work(path: Path, verify: str, num_picks: int, num_records: int) -> Work:
-    """Return the work of fetching payloads one at a time; the frames are found beforehand, as with an index."""
+    """Return the work of fetching payloads one at a time; frame offsets are known, as with an index."""
     picks = data.uniform_picks(num_picks, num_records)
     records = tfr.open(path, verify=verify).records()
 

@@ -24,7 +24,7 @@ class Timing:
     way: str
     records: int
     seconds: list[float] = field(default_factory=list)
-    cpu_seconds: list[float] = field(default_factory=list)  # of all its threads; tells how busy the machine was
+    cpu_seconds: list[float] = field(default_factory=list)  # of all its threads; shows how busy the machine was
 
     @property
     def best(self) -> float:
@@ -134,7 +134,7 @@ def pick_way(worker: Worker, work: str, *, tries: int) -> str:
 def time_in_turns(workers: list[Worker], work: str, *, rounds: int, patience: float) -> dict[str, Timing]:
     """Time every side in turns until ``rounds`` are done or ``patience`` seconds are spent (two rounds at least).
 
-    A side that needs minutes is timed once: what disturbs it is short beside that.
+    A side that needs minutes is timed once: disturbances are short in comparison.
     """
     timings = {worker.side: Timing(worker.side, pick_way(worker, work, tries=min(rounds, 2)), 0) for worker in workers}
     spent = 0.0

@@ -1,4 +1,4 @@
-"""What is asked of the verbs, the same on every side, and how answers are compared."""
+"""The tasks of the verbs, the same on every side, and the comparison of results."""
 
 from __future__ import annotations
 

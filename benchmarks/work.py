@@ -29,9 +29,9 @@ class Work:
     """One side's ways of doing one piece of work.
 
     Every way does all of it and returns the number of records; the fastest way is the one that is timed against the
-    other sides. ``digest`` does it once more and tells what came out. Works that write name their ``output`` instead,
-    which TensorFlow then reads back with its ``reader``. ``prepare`` runs before each time, off the clock. ``note``
-    tells what the report should say of the result.
+    other sides. ``digest`` runs it again and returns a digest of the result. Works that write name their ``output``
+    instead, which TensorFlow then reads back with its ``reader``. ``prepare`` runs before each time, off the clock.
+    ``note`` returns the text for the report.
     """
 
     ways: dict[str, Callable[[], int]]
@@ -68,8 +68,8 @@ class Digest:
     def add_unordered(self, columns: Mapping[str, Any]) -> None:
         """Append a batch of rows whose order does not matter: one number, or one byte string, a row and column.
 
-        Each column is sorted before it is hashed. That would not tell a table with mixed-up columns from the true
-        one, so a number made of each whole row is sorted and hashed as well.
+        Each column is sorted before it is hashed. That would not distinguish a table with mixed-up columns from the
+        true one, so a number made of each whole row is sorted and hashed as well.
         """
         rows: np.ndarray | int = 0
         for name, values in columns.items():
@@ -125,7 +125,7 @@ class PixelDigest:
 
 
 def score_mixing(numbers: np.ndarray) -> float:
-    """Return how far neighbours lie apart, against what pure chance gives: 1 is a perfect shuffle, 0 none."""
+    """Return the mean distance of neighbours relative to a random order: 1 is a perfect shuffle, 0 none."""
     numbers = numbers.astype(np.int64)
     return float(min(1.0, np.abs(np.diff(numbers)).mean() / (len(numbers) / 3)))
 

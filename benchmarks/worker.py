@@ -1,4 +1,4 @@
-"""A child process that does one side's work on command, pinned to as many cores as it may use.
+"""A child process that runs one side's work on command, pinned to its cores.
 
 The parent writes one JSON command a line and reads one JSON answer a line, so that sides with different thread
 settings can take turns within one run. Nothing else is written to the answer channel: a side's own prints go to
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def obey(command: dict[str, Any], works: dict[str, Any], module: Any) -> dict[str, Any]:
-    """Do what the parent asks and return its answer."""
+    """Run a request of the parent and return the result."""
     if command["do"] == "list":
         return {"works": {name: list(work.ways) for name, work in works.items()}}
     if command["do"] == "digest_file":

@@ -1,7 +1,7 @@
 """Train a captcha recogniser in PyTorch from one TFRecord file, on the CPU, in less than a minute.
 
 The captchas are drawn here, so nothing is downloaded. Model, optimizer and loader are saved every few steps; stopped in
-any way, kill -9 included, the training goes on where it was when it is started again.
+any way, kill -9 included, the training resumes when it is started again.
 
     pip install 'tfrkit[torch]'
     python captcha_torch.py --folder captchas
@@ -157,7 +157,7 @@ class Training:
         }
         temporary = self.path.with_suffix(".tmp")
         torch.save(saved, temporary)
-        os.replace(temporary, self.path)  # whoever is killed here leaves the old one whole
+        os.replace(temporary, self.path)  # a kill here keeps the old one
 
     def run(self, num_epochs: int, save_every: int) -> None:
         while self.loader.epoch < num_epochs:

@@ -1,6 +1,6 @@
 """From a folder of captchas to batches for training, and back from damage. Run it with `make demo`.
 
-A few hundred captchas are drawn here, so nothing is downloaded. Everything lies in `demo/` afterwards. Each line that
+A few hundred captchas are drawn here, so nothing is downloaded. Everything is in `demo/` afterwards. Each line that
 says that something holds was checked just before; where anything does not hold, the demo stops with an error.
 
     python examples/demo.py [NUMBER OF IMAGES]
@@ -252,7 +252,7 @@ def read_names(part: tfr.Dataset) -> list[str]:
 
 
 def run(*arguments: object, code: int = 0, quiet: bool = False) -> str:
-    """Run the real command, show it and what it says; anything but the expected exit code ends the demo."""
+    """Run the real command, show it and its output; any other exit code than expected ends the demo."""
     command = shutil.which("tfr", path=str(Path(sys.executable).parent)) or "tfr"
     words = [str(argument) for argument in arguments]
     if not quiet:

@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def show_resume(train: tfr.Dataset) -> None:
-    """The state of a loader is a few numbers; a new loader goes on from them."""
+    """The state of a loader is a few numbers; a new loader resumes from them."""
     loader = train.shuffle(seed=1).batch(64).to_jax()
     batches = iter(loader)
     for _ in range(5):

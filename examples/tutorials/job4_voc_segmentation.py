@@ -22,7 +22,7 @@ def read_names(root, split):
 
 def read_pair(root, name):
     image = np.array(Image.open(os.path.join(root, "JPEGImages", name + ".jpg")))
-    # Pillow gives the indices of a palette picture. Whoever asks for colours gets colours, and the classes are gone.
+    # Pillow gives the indices of a palette picture. Converting to colours would lose the classes.
     label = np.array(Image.open(os.path.join(root, "SegmentationClass", name + ".png")))
     return image, label
 
@@ -98,7 +98,7 @@ def feed_from_python(root):
 
 
 def feed_preloaded(root):
-    """Second way: all pictures lie in memory and are dealt from there."""
+    """Second way: all images are in memory and dealt from there."""
     labels = [tf.constant(read_pair(root, name)[1]) for name in read_names(root, "train")]
     number = tf.train.slice_input_producer([list(range(len(labels)))], num_epochs=1)[0]
     return run_to_end(lambda session: session.run(labels[session.run(number)]))
