@@ -21,12 +21,12 @@ _INHERITED = ("epoch", "schema", "set_epoch")
 class Batches(BatchLoop):
     """Batches of a dataset. Iterate over them; each pass is the next epoch.
 
-    `iter` gives an iterator whose `state_dict` and `load_state_dict` save and restore where it stands.
+    `iter` returns an iterator whose `state_dict` and `load_state_dict` save and restore its position.
 
     Ranks and batch size. `to_torch`, `to_torch_dataset` and `to_jax` share every batch between the ranks (processes) of
     a training. The size of a batch is that of all ranks together: ``batch(64)`` over 8 ranks is 8 rows on each, and
     global batch k is the same 64 rows on any number of ranks. ``batch(64, per_rank=True)`` is 64 rows on each rank and
-    512 on all together. Where `per_rank` is not given, the first of several ranks warns and names both numbers.
+    512 on all together. Without `per_rank`, the first of several ranks warns with both numbers.
     With ``max_tokens`` the budget is that of each rank. A state may be loaded with another number of ranks, workers or
     rows; it counts rows of the epoch.
 
@@ -76,9 +76,9 @@ class Batches(BatchLoop):
 
         Over an epoch every row comes exactly once, whatever the number of workers and ranks, and global batch k is
         always the same rows. Rank and world size are those of torch.distributed where it is set up, else those of RANK
-        and WORLD_SIZE, which torchrun sets. `even` says what evens the last batch out between ranks: rows given twice
-        ("pad") or left out ("drop"). `options` go to torch.utils.data.DataLoader. It is a loader itself; where a
-        trainer makes the DataLoader, give it what `to_torch_dataset` returns.
+        and WORLD_SIZE, which torchrun sets. `even` makes the last batch even between ranks: repeat rows ("pad") or drop
+        rows ("drop"). `options` go to torch.utils.data.DataLoader. It is a loader itself; where a trainer makes the
+        DataLoader, give it what `to_torch_dataset` returns.
 
         With `device` batches are tensors there, copied from pinned memory on a side stream two batches ahead; where
         `decode` was given a device, that is the default, and JPEGs are decoded there.
@@ -86,7 +86,7 @@ class Batches(BatchLoop):
         Example:
             >>> loader = ds.shuffle(seed=7).batch(4, per_rank=True).to_torch(num_workers=2)
             >>> for batch in loader:
-            ...     state = loader.state_dict()  # goes on after this batch: loader.load_state_dict(state)
+            ...     state = loader.state_dict()  # resumes after this batch: loader.load_state_dict(state)
         """
         from tfrkit.feeds.torch import TorchLoader
 
@@ -103,15 +103,15 @@ class Batches(BatchLoop):
     def to_torch_dataset(
         self, *, rank: int | None = None, world_size: int | None = None, even: Even = "pad"
     ) -> TorchBatches:
-        """The same batches as a torch.utils.data.IterableDataset, for a DataLoader or StatefulDataLoader of your own.
+        """The same batches as a torch.utils.data.IterableDataset, for your own DataLoader or StatefulDataLoader.
 
         Give it to the loader with ``batch_size=None``: its items are batches. Workers and ranks share them, each row
-        comes once an epoch. Where workers are started anew for each pass, call `set_epoch` before it, as with PyTorch's
+        comes once per epoch. If workers are restarted for each pass, call `set_epoch` before it, as with PyTorch's
         DistributedSampler; without workers, or with ``persistent_workers=True``, each pass is the next epoch by itself.
-        A trainer that shares batches between ranks by itself takes it with ``rank=0, world_size=1``.
+        For a trainer that distributes batches itself, pass ``rank=0, world_size=1``.
 
         torchdata's StatefulDataLoader saves and restores it in the middle of an epoch, with as many workers as it was
-        saved with. The loader that `to_torch` returns goes on with any number of workers.
+        saved with. The loader of `to_torch` resumes with any number of workers.
 
         Example:
             >>> dataset = ds.shuffle(seed=7).batch(4).to_torch_dataset()

@@ -1,6 +1,6 @@
 """Dataset: rows of TFRecord files, chosen, ordered, changed and batched.
 
-What only some callers need (splits, images) is imported where it is used: `import tfrkit` has to stay quick.
+Rarely used modules (splits, images) are imported on use, to keep `import tfrkit` fast.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MAX_NAMED = 8
 
 
 class Splits(tuple["Dataset", ...]):
-    """The parts of a dataset, by position or by name, and `notes` on what whole groups or hashes allowed."""
+    """The parts of a dataset, by position or by name, and `notes` on sizes with groups or hashes."""
 
     names: tuple[str, ...]
     notes: list[str]
@@ -63,11 +63,11 @@ class Fold(NamedTuple):
 class Dataset(Feeding):
     """Shards of records, with a schema, an order and steps to take. Immutable; safe to share between threads.
 
-    Every method that changes something gives a new Dataset; nothing is read until rows or batches are asked for.
+    Every method that changes something returns a new Dataset; nothing is read until rows or batches are requested.
 
-    Text is `bytes` in rows and batches, because that is what a TFRecord holds: it does not say which bytes are text. In
-    tables (`to_pandas`, `to_polars`, `to_arrow`, SQL) a feature that the schema calls text is `str`; where no schema
-    lies beside the files, that is one whose values are all UTF-8. For `str` in rows too: ``ds.decode(name="text")``.
+    Text is `bytes` in rows and batches, because a TFRecord does not mark which bytes are text. In
+    tables (`to_pandas`, `to_polars`, `to_arrow`, SQL) a feature that the schema calls text is `str`; without a schema
+    next to the files, that is one whose values are all UTF-8. For `str` in rows, too: ``ds.decode(name="text")``.
     """
 
     # ---- what it is ----------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ class Dataset(Feeding):
 
     @property
     def kind(self) -> RecordKind:
-        """What the records are: "example", "sequence_example", or "raw" for anything else."""
+        """Kind of the records: "example", "sequence_example", or "raw" for anything else."""
         return self.schema.kind
 
     @property
@@ -95,8 +95,8 @@ class Dataset(Feeding):
     def splits(self) -> dict[str, int]:
         """Rows of each split, by tfrkit.json, TFDS's dataset_info.json, or the names of the files.
 
-        Of a part, how many of its rows come from each split; those that give none are left out. A part that was
-        shuffled or chosen row by row is looked through once, about a second for 50 million rows.
+        For a part, the number of its rows from each split; splits without any are left out. A part that was shuffled or
+        filtered is scanned once, about a second for 50 million rows.
         """
         from tfrkit.batches.named_splits import find_split_orders
 
@@ -109,11 +109,11 @@ class Dataset(Feeding):
 
     @property
     def columns(self) -> list[str]:
-        """Names of the features of a row; where `map` makes other rows, of theirs, for which some are made."""
+        """Names of the features of a row; after `map`, those of its results, for which some rows are computed."""
         return list(self._schema_of_batches().names)
 
     def __repr__(self) -> str:
-        """Files, rows, splits, features and how rows are mixed, as far as they are known or soon found."""
+        """Files, rows, splits, features and mixing, as far as known or quickly found."""
         self._look_if_small()
         files = self.files
         names = ", ".join(os.path.basename(name) for name in files[:3])
@@ -171,18 +171,17 @@ class Dataset(Feeding):
         """Cut into disjoint parts that together hold every row: a tuple of Datasets, in the order given.
 
         A part is a ratio (0.8) or an exact number of rows (500); one may be None, the rest. The same seed gives the
-        same parts. Nothing is written: with other ratios the same file is split another way.
+        same parts. Nothing is written: other ratios split the same file differently.
 
         Args:
             parts: Name and size of each part.
-            seed: Chooses which rows go where.
-            stratify: A feature whose values every part holds in the same shares.
+            seed: Decides the parts.
+            stratify: A feature whose values have the same shares in every part.
             group: A feature whose equal values must stay in one part (a patient, a video).
             hash_by: A feature that alone decides the part, by its hash: rows added later move no old row. Ratios only,
                 and kept to about.
 
-        What came of it is in the result's `notes`: with `group`, that no group is in two parts, and how near to the
-        asked sizes whole groups come.
+        The result's `notes` describe the outcome: with `group`, that no group is in two parts, and the actual sizes.
 
         Example:
             >>> train, test = ds.split({"train": 0.8, "test": 0.2}, seed=0)
@@ -249,7 +248,7 @@ class Dataset(Feeding):
         return self._cut(_require_count(count), None)
 
     def repeat(self, times: int | None = None) -> Dataset:
-        """The rows `times` over, or without end; where they are shuffled, in a new order each time."""
+        """The rows repeated `times`, or endlessly; if shuffled, in a new order each time."""
         base = self._get_order()
         if times is None:
             if base.size == 0:
@@ -260,10 +259,10 @@ class Dataset(Feeding):
     def filter(
         self, function: Callable[[Row], object], *, features: Sequence[str] | None = None, processes: int | None = None
     ) -> Dataset:
-        """The rows a function says True to, or what counts as true. All are looked at once, now.
+        """The rows for which a function returns a true value. All rows are read once, now.
 
-        After that only positions are held. With `features` the function sees only these, before any other step, and
-        the rest is not decoded for it.
+        After that only positions are kept. With `features` the function gets only these, before any other step, and the
+        rest is not decoded.
         """
         seen = self if features is None else self._derive(features=tuple(features), stages=())
         order = self._get_order()
@@ -280,7 +279,7 @@ class Dataset(Feeding):
     def map(self, function: Callable[[Row], Row], *, processes: int | None = None) -> Dataset:
         """Every row as `function` returns it, a dict. Runs on the reading threads, or in `processes`.
 
-        Rows are handed on as they are; only `batch` stacks them. There, plain Python numbers become int64 and float64,
+        Rows are not changed; only `batch` stacks them. There, plain Python numbers become int64 and float64,
         and a feature that some rows lack is `Ragged`, as it is without `map`: fill it in for an array.
         """
         return self._derive(stages=(*self._recipe.stages, MapRows(function, processes=processes)))
@@ -355,7 +354,7 @@ class Dataset(Feeding):
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def head(self, count: int = 5) -> list[Row]:
-        """The first `count` rows, or all if there are fewer, as a list."""
+        """The first `count` rows as a list."""
         if self._is_plain:
             return list(itertools.islice(self, _require_count(count)))  # without counting all rows first
         return list(self.take(count))
@@ -387,22 +386,22 @@ class Dataset(Feeding):
         `BytesColumn` for one bytes value per row.
 
         Args:
-            size: Rows of a batch. Where ranks share the dataset, of all ranks together, unless `per_rank` is given.
+            size: Rows of a batch. With several ranks, of all ranks together, unless `per_rank` is given.
             max_tokens: A budget: batches of a varying number of rows, with rows times the longest row at most this, by
                 the feature that `bucket` names. `size` is then the most rows of a batch. Each rank gets batches of the
-                whole budget. A row beyond the budget raises with its place.
+                whole budget. A row over the budget raises with its record.
             drop_last: Leave out a last batch of fewer rows.
             pad: Fill ragged features up to the longest row of the batch: a value for all, or {feature: value} or
-                {feature: (value, length)}. How long each row was comes as "feature/length". Frames of SequenceExamples
+                {feature: (value, length)}. The length of each row is in "feature/length". Frames of SequenceExamples
                 are filled up in the same way; frames of a varying number of values to rows x frames x values, with
                 "feature/frame_length" beside it and {feature: (value, (frames, values))} for given lengths.
             truncate: Cut rows that are longer than the length of `pad`; otherwise the first of them raises.
             bucket: A feature: rows with like numbers of its values come in one batch, so that little is filled up.
             per_rank: With True every rank gets `size` rows, and a global batch has `size` times the number of ranks.
-                With False, `size` is shared between them. Where it is not given, `size` is shared too, and the first
-                of several ranks warns.
-            threads: How many read and decode ahead; by default one for each core. The order stays.
-            ahead_nbytes: How much may be read ahead.
+                With False, `size` is shared between them. By default, `size` is shared, too, and the first of several
+                ranks warns.
+            threads: Threads that read and decode ahead; default one per core. The order does not change.
+            ahead_nbytes: Limit of bytes read ahead.
 
         Example:
             >>> for batch in ds.batch(64, pad={"tokens": (0, 128)}, truncate=True):
@@ -424,7 +423,7 @@ class Dataset(Feeding):
         return self._make_batches(batching, order)
 
     def close(self) -> None:
-        """Let go of open files and maps. They are opened again when something is read."""
+        """Close files and maps. They are reopened on the next read."""
         self._set.close()
 
     def __enter__(self) -> Dataset:

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from tfrkit.feeds.grain import GrainSource
     from tfrkit.feeds.torch import TorchRows
 
-# A batch on its way into a table: many rows where they are small, few where they are images.
+# Bytes of a batch for a table: many small rows, few images.
 _ARROW_ROWS = 8192
 _ARROW_NBYTES = 64 << 20
-# What a function of map returns is known only by calling it.
+# Results of a map function are known only by calling it.
 _SAMPLED_ROWS = 32
 
 
 class Feeding(Part):
-    """What `Dataset` offers other libraries, on top of its batches."""
+    """Conversions of a `Dataset` for other libraries."""
 
     gives_rows: ClassVar[bool] = True
     """Read it as an iterable of rows, though it also exports an Arrow stream."""
@@ -36,7 +36,7 @@ class Feeding(Part):
     def to_arrow(self) -> ArrowStream:
         """An Arrow stream of the rows (the PyCapsule protocol), for pyarrow, polars, DuckDB and others.
 
-        Nothing is read before the stream is; each use reads anew. ``pyarrow.table(ds)`` works as well.
+        Nothing is read before the stream is used; each use is a new pass. ``pyarrow.table(ds)`` works as well.
         """
         from tfrkit.feeds.arrow import to_arrow
 
@@ -93,7 +93,7 @@ class Feeding(Part):
         return GrainSource(self, self._make_batches(Batching(1)))
 
     def _schema_of_batches(self) -> Schema:
-        """What batches hold after `map` and `decode`."""
+        """Schema of batches after `map` and `decode`."""
         steps = self._recipe.stages
         if not steps:
             return self.schema

@@ -43,19 +43,19 @@ def open_dataset(
 ) -> Dataset:
     """Open TFRecord files: a path, a glob, a folder, or a list of these.
 
-    Compression, kind of record and schema are found from the bytes. Opening looks at the first bytes of each
-    file; reading starts when something is asked for.
+    Compression, kind of record and schema are found from the bytes. Opening reads the first bytes of each file; reading
+    starts on the first request.
 
     Args:
         address: Path, glob, folder, or a list of these.
-        schema: What the features are. By default that of the manifest or TFDS's features.json beside the data, else
-            inferred from the records.
+        schema: Schema of the features. Default: that of the manifest or TFDS's features.json next to the data, else
+        inferred from the records.
         features: Decode only these.
-        infer: Which records the schema is found from. "sample" is all of a small dataset and some thousands of a large
+        infer: Records to infer the schema from. "sample" is all of a small dataset and some thousands of a large
             one, where a record with a feature that none of them had raises `UnknownFeatureError`; "all" is all.
         verify: "all" compares both checksums of every frame, "lengths" those of lengths, "none" none.
         on_error: "raise" at the first damage, or "skip" it and list it in `Dataset.errors`.
-        max_errors: With "skip", more damaged places than this in one pass raise all the same.
+        max_errors: With "skip", more damaged places than this in one pass raise.
 
     Example:
         >>> ds = tfrkit.open("digits.tfrecord")
@@ -88,9 +88,9 @@ def mix(
 ) -> Dataset:
     """Rows of several datasets drawn by weight, each dataset in its own order.
 
-    Sources are Datasets or addresses. Without a `size` the mix ends when the first source has given all its rows;
-    with one, sources that end begin again with their next epoch. Of every 10,000 rows each source gives the same
-    number, so the shares are exact to 0.01 %.
+    Sources are Datasets or addresses. Without a `size` the mix ends when the first source is exhausted; with one,
+    exhausted sources restart with their next epoch. Of every 10,000 rows each source gives the same number, so the
+    shares are exact to 0.01 %.
 
     Example:
         >>> mixed = tfrkit.mix({"web.tfrecord": 0.7, "books.tfrecord": 0.3}, seed=1)

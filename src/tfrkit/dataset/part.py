@@ -1,4 +1,4 @@
-"""The records of a dataset as rows: which of them, in which order, after which steps."""
+"""Rows of a dataset: selection, order and steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tfrkit.orders.order import Order
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is read from the shards, in which order, and what is done with it."""
+    """Selection, order and steps of a read."""
 
     features: tuple[str, ...] | None = None
     order: Order | None = None  # None: every record in file order
@@ -65,7 +65,7 @@ class Part:
         """Payload bytes of the rows, as stored and in the order of the rows: iterate over them, or pick by number.
 
         Of all records of the files, or of a part: after `split`, `take`, `filter`, `shuffle` and the like. Payloads
-        hold all features, also where only some were selected.
+        hold all features, even if only some were selected.
 
         Example:
             >>> with tfrkit.Writer("test.tfrecord") as w:
@@ -138,7 +138,7 @@ class Part:
 
     @property
     def _is_plain(self) -> bool:
-        """Are the rows all records in file order, as stored?"""
+        """Whether the rows are all records in file order, as stored."""
         return self._recipe.order is None and not self._recipe.stages
 
     def _get_order(self) -> Order:

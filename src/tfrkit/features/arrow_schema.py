@@ -4,8 +4,8 @@ int64 lists are int64, float lists are float, bytes are large_binary and text la
 a large_list, a fixed one a fixed_size_list; serialized and raw arrays have the type of what is inside them. Frames of
 a SequenceExample are a large_list of what one frame is. A feature that no record ever sets is null.
 
-A SequenceExample is two struct columns, context and feature_lists, as its rows and batches are: the same name may stand
-in both, and a flat table would have to rename one of them.
+A SequenceExample is two struct columns, context and feature_lists, as its rows and batches are: the same name may be in
+both, and a flat table would have to rename one of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tfrkit.features.schema_json import to_json
 from tfrkit.features.spec import Spec
 from tfrkit.features.tensor_dtypes import name_value_dtype
 
-# The key of a field's metadata; its value is what `schema_json` says of the feature.
+# The key of a field's metadata; its value is the feature in the form of `schema_json`.
 METADATA_KEY = "tfrkit.feature"
 
 # Arrow's name of a type, and its letter in the C data interface.
@@ -43,7 +43,7 @@ _PLAIN_TYPES = {
     "int64": "l",
     "uint64": "L",
 }
-# Dtypes that Arrow calls otherwise than NumPy does.
+# Dtypes with another name in Arrow than in NumPy.
 _ARROW_NAMES = {"float16": "halffloat", "float32": "float", "float64": "double", "string": "large_binary"}
 _DTYPES = {name: dtype for dtype, name in _ARROW_NAMES.items() if dtype != "string"}
 _SPEAKING_TYPES = ("scalar", "bytes", "text", "tensor")
@@ -85,7 +85,7 @@ class ArrowType:
 
     @cached_property
     def depth(self) -> int:
-        """How many lists there are around the element."""
+        """Number of lists around the element."""
         return 0 if self.item is None else 1 + self.item.depth
 
     def widen_halves(self) -> ArrowType:
@@ -99,8 +99,8 @@ class ArrowType:
 class ArrowField:
     """A named column; one that is not nullable has a value in every record.
 
-    `name` is the feature's, with NULs and bytes that are not UTF-8 escaped: Arrow takes neither. `metadata` is there
-    where the type does not tell all that is known of the feature.
+    `name` is the feature's, with NULs and bytes that are not UTF-8 escaped: Arrow takes neither. `metadata` is set if
+    the type does not hold all facts of the feature.
     """
 
     name: str
@@ -134,7 +134,7 @@ def to_arrow_fields(schema: Schema) -> list[ArrowField]:
 
 
 def print_arrow_schema(schema: Schema) -> str:
-    """One line per column, in the words of `pyarrow.Schema.to_string`.
+    """One line per column, in the format of `pyarrow.Schema.to_string`.
 
     Example:
         >>> print(print_arrow_schema(Schema({"label": "int64", "tokens": ("int64", (None,))})))
@@ -176,7 +176,7 @@ def _to_fields(specs: Mapping[str, Spec], described: list[dict[str, Any]]) -> li
 
 
 def may_be_missing(spec: Spec) -> bool:
-    """Only a fixed number of values is held against every record; whatever varies may also be absent."""
+    """Only a fixed number of values is checked in every record; a varying one may also be absent."""
     return spec.is_list or spec.fixed_length < 0 or spec.seen == ()
 
 
@@ -198,7 +198,7 @@ def _outer_sizes(spec: Spec, element: ArrowType) -> Iterator[int | None]:
         yield None
     if is_kept_as_bytes(spec):
         return
-    # Values lie flat where more than one size varies (in a list: any but the first): nothing tells how to fold them.
+    # Values stay flat if more than one size varies (in a list: any but the first): the shape is unknown.
     num_unknown = spec.shape.count(None)
     is_flat = {"list": None in spec.shape[1:], "tensor_proto": False}.get(spec.encoding, num_unknown > 1)
     yield from (None,) if is_flat else spec.shape

@@ -1,4 +1,4 @@
-"""A schema guessed from what was counted over the records of a dataset."""
+"""A schema inferred from counts over the records of a dataset."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ Sniff = Callable[[bytes], ImageLike | None]
 
 @dataclass(frozen=True)
 class InferredSchema:
-    """A schema read off the data, and the figures behind it.
+    """An inferred schema, and its figures.
 
     `report` has one dict per feature, in the order of the schema. Its keys are public JSON (`tfr info`):
 
-    - name, type ("bytes", "float", "int64"; None where no record sets one), list (a feature list of a
+    - name, type ("bytes", "float", "int64"; None if no record sets one), list (a feature list of a
       SequenceExample), shape (null where a size varies), optional
     - present: records that have the name; unset: records (frames) where it carries no kind
     - min_length, max_length: values per record (per frame) over those that carry a kind
@@ -77,7 +77,7 @@ def infer_schema(
     One value is a scalar only if every record that sets the feature has exactly one; the same number k of
     values everywhere gives (k,); anything else, and lists that are always empty, give (None,). A feature is
     optional when some record lacks it or carries it with no kind. Bytes count as serialized tensors only if
-    every value passes the strict structural check. `sniff` tells what image some first bytes belong to.
+    every value passes the strict structural check. `sniff` identifies an image by its first bytes.
     """
     features: dict[str, Spec] = {}
     lists: dict[str, Spec] = {}
@@ -113,7 +113,7 @@ def _infer_spec(name: str, num_records: int, counted: FeatureStats, sniff: Sniff
 
 
 def count_kinds(counted: FeatureStats) -> dict[StorageKind, int]:
-    """How many records (frames) carry each kind, without those that carry none."""
+    """Number of records (frames) of each kind, without unset ones."""
     return {kind: count for kind, count in zip(_KINDS, counted["kind_counts"], strict=True) if kind and count}
 
 
@@ -141,7 +141,7 @@ def _describe_tensor(counted: FeatureStats) -> dict[str, Any]:
 
 
 def _sniff_all(heads: list[bytes], sniff: Sniff | None) -> list[ImageLike]:
-    """What the sampled values are, or nothing unless all of them are images."""
+    """The sampled images, or nothing unless all values are images."""
     if sniff is None or not heads:
         return []
     images = [sniff(bytes(head)) for head in heads]

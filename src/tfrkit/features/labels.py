@@ -1,7 +1,7 @@
 """Label maps: names of classes and sets of characters, fixed before anything is written.
 
 A map is one for all splits. Class names are sorted, so that the ids do not depend on the order of files; a charset is
-the smallest well-known one that holds every character seen, so that a digit that happens not to occur shifts no id.
+the smallest well-known one that holds every character seen, so that a missing digit does not shift ids.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import MappingProxyType
 from tfrkit.errors import SchemaError, SourceError
 from tfrkit.features.text_proto import parse_text, quote_text
 
-# In the order in which they are tried: by size, and where sizes are equal the plainer one first.
+# In the order of trial: by size, and for equal sizes the simpler one first.
 CHARSETS: Mapping[str, str] = MappingProxyType(
     {
         "digits": string.digits,
@@ -26,7 +26,7 @@ CHARSETS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# What labelling tools call the class that is none; its number is always 0.
+# Names of the background class in labelling tools; its number is always 0.
 BACKGROUND = frozenset({"background", "_background_", "__background__"})
 LABEL_MAP_SUFFIXES = (".pbtxt", ".pbtext", ".prototxt")
 SORTED = "sorted names"
@@ -37,8 +37,8 @@ _MAX_ID = 1 << 16
 class LabelMap:
     """Names and their ids: the name at position `i` has id `offset + i`.
 
-    `title` says what the names are ("class", "character"); `origin` where they come from. `gaps` are ids that no class
-    has: their places in `names` are filled.
+    `title` is the kind of names ("class", "character"); `origin` their source. `gaps` are ids without a class: their
+    places in `names` hold placeholders.
 
     Example:
         >>> labels = LabelMap(("apple", "orange"))
@@ -69,15 +69,15 @@ class LabelMap:
         return len(self.names)
 
     def id_of(self, name: str) -> int:
-        """The id of a name; KeyError where there is none."""
+        """The id of a name; KeyError if unknown."""
         return self._ids[name]
 
     def describe_unknown(self, name: str) -> str:
-        """What is wrong with a name the map does not hold."""
+        """The message for an unknown name."""
         return f"{self.title} {name!r} is not one of the {len(self)} of {self.origin}"
 
     def spec_names(self) -> tuple[str, ...] | None:
-        """Names by id for a `Spec`: ids below the offset are called by their number. None where there are no names."""
+        """Names by id for a `Spec`: ids below the offset are called by their number. None without names."""
         if not self.names:
             return None
         return (*(name_unused(number) for number in range(self.offset)), *self.names)
@@ -95,7 +95,7 @@ class LabelMap:
 
 
 def name_unused(number: int) -> str:
-    """The name of an id that no class has, where a list of names has no gaps."""
+    """The placeholder name of an id without a class."""
     return f"unused {number}"
 
 

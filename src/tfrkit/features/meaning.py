@@ -1,4 +1,4 @@
-"""A guess, in a few words, at what a feature means; it never decides how a value is decoded."""
+"""A guess at the meaning of a feature, for display; it never affects decoding."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ImageLike(Protocol):
 
 @dataclass(frozen=True)
 class FeatureView:
-    """What the guess is made from; `low` and `high` bound the numbers, `images` are the first of `num_values`."""
+    """Input of the guess; `low` and `high` bound the numbers, `images` are the first of `num_values`."""
 
     name: str
     spec: Spec
@@ -62,7 +62,7 @@ class FeatureView:
 
 
 def guess_meaning(view: FeatureView) -> tuple[str, Logical]:
-    """What the feature seems to be, in words and as a logical type.
+    """The likely meaning of a feature, as text and as a logical type.
 
     Example:
         >>> guess_meaning(FeatureView("label", Spec("int64"), min_length=1, max_length=1, low=0, high=9))
@@ -85,7 +85,7 @@ def guess_meaning(view: FeatureView) -> tuple[str, Logical]:
 
 
 def find_media(heads: Sequence[bytes]) -> str | None:
-    """The media type of values with these first bytes, other than images and text; None where they have no common one.
+    """The media type of values with these first bytes, other than images and text; None if they have no common one.
 
     Example:
         >>> find_media([b"fLaC\\0\\0", b"fLaC\\0\\1"]), find_media([b"fLaC", b"x"])
@@ -99,7 +99,7 @@ def find_media(heads: Sequence[bytes]) -> str | None:
 def describe_images(images: Sequence[ImageLike]) -> str:
     """Format and size of some images: ``JPEG 640x480``, or ``JPEG 320x213 .. 800x600``.
 
-    A size that lies beyond the sampled bytes is left out.
+    A size beyond the sampled bytes is left out.
     """
     words = [" or ".join(dict.fromkeys(image.format for image in images))]
     widths = [image.width for image in images if image.width is not None]

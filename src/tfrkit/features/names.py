@@ -1,4 +1,4 @@
-"""Names of features, in order of preference, and words in names: what a feature holds is guessed from these alone."""
+"""Names of features, in order of preference, and words in names: meanings are guessed from these only."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def split_words(name: str) -> list[str]:
 
 
 def is_label_name(name: str) -> bool:
-    """Whether a feature of this name says what a record shows, as class, text or id: not a count or another fact."""
+    """Whether a feature of this name describes the record as class, text or id: not a count or another fact."""
     return _speaks_of_class(name, FACT_WORDS)
 
 

@@ -1,6 +1,6 @@
 """Source text for other readers of the same records: TensorFlow, DALI, and the vahidk/tfrecord package.
 
-What a reader cannot take stays in the text as a comment that says why.
+What a reader does not support becomes a comment with the reason.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _check_feature(name: str, spec: Spec) -> None:
 
 
 def _print_comment(spec: Spec) -> str:
-    # One line, whatever a guess may have picked up.
+    # Always one line.
     meaning = "".join(char if char.isprintable() else "?" for char in spec.meaning)
     return "; ".join(text for text in (meaning, "missing in some records" if spec.optional else "") if text)
 
@@ -179,11 +179,11 @@ def _print_decoding(row: str, specs: Mapping[str, Spec]) -> Iterator[str]:
 
 
 def _find_steps(spec: Spec, value: str) -> Iterator[str]:
-    """What is done to a parsed value, one expression after the other."""
+    """The expressions applied to a parsed value, in order."""
     if spec.encoding == "list":
         yield from _find_list_steps(spec, value)
         return
-    # A value that may be missing comes as a list of at most one, which no decoder takes.
+    # An optional value is a list of at most one, which decoders do not accept.
     if spec.optional or spec.dtype is None or spec.dtype not in DTYPE_NUMBERS:
         return
     dtype = f"tf.{spec.dtype}"

@@ -29,7 +29,7 @@ _TYPE_WORDS: Mapping[object, Mapping[str, Any]] = MappingProxyType(
         "class_label": {"kind": "int64", "logical": "class_label"},
     }
 )
-# Longer names are never the slip of a finger, and comparing them takes time that grows with their square.
+# Longer names are not typos, and comparing them takes quadratic time.
 _MAX_COMPARED_NAME = 200
 _MAX_COMPARED_NAMES = 2000
 
@@ -74,7 +74,7 @@ class Schema:
 
     @property
     def kind(self) -> RecordKind:
-        """What the records are: "example", "sequence_example" or "raw"."""
+        """Kind of the records: "example", "sequence_example" or "raw"."""
         return self._kind
 
     @property
@@ -110,7 +110,7 @@ class Schema:
     def select(self, names: Iterable[str]) -> Schema:
         """Only the named features, in the order named.
 
-        A name that is both in the context and in the feature lists stands for both.
+        A name in both the context and the feature lists selects both.
         """
         if isinstance(names, str):
             raise TypeError(f"names expected a list of names, got the string {names!r}")
@@ -127,7 +127,7 @@ class Schema:
     def require_one_kind(self, name: str) -> Spec:
         """The spec of a feature that is about to be decoded.
 
-        Raises `SchemaError` where records disagree about its kind: no column can hold both.
+        Raises `SchemaError` if its kind differs between records: no column can hold both.
         """
         spec = self[name]
         if spec.seen is not None and len(spec.seen) > 1:
@@ -175,13 +175,13 @@ class Schema:
 
 
 def find_mismatches(schema: Schema, found: Schema) -> list[str]:
-    """What `found`, the schema of the data, lacks or has otherwise than `schema` asks; one sentence each.
+    """Differences of `found`, the schema of the data, from `schema`; one sentence each.
 
-    Features that only `found` has are no mismatch: asking for less is how columns are chosen. Nor is an
-    optional feature that is nowhere, or a bytes feature whose inner array cannot be seen from outside.
+    Features that only `found` has are not a mismatch: that is how columns are selected. Nor is a missing optional
+    feature, or a bytes feature whose inner array is not visible.
     """
     if schema.kind != found.kind and not (schema.kind == "sequence_example" and found.kind == "example"):
-        # A SequenceExample of which only the context is filled is, byte for byte, an Example.
+        # A SequenceExample with only a context is, byte for byte, an Example.
         return [f"records expected {schema.kind}, got {found.kind}"]
     mismatches = []
     for wanted_specs, found_specs, other_specs, place in (
@@ -201,13 +201,13 @@ def find_mismatches(schema: Schema, found: Schema) -> list[str]:
 
 
 def describe_missing(name: str, names: Iterable[str]) -> str:
-    """The sentence for a name that is not there: ``no feature 'lable', did you mean 'label'``."""
+    """The sentence for an unknown name: ``no feature 'lable', did you mean 'label'``."""
     nearest = find_nearest(name, names)
     return f"no feature {show_name(name)}" + (f", did you mean {show_name(nearest)}" if nearest is not None else "")
 
 
 def find_nearest(name: str, names: Iterable[str]) -> str | None:
-    """The name a user most likely meant: other case, a missing folder ("height"), or a slip of a letter or two."""
+    """The most similar name: other case, a missing folder ("height"), or a typo of a letter or two."""
     if not isinstance(name, str) or len(name) > _MAX_COMPARED_NAME:
         return None
     candidates = [other for other in names if len(other) <= _MAX_COMPARED_NAME][:_MAX_COMPARED_NAMES]
@@ -228,7 +228,7 @@ def decode_name(name: bytes) -> str:
 
 
 def encode_name(name: str) -> bytes:
-    """The bytes of a feature name; the other way of `decode_name`."""
+    """The bytes of a feature name; the inverse of `decode_name`."""
     return name.encode("utf-8", "surrogateescape")
 
 
@@ -289,7 +289,7 @@ def _rebuild(features: dict[str, SpecLike], lists: dict[str, SpecLike] | None, k
 def _show_specs(specs: Mapping[str, Spec]) -> str:
     if not specs:
         return "{}"
-    # Where a spec stands says already whether it is a list.
+    # The position of a spec already shows whether it is a list.
     lines = [f"  {name!r}: {spec.replace(is_list=False)!r}," for name, spec in specs.items()]
     return "\n".join(["{", *lines, "}"])
 
@@ -315,7 +315,7 @@ def _compare_specs(wanted: Spec, got: Spec) -> list[str]:
     texts = []
     if wanted.encoding == "tensor_proto":
         if got.encoding != "tensor_proto" and wanted.dtype in UNSEEN_DTYPES:
-            pass  # nothing tells these from plain bytes but decoding them
+            pass  # these look like plain bytes until decoded
         elif got.encoding != "tensor_proto":
             texts.append(f"expected a serialized {wanted.dtype or ''} tensor".replace("  ", " ") + ", got plain bytes")
         else:

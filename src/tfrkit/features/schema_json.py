@@ -1,4 +1,4 @@
-"""Our own JSON form of a schema: lossless, with keys that stay.
+"""The JSON form of a schema: lossless, with stable keys.
 
 ```json
 {
@@ -15,7 +15,7 @@
 `kind` is example, sequence_example or raw; a sequence_example also has `feature_lists`, in the same form. Of a
 feature, the six keys above are always there: its name (bytes that are not UTF-8 as lone surrogates), the storage
 `type` (bytes, float, int64), the `shape` (null where a size varies), the `logical` type, the `encoding` (list,
-tensor_proto, raw, zlib) and whether it is `optional`. Present where they say something: `dtype`, `classes` (names by
+tensor_proto, raw, zlib) and whether it is `optional`. Present if set: `dtype`, `classes` (names by
 class id), `num_classes`, `ignore`, `format`, `decoded_shape`, `seen` and `meaning`, as in `Spec`. The order of the
 features is the order of the schema.
 """
@@ -73,7 +73,7 @@ def to_json(schema: Schema) -> dict[str, Any]:
 def from_json(content: object) -> Schema:
     """The schema that `to_json` wrote.
 
-    Anything unknown raises `SchemaError`: a key that is dropped is a feature read wrongly.
+    Anything unknown raises `SchemaError`: an ignored key could mean a wrongly read feature.
     """
     if not isinstance(content, Mapping) or content.get("format") != _FORMAT:
         raise SchemaError(f"schema JSON expected an object with format {_FORMAT!r}")

@@ -2,7 +2,7 @@
 
 What maps: name, type, presence, shape or value counts, categorical int domains, text and image domains, and the
 feature lists of a SequenceExample, which it keeps in a STRUCT feature called ``##SEQUENCE##``. Rules for checking
-data (allowed texts, distributions, drift, environments) do not: they say nothing about how a record is stored.
+data (allowed texts, distributions, drift, environments) do not: they do not describe storage.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tfrkit.features.text_proto import TextMessage, parse_text, quote_text
 _SEQUENCE = "##SEQUENCE##"
 _KINDS: Mapping[str, StorageKind] = {"BYTES": "bytes", "INT": "int64", "FLOAT": "float"}
 _TYPES = {kind: name for name, kind in _KINDS.items()}
-# Parts of a tensorflow_metadata Schema that describe something other than what a record holds.
+# Parts of a tensorflow_metadata Schema that do not describe the contents of a record.
 _OTHER_FEATURES = ("sparse_feature", "weighted_feature", "generated_feature")
 
 
 @dataclass(frozen=True)
 class PbtxtSchema:
-    """What a schema.pbtxt says, and what of it has no place in a `Schema`."""
+    """The schema of a schema.pbtxt, and notes on unsupported parts."""
 
     schema: Schema
     notes: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ def from_pbtxt(text: str) -> PbtxtSchema:
     """Read a schema.pbtxt.
 
     A feature without a type, a STRUCT other than the feature lists, and features computed from others are left out
-    with a note. Text that is no such schema raises `SchemaError` with line and column.
+    with a note. Other text raises `SchemaError` with line and column.
 
     Example:
         >>> from_pbtxt('feature { name: "x" type: INT presence { min_fraction: 1 } shape {} }').schema["x"]
@@ -195,10 +195,10 @@ def _print_domain(spec: Spec) -> Iterator[str]:
 def _print_shape(spec: Spec) -> Iterator[str]:
     shape = spec.shape if spec.encoding == "list" else ()
     if None in shape:
-        # No count at all: any number of values, none included.
+        # No count: any number of values, including zero.
         return
     if spec.optional or spec.is_list:
-        # A fixed shape promises that the feature is always there, and a record may have no frames.
+        # A fixed shape means that the feature is always present, and a record may have no frames.
         yield from ("value_count {", f"  min: {spec.num_values}", f"  max: {spec.num_values}", "}")
     elif not shape:
         yield "shape {}"

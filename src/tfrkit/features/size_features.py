@@ -29,7 +29,7 @@ class SizeFeatures:
 
     @property
     def is_known(self) -> bool:
-        """Are height and width of raw pixels known?"""
+        """Whether height and width of raw pixels are known."""
         return self.fixed is not None or self.shape is not None or (self.height is not None and self.width is not None)
 
     @property
@@ -48,7 +48,7 @@ def find_sizes(specs: Mapping[str, Spec], image: str) -> SizeFeatures:
             if spec.kind == "int64" and spec.num_values in (1, -1) and spec.shape in ((), (1,), (None,))
             if split_words(name)[-1:] in [[word] for word in words]
         ]
-        # Of several, that of this image: a mask or a thumbnail may have its own.
+        # Of several, the one of this image: a mask or a thumbnail may have its own.
         return min(found, key=lambda name: (-_count_shared(name, image), name), default=None)
 
     shapes = [

@@ -1,4 +1,4 @@
-"""What one feature is: how it is stored, and what it means."""
+"""One feature: storage and meaning."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RecordKind = Literal["example", "sequence_example", "raw", "mixed"]
 Logical = Literal["scalar", "tensor", "text", "bytes", "image", "mask", "class_label", "boxes", "frames"]
 Encoding = Literal["list", "tensor_proto", "raw", "zlib"]
 
-# What a size of None in a shape means: it differs from record to record.
+# Meaning of None in a shape: the size varies between records.
 Shape = tuple[int | None, ...]
 
 # As in TensorFlow, which has no tensors of a higher rank.
@@ -32,18 +32,18 @@ class Spec:
     SequenceExample feature list; `shape` then describes one frame.
 
     Attributes:
-        dtype: With `encoding="list"`, the dtype the values stand for where it is not the storage's own: bool
+        dtype: With `encoding="list"`, the logical dtype of the values if it differs from the storage: bool
             and uint8 kept in an int64 list, float64 kept in a float list. None for a serialized tensor means
-            that it differs from record to record.
+            that it varies between records.
         optional: Some records lack the feature, or carry it with no kind set.
         classes: Names of class ids, in order.
-        num_classes: How many class ids there are; follows from `classes` where those are given.
-        ignore: The label value that counts for nothing, such as 255 in a mask.
+        num_classes: Number of class ids; derived from `classes` if given.
+        ignore: The label value to ignore, such as 255 in a mask.
         format: How a bytes value is encoded inside: "png", "jpeg", "wav".
-        decoded_shape: Height, width and channels (an image), or what else decoding gives.
+        decoded_shape: Height, width and channels (an image), or the shape of the decoded value.
         seen: None where one kind was seen or none was looked for; the kinds, most frequent first, where
             records differ; () where no record ever sets one (`kind` is then a guess that fits all).
-        meaning: A guess in words; takes no part in comparisons.
+        meaning: A guess as text; ignored in comparisons.
     """
 
     kind: StorageKind

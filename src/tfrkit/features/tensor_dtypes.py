@@ -42,7 +42,7 @@ NARROW_FLOATS = frozenset(name for name in DTYPE_NUMBERS if name == "bfloat16" o
 """Floats that NumPy lacks: their values are read, and may be written, as float32."""
 
 UNSEEN_DTYPES = frozenset(name for name, number in DTYPE_NUMBERS.items() if number >= 24)
-"""Dtypes of 8 and 4 bits: `tf.io.serialize_tensor` refuses them, so bytes are not taken for tensors of them unasked."""
+"""Dtypes of 8 and 4 bits: `tf.io.serialize_tensor` refuses them, so bytes are not detected as tensors of them."""
 
 
 def name_value_dtype(dtype: str) -> str:

@@ -1,8 +1,8 @@
 """Protobuf text format, read without a message definition.
 
 A message becomes a `TextMessage`: its fields by name, each a list of values in file order. Strings are bytes,
-numbers int or float, and words (enum names, true, false) `Word`. Types are the caller's to check: the format
-itself does not tell ``size: 3`` from ``fraction: 3``.
+numbers int or float, and words (enum names, true, false) `Word`. The caller checks types: the format does not
+distinguish ``size: 3`` from ``fraction: 3``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class TextMessage:
     fields: dict[str, list[TextValue]] = field(default_factory=dict)
 
     def get_messages(self, name: str) -> list[TextMessage]:
-        """All sub-messages of this name; SchemaError where one is a plain value."""
+        """All sub-messages of this name; SchemaError if one is a plain value."""
         messages = []
         for value in self.fields.get(name, []):
             if not isinstance(value, TextMessage):
@@ -105,7 +105,7 @@ TextValue = TextMessage | Word | bytes | int | float
 def parse_text(text: str) -> TextMessage:
     """Parse a message in text format.
 
-    Raises `SchemaError` with line and column where the text leaves the grammar.
+    Raises `SchemaError` with line and column for a syntax error.
 
     Example:
         >>> parse_text('name: "a" shape { dim { size: 3 } }').get_text("name")
@@ -145,7 +145,7 @@ class _Parser:
         self._text = text
         self._tokens = self._scan()
         self._next = next(self._tokens)
-        # Lines are counted as tokens go by, so that many messages do not cost many counts of the whole text.
+        # Lines are counted incrementally, so that many messages do not recount the whole text.
         self._counted_offset = 0
         self._counted_lines = 1
 
@@ -266,7 +266,7 @@ def _read_number(text: str) -> int | float:
         return int(text, 16)
     digits = text.lstrip("-")
     if digits.isdigit():
-        if len(digits) > 20:  # no field holds more; and reading a million digits takes its time
+        if len(digits) > 20:  # no field holds more, and parsing a million digits is slow
             return float("-inf" if text.startswith("-") else "inf")
         return (
             int(text, 8) if len(digits) > 1 and digits.startswith("0") and set(digits) <= set("01234567") else int(text)

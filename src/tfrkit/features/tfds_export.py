@@ -18,10 +18,10 @@ _IMAGE_CHANNELS = {"png": (1, 2, 3, 4), "jpeg": (1, 3)}
 
 @dataclass(frozen=True)
 class TfdsFiles:
-    """What to write beside the shards, and what TFDS will see differently.
+    """Files to write next to the shards, and notes on differences in TFDS.
 
     `features` is the content of features.json; `labels` maps file names (``label.labels.txt``) to their text;
-    `notes` has one sentence for each feature that TFDS hands out in another form than we do.
+    `notes` has one sentence per feature that TFDS returns in another form.
     """
 
     features: dict[str, Any]
@@ -30,7 +30,7 @@ class TfdsFiles:
 
 
 def to_tfds(schema: Schema) -> TfdsFiles:
-    """Describe the schema to TFDS; feature names stay as they are on disk, slashes included.
+    """Describe the schema to TFDS; feature names are kept, slashes included.
 
     Raises `SchemaError` for records that are not Examples: TFDS reads no others.
     """
@@ -60,7 +60,7 @@ class _Writer:
             return self._describe_tensor(name, Spec("bytes", optional=spec.optional))
         if spec.encoding != "list":
             return self._describe_array(name, spec)
-        # TFDS writes down which features may be missing for plain tensors only.
+        # TFDS records optional features for plain tensors only.
         if not spec.optional:
             inner = self._describe_element(name, spec)
             if inner is not None:
@@ -69,7 +69,7 @@ class _Writer:
         return self._describe_tensor(name, spec)
 
     def _describe_element(self, name: str, spec: Spec) -> tuple[Shape, dict[str, Any]] | None:
-        """A feature of a class of its own, and the sizes of the sequences around it."""
+        """A feature with its own TFDS class, and the sizes of the sequences around it."""
         shape = spec.shape
         if spec.logical in ("image", "mask") and spec.kind == "bytes" and len(shape) < 2:
             feature = self._describe_image(name, spec)
@@ -115,7 +115,7 @@ class _Writer:
         if shape.count(None) > 1:
             self._note(name, f"has shape {shape}; TFDS gives the values in one row")
             shape = (None,)
-        # With a size that varies, TFDS takes a missing feature for an empty one, and knows no default for it.
+        # With a size that varies, TFDS treats a missing feature as an empty one, and has no default for it.
         optional = spec.optional and None not in shape
         dtype = _STORED_DTYPES[spec.kind] if spec.kind == "bytes" else spec.dtype or _STORED_DTYPES[spec.kind]
         return _tensor(shape, dtype, encoding="none", optional=optional)
@@ -123,7 +123,7 @@ class _Writer:
     def _keep_labels(self, name: str, spec: Spec) -> None:
         if spec.classes is None:
             return
-        # One name per line, stripped, blank lines dropped: that is how TFDS reads them back.
+        # One name per line, stripped, blank lines dropped: as TFDS reads them.
         if any(label != label.strip() or not label or "\n" in label for label in spec.classes):
             self._note(name, "has class names that a list of lines cannot hold; TFDS will see ids only")
             return

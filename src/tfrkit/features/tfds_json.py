@@ -1,9 +1,9 @@
-"""TFDS `features.json`: read as a schema of what lies on disk, and written so that TFDS loads our datasets.
+"""TFDS `features.json`, read as a schema of the stored features.
 
-A features.json describes values as TFDS hands them out. On disk they are flattened: nested dicts become names
+A features.json describes values as TFDS returns them. On disk they are flattened: nested dicts become names
 joined by "/", bool and all integers become int64 lists, all floats become float lists (float64 loses digits
 there), images are encoded bytes, and a sequence inside a sequence becomes `<name>/ragged_flat_values` and
-`<name>/ragged_row_lengths_<i>`. Two styles are around: `type` + `content`, and `pythonClassName` + one key in
+`<name>/ragged_row_lengths_<i>`. There are two styles: `type` + `content`, and `pythonClassName` + one key in
 camelCase. Both are read; the second is written (`tfds_export`).
 """
 
@@ -24,13 +24,13 @@ _MAX_DEPTH = 40
 _MAX_JSON_FEATURE = 1 << 20
 _MAX_RANK = MAX_RANK - _MAX_DEPTH  # sequences around a feature add to its shape
 
-# Asked for "label.labels.txt" beside the features.json; gives its text, or None where there is no such file.
+# Returns the text of a file such as "label.labels.txt" next to the features.json, or None.
 ReadText = Callable[[str], str | None]
 
 
 @dataclass(frozen=True)
 class TfdsSchema:
-    """What a features.json says.
+    """Result of reading a features.json.
 
     Features of an unknown class are missing from `schema` and named in `notes`: they are inferred from the records.
     """
@@ -42,8 +42,8 @@ class TfdsSchema:
 def from_tfds(content: object, *, read_text: ReadText | None = None) -> TfdsSchema:
     """Read the parsed content of a features.json.
 
-    Class names come from `<feature>.labels.txt` files through `read_text`. A feature that cannot be read never
-    fails the others; a content that is no features.json at all raises `SchemaError`.
+    Class names come from `<feature>.labels.txt` files through `read_text`. An unreadable feature does not affect the
+    others; content that is not a features.json raises `SchemaError`.
 
     Example:
         >>> tensor = {"type": "tensorflow_datasets.core.features.tensor_feature.Tensor",
@@ -66,7 +66,7 @@ def from_tfds(content: object, *, read_text: ReadText | None = None) -> TfdsSche
 
 @dataclass(frozen=True)
 class _Leaf:
-    """A feature as it is stored, and how many sequences it is inside of."""
+    """A stored feature, and the number of sequences around it."""
 
     spec: Spec
     num_sequences: int = 0
@@ -87,7 +87,7 @@ class _Node:
     content: Mapping[str, Any]
     is_proto: bool
     name: str  # on disk, so far
-    file_name: str  # of files beside features.json that belong to it, so far
+    file_name: str  # of its files next to features.json, so far
     depth: int
 
     def get(self, key: str) -> Any:
@@ -127,14 +127,14 @@ class _Node:
 
 
 class _Reader:
-    """Walks the file; keeps what it cannot read."""
+    """Walks the file; collects notes on unreadable features."""
 
     def __init__(self, read_text: ReadText) -> None:
         self.read_text = read_text
         self.notes: list[str] = []
 
     def read(self, value: object, *, name: str = "", file_name: str = "", depth: int = 0) -> _Leaf | _Tree | None:
-        """One feature as stored; None, with a note, where it cannot be told."""
+        """One feature as stored; None, with a note, if unknown."""
         try:
             node = _read_node(value, name, file_name, depth)
             package, _, word = node.class_name.rpartition(".")
@@ -149,7 +149,7 @@ class _Reader:
             return None
 
     def read_classes(self, num_classes: int | None, file_name: str) -> dict[str, Any]:
-        """The class fields of a Spec, with names where a file beside features.json has as many."""
+        """The class fields of a Spec, with names if a file next to features.json has as many."""
         text = self.read_text(f"{file_name}.labels.txt")
         names = tuple(line.strip() for line in (text or "").split("\n") if line.strip())
         if names and num_classes in (None, 0, len(names)):
@@ -206,7 +206,7 @@ def _convert_dict(reader: _Reader, node: _Node) -> _Tree:
 
 def _convert_sequence(reader: _Reader, node: _Node) -> _Leaf | _Tree:
     length = node.read_int("length")
-    # A whole inner feature that cannot be read makes this one unreadable, which is noted where it happens.
+    # An unreadable inner feature makes this one unreadable; the note is added there.
     inner = reader.read(node.get("feature"), name=node.name, file_name=node.file_name, depth=node.depth + 1)
     return {} if inner is None else _add_sequence(inner, None if length == -1 else length)
 
@@ -218,13 +218,13 @@ def _convert_tensor(_reader: _Reader, node: _Node) -> _Leaf | _Tree:
     encoding = node.read_text("encoding") or "none"
     optional = bool(node.get("optional"))
     if encoding == "none":
-        # The storage's own dtype goes without saying.
+        # The storage dtype is implied.
         said = None if dtype in ("int64", "float32") or kind == "bytes" else dtype
         return _Leaf(Spec(kind, shape, logical="tensor" if shape else "scalar", dtype=said, optional=optional))
     if encoding not in ("bytes", "zlib") or kind == "bytes":
         raise _UnreadableError(f"has the unknown encoding {encoding!r:.64}")
     if shape.count(None) > 1:
-        # TFDS keeps a shape that it could not tell from the number of bytes in a feature of its own.
+        # TFDS stores a shape that does not follow from the number of bytes in a separate feature.
         meaning = (
             f"{dtype} array {shape} as {'zlib' if encoding == 'zlib' else 'raw'} bytes, its shape in the neighbour"
         )
@@ -339,7 +339,7 @@ def _add_sequence(tree: _Leaf | _Tree, length: int | None) -> _Leaf | _Tree:
     def add(leaf: _Leaf) -> _Leaf:
         spec = leaf.spec
         if spec.encoding != "list":
-            # A list of arrays, each in bytes of its own: no single array lies inside any more.
+            # A list of arrays, each in its own bytes: there is no single array inside.
             meaning = f"each a {spec.dtype} array {spec.shape} as {spec.encoding} bytes"
             spec = Spec("bytes", logical="bytes", optional=spec.optional, meaning=meaning)
         logical = "tensor" if spec.logical == "scalar" else spec.logical
@@ -363,7 +363,7 @@ def _flatten(tree: _Leaf | _Tree, name: str) -> Iterator[tuple[str, _Leaf]]:
 
 
 def _store_leaf(name: str, leaf: _Leaf) -> dict[str, Spec]:
-    """What is written for a feature: itself, or the parts of a sequence of sequences."""
+    """The stored parts of a feature: itself, or the parts of a sequence of sequences."""
     if leaf.num_sequences < 2:
         return {name: leaf.spec}
     values = leaf.spec.replace(shape=(None, *leaf.spec.shape[leaf.num_sequences :]))

@@ -20,7 +20,7 @@ _RAW_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 class Scratch:
-    """Memory for an image between decoding and resizing, used again for the next one. For one thread."""
+    """Reused memory for an image between decoding and resizing. For one thread."""
 
     __slots__ = ("_bytes",)
 
@@ -49,9 +49,9 @@ def decode_image(
 ) -> Pixels:
     """An image as an array of (height, width, channels).
 
-    Reads JPEG, PNG, WebP, BMP, GIF and TIFF (the first frame, of several). `DecodeOptions` tells what each option
-    means. A file that is cut off or damaged raises `CodecError`; there are no half-gray images. 16-bit colour PNGs
-    come as 8 bits per channel, because Pillow reads them so; 16-bit gray is kept with `channels="keep"`.
+    Reads JPEG, PNG, WebP, BMP, GIF and TIFF (the first frame, of several). `DecodeOptions` documents the options. A
+    truncated or damaged file raises `CodecError`; there are no half-gray images. 16-bit colour PNGs come as 8 bits per
+    channel, as Pillow reads them; 16-bit gray is kept with `channels="keep"`.
 
     Example:
         >>> decode_image(jpeg_bytes, size=(224, 224)).shape
@@ -62,7 +62,7 @@ def decode_image(
 
 
 def decode_with(data: memoryview, options: DecodeOptions, scratch: Scratch) -> Pixels:
-    """`decode_image` with options made beforehand. The array owns its memory."""
+    """`decode_image` with prepared options. The array owns its memory."""
     if options.channels != "keep":
         shape = options.size or measure_image(data, options)
         if shape is not None:
@@ -78,7 +78,7 @@ def decode_with(data: memoryview, options: DecodeOptions, scratch: Scratch) -> P
 
 
 def measure_image(data: memoryview, options: DecodeOptions) -> tuple[int, int] | None:
-    """(height, width) as decoded in its own size, from the header; None where the header does not tell."""
+    """(height, width) of the decoded image, from the header; None if unknown."""
     if is_jpeg(data):
         header = read_jpeg_header(data)
         check_pixels(header.height, header.width, options.max_pixels)
@@ -91,7 +91,7 @@ def measure_image(data: memoryview, options: DecodeOptions) -> tuple[int, int] |
 def decode_into(data: memoryview, options: DecodeOptions, target: Pixels, scratch: Scratch) -> None:
     """Fill `target`, uint8 of (height, width, channels), with an image.
 
-    REQUIRES: the target has the size of the options (of the image, where they name none) and their channels.
+    REQUIRES: the target has the size of the options (of the image, if they have none) and their channels.
     """
     if is_jpeg(data):
         header = read_jpeg_header(data)
@@ -104,9 +104,9 @@ def decode_into(data: memoryview, options: DecodeOptions, target: Pixels, scratc
 
 
 def decode_pixels(data: memoryview, shape: RawShape, options: DecodeOptions, target: Pixels | None = None) -> Pixels:
-    """Raw pixels, 8 bits each, as though they were an image of that shape: in the size and channels of the options.
+    """Raw 8-bit pixels treated as an image of that shape: in the size and channels of the options.
 
-    Fills `target` where there is one, which then has that size and those channels.
+    Fills `target`, if given, which then has that size and those channels.
     """
     from PIL import Image
 
@@ -160,7 +160,7 @@ def _fit_into(pixels: Pixels, target: Pixels, options: DecodeOptions, orientatio
 
 
 def _load(data: memoryview, options: DecodeOptions, scratch: Scratch) -> tuple[Pixels, int]:
-    """Pixels in their own size and as they are stored, with their orientation."""
+    """Pixels as stored, with their orientation."""
     if is_jpeg(data):
         header = read_jpeg_header(data)
         check_pixels(header.height, header.width, options.max_pixels)

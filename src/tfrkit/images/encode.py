@@ -1,16 +1,16 @@
-"""Images on their way into a record: kept as they are, or made anew as raw pixels, PNG or JPEG.
+"""Images for records: kept unchanged, or re-encoded as raw pixels, PNG or JPEG.
 
-What becomes of unusual pixels when an image is made anew, in one place:
+Conversion of unusual pixels when an image is re-encoded:
 
     palette            its colours
     16-bit channels    the upper 8
     CMYK               RGB
     alpha              dropped
-    gray               RGB, unless gray is asked for
+    gray               RGB, unless gray is requested
     EXIF orientation   ignored, unless `exif="apply"`
     several frames     the first one
 
-An image that is kept is not touched at all: width and height are those of its pixels as stored. With `exif="apply"` an
+A kept image is not changed: width and height are those of its stored pixels. With `exif="apply"` an
 image that is not upright is turned and encoded again; width and height are those of the turned image.
 """
 
@@ -40,20 +40,20 @@ from tfrkit.images.turn import ExifPolicy, StoredImage, count_channels, require_
 Encode = Literal["auto", "keep", "raw", "png", "jpeg"]
 Check = Literal["decode", "header", "none"]
 Turn = Literal["upright", "rotated", "turned", "turned with annotations"]
-"""What became of the EXIF orientation: there was none, it was ignored, or it was applied."""
+"""Handling of the EXIF orientation: there was none, it was ignored, or it was applied."""
 
-# A file of a few kilobytes can claim a thousand times as many pixels as any camera makes.
+# A file of a few kilobytes can declare a thousand times more pixels than any camera.
 MAX_PIXELS = DEFAULT_MAX_PIXELS
 _GRAY_MODES = frozenset({"1", "L", "LA", "I", "I;16", "I;16B", "I;16L"})
-# Sizes are counted one by one up to this many, then together: facts stay small whatever the folder holds.
+# Limit of distinct sizes that are counted, to bound the facts.
 _MAX_SIZES = 16
-# Enough of a file to say which format it has.
+# Bytes needed to detect the format.
 _HEAD_NBYTES = 64
 
 
 @dataclass(frozen=True)
 class ImageOptions:
-    """What becomes of the images of a source.
+    """Image options of a source.
 
     Attributes:
         resize: Width and height to bring every image to (bicubic, as Pillow does it), or None.
@@ -94,7 +94,7 @@ class ImageOptions:
 
     @property
     def stored_as(self) -> Literal["keep", "raw", "png", "jpeg"]:
-        """What "auto" comes to."""
+        """The encoding "auto" selects."""
         if self.encode != "auto":
             return self.encode
         if self.resize:
@@ -106,7 +106,7 @@ class ImageOptions:
         return asdict(self)
 
     def describe(self) -> list[str]:
-        """One sentence for each decision, to be printed."""
+        """One sentence per decision, for display."""
         if self.stored_as == "keep":
             looked = {"decode": "every one is decoded once", "header": "headers only", "none": "not checked"}
             again = ", those with an EXIF orientation turned and encoded again" if self.exif == "apply" else ""
@@ -118,9 +118,9 @@ class ImageOptions:
         return [f"images: {form}, {colours}{size}; palettes, CMYK and 16 bits become 8-bit, alpha is dropped, {turned}"]
 
     def describe_seen(self, facts: Mapping[str, Mapping[ImageFact, int]]) -> list[str]:
-        """A sentence for each unusual kind of images, by the facts of an `ImageStore` for each feature.
+        """A sentence per unusual kind of images, from the facts of an `ImageStore` per feature.
 
-        These are images with an EXIF orientation, CMYK that is kept, and files named otherwise than they are.
+        These are images with an EXIF orientation, kept CMYK, and files with a wrong suffix.
         """
         seen: Counter[Turn] = Counter()
         misnamed: Counter[str] = Counter()
@@ -155,9 +155,9 @@ class ImageOptions:
 
 
 class ImageFact(NamedTuple):
-    """What is counted about stored images: height and width are None beyond the first sizes of a reader.
+    """Facts counted about stored images: height and width are None beyond the first sizes of a reader.
 
-    `misnomer` says which format a file has that its suffix does not name: "png called .jpg".
+    `misnomer` is the format of a file with a wrong suffix: "png called .jpg".
     """
 
     format: str
@@ -181,10 +181,10 @@ class ImageStore:
         self._scratch = Scratch()
 
     def store(self, data: bytes, name: str = "", *, is_annotated: bool = False) -> StoredImage:
-        """The image to write; raises `SourceError` for what is no image, is damaged, or is a bomb.
+        """The image to write; raises `SourceError` for a file that is not an image, is damaged, or is a bomb.
 
-        `name` is that of its file, which is held against what it is. `is_annotated` where boxes or a mask come with
-        it, which are counted where it is turned.
+        `name` is the file name, whose suffix is checked. `is_annotated` if it has boxes or a mask, which are counted if
+        it is turned.
         """
         options = self.options
         orientation = find_orientation(memoryview(data))
@@ -215,7 +215,7 @@ class ImageStore:
         return image
 
     def take_facts(self) -> Counter[ImageFact]:
-        """How often each kind of image was stored since the last call."""
+        """Counts of each kind of image since the last call."""
         facts, self._facts, self._sizes = self._facts, Counter(), set()
         return facts
 
@@ -225,7 +225,7 @@ class ImageStore:
 
 
 def _note_annotations(number: int) -> str:
-    """What turned images mean for their boxes and masks, which are not turned."""
+    """The note on boxes and masks of turned images, which are not turned."""
     what = "1 turned image has annotations" if number == 1 else f"{number:,} turned images have annotations"
     return f'{what}, which are taken as made on the upright image; made on the stored pixels? use exif="keep"'
 
@@ -236,7 +236,7 @@ def _find_misnomer(format: str, name: str) -> str:
 
 
 def inspect_image(data: bytes) -> ImageInfo:
-    """Format, size and mode of an image from its header; raises `CodecError` where it is none or a bomb."""
+    """Format, size and mode of an image from its header; raises `CodecError` for other files and bombs."""
     view = memoryview(data)
     if is_jpeg(view):
         header = read_jpeg_header(view)
@@ -256,7 +256,7 @@ def inspect_image(data: bytes) -> ImageInfo:
 
 
 def image_spec(options: ImageOptions, facts: Iterable[ImageFact] | None = None) -> Any:
-    """The parts of a `Spec` for the stored bytes, as keyword arguments: what all images have in common.
+    """The parts of a `Spec` for the stored bytes, as keyword arguments: the facts common to all images.
 
     Sizes, channels and formats that differ are left open. `facts` are those of `ImageStore`, None before reading.
     """
@@ -282,10 +282,10 @@ def image_spec(options: ImageOptions, facts: Iterable[ImageFact] | None = None) 
 
 
 def check_image(data: bytes, scratch: Scratch) -> None:
-    """Look at every bit of an image; raises `CodecError` where it does not decode.
+    """Check every bit of an image; raises `CodecError` if it does not decode.
 
-    Of an ordinary JPEG the codes are read and nothing is made of them: damage shows in what is read, and making pixels
-    is most of the work. Of one where that finds something odd, a small image is decoded, which says what is wrong.
+    Of an ordinary JPEG only the codes are checked: that finds damage, and decoding pixels is most of the work. If the
+    check fails, a small image is decoded, which reports the cause.
     """
     view = memoryview(data)
     if is_jpeg(view):
@@ -315,7 +315,7 @@ def _make(data: bytes, options: ImageOptions, scratch: Scratch, orientation: int
     width, height = options.resize or (source_width, source_height)
     channels = 1 if options.gray else 3
     if pixels.shape != (height, width, channels):
-        # Resized in colour and then made gray: that is how the scripts do it whose pixels these must equal.
+        # Resized in colour and then made gray, to match existing scripts.
         pixels = resize_as_pillow(pixels, (height, width), "bicubic", channels=channels)
     stored_as = options.stored_as
     stored = pixels.tobytes() if stored_as == "raw" else _encode(pixels, stored_as, options.quality)
@@ -323,7 +323,7 @@ def _make(data: bytes, options: ImageOptions, scratch: Scratch, orientation: int
 
 
 def _decode(data: memoryview, options: ImageOptions, scratch: Scratch) -> Pixels:
-    """Pixels of three channels, or of one where one is enough, as they are stored."""
+    """Pixels of three channels, or of one if that is enough, as stored."""
     if is_jpeg(data):
         header = read_jpeg_header(data)
         if header.num_components in (1, 3):

@@ -1,7 +1,7 @@
 """JPEG through libjpeg-turbo: full size or halved, straight into a given buffer, without the interpreter lock.
 
-The slow integer DCT and the smooth upsampling of colours are used, which is what every careful decoder uses:
-the pixels are those of tf.io.decode_jpeg(dct_method="INTEGER_ACCURATE"), bit for bit.
+The slow integer DCT and the smooth upsampling of colours are used: the pixels are those of
+tf.io.decode_jpeg(dct_method="INTEGER_ACCURATE"), bit for bit.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tfrkit.images.resize import Pixels
 # Shares of 8 that libjpeg-turbo decodes with vector instructions; 3, 5, 6 and 7 take longer. An eighth of the size is
 # hardly faster than a quarter, and keeps one number of each block only.
 _FAST_EIGHTHS = (2, 4)
-# How much larger than wanted a reduced image must still be. With 2 the result differs by about one level from
+# Minimum ratio of a reduced image to the requested size. With 2 the result differs by about one level from
 # resizing the whole image; with 1 by two to four, because the decoder blurs less than the resize.
 _SPARE = 2
-# Encoders make about ten. Thousands of scans over a large image are made to keep a decoder busy for minutes.
+# Encoders make about ten. Thousands of scans over a large image are an attack that takes minutes to decode.
 _MAX_SCANS = 500
-# simplejpeg passes on the text of libjpeg and no number. These complaints are about files that decode to all their
-# pixels; real photo collections are full of the first two.
+# simplejpeg passes on the text of libjpeg, not a code. These warnings are for files that decode to all their pixels;
+# the first two are common in photo collections.
 _HARMLESS = re.compile(
     r"extraneous bytes before marker|unknown JFIF|unknown Adobe|Inconsistent progression|Invalid SOS parameters",
     re.IGNORECASE,
@@ -32,7 +32,7 @@ _CUT_OFF = "Premature end of JPEG file"
 
 
 class JpegHeader(NamedTuple):
-    """What a JPEG says of itself."""
+    """Header facts of a JPEG."""
 
     height: int
     width: int
@@ -43,7 +43,7 @@ class JpegHeader(NamedTuple):
 
 
 def is_jpeg(data: memoryview) -> bool:
-    """Whether bytes begin as a JPEG does."""
+    """Whether bytes begin like a JPEG."""
     return bytes(data[:3]) == b"\xff\xd8\xff"
 
 
@@ -115,7 +115,7 @@ def _call_decoder(
 
 @functools.cache
 def _find_decoder() -> Any:
-    # An import statement, even of what is there already, costs as much as all else between two images.
+    # Even a repeated import statement costs as much as all else between two images.
     import simplejpeg
 
     return simplejpeg.decode_jpeg

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MaskOptions:
-    """How a mask becomes an array; the words mean what they mean for `DecodeOptions`. Never blended, so no filter."""
+    """Options of mask decoding, as in `DecodeOptions`. Never blended, so no filter."""
 
     size: tuple[int, int] | None = None
     fit: Fit = "stretch"
@@ -53,15 +53,15 @@ def decode_mask(
 ) -> Pixels:
     """The numbers stored in a mask, as an array of (height, width): palette indices or gray levels.
 
-    uint8; uint16 for 16-bit gray. Numbers below 8 bits come as they are stored: 0 and 1 of a 1-bit mask, not 0 and
-    255. Resizing takes the nearest pixel. Colours are refused: which class a colour stands for is decided where the
-    dataset is built. So is JPEG, which changes numbers.
+    uint8; uint16 for 16-bit gray. Numbers below 8 bits are returned as stored: 0 and 1 of a 1-bit mask, not 0 and
+    255. Resizing takes the nearest pixel. Colours are refused: the class of a colour is decided when the dataset is
+    built. So is JPEG, which changes numbers.
     """
     return decode_mask_with(memoryview(data), MaskOptions(size, fit, exif, fill, max_pixels), title="mask ")
 
 
 def decode_mask_with(data: memoryview, options: MaskOptions, *, title: str = "") -> Pixels:
-    """`decode_mask` with options made beforehand; `title` comes before what is wrong with the picture."""
+    """`decode_mask` with prepared options; `title` precedes the error text."""
     try:
         info = find_format(data)
         image = None if info.format == "JPEG" else load_image(data, options.max_pixels)

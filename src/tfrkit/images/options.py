@@ -1,4 +1,4 @@
-"""What a user may ask of a decoded image."""
+"""Options of image decoding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Fit = Literal["stretch", "crop", "pad"]
 Filter = Literal["bilinear", "nearest"]
 Exif = Literal["keep", "apply"]
 
-# As many as Pillow refuses to go beyond: 537 MB of RGB. What needs more is a bomb, or wants max_pixels said.
+# Pillow's limit: 537 MB of RGB. A larger image is a bomb, or needs max_pixels.
 DEFAULT_MAX_PIXELS = 178_956_970
 # No format here can hold more in one direction.
 _MAX_SIDE = 1 << 20
@@ -19,20 +19,20 @@ _MAX_SIDE = 1 << 20
 
 @dataclass(frozen=True)
 class DecodeOptions:
-    """How an image becomes an array.
+    """Options of image decoding.
 
     Attributes:
-        size: (height, width) of the result; None leaves the image as large as it is.
+        size: (height, width) of the result; None keeps the stored size.
         channels: "rgb" (3 channels), "gray" (1), "rgba" (4), always uint8; or "keep" for what the file has: 1 to 4
-            channels, 16-bit gray as uint16. Palettes become colours, CMYK becomes RGB, alpha is dropped where it is
-            not asked for.
-        fit: "stretch" to the size; "crop" keeps the proportions and cuts off what sticks out on both sides; "pad"
-            keeps them too and fills up with `fill`.
+            channels, 16-bit gray as uint16. Palettes become colours, CMYK becomes RGB, alpha is dropped unless
+            requested.
+        fit: "stretch" to the size; "crop" keeps the aspect ratio and crops both sides; "pad"
+            keeps it and fills with `fill`.
         filter: "bilinear", or "nearest" for pixels that must not be mixed.
         antialias: Weigh every source pixel when the image becomes smaller, as tf.image.resize(antialias=True) and
             Pillow do. False is what tf.image.resize does by default: faster, with jagged edges.
-        reduced: Let the JPEG decoder halve an image, once or twice, before the rest is resized, where that leaves at
-            least twice the height and width asked for. About twice as fast for large photos; pixels differ by about
+        reduced: Let the JPEG decoder halve an image, once or twice, before the rest is resized, if that leaves at least
+        twice the requested height and width. About twice as fast for large photos; pixels differ by about
             one level on average. Only together with `antialias`.
         exif: "keep" gives the pixels as they are stored, as TensorFlow does; boxes, masks and sizes of a record are
             about those. "apply" turns them the way the EXIF orientation says, as viewers do.

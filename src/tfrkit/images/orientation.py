@@ -1,7 +1,7 @@
 """The EXIF orientation of an encoded image, from its bytes; nothing is decoded.
 
 Only EXIF counts: the segment of a JPEG, the eXIf chunk of a PNG, the EXIF chunk of a WebP, the directory of a TIFF.
-What XMP or a text chunk says about orientation is ignored, as browsers do.
+Orientation in XMP or a text chunk is ignored, as in browsers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SHORT = 3
 
 
 def find_orientation(data: memoryview) -> int:
-    """The EXIF orientation of an image, 1 to 8; 1 (upright) where it has none or its EXIF data are damaged.
+    """The EXIF orientation of an image, 1 to 8; 1 (upright) if it has none or its EXIF data are damaged.
 
     Reads headers of segments or chunks, not their contents: cheap on a mapped file.
     """
@@ -38,7 +38,7 @@ def find_orientation(data: memoryview) -> int:
 
 
 def _find_png_chunk(data: memoryview) -> memoryview:
-    # The chunk may stand before or after the pixels.
+    # The chunk may be before or after the pixels.
     offset = len(_PNG_SIGNATURE)
     while offset + 8 <= len(data):
         nbytes, kind = struct.unpack_from(">I4s", data, offset)

@@ -1,8 +1,8 @@
-"""A hash of what an image looks like: copies in another size, format or quality differ in a few bits.
+"""A perceptual hash: copies in another size, format or quality differ in a few bits.
 
 This is the well-known pHash: the low frequencies of a small gray copy, each compared with their median. The bits are
 those of the package imagehash, `phash(image, hash_size=16, highfreq_factor=4)` and `phash(image, hash_size=8,
-highfreq_factor=8)`, for the same 64x64 copy; `docs/design/verify.md` says why it is not imported.
+highfreq_factor=8)`, for the same 64x64 copy; `docs/design/verify.md` explains why it is not imported.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tfrkit._types import UInt8Array, UInt64Array
 
 SIDE = 64
 LONG_BITS = 256
-# A copy that varies less than this is next to blank: its low frequencies are noise.
+# A copy that varies less than this is almost blank: its low frequencies are noise.
 _MIN_SPREAD = 3.0
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -24,7 +24,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 @functools.cache
 def _cosines() -> Floats:
-    """Rows of the discrete cosine transform (type 2), as many as are looked at."""
+    """The used rows of the discrete cosine transform (type 2)."""
     rows = np.arange(16)[:, None]
     places = np.arange(SIDE)[None, :]
     cosines: Floats = 2 * np.cos(np.pi * rows * (2 * places + 1) / (2 * SIDE))
@@ -32,7 +32,7 @@ def _cosines() -> Floats:
 
 
 def has_detail(copies: UInt8Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which of some small gray copies, (number, 64, 64), show enough to be told from others."""
+    """Which small gray copies, (number, 64, 64), have enough contrast to be compared."""
     spread: np.ndarray[Any, np.dtype[np.bool_]] = copies.reshape(len(copies), -1).std(axis=1) >= _MIN_SPREAD
     return spread
 

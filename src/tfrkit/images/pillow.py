@@ -37,13 +37,13 @@ _ORIENTATION_TAG = 0x0112
 # Quarter turns undo each other; every other orientation undoes itself.
 _UNDONE_BY = {6: 8, 8: 6}
 _WANTED_MODE = {"rgb": "RGB", "gray": "L", "rgba": "RGBA"}
-# What "keep" makes of modes that no one wants to see as they are stored.
+# Conversion of unusual modes with "keep".
 _KEPT_MODE = {"1": "L", "CMYK": "RGB", "YCbCr": "RGB", "LAB": "RGB", "RGBX": "RGB", "PA": "RGBA"}
 _WIDE_MODES = ("I", "F")
 
 
 def find_format(data: memoryview) -> ImageInfo:
-    """What the bytes say they are; CodecError for anything that is not decoded."""
+    """The format of the bytes; CodecError for unsupported ones."""
     if len(data) == 0:
         raise CodecError("expected an image, got 0 bytes")
     head = bytes(data[:_HEAD_NBYTES])
@@ -56,7 +56,7 @@ def find_format(data: memoryview) -> ImageInfo:
 
 
 def check_pixels(height: int, width: int, max_pixels: int) -> None:
-    """Refuse a size that is over the limit, before memory is taken for it."""
+    """Refuse a size over the limit, before memory is allocated."""
     if height * width > max_pixels:
         raise CodecError(
             f"image expected at most {max_pixels} pixels, got {width}x{height}",
@@ -65,13 +65,13 @@ def check_pixels(height: int, width: int, max_pixels: int) -> None:
 
 
 def load_image(data: memoryview, max_pixels: int) -> Image:
-    """An image with its pixels decoded as they are stored, whatever EXIF says (the first frame, of several)."""
+    """An image with its pixels decoded as stored, ignoring EXIF (the first frame, of several)."""
     info = find_format(data)
     check_pixels(info.height or 0, info.width or 0, max_pixels)
     with _naming_faults(info, len(data)):
         image = _open_image(data, info)
         check_pixels(image.height, image.width, max_pixels)
-        # Of all its readers only that for TIFF turns an image by its orientation while it loads.
+        # Of Pillow's readers only that for TIFF applies the orientation while loading.
         orientation = image.getexif().get(_ORIENTATION_TAG, UPRIGHT) if info.format == "TIFF" else UPRIGHT
         image.load()
     if orientation in range(2, 9):
@@ -148,7 +148,7 @@ def _choose_kept_mode(image: Image) -> str:
 
 
 def _convert_wide(levels: np.ndarray[Any, np.dtype[np.uint16]], channels: Channels) -> Pixels:
-    """16-bit gray: the upper byte where 8 bits are wanted, as TensorFlow and libpng take it."""
+    """16-bit gray: the upper byte if 8 bits are requested, like TensorFlow and libpng."""
     if channels == "keep":
         return levels[:, :, None]
     gray = (levels >> 8).astype(np.uint8)[:, :, None]
@@ -160,7 +160,7 @@ def _convert_wide(levels: np.ndarray[Any, np.dtype[np.uint16]], channels: Channe
 
 
 def _describe(error: Exception) -> str:
-    """What the reader says of the bytes; errors of Python, such as a missing key, say nothing to people."""
+    """The error text of the reader; generic text for Python errors such as a missing key."""
     text = " ".join(str(error).split())
     says_more = text and isinstance(error, (OSError, SyntaxError, ValueError))
     return f", {text[:100]}" if says_more else ""

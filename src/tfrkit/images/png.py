@@ -1,7 +1,8 @@
 """PNGs of the ordinary kind, several times faster than through Pillow.
 
-Ordinary is what cameras, screens and programs write: 8 bits per channel, gray or colours with or without alpha, rows in
-one go. Everything else (palettes, 16 bits, interlaced rows, animation, chunks that are not in order) is left to Pillow.
+Ordinary is what cameras, screens and programs write: 8 bits per channel, gray or colours with or without alpha, not
+interlaced. Everything else (palettes, 16 bits, interlaced rows, animation, chunks that are not in order) is left to
+Pillow.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class PlainPng(NamedTuple):
 def read_png(data: memoryview, max_pixels: int) -> PlainPng | None:
     """Inflate an ordinary PNG; None for one of another kind.
 
-    All checksums are compared and every row must be there. Raises `CodecError` where the file is cut off or damaged.
+    All checksums are compared and every row must be present. Raises `CodecError` if the file is truncated or damaged.
     """
     if bytes(data[:8]) != _SIGNATURE:
         return None
@@ -64,7 +65,7 @@ def decode_png(png: PlainPng) -> Pixels:
 
 
 def _walk_chunks(data: memoryview) -> tuple[bytes, list[memoryview]] | None:
-    """The header and the pieces of the image; None where there is something in between that Pillow must see."""
+    """The header and the pieces of the image; None if a chunk needs Pillow."""
     header = b""
     pieces: list[memoryview] = []
     offset = 8
@@ -97,7 +98,7 @@ def _inflate(data: memoryview | bytes, expected: int, what: str) -> bytes | None
     damage: Any = isal_zlib.error
     inflater = isal_zlib.decompressobj()
     try:
-        # One byte more than there can be: a stream that goes on, for whatever reason, is Pillow's to judge.
+        # One byte more than expected: a longer stream is left to Pillow.
         inflated = bytes(inflater.decompress(data, expected + 1))
     except damage as error:
         raise CodecError(f"{what} does not decode, {str(error).lower()[:80]}") from None

@@ -1,4 +1,4 @@
-"""Shapes of raw pixels, by how many bytes they are: bare bytes do not say their height and width."""
+"""Shapes of raw pixels, guessed from the number of bytes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ RawShape = tuple[int, int, int]
 
 RAW_CHANNELS: Final = {1: "gray", 3: "RGB", 4: "RGBA"}
 FOUND_CHANNELS: Final = (1, 3)
-"""What a height and a width alone may stand for."""
+"""Channels allowed for a height and a width alone."""
 
-# Smaller ones are rather hashes and embeddings than pictures.
+# Smaller ones are more likely hashes and embeddings.
 _MIN_SIDE: Final = 16
-# (height, width) that are usual though not square: video, screens, cameras, and a few well-known datasets.
+# Common (height, width) that are not square: video, screens, cameras, and a few well-known datasets.
 # fmt: off
 _USUAL: Final = (
     (120, 160), (144, 176), (180, 320), (240, 320), (288, 352), (360, 640), (480, 640), (480, 720), (540, 960),
@@ -51,10 +51,10 @@ def check_shape(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def fill_shape(shape: Sequence[int], nbytes: int, *, has_alpha: bool = False) -> RawShape | None:
-    """The shape with its channels, where `nbytes` bytes are exactly such pixels; None where they are not.
+    """The shape with its channels, if `nbytes` bytes are exactly such pixels, else None.
 
     Four channels are never guessed: the same bytes are gray of twice the sides, and float32 of this size. They are
-    taken where the shape says 4, or the caller does with `has_alpha`.
+    accepted if the shape has 4, or with `has_alpha`.
 
     Example:
         >>> fill_shape((224, 224), 150_528), fill_shape((224, 224), 1000)
@@ -69,9 +69,9 @@ def fill_shape(shape: Sequence[int], nbytes: int, *, has_alpha: bool = False) ->
 
 
 def guess_shapes(nbytes: int) -> list[RawShape]:
-    """Shapes of pictures that are likely for this number of bytes, the likeliest first; often none.
+    """Likely image shapes for this number of bytes, the likeliest first; often none.
 
-    Squares, and heights and widths that are usual elsewhere. RGBA comes last: few store it.
+    Squares, and common heights and widths. RGBA comes last: it is rare.
 
     Example:
         >>> guess_shapes(50_176), guess_shapes(230_400)[0], guess_shapes(1000)
@@ -86,7 +86,7 @@ def guess_shapes(nbytes: int) -> list[RawShape]:
         side = math.isqrt(num_pixels)
         if side * side == num_pixels and side >= _MIN_SIDE:
             found.append((side, side, channels))
-    # Three bytes for each pixel of 4:3 are also a square in gray: a usual frame in colour is likelier.
+    # Three bytes for each pixel of 4:3 are also a square in gray: a common frame in colour is likelier.
     return sorted(found, key=lambda shape: (shape[2] == 4, shape[0] == shape[1], shape[:2] in _USUAL and shape[2] == 1))
 
 
@@ -101,7 +101,7 @@ def suggest_shapes(nbytes: int, near: Sequence[int] = ()) -> list[RawShape]:
             if rest == 0 and num_pixels:
                 found += [(side, num_pixels // side, channels) for side in near[:1] if num_pixels % side == 0]
                 found += [(num_pixels // side, side, channels) for side in near[1:2] if num_pixels % side == 0]
-    # A strip that is all length is no picture.
+    # A narrow strip is not an image.
     likely = [shape for shape in found if max(shape[:2]) <= 8 * min(shape[:2])]
     likely.sort(key=lambda shape: abs(math.log(shape[0] / shape[1])))
     fitting = list(dict.fromkeys([*likely, *guess_shapes(nbytes)]))
@@ -111,7 +111,7 @@ def suggest_shapes(nbytes: int, near: Sequence[int] = ()) -> list[RawShape]:
 
 
 def describe_guesses(nbytes: int) -> str:
-    """The likely shapes in words, at most two; empty where there are none.
+    """The likely shapes as text, at most two; "" without any.
 
     Example:
         >>> describe_guesses(50_176), describe_guesses(307_200)
@@ -124,7 +124,7 @@ def describe_guesses(nbytes: int) -> str:
 
 
 def show_shape(shape: RawShape) -> str:
-    """Width, height and colours as people write them, and the shape as options take it where the order matters.
+    """Width, height and colours for display, and the shape for options if the order matters.
 
     Example:
         >>> show_shape((224, 224, 1)), show_shape((480, 640, 3))

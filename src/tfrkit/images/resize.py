@@ -1,4 +1,4 @@
-"""From decoded pixels to another size: resized, cropped or padded, and turned upright. Every filter is here."""
+"""Resizing of decoded pixels: filters, cropping, padding and turning."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _UINT8 = np.dtype(np.uint8)
 
 @dataclass(frozen=True)
 class Placement:
-    """Where an image goes: resized to `whole`, of which the part at `start` is put at `origin` of the target."""
+    """Placement of an image: resized to `whole`, of which the part at `start` goes to `origin` of the target."""
 
     whole: tuple[int, int]
     start: tuple[int, int]
@@ -53,7 +53,7 @@ def turn_upright(pixels: Pixels, orientation: int) -> Pixels:
 
 
 def place(source: tuple[int, int], target: tuple[int, int], fit: Fit) -> Placement:
-    """How an image of one size goes into a target of another; sizes are (height, width).
+    """The placement of an image in a target of another size; sizes are (height, width).
 
     Example:
         >>> place((375, 500), (224, 224), "crop")
@@ -91,11 +91,11 @@ def resize_into(
     uint8 goes through the core without the interpreter lock; other dtypes through NumPy.
     """
     if orientation == UPRIGHT and fit == "stretch":
-        # By far the most frequent, so it gets no more Python than it needs.
+        # By far the most frequent case, kept short.
         _resize_window(pixels, target, (target.shape[0], target.shape[1]), (0, 0), filter, antialias)
         return
     if filter == "nearest" and orientation != UPRIGHT:
-        # Of two pixels equally near the right one is taken, which after turning would be the left one.
+        # On a tie the right pixel is taken, which after turning would be the left one.
         pixels, orientation = np.ascontiguousarray(turn_upright(pixels, orientation)), UPRIGHT
     is_swapped, is_bottom_up, is_right_left = _TURNS[orientation]
     height, width = pixels.shape[:2]
@@ -108,7 +108,7 @@ def resize_into(
     if orientation == UPRIGHT:
         _resize_window(pixels, window, where.whole, where.start, filter, antialias)
         return
-    # Resized first, turned after, when there is less to turn. What is cut off is the same as the other way round.
+    # Resized first, turned after, with fewer pixels to turn. The crop is the same either way.
     start_row, start_column = where.start
     if is_bottom_up:
         start_row = where.whole[0] - start_row - rows

@@ -1,7 +1,7 @@
-"""What image some first bytes belong to: format, size and kind of pixels, from the header alone.
+"""Image headers: format, size and kind of pixels, from the first bytes.
 
-Nothing is decoded. Every read is bounded by the bytes given, so a cut-off or hostile header costs nothing and
-at worst gives an image of unknown size, or None.
+Nothing is decoded. Every read is bounded by the bytes given, so a truncated or hostile header is cheap and at worst
+gives an image of unknown size, or None.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# Formats by how files of them are called.
+# Formats by file suffix.
 SUFFIX_FORMATS: Mapping[str, str] = {
     **dict.fromkeys((".jpg", ".jpeg", ".jpe", ".jfif"), "JPEG"),
     **dict.fromkeys((".bmp", ".dib"), "BMP"),
@@ -25,7 +25,7 @@ _PNG_MODES = {0: "L", 2: "RGB", 3: "P", 4: "LA", 6: "RGBA"}  # by colour type
 _JPEG_MODES = {1: "L", 3: "RGB", 4: "CMYK"}  # by number of components
 # Start-of-frame markers: C0..CF without DHT (C4), JPG (C8) and DAC (CC).
 _JPEG_SOF = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-# Markers that stand alone, with no length after them: TEM, RST0..RST7, SOI.
+# Markers without a length: TEM, RST0..RST7, SOI.
 _JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})
 _BMP_HEADER_SIZES = frozenset({40, 52, 56, 64, 108, 124})
 _MODE_WORDS = {"P": "palette", "L": "gray", "LA": "gray+alpha", "RGBA": "RGBA", "CMYK": "CMYK"}
@@ -37,7 +37,7 @@ _MAX_TIFF_ENTRIES = 200
 
 @dataclass(frozen=True)
 class ImageInfo:
-    """Header facts of an image; None where the given bytes end before the header says.
+    """Header facts of an image; None if the given bytes are too short.
 
     `mode` is one of L, LA, P, RGB, RGBA, CMYK; `bits` are per channel (per index, with a palette).
     """
@@ -50,7 +50,7 @@ class ImageInfo:
 
     @property
     def pixels(self) -> str:
-        """What is unusual about the pixels: ``palette``, ``gray``, ``16-bit``; nothing for 8-bit RGB."""
+        """Unusual properties of the pixels: ``palette``, ``gray``, ``16-bit``; nothing for 8-bit RGB."""
         words = [_MODE_WORDS[self.mode]] if self.mode in _MODE_WORDS else []
         return " ".join([*words, *([f"{self.bits}-bit"] if self.bits > 8 else [])])
 
@@ -60,10 +60,10 @@ class ImageInfo:
 
 
 def sniff_image(head: bytes) -> ImageInfo | None:
-    """The image these first bytes belong to, or None if they are of no known kind.
+    """The image of these first bytes, or None for unknown formats.
 
-    A few hundred bytes do for most files. A JPEG with a large comment or colour profile ahead of its size needs
-    more; with less it is still told to be a JPEG.
+    A few hundred bytes are enough for most files. A JPEG with a large comment or colour profile before its size needs
+    more; with fewer, only the format is known.
 
     Example:
         >>> sniff_image(b"GIF89a\\x03\\x00\\x02\\x00")
@@ -151,7 +151,7 @@ def _sniff_webp(head: bytes) -> ImageInfo:
 
 
 def _sniff_bmp(head: bytes) -> ImageInfo | None:
-    # Two letters prove little, so the header must hold together before this counts as an image.
+    # Two letters are a weak sign, so the header must be consistent.
     if len(head) < 26:
         return None
     header_size = int.from_bytes(head[14:18], "little")
@@ -181,7 +181,7 @@ def _sniff_tiff(head: bytes) -> ImageInfo:
         if offset + 12 > len(head):
             break
         tag, field_type, count = struct.unpack_from(order + "HHI", head, offset)
-        # Only what fits into the entry itself; more values lie elsewhere, at an offset.
+        # Only values inside the entry; others are stored at an offset.
         if field_type in _TIFF_TYPES and count * (2 if field_type == 3 else 4) <= 4 and count:
             (tags[tag],) = struct.unpack_from(order + _TIFF_TYPES[field_type], head, offset + 8)
     mode = "P" if tags.get(_TIFF_PHOTOMETRIC) == 3 else {1: "L", 3: "RGB", 4: "RGBA"}.get(tags.get(_TIFF_SAMPLES, 1))

@@ -12,7 +12,7 @@ from tfrkit.images.resize import UPRIGHT, swaps_sides
 from tfrkit.images.sniff import ImageInfo
 
 ExifPolicy = Literal["keep", "apply", "fail"]
-"""What becomes of an image with an EXIF orientation: stored as it is, turned upright, or refused as a bad input."""
+"""Handling of an EXIF orientation: keep the stored pixels, turn upright, or refuse as a bad input."""
 
 # Modes that a PNG holds without loss.
 _PNG_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
@@ -21,7 +21,7 @@ _ORIENTATION_INFO = ("exif", "xmp", "XML:com.adobe.xmp", "Raw profile type exif"
 
 
 class StoredImage(NamedTuple):
-    """An image as it goes into a record; `source_width` and `source_height` are those of the input."""
+    """An image to be stored in a record; `source_width` and `source_height` are those of the input."""
 
     data: bytes
     format: str
@@ -59,7 +59,7 @@ def turn_size(size: tuple[int, int], orientation: int) -> tuple[int, int]:
 def turn_image(data: bytes, info: ImageInfo, orientation: int, quality: int) -> StoredImage:
     """The image turned upright: a JPEG as a JPEG of full chroma, anything else as a PNG of the same pixels.
 
-    Mode, palette and colour profile stay. Raises `SourceError` where something would be lost (frames, bits), and
+    Mode, palette and colour profile stay. Raises `SourceError` if something would be lost (frames, bits), and
     `CodecError` for damage.
     """
     view = memoryview(data)
