@@ -245,8 +245,8 @@ class Stretch(NamedTuple):
 
     def release(self) -> None:
         """Give the pages of a mapped file back to the system."""
-        if isinstance(self.data, _native.FileMap):
-            self.data.release(self.start, self.stop)
+        if self.shard.compression == "none":
+            self.shard.reader.release(self.start, self.stop)
 
 
 class FrameStream:
@@ -254,9 +254,9 @@ class FrameStream:
 
     One thread at a time. `record` is the ordinal of the next frame, `offset` its byte (after inflating). A stream
     starts at the first frame, or at frame `record`, which is at byte `start`; in a compressed shard, with the member
-    stored at byte `member`, counted as if `start` bytes were inflated before. It may end at byte `stop` of a file whose
-    headers were checked up to there. Pages of a mapped file are released after reading, unless others still read them
-    and release them (`releases`).
+    stored at byte `member`, counted as if `start` bytes were inflated before. Or it is `within` a stretch of a file,
+    whose headers hold. Pages of a mapped file are released after reading, unless others still read them and release
+    them (`releases`).
     """
 
     def __init__(
@@ -266,24 +266,26 @@ class FrameStream:
         *,
         columns: Sequence[str] = (),
         start: int = 0,
-        stop: int | None = None,
         record: int = 0,
         member: int = 0,
+        within: Stretch | None = None,
         releases: bool = True,
     ) -> None:
         self._shard = shard
         self._policy = policy
-        self._has_headers = stop is not None
+        self._within = within
         self._columns = columns
         self._is_torn_reported = False
         self._search: tuple[ByteSource, _native.FrameSearch] | None = None
         self._wasted_nbytes = 0  # bytes with failed checksums
         self.record = record
         shard.start_reading()
-        span = shard.reader.span() if shard.compression == "none" else None
         self._windows: _SpanWindows | _InflateWindows
-        if span is not None:
-            self._windows = _SpanWindows(shard.reader, span, start, stop, releases=releases)
+        if within is not None:
+            self.record = within.record
+            self._windows = _SpanWindows(shard.reader, within.data, within.start, within.stop, releases=False)
+        elif shard.compression == "none" and (span := shard.reader.span()) is not None:
+            self._windows = _SpanWindows(shard.reader, span, start, None, releases=releases)
         else:
             self._windows = _InflateWindows(shard, policy, member, start)
 
@@ -347,7 +349,8 @@ class FrameStream:
             if windows.start == windows.stop:
                 if windows.is_final:
                     self._report_tear()
-                    self._shard.reader.park()
+                    if self._within is None:
+                        self._shard.reader.park()
                     return 0
                 windows.grow(1)
                 continue
@@ -428,7 +431,7 @@ class FrameStream:
             self._report_tear(lost_nbytes)
             return
         offset = self.offset
-        if self._has_headers and fault.kind != "payload_checksum":
+        if self._within is not None and fault.kind != "payload_checksum":
             what = "the file changed while it was read"
             raise StorageError(what, shard=self._shard.name, record=self.record, offset=offset)
         error = self._explain(fault)

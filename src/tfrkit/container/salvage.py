@@ -48,13 +48,12 @@ class Salvage:
         *,
         columns: Sequence[str] = (),
         start: int = 0,
-        stop: int | None = None,
         record: int = 0,
     ) -> None:
         self._shard = shard
         self._policy = policy
         self._columns = columns
-        self._first = FrameStream(shard, policy, columns=columns, start=start, stop=stop, record=record)
+        self._first = FrameStream(shard, policy, columns=columns, start=start, record=record)
         self._search = _MemberSearch(shard)
         self.gaps: list[Gap] = []
 

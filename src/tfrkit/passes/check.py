@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tfrkit import _native
@@ -88,15 +88,19 @@ def check_stretch(stretch: Stretch, *, parse: bool, stop: threading.Event | None
         checked.num_crowded += num_crowded
         return num_frames, after, fault
 
+    is_cut = stretch.num_frames > 0
+    parts: Iterable[FrameStream]
     try:
-        end = stretch.stop if stretch.num_frames else None
-        parts = Salvage(shard, policy, start=stretch.start, stop=end, record=stretch.record)
+        if is_cut:
+            parts = [FrameStream(shard, policy, within=stretch)]
+        else:
+            parts = Salvage(shard, policy, start=stretch.start, record=stretch.record)
         for part in walk_streams(parts, find_others if parse else _native.check_frames):
             checked.num_frames += part.num_frames
             for number, at in others:
                 place = part.record + number, part.offset + at - part.start
                 checked.others.append(Finding(shard.name, *place, NOT_AN_EXAMPLE))
-            if end is not None:
+            if is_cut:
                 part.release()
             if stop is not None and stop.is_set():
                 break

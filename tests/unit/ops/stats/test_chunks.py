@@ -14,6 +14,7 @@ from tfrkit.container.shards import Shard
 from tfrkit.errors import CorruptRecordError
 from tfrkit.ops.stats import chunks as stats_chunks
 from tfrkit.ops.stats.chunks import Chunk, cut_chunks
+from tfrkit.storage.local import LocalReader
 from tfrkit.testing.corruption import flip, frame_offsets
 from tfrkit.testing.reference import write_frames
 
@@ -60,7 +61,7 @@ def test_pages_go_back_when_a_chunk_was_read_and_not_when_it_is_cut(
     tmp_path: Path, small_windows: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released: list[tuple[int, int]] = []
-    monkeypatch.setattr(_native.FileMap, "release", lambda self, start, stop: released.append((start, stop)))
+    monkeypatch.setattr(LocalReader, "release", lambda self, start, stop: released.append((start, stop)))
     path = tmp_path / "a.tfrecord"
     path.write_bytes(write_frames(RECORDS))
     shard, chunks = cut(path)
@@ -77,7 +78,7 @@ def test_inflated_chunks_have_no_pages_to_give_back(tmp_path: Path, monkeypatch:
     path = tmp_path / "a.tfrecord"
     path.write_bytes(gzip.compress(write_frames(RECORDS)))
     shard, chunks = cut(path)
-    monkeypatch.setattr(_native.FileMap, "release", lambda self, start, stop: pytest.fail("these are no offsets of it"))
+    monkeypatch.setattr(LocalReader, "release", lambda self, start, stop: pytest.fail("these are no offsets of it"))
     for chunk in chunks:
         for part in chunk.stretches:
             part.release()
