@@ -330,7 +330,8 @@ class FrameStream:
             if not num_frames and near < stop:  # a frame longer than the limit, or damage
                 found, after, fault = read(data, start, stop, 1, verify)
                 num_frames = found if isinstance(found, int) else len(found)
-            taken = Stretch(self._shard, data, start, after, self.record, self.base + start, num_frames, found)
+            offset = self._windows.base + start
+            taken = Stretch(self._shard, data, start, after, self.record, offset, num_frames, found)
             return num_frames, after, fault
 
         return taken if self.step(consume) else None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
-from typing import NamedTuple
 
 from tfrkit._ahead import choose_threads, run_ahead
 from tfrkit._native import MAX_NAMES
 from tfrkit.batches.survey import note_kinds
-from tfrkit.container.records import Finding, Stretch
+from tfrkit.container.records import Finding
 from tfrkit.container.shards import Shard, find_named_shards
 from tfrkit.errors import ContainerError, NotATFRecordError, StorageError
 from tfrkit.ops.verify.result import ShardTally, Verification, VerifyFinding, kind_of_error, read_kinds
@@ -83,14 +83,6 @@ def verify(
     return result
 
 
-class _Outcome(NamedTuple):
-    """What was found in a stretch of a shard."""
-
-    tally: ShardTally
-    checked: Checked
-    nbytes: int
-
-
 def write_report(result: Verification, path: str | os.PathLike[str], *, force: bool = False) -> None:
     """Write the result as a JSON file, in the form of `Verification.to_json`."""
     target = expand_home(path)
@@ -101,10 +93,12 @@ def write_report(result: Verification, path: str | os.PathLike[str], *, force: b
 def _check_frames(result: Verification, *, parse: bool, sample: bool, threads: int, watch: Progress) -> None:
     """Every checksum and every record, on threads; findings come in the order of the files."""
     stop = threading.Event()
+    waiting: deque[tuple[ShardTally, int]] = deque()  # the shard and the bytes of each job, in their order
     watch.begin(0, sum(measure_files(tally.path for tally in result.shards)))
     num_crowded = 0
     try:
-        for tally, checked, nbytes in run_ahead(_cut_jobs(result.shards, parse, sample, stop), threads=threads):
+        for checked in run_ahead(_cut_jobs(result.shards, waiting, parse, sample, stop), threads=threads):
+            tally, nbytes = waiting.popleft()
             findings = _list_findings(checked)
             tally.num_frames += checked.num_frames
             num_crowded += checked.num_crowded
@@ -124,8 +118,12 @@ def _check_frames(result: Verification, *, parse: bool, sample: bool, threads: i
 
 
 def _cut_jobs(
-    tallies: list[ShardTally], parse: bool, sample: bool, stop: threading.Event
-) -> Iterator[Callable[[], _Outcome]]:
+    tallies: list[ShardTally],
+    waiting: deque[tuple[ShardTally, int]],
+    parse: bool,
+    sample: bool,
+    stop: threading.Event,
+) -> Iterator[Callable[[], Checked]]:
     for tally in tallies:
         try:
             shard = Shard.open(tally.path)
@@ -133,16 +131,14 @@ def _cut_jobs(
             tally.holds_examples = sample and holds_examples(shard)
             tally.is_readable = True
             for stretch in cut_shard(shard):
-                yield partial(_check, tally, stretch, parse and tally.holds_examples, stop)
+                waiting.append((tally, stretch.nbytes))
+                yield partial(check_stretch, stretch, parse=parse and tally.holds_examples, stop=stop)
         except (ContainerError, StorageError) as error:
             # A file that is something else may have a way to become what it should be.
             remedy = f"; {error.hint}" if isinstance(error, NotATFRecordError) and error.hint else ""
             found = Finding(tally.path, error.record or 0, error.offset or 0, error.what + remedy)
-            yield partial(_Outcome, tally, Checked(damage=[(found, StorageError(error.what))]), 0)
-
-
-def _check(tally: ShardTally, stretch: Stretch, parse: bool, stop: threading.Event) -> _Outcome:
-    return _Outcome(tally, check_stretch(stretch, parse=parse, stop=stop), stretch.nbytes)
+            waiting.append((tally, 0))
+            yield partial(Checked, damage=[(found, StorageError(error.what))])
 
 
 def _list_findings(checked: Checked) -> list[VerifyFinding]:
