@@ -153,7 +153,7 @@ def find_schema(
             limit = _SAMPLE_RECORDS if is_small else per_shard
             surveyed.is_sample |= surveyed.add_shard(shard, lenient, max_records=limit) == limit
     surveyed.is_sample |= not from_all and not is_small
-    return sidecars.refine(surveyed.infer().schema)
+    return sidecars.refine(surveyed.infer())
 
 
 def sample_schema(shards: Sequence[Shard], policy: Policy) -> Schema:

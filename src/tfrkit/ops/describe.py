@@ -93,8 +93,7 @@ def describe(address: Address | Iterable[Address]) -> Description:
 
 def _refine_report(inferred: InferredSchema, sidecars: Sidecars, media: Collection[str]) -> list[dict[str, Any]]:
     """Figures of each feature, with facts from sidecars; `media` are features with audio and similar contents."""
-    has_bytes = {(row["name"], row["list"]): bool(row["max_bytes"]) for row in inferred.report}
-    schema = sidecars.refine(inferred.schema, has_values=lambda name, is_list: has_bytes[name, is_list])
+    schema = sidecars.refine(inferred)
     report = []
     for row in inferred.report:
         spec = (schema.feature_lists if row["list"] else schema.features).get(row["name"])

@@ -20,10 +20,11 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tfrkit.container.names import is_shard_name
 from tfrkit.errors import ContainerError, SchemaError, SidecarWarning, SourceError, StorageError
+from tfrkit.features.infer import InferredSchema
 from tfrkit.features.labels import LabelMap, read_charset, read_class_map
 from tfrkit.features.schema import Schema, describe_type, find_mismatches, show_name
 from tfrkit.features.spec import Spec
@@ -47,7 +48,7 @@ class Problem(NamedTuple):
 
 
 class Sidecars:
-    """What lies beside some shards. Nothing is read before it is asked for, and nothing twice."""
+    """Sidecars of some shards. Each is read when it is first needed, and once."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self.paths = list(paths)
@@ -58,7 +59,7 @@ class Sidecars:
 
     @property
     def problems(self) -> list[Problem]:
-        """Sidecars that were found unusable so far. `check` looks at all of them."""
+        """Sidecars found unusable so far. `check` reads all of them."""
         return list(self._problems)
 
     @property
@@ -74,7 +75,7 @@ class Sidecars:
                 warnings.warn(SidecarWarning(str(problem)), stacklevel=_CALLERS)
 
     def check(self) -> list[Problem]:
-        """Read every sidecar, and say what is wrong with which."""
+        """Read every sidecar; returns all problems."""
         _ = self.splits, self.classes, self.class_file, self.charset
         for folder in self.folders:
             self.tfds_of(folder)
@@ -109,7 +110,7 @@ class Sidecars:
         return self._load_manifest(os.path.join(folder, MANIFEST))
 
     def entry(self, number: int) -> Entry | None:
-        """What a manifest says of a shard, whether it fits or not."""
+        """The entry of a shard in its manifest, whether it fits or not."""
         manifest = self.manifests[number]
         return None if manifest is None else manifest.entries[os.path.basename(self.paths[number])]
 
@@ -203,7 +204,7 @@ class Sidecars:
     # ---- TFDS ----------------------------------------------------------------------------------------------------
 
     def tfds_of(self, folder: str) -> TfdsFolder:
-        """What TFDS's files in a folder say."""
+        """The content of TFDS's files in a folder."""
         if folder not in self._tfds:
             self._tfds[folder] = read_tfds_folder(folder)
             for path, what in self._tfds[folder].problems:
@@ -211,23 +212,22 @@ class Sidecars:
         return self._tfds[folder]
 
     def tfds_lengths(self, number: int) -> Mapping[str, Sequence[int]]:
-        """Records of each shard of each split by TFDS's dataset_info.json, where that speaks of a shard."""
+        """Records of each shard of each split by the dataset_info.json of TFDS that describes a shard."""
         info = self.info_of(number)
         return {} if info is None else read_split_lengths(info)
 
     def is_tfds(self, number: int) -> bool:
         """Does a features.json describe a shard?"""
         path = self.paths[number]
-        return path != STDIN and not self.is_of_others(number, FEATURES) and self._tfds_schema(number) is not None
+        if path == STDIN or self.is_of_others(number, FEATURES):
+            return False
+        return self.tfds_of(os.path.dirname(path)).schema is not None
 
     def info_of(self, number: int) -> Mapping[str, Any] | None:
-        """TFDS's dataset_info.json, where it speaks of a shard."""
+        """TFDS's dataset_info.json, where it describes a shard."""
         if self.paths[number] == STDIN or self.is_of_others(number, INFO):
             return None
         return self.tfds_of(os.path.dirname(self.paths[number])).info
-
-    def _tfds_schema(self, number: int) -> Schema | None:
-        return self.tfds_of(os.path.dirname(self.paths[number])).schema
 
     def is_of_others(self, number: int, name: str) -> bool:
         """Does a sidecar of the folder belong to a dataset that does not list this shard?"""
@@ -239,7 +239,7 @@ class Sidecars:
 
     @cached_property
     def schema(self) -> Schema | None:
-        """What manifests say that all shards hold; None where one is not listed or does not fit, or they differ."""
+        """The schema of all shards by their manifests; None where one is not listed or does not fit, or they differ."""
         if not self.paths or not all(self.fits):
             return None
         said = self._said_by_manifests
@@ -253,13 +253,17 @@ class Sidecars:
         self.schema = None
         self._said_by_manifests = []
 
-    def refine(self, found: Schema, *, has_values: Callable[[str, bool], bool] | None = None) -> Schema:
-        """The schema of the records, with what sidecars add and the records do not contradict.
+    @property
+    def schema_origin(self) -> Literal["manifest", "tfds", "records"]:
+        """Where `refine` takes most of the schema from: a manifest that fits, features.json, or the records alone."""
+        return "manifest" if self.schema is not None else "tfds" if self.paths and self.is_tfds(0) else "records"
 
-        `has_values` tells of a feature, by its name and whether it is a list, if any bytes value was seen.
-        """
+    def refine(self, inferred: InferredSchema) -> Schema:
+        """The schema of the records, with what sidecars add and the records do not contradict."""
+        found = inferred.schema
         if found.kind not in ("example", "sequence_example"):
             return found
+        empty = {(row["name"], row["list"]) for row in inferred.report if not row["max_bytes"]}
         groups = [
             [schema for schema in group if schema.kind == found.kind]
             for group in (self._said_by_manifests, self._said_by_tfds)
@@ -268,7 +272,7 @@ class Sidecars:
         def choose(name: str, spec: Spec) -> Spec:
             for group in groups:
                 wanted = _find_agreed(group, name, is_list=spec.is_list)
-                if wanted is not None and _is_possible(name, wanted, spec, has_values):
+                if wanted is not None and _is_possible(name, wanted, spec, is_empty=(name, spec.is_list) in empty):
                     return wanted.replace(meaning=_choose_meaning(wanted, spec))
             return spec
 
@@ -293,7 +297,7 @@ class Sidecars:
         return self._list_different({path: schema for path, schema in said.items() if schema is not None})
 
     def _list_different(self, said: Mapping[str, Schema]) -> list[Schema]:
-        """Schemas by their paths without those that are there already; where classes have two names, that is noted."""
+        """The distinct schemas; reports a problem where a class has two names."""
         different: list[Schema] = []
         named: dict[str, tuple[str, tuple[str, ...]]] = {}
         for path, schema in said.items():
@@ -356,7 +360,7 @@ class Sidecars:
         return None if path is None else self._read_names(path, read_charset)
 
     def find_file(self, name: str) -> str | None:
-        """The path of a sidecar that speaks of all shards: that of the only one, else that of their folder."""
+        """The path of a sidecar that describes all shards: that of the only one, else that of their folder."""
         if STDIN in self.paths or len(self.folders) != 1:
             return None
         if len(self.paths) == 1 and os.path.isfile(own := own_path(self.paths[0], name)):
@@ -388,19 +392,18 @@ def _list_splits(manifest: Manifest) -> dict[str, None]:
 
 
 def _find_agreed(schemas: Sequence[Schema], name: str, *, is_list: bool) -> Spec | None:
-    """What all schemas that have a feature say of it; None where they differ."""
+    """The spec of a feature in all schemas that have it; None where they differ."""
     specs = [(schema.feature_lists if is_list else schema.features).get(name) for schema in schemas]
     found = {spec for spec in specs if spec is not None}
     return found.pop() if len(found) == 1 else None
 
 
-def _is_possible(name: str, wanted: Spec, found: Spec, has_values: Callable[[str, bool], bool] | None) -> bool:
+def _is_possible(name: str, wanted: Spec, found: Spec, *, is_empty: bool) -> bool:
     """Can a feature be what a sidecar says, after what was seen of it in the records?"""
     if found.encoding == "tensor_proto" and wanted.encoding == "list":
         # TFDS calls a serialized tensor a string: it has no word for it.
         return False
-    was_seen = has_values is None or has_values(name, found.is_list)
-    if wanted.logical == "text" and found.logical != "text" and found.seen is None and was_seen:
+    if wanted.logical == "text" and found.logical != "text" and found.seen is None and not is_empty:
         return False
     return not find_mismatches(_alone(name, wanted), _alone(name, found))
 

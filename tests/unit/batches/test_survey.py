@@ -13,6 +13,8 @@ from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import SchemaError
 from tfrkit.features.schema import Schema
+from tfrkit.features.spec import Spec
+from tfrkit.features.tfds_export import to_tfds
 from tfrkit.storage.memory import MemoryReader
 from tfrkit.testing.corruption import flip, make_frame
 from tfrkit.testing.reference import (
@@ -210,3 +212,10 @@ def test_schema_is_required_for_a_pipe() -> None:
     shard = Shard(Pipe(examples({b"a": ints(1)}), name="-"))
     with pytest.raises(SchemaError, match=r"expected a schema, records of a pipe can be read only once - at -\n"):
         find_schema([shard], Policy())
+
+
+def test_text_whose_values_are_all_empty_is_text_by_its_sidecar(tmp_path: Path) -> None:
+    (tmp_path / "a.tfrecord").write_bytes(examples({b"t": ("bytes", [b""])}))
+    text = Schema({"t": Spec("bytes", logical="text")})
+    (tmp_path / "features.json").write_text(json.dumps(to_tfds(text).features))
+    assert find_schema([Shard.open(str(tmp_path / "a.tfrecord"))], Policy())["t"].logical == "text"

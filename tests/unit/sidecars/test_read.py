@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tfrkit.features.infer import InferredSchema
 from tfrkit.features.schema import Schema
 from tfrkit.features.schema_json import to_json
 from tfrkit.features.spec import Spec
@@ -95,7 +96,8 @@ def test_schema_of_the_manifest_wins_over_features_json(tmp_path: Path) -> None:
     write_tfds(tmp_path, PLAIN)
     write_dataset(tmp_path / "tfrkit.json", {"a": None}, PIXELS, files=["features.json"])
     assert Sidecars(paths).schema == PIXELS
-    assert Sidecars(paths).refine(PLAIN) == PIXELS
+    assert Sidecars(paths).schema_origin == "manifest"
+    assert Sidecars(paths).refine(InferredSchema(PLAIN, [])) == PIXELS
 
 
 def test_schema_of_a_single_file_is_in_its_index_folder(tmp_path: Path) -> None:
@@ -108,10 +110,11 @@ def test_schema_needs_all_shards_listed_and_as_large_as_listed(tmp_path: Path) -
     paths = write_shards(tmp_path, "a", "b")
     write_dataset(tmp_path / "tfrkit.json", {"a": None}, PIXELS)
     assert Sidecars(paths).schema is None
-    assert Sidecars(paths).refine(PLAIN) == PIXELS  # still the best that is known
+    assert Sidecars(paths).refine(InferredSchema(PLAIN, [])) == PIXELS  # still the best that is known
     Path(paths[0]).write_bytes(b"other")
     assert Sidecars(paths[:1]).schema is None
-    assert Sidecars(paths[:1]).refine(PLAIN) == PLAIN
+    assert Sidecars(paths[:1]).schema_origin == "records"
+    assert Sidecars(paths[:1]).refine(InferredSchema(PLAIN, [])) == PLAIN
 
 
 def test_schemas_that_differ_refine_only_what_they_agree_about(tmp_path: Path) -> None:
@@ -120,7 +123,7 @@ def test_schemas_that_differ_refine_only_what_they_agree_about(tmp_path: Path) -
     write_dataset(tmp_path / "one" / "tfrkit.json", {"a": None}, PIXELS)
     write_dataset(tmp_path / "two" / "tfrkit.json", {"a": None}, other)
     found = Schema({"pixels": PLAIN["pixels"], "label": Spec("int64")})
-    refined = Sidecars(paths).refine(found)
+    refined = Sidecars(paths).refine(InferredSchema(found, []))
     assert Sidecars(paths).schema is None
     assert refined["pixels"].encoding == "list"
     assert refined["label"].num_classes == 3
@@ -131,14 +134,16 @@ def test_records_win_over_a_sidecar_that_says_what_they_are_not(tmp_path: Path) 
     write_tfds(tmp_path, Schema({"v": "int64", "t": Spec("bytes", logical="text"), "b": Spec("bytes")}))
     tensor = Spec("bytes", (2,), logical="tensor", encoding="tensor_proto", dtype="uint8")
     found = Schema({"v": "float", "t": Spec("bytes", logical="bytes"), "b": tensor})
-    assert Sidecars(paths).refine(found) == found
+    assert Sidecars(paths).schema_origin == "tfds"
+    assert Sidecars(paths).refine(InferredSchema(found, [])) == found
 
 
 def test_text_feature_without_values_is_text_by_its_sidecar(tmp_path: Path) -> None:
     paths = write_shards(tmp_path, "a")
     write_tfds(tmp_path, Schema({"t": Spec("bytes", logical="text")}))
     found = Schema({"t": Spec("bytes", logical="bytes")})
-    assert Sidecars(paths).refine(found, has_values=lambda name, is_list: False)["t"].logical == "text"
+    row = {"name": "t", "list": False, "max_bytes": 0}
+    assert Sidecars(paths).refine(InferredSchema(found, [row]))["t"].logical == "text"
 
 
 def test_refused_schema_is_a_problem_and_is_not_used(tmp_path: Path) -> None:
@@ -148,7 +153,7 @@ def test_refused_schema_is_a_problem_and_is_not_used(tmp_path: Path) -> None:
     assert sidecars.schema is not None
     sidecars.refuse_schema(["feature 'x' expected int64, got float"])
     assert sidecars.schema is None
-    assert sidecars.refine(PLAIN) == PLAIN
+    assert sidecars.refine(InferredSchema(PLAIN, [])) == PLAIN
     assert "schema does not fit the records, feature 'x' expected int64, got float; it is not used" in sidecars.notes[0]
 
 

@@ -72,7 +72,7 @@ class ExportInput:
         self.kind: RecordKind = kind_of_shapes(surveyed.survey.shapes)
         inferred = surveyed.infer()
         self.report = {(row["name"], row["list"]): row for row in inferred.report}
-        self.schema: Schema = self.sidecars.refine(inferred.schema, has_values=self._has_values)
+        self.schema: Schema = self.sidecars.refine(inferred)
 
     def __enter__(self) -> ExportInput:
         return self
@@ -215,9 +215,6 @@ class ExportInput:
         shard = Shard.open(spooled)
         shard.name = path  # messages name what the user typed
         return shard
-
-    def _has_values(self, name: str, is_list: bool) -> bool:
-        return bool(self.report[name, is_list]["max_bytes"])
 
     def _survey(self) -> Surveyed:
         surveyed = Surveyed()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from tfrkit.features.infer import FeatureStats, infer_schema
+from tfrkit.features.infer import FeatureStats, InferredSchema, infer_schema
 from tfrkit.features.meaning import describe_images
 from tfrkit.features.names import is_label_name
 from tfrkit.features.schema import Schema, decode_name
@@ -45,7 +45,7 @@ def refine_specs(specs: Mapping[FeatureKey, Spec], sidecars: Sidecars) -> dict[F
     """The same with what sidecars say of the features."""
     plain = {decode_name(name): spec for (name, is_list), spec in specs.items() if not is_list}
     lists = {decode_name(name): spec for (name, is_list), spec in specs.items() if is_list}
-    schema = sidecars.refine(Schema(plain, feature_lists=lists or None))
+    schema = sidecars.refine(InferredSchema(Schema(plain, feature_lists=lists or None), []))
     return {
         (name, is_list): (schema.feature_lists if is_list else schema.features)[decode_name(name)]
         for name, is_list in specs

@@ -1,7 +1,7 @@
-"""What the records of a dataset are held against: which features are images, labels, boxes and masks, and their ranges.
+"""What the records of a dataset are checked against: images, labels, boxes and masks, and the ranges of their values.
 
 Class names come from the manifest, from TFDS's features.json, or from classes.txt, labels.txt and charset.txt beside
-the shards, in that order. A feature of which nothing is known is not judged.
+the shards, in that order. A feature about which nothing is known is not checked.
 """
 
 from __future__ import annotations
@@ -206,10 +206,10 @@ def _find_format(image: str | None, specs: Mapping[str, Spec]) -> str | None:
 def _find_ranges(specs: Mapping[str, Spec], sidecars: Sidecars) -> dict[str, ClassRange]:
     """Ids by feature, from the schema; from a file of names beside the shards where that has none."""
     ranges = {}
-    is_tfds = sidecars.schema is None and sidecars.is_tfds(0)
+    origin = sidecars.schema_origin
     for name, spec in specs.items():
         if spec.num_classes is not None:
-            also = _also(spec, is_strict=sidecars.schema is not None, is_tfds=is_tfds)
+            also = _also(spec, origin)
             ranges[name] = _range_of_spec(spec, also)
     if any(specs[name].kind == "int64" for name in ranges):
         return ranges
@@ -219,7 +219,7 @@ def _find_ranges(specs: Mapping[str, Spec], sidecars: Sidecars) -> dict[str, Cla
         found = next((name for name in known if name in specs and specs[name].kind == "int64"), None)
         found = found or _find_only_label(specs)
         if found is not None:
-            ranges[found] = _range_of_map(beside, frozenset({_UNLABELLED}) if is_tfds else frozenset())
+            ranges[found] = _range_of_map(beside, frozenset({_UNLABELLED}) if origin == "tfds" else frozenset())
         masks = [name for name, spec in specs.items() if spec.logical == "mask" and spec.shape == ()]
         ranges.update({name: _range_of_map(beside, frozenset({_VOID})) for name in masks})
     if charset is not None:
@@ -228,12 +228,12 @@ def _find_ranges(specs: Mapping[str, Spec], sidecars: Sidecars) -> dict[str, Cla
     return ranges
 
 
-def _also(spec: Spec, *, is_strict: bool, is_tfds: bool) -> frozenset[int]:
-    """Ids beside those of classes: what counts for nothing, and by custom 255 in masks and -1 in TFDS's labels."""
+def _also(spec: Spec, origin: str) -> frozenset[int]:
+    """Ids allowed besides those of classes: the ignored one, by custom 255 in masks, and -1 in labels of TFDS."""
     ids = {spec.ignore} if spec.ignore is not None else set()
-    if spec.kind == "bytes" and not is_strict:
+    if spec.kind == "bytes" and origin != "manifest":
         ids.add(_VOID)
-    if spec.kind == "int64" and is_tfds:
+    if spec.kind == "int64" and origin == "tfds":
         ids.add(_UNLABELLED)
     return frozenset(ids)
 
