@@ -21,7 +21,7 @@ _HEAD = re.compile(r"(.*?)(\d+)")
 
 @dataclass(frozen=True)
 class BoxFeatures:
-    """Where boxes are: four lists (`sides` xmin, ymin, xmax, ymax), or one of fours as TFDS has them."""
+    """Features of boxes: four lists (`sides` xmin, ymin, xmax, ymax), or one of fours as TFDS has them."""
 
     sides: tuple[str, ...]
     text: str | None = None
@@ -32,7 +32,7 @@ class BoxFeatures:
 class PictureFeatures:
     """The parts of a picture by the names of their features.
 
-    `labels` are shown together, as one text; `title` tells pictures apart where nothing says what they show.
+    `labels` are shown together, as one text; `title` is shown where no feature says what a picture shows.
     """
 
     image: str
@@ -75,7 +75,7 @@ def find_picture_features(
         held = {"image": "encoded images", "text": "text"}.get(specs[image].logical, "arrays that have one")
         raise ValueError(f"shape is that of raw pixels, and feature {show_name(image)} holds {held}")
     context = {name: spec for name, spec in specs.items() if not spec.is_list and name not in (image, mask)}
-    boxes = _find_boxes(context)
+    boxes = find_boxes(context)
     # What is in a box is written at the box.
     boxed = () if boxes is None else (boxes.text, boxes.label)
     labels = (label,) if label is not None else _find_labels({k: v for k, v in context.items() if k not in boxed})
@@ -174,7 +174,8 @@ def _is_fact(name: str) -> bool:
     return not names.FACT_WORDS.isdisjoint(split_words(name)[-1:])
 
 
-def _find_boxes(specs: Mapping[str, Spec]) -> BoxFeatures | None:
+def find_boxes(specs: Mapping[str, Spec]) -> BoxFeatures | None:
+    """The features of boxes among those of a record."""
     for name in specs:
         if name.endswith("bbox/xmin"):
             stem = name.removesuffix("bbox/xmin")

@@ -1,8 +1,8 @@
-"""Names of files that come out of records: never outside of the output, never twice, never told apart by case alone.
+"""Names of files from names in records: inside the output, each once, and different in more than case.
 
 Names in records are untrusted. Parts such as `..` and an empty one are left out, NULs
-and names that are too long are replaced, and of names that would fall together, on this file system or on one that does
-not know small letters from capitals, all but the first get a number behind them.
+and names that are too long are replaced, and of names that would fall together, on this file system or on one that
+ignores case, all but the first get a number after them.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from tfrkit.images.encode import check_image, inspect_image
 from tfrkit.images.orientation import find_orientation
 from tfrkit.images.perceptual import SIDE
 from tfrkit.images.resize import UPRIGHT, resize_into, swaps_sides
-from tfrkit.images.sniff import ImageInfo
+from tfrkit.images.sniff import SUFFIX_FORMATS, ImageInfo
 from tfrkit.ops.duplicates import DIGEST_NBYTES
 from tfrkit.ops.verify.result import Kind
 from tfrkit.ops.verify.rules import ClassRange, Rules
@@ -27,7 +27,6 @@ from tfrkit.pictures.values import flatten_row, list_values, read_corners
 
 # Channels that a feature may name for an image of this mode: those stored, or those that a decoder returns.
 _CHANNELS = {"L": {1}, "LA": {1, 2}, "P": {1, 3, 4}, "RGB": {3}, "RGBA": {3, 4}, "CMYK": {3, 4}}
-_FORMATS = {"jpg": "JPEG", "jpeg": "JPEG", "png": "PNG", "webp": "WEBP", "bmp": "BMP", "gif": "GIF", "tiff": "TIFF"}
 _GRAY = np.array([0.299, 0.587, 0.114])
 # How far a box may reach over the edge, in pixels: tools round.
 _ROUNDING = 0.5
@@ -126,7 +125,7 @@ class RecordCheck:
                 yield "size", f"image expected {expected} as its features say, got {info.mode}"
         name = self._rules.format
         text = next(iter(list_values(values.get(name or ""))), None)
-        said = _FORMATS.get(text.decode("utf-8", "replace").lower()) if isinstance(text, bytes) else None
+        said = SUFFIX_FORMATS.get(f".{text.decode('utf-8', 'replace').lower()}") if isinstance(text, bytes) else None
         if said is not None and said != info.format:
             yield "image", f"image expected {said} as feature {show_name(name or '')} says, got {info.format}"
 

@@ -25,7 +25,7 @@ from tfrkit.features.names import CLASS_NAMES, OBJECT_CLASS_NAMES, TEXTS_OF_LABE
 from tfrkit.features.schema import Schema, decode_name, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.images.sniff import sniff_image
-from tfrkit.pictures.features import BoxFeatures, PictureFeatures, find_picture_features
+from tfrkit.pictures.features import BoxFeatures, PictureFeatures, find_boxes, find_picture_features
 from tfrkit.sidecars.read import Problem, Sidecars
 
 _SAMPLE_SHARDS = 8
@@ -34,7 +34,7 @@ _SAMPLE_RECORDS = 256
 _MAX_PART = 1.5
 _VOID = 255
 _UNLABELLED = -1
-# Labels named in the line that says what was looked at.
+# Labels named in the line that says what was checked.
 _MAX_NAMED = 8
 
 _HEAD = re.compile(r"label\d+|label/ids")
@@ -53,7 +53,7 @@ class ClassRange:
 
 @dataclass(frozen=True)
 class Rules:
-    """What is looked at in each record.
+    """What is checked in each record.
 
     Attributes:
         schema: The features to decode.
@@ -64,7 +64,7 @@ class Rules:
         labels: Features with the ids they may hold.
         texts: Features with names of ids, by the feature of the ids.
         mask: Ids that a mask may hold, where they are known.
-        format: The feature that tells the format of the picture, or None.
+        format: The feature that holds the format of the picture, or None.
         has_pixel_boxes: Boxes are in pixels, not in parts of width and height.
         problems: Sidecars that cannot be used, or do not fit the records.
     """
@@ -84,7 +84,7 @@ class Rules:
 
 
 def find_rules(shards: Sequence[Shard], shape: tuple[int, ...] | None = None) -> Rules:
-    """Look at some records, and at what lies beside them, and decide what all of them are held against.
+    """Decide from some records and their sidecars what all records are checked against.
 
     Raw pixels have `shape`, where it is given; `SchemaError` is raised where there are none.
     """
@@ -97,7 +97,7 @@ def find_rules(shards: Sequence[Shard], shape: tuple[int, ...] | None = None) ->
     parts, image = _find_picture(found, images, shape)
     ranges = _find_ranges(usable, sidecars)
     mask = None if parts is None or parts.mask is None else ranges.get(parts.mask)
-    boxes = parts.boxes if parts is not None else _find_boxes(found)
+    boxes = find_boxes({name: spec for name, spec in found.features.items() if spec.seen is None})
     labels = {name: known for name, known in ranges.items() if usable[name].kind == "int64"}
     texts = {
         name: TEXTS_OF_LABELS[name] for name in labels if TEXTS_OF_LABELS.get(name) in usable and labels[name].names
@@ -142,7 +142,7 @@ def describe_rules(rules: Rules) -> str:
 
 
 def _loosen(schema: Schema) -> Schema:
-    """The same features, none of them required: what is absent is not judged here."""
+    """The same features, none of them required: what is absent is not checked here."""
     return Schema(
         {name: spec.replace(optional=True) for name, spec in schema.features.items()},
         feature_lists=dict(schema.feature_lists) if schema.kind == "sequence_example" else None,
@@ -178,7 +178,7 @@ def _find_picture(
         parts = None
     if parts is not None:
         spec = schema[parts.image]
-        # Text that is only called an image (base64, say) is nothing that can be judged.
+        # Text that is only called an image (base64, say) cannot be checked.
         is_pixels = spec.kind != "bytes" or spec.encoding != "list" or (parts.sizes.is_known and spec.logical != "text")
         if parts.image in images or is_pixels:
             return parts, parts.image
@@ -186,13 +186,6 @@ def _find_picture(
     if not plain:
         return None, None
     return find_picture_features(schema, image=plain[0]), plain[0]
-
-
-def _find_boxes(schema: Schema) -> BoxFeatures | None:
-    """Boxes without a picture; some other feature stands in for it."""
-    names = (name for name, spec in schema.features.items() if spec.seen is None and "box" not in name)
-    name = next(names, None)
-    return None if name is None else find_picture_features(schema, image=name).boxes
 
 
 def _find_format(image: str | None, specs: Mapping[str, Spec]) -> str | None:
