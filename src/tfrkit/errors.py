@@ -13,30 +13,29 @@ TfrkitError
 ├── CodecError            a record that is not what it should be
 │   ├── WireError
 │   └── FeatureKindError
-├── SchemaError           a feature that is not what the schema says
+├── SchemaError           a feature that does not fit the schema
 │   ├── MissingFeatureError
 │   ├── UnknownFeatureError
 │   └── ShapeError
-├── LimitError            more than tfrkit takes, though it may be sound
+├── LimitError            a limit of tfrkit; the data may be sound
 ├── SourceError           a sample that cannot become a row
 └── QueryError            where in the expression
 
 TfrkitWarning             a UserWarning: shown unless filtered
 ├── StaleIndexWarning     an index that does not fit its shard
-├── SidecarWarning        a file beside the shards that cannot be used
+├── SidecarWarning        a sidecar that cannot be used
 ├── LostRowsWarning       a writer that was never closed
 ├── GuessedKindWarning    a feature that is an empty list in every row
-├── IncompleteSetWarning  shards of a numbered set that are not there
-├── EmptyShardWarning     a shard of several that holds nothing
-├── UnlistedShardWarning  a shard that the manifest beside it does not list
-├── SkippedRecordsWarning damage that a pass left out
-└── RankBatchWarning      a batch size that ranks share, and nobody said so
+├── IncompleteSetWarning  missing shards of a numbered set
+├── EmptyShardWarning     an empty shard among others
+├── UnlistedShardWarning  a shard that the manifest of its folder does not list
+├── SkippedRecordsWarning damage skipped by a pass
+└── RankBatchWarning      a batch size shared between ranks without `per_rank`
 
-A message reads "what, stored against expected - at where"; a second line, where there is one, is the
-next step. The same facts are attributes: `shard`, `record` (ordinal in the shard), `offset` (byte
-in the shard, after inflating; for a CompressionError, of the file as it is stored), `row` (of a batch
-whose records are not known) and `fault`, where one class stands for several faults: "payload_checksum",
-"length_checksum".
+A message reads "what, stored against expected - at where"; a second line, if present, is a hint. The same facts are
+attributes: `shard`, `record` (ordinal in the shard), `offset` (byte in the shard, after inflating; for a
+CompressionError, in the stored file), `row` (of a batch whose records are not known) and `fault`, if one class covers
+several faults: "payload_checksum", "length_checksum".
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ class TfrkitError(Exception):
         return type(self), (self.what,), self.__dict__
 
     def replace(self, **changes: Any) -> Self:
-        """The same error with other words, at another place or with another hint."""
+        """The same error with another message, place or hint."""
         other = copy.copy(self)
         vars(other).update(changes)
         return other
@@ -111,7 +110,7 @@ class ContainerError(TfrkitError):
 
 
 class CorruptRecordError(ContainerError):
-    """A checksum that does not hold."""
+    """A checksum mismatch."""
 
 
 class TruncatedShardError(ContainerError):
@@ -143,15 +142,15 @@ class FeatureKindError(CodecError):
 
 
 class SchemaError(TfrkitError):
-    """A feature that is not what the schema says."""
+    """A feature that does not fit the schema."""
 
 
 class MissingFeatureError(SchemaError):
-    """A feature that is not there."""
+    """A missing feature."""
 
 
 class UnknownFeatureError(SchemaError):
-    """A feature that the schema, which was found from some of the records, does not know."""
+    """A feature that is not in the schema, which was inferred from a sample."""
 
 
 class ShapeError(SchemaError):
@@ -165,7 +164,7 @@ class LimitError(TfrkitError):
 class SourceError(TfrkitError):
     """A sample that cannot become a row.
 
-    Where a build names several at once, `problems` has one entry each, with `key` and `reason`.
+    If a build reports several, `problems` has one entry each, with `key` and `reason`.
     """
 
     problems: tuple[Any, ...] = ()
@@ -174,8 +173,7 @@ class SourceError(TfrkitError):
 class QueryError(TfrkitError):
     """An expression that cannot be evaluated.
 
-    `position` is the character of the query, from 0, and `missing_column` the name that no table has, where that is the
-    cause.
+    `position` is the character of the query, from 0, and `missing_column` the unknown name, if that is the cause.
     """
 
     position: int | None = None
@@ -183,15 +181,15 @@ class QueryError(TfrkitError):
 
 
 class TfrkitWarning(UserWarning):
-    """What a user has to know though work goes on."""
+    """Base of all warnings: the work continues."""
 
 
 class StaleIndexWarning(TfrkitWarning):
-    """An index that does not fit its shard was passed over: frames are found by reading the shard."""
+    """An index that does not fit its shard is not used: frames are found by reading the shard."""
 
 
 class SidecarWarning(TfrkitWarning):
-    """A file beside the shards that cannot be used, or does not fit them."""
+    """A sidecar that cannot be used, or does not fit the shards."""
 
 
 class LostRowsWarning(TfrkitWarning):
@@ -199,7 +197,7 @@ class LostRowsWarning(TfrkitWarning):
 
 
 class GuessedKindWarning(TfrkitWarning):
-    """A feature was an empty list in every row, so that nothing says what it is a list of; bytes were assumed."""
+    """A feature was an empty list in every row, so that its kind is unknown; bytes were assumed."""
 
 
 class IncompleteSetWarning(TfrkitWarning):
@@ -211,7 +209,7 @@ class IncompleteSetWarning(TfrkitWarning):
 
 
 class EmptyShardWarning(TfrkitWarning):
-    """Some of several shards hold no record, and no manifest says so; `shards` names them."""
+    """Some of several shards are empty, and no manifest lists them as empty; `shards` names them."""
 
     def __init__(self, message: str, shards: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -219,7 +217,7 @@ class EmptyShardWarning(TfrkitWarning):
 
 
 class UnlistedShardWarning(TfrkitWarning):
-    """Shards lie among those of a manifest that does not list them; `shards` names them."""
+    """Shards that the manifest of their folder does not list; `shards` names them."""
 
     def __init__(self, message: str, shards: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -227,11 +225,11 @@ class UnlistedShardWarning(TfrkitWarning):
 
 
 class SkippedRecordsWarning(TfrkitWarning):
-    """A pass with on_error="skip" left damaged records out. `Dataset.errors` lists them."""
+    """A pass with on_error="skip" skipped damaged records. `Dataset.errors` lists them."""
 
 
 class RankBatchWarning(TfrkitWarning):
-    """A batch is shared between ranks, and `batch` did not say whether its size is of one rank or of all of them."""
+    """A batch is shared between ranks, and `batch` was called without `per_rank`."""
 
 
 class CpuImagesWarning(TfrkitWarning):

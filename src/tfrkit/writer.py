@@ -1,4 +1,4 @@
-"""Writer: the face of the write street for one file."""
+"""Writer: writes rows to one file."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ from tfrkit.features.schema import Schema, show_name
 from tfrkit.sidecars.places import remove_own
 from tfrkit.storage.resolve import expand_home, open_writer
 
-# Frames are handed on in pieces of about this size: large enough for the codec, small enough for the cache.
+# Frames are passed on in pieces of about this size: large enough for the codec, small enough for the cache.
 _FLUSH_NBYTES = 1 << 18
-# Frames wait up to this size for a row that says what the empty lists before it are lists of.
+# Frames wait up to this size for a row that fixes the kind of earlier empty lists.
 _UNSETTLED_NBYTES = 32 << 20
 # Columns of many rows are encoded in runs, so that memory stays bounded by the run and not by the column.
 _RUN_ROWS = 1 << 14
 
 
 class Writer:
-    """Writes one TFRecord file. It appears whole when the `with` block ends well, or not at all.
+    """Writes one TFRecord file. It appears when the `with` block ends without an error, or not at all.
 
     A writer that is never closed loses its rows; that is a `LostRowsWarning`.
 
     A row is a dict of feature names to values: int, float, bytes, str, lists of these, NumPy arrays. A dict
     {"context": {...}, "feature_lists": {...}} is written as a SequenceExample, where each feature list is a
-    sequence of frames. None is a feature with no value; a key that is not there is absent. An empty list is a list of
-    what other rows hold there; where no row says, of bytes, with a `GuessedKindWarning`.
+    sequence of frames. None is a feature with no value; a missing key is absent. An empty list takes the kind of other
+    rows; if no row has values, bytes, with a `GuessedKindWarning`.
 
     Equal rows give equal bytes: keys sorted, lists packed. Not thread-safe.
 
     Args:
         path: The file to write; an existing one is replaced at the end.
         compression: "none", "gzip" or "zlib"; "xz" and "zstd", which TensorFlow cannot read. "GZIP", "gz" and "" are
-            understood too. None, the default, is as the name ends: .gz, .zlib, .xz and .zst are compressed.
+            understood too. None, the default, follows the suffix: .gz, .zlib, .xz and .zst are compressed.
         level: "default", "fast", "small", or a number of the codec.
-        schema: Checks each row; may ask for plain lists where an array would become a serialized tensor.
+        schema: Checks each row; may request plain lists for arrays, which otherwise become serialized tensors.
         floats: What to do with floats that float32 does not hold: "ask" raises, "float32" rounds, "float64"
             keeps them as serialized tensors.
         index: Also write `_index/<name>.tfidx`, so that counting and random access need no scan.
-        digest: Fed every byte of the file as it is written: `hashlib.sha256()` is its checksum in the end.
+        digest: Updated with every byte of the file, e.g. `hashlib.sha256()`.
 
     Example:
         >>> with Writer("digits.tfrecord") as w:
@@ -114,7 +114,7 @@ class Writer:
     def write(self, row: Row) -> None:
         """Write one row as an Example, or as a SequenceExample if it has a context or feature lists.
 
-        A row that cannot be written raises and leaves no trace; the next one may follow.
+        A row that cannot be written raises and is not written; the next one may follow.
         """
         self._require_open()
         self._coercer.row = self._encoder.num_records
@@ -139,8 +139,8 @@ class Writer:
         NaN is a missing value, so that it is absent; NaN of polars and pyarrow is stored, and so is NaN in a list of
         floats of any of them.
 
-        The bytes are those of writing the rows one by one. Columns that cannot be written raise; where some of
-        their rows are on disk by then, the writer gives up, since they cannot be taken back.
+        The bytes are those of writing the rows one by one. Columns that cannot be written raise; if some of their rows
+        are on disk by then, the writer is discarded, since they cannot be removed.
         """
         self._require_open()
         before, pending, flushes = self._encoder.num_records, self._encoder.num_pending, self._num_flushes
@@ -156,7 +156,7 @@ class Writer:
             raise
 
     def _split_columns(self, columns: Any) -> Iterable[Mapping[str, Any]]:
-        """Columns as they are; a table of another library batch after batch."""
+        """Columns unchanged; a table of another library batch by batch."""
         from tfrkit.codec.arrow_streams import has_stream, holds_series, read_columns, to_arrow_table
 
         if holds_series(columns):
@@ -177,7 +177,7 @@ class Writer:
             self._write_run({name: column[start:stop] for name, column in columns.items()})
 
     def write_record(self, record: bytes | bytearray | memoryview) -> None:
-        """Write a payload as it is, whatever it means."""
+        """Write a payload unchanged."""
         self._require_open()
         pending = self._encoder.write_record(record)
         if pending >= _FLUSH_NBYTES:
@@ -205,7 +205,7 @@ class Writer:
             self._warn_of_guesses(self._untyped.guessed)
 
     def discard(self) -> None:
-        """Give up: nothing appears."""
+        """Discard: no file appears."""
         if self._shard is not None:
             shard, self._shard = self._shard, None
             self._unclosed.detach()
@@ -230,7 +230,7 @@ class Writer:
         return self._shard
 
     def _flush_if_settled(self, pending: int) -> None:
-        """Hand frames on, unless that would decide about empty lists of which a later row may say what they are."""
+        """Pass frames on, unless that would fix the kind of empty lists that a later row may define."""
         if not self._untyped or self._untyped.is_settled or pending >= _UNSETTLED_NBYTES:
             self._flush()
 
@@ -248,7 +248,7 @@ class Writer:
             raise
 
     def _give_up(self, error: BaseException) -> None:
-        """After this the file will not appear, and every further call says why."""
+        """After this the file will not appear, and every further call raises the cause."""
         self._failure = error
         self.discard()
 
@@ -261,7 +261,7 @@ class Writer:
         )
 
     def _encode(self, row: Row) -> int:
-        """Give a row to the encoder; how many bytes wait there."""
+        """Pass a row to the encoder; return the pending bytes."""
         if _is_sequence(row):
             return self._write_sequence(row)
         if self._conformer is not None and self._schema is not None:
@@ -319,9 +319,9 @@ class Writer:
 
 
 def _lose(path: str, encoder: _native.RowEncoder, shard: ShardWriter, place: tuple[str, int], process: int) -> None:
-    """A writer is gone, or the program ends, and nothing closed it: say what is lost, at the line that made it."""
+    """A writer was never closed: warn about lost rows, at the line that made it."""
     if os.getpid() != process:
-        return  # the process that this one was forked from still writes
+        return  # the parent process still writes
     num_rows = encoder.num_records
     shard.discard()
     if not num_rows:

@@ -33,13 +33,13 @@ _FRAME_OVERHEAD = 16
 MAX_OPEN_SHARDS = 16384
 # One without inflate checkpoints (xz, zstd) is unpacked to a file, which stays open.
 _MAX_UNPACKED = 64
-# Counting keeps where this many frames are, 128 MiB; beyond that, a shard is looked through again when it is picked
-# from.
+# Counting keeps the offsets of at most this many frames, 128 MiB; beyond that, a shard is scanned again when it is
+# picked from.
 _KEPT_RECORDS = 1 << 24
-# Compressed shards that are read in batches out of order are kept inflated while they fit into this, all together:
-# inflating from a checkpoint for every record is a hundred times slower.
+# Compressed shards read out of order are kept inflated up to this total: inflating from a checkpoint for every record
+# is a hundred times slower.
 _HELD_NBYTES = 256 << 20
-# Neighbours in a compressed shard are inflated this much at a time.
+# Neighbouring records of a compressed shard are inflated in pieces of this size.
 _STRETCH_NBYTES = 1 << 20
 
 
@@ -51,14 +51,14 @@ class ShardAccess:
         self._index = index
         self._verify = policy.verify
         span = shard.reader.span() if shard.compression == "none" else None
-        self.table: _native.FrameTable | None = None  # None for a compressed shard that is not held in memory
+        self.table: _native.FrameTable | None = None  # None for a compressed shard that is not in memory
         self.is_held = False
         self._inflate: SeekableInflate | None = None
         if span is not None:
             self.table = _native.FrameTable(span, index.offsets, policy.verify)
             shard.reader.park()  # the table keeps what it needs
         else:
-            # A scan that stepped over damage did not see the end of the stream where it is.
+            # A scan that skipped damage did not see the true end of the stream.
             size = index.inflated_size if policy.on_error == "raise" else None
             try:
                 self._inflate = SeekableInflate(shard.reader, shard.compression, index.checkpoints, inflated_size=size)
@@ -72,7 +72,7 @@ class ShardAccess:
 
     @property
     def needs_file(self) -> bool:
-        """Is the shard unpacked to a file, which stays open, when something is read?"""
+        """Whether reading unpacks the shard to a file, which stays open."""
         is_unpacked = self._shard.compression != "none" and not FORMATS[self._shard.compression].is_deflate
         return is_unpacked and not self.is_held
 
@@ -89,7 +89,7 @@ class ShardAccess:
         raise fault_to_error(payload, shard=self.name, record=record, offset=self.offset_of(record))
 
     def read_stretch(self, start: int, stop: int) -> Iterator[Record | ContainerError]:
-        """The payloads of neighbouring records, checked, or why one has none: few long reads where it is compressed."""
+        """The payloads of neighbouring records, checked, or their errors: few long reads if compressed."""
         while start < stop:
             limit = np.uint64(self.offset_of(start) + _STRETCH_NBYTES)
             end = max(start + 1, min(stop, int(np.searchsorted(self._index.offsets, limit))))
@@ -118,7 +118,7 @@ class ShardAccess:
         return self._index.inflated_size
 
     def hold(self) -> bool:
-        """Keep a compressed shard inflated in memory; False where it does not inflate to its end."""
+        """Keep a compressed shard inflated in memory; False if it does not inflate to its end."""
         reader = InflateReader(self._shard.reader, self._shard.compression)
         pieces = []
         try:
@@ -133,7 +133,7 @@ class ShardAccess:
         return True
 
     def park(self) -> None:
-        """Let go of the file; a table has its own map of it."""
+        """Close the file; a table has its own map of it."""
         self._shard.reader.park()
 
     def _read_inflated(self, record: int) -> Record | _native.Fault:
@@ -142,10 +142,10 @@ class ShardAccess:
         header = self._inflate.read_at(offset, _HEADER_NBYTES)
         is_last = record + 1 == self._index.num_records
         stop = self._index.inflated_size if is_last else self.offset_of(record + 1)
-        # What lies between two frames may be damage; the header tells where the payload ends.
+        # There may be damage between two frames; the header has the end of the payload.
         nbytes = min(stop - offset, int.from_bytes(header[:8], "little") + _FRAME_OVERHEAD)
         frame = self._inflate.read_at(offset, nbytes)
-        self._shard.reader.park()  # what inflates has its own map
+        self._shard.reader.park()  # the inflater has its own map
         return _native.read_frame_at(frame, 0, self._verify)
 
 
@@ -163,9 +163,9 @@ class Records(_native.RecordPicker, Sequence[Record]):
         counts: Sequence[int] | None = None,
         recall: Callable[[], Sequence[int] | None] | None = None,
     ) -> None:
-        """`counts` has the records of each shard, where they were counted before.
+        """`counts` has the records of each shard, if already counted.
 
-        `recall` is asked for them when they are needed, before anything is scanned for it.
+        `recall` returns them on demand, before a scan.
         """
         self._shards = shards
         self._policy = policy
@@ -189,7 +189,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
     def views(self) -> Iterator[memoryview]:
         """The records in file order, without a copy: read-only views, valid as long as they are kept.
 
-        A view is of the mapped file itself: do not shorten the file while views of it live.
+        A view is of the mapped file itself: do not truncate the file while views of it exist.
         """
         policy = self._policy.for_one_pass()
         views = chain.from_iterable(chain.from_iterable(view_records(shard, policy) for shard in self._shards))
@@ -198,13 +198,13 @@ class Records(_native.RecordPicker, Sequence[Record]):
     def __len__(self) -> int:
         for shard in self._shards:
             if shard.nbytes is None:
-                # A TypeError, which list() takes for "cannot be told" and then iterates.
+                # A TypeError, so that list() iterates without a length.
                 raise TypeError(f"the records of a pipe can be counted only by reading it - at {shard.name}")
         return self.find_starts()[-1]
 
     if TYPE_CHECKING:
-        # The core finds a number in a shard that is open, and asks `_get` for anything else: a small record
-        # costs less than the Python around it.
+        # The core reads from open shards and calls `_get` for anything else: a small record costs less than the Python
+        # around it.
         @overload
         def __getitem__(self, index: int) -> Record: ...
         @overload
@@ -219,7 +219,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
         return access.read(record)
 
     def pick(self, numbers: Iterable[int]) -> list[Record]:
-        """Several records, in the order asked for."""
+        """Several records, in the given order."""
         return [self[int(number)] for number in numbers]
 
     def decode_into(self, builder: _native.RowBuilder, number: int, columns: Sequence[str]) -> None:
@@ -250,12 +250,12 @@ class Records(_native.RecordPicker, Sequence[Record]):
 
     @property
     def is_pipe(self) -> bool:
-        """Can they be read only once, from front to back?"""
+        """Whether they can be read only once, sequentially."""
         return any(shard.nbytes is None for shard in self._shards)
 
     @property
     def has_unheld(self) -> bool:
-        """Is there a compressed shard that does not fit into what is kept inflated?"""
+        """Whether a compressed shard is too large to be kept inflated."""
         if all(shard.compression == "none" for shard in self._shards):
             return False
         accesses = (self.hold_shard(number) for number in range(len(self._shards)))
@@ -273,7 +273,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
 
     @property
     def known_counts(self) -> list[int] | None:
-        """Records of each shard, where they were counted already."""
+        """Records of each shard, if already counted."""
         return None if self._starts is None else self.count_by_shard()
 
     def find_starts(self) -> list[int]:
@@ -291,7 +291,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
         room = _KEPT_RECORDS
         for number, shard in enumerate(self._shards):
             counted = count_frames(shard, policy, max_kept=room)
-            # What an index file says is not kept: it is there when the shard is picked from.
+            # Offsets from an index file are not kept: it is read again when the shard is picked from.
             if counted.index is not None and counted.is_scanned:
                 self._scanned[number] = counted.index
                 room -= counted.num_records
@@ -314,7 +314,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
             shard = self._shards[number]
             index = self._scanned.get(number) or load_frames(shard, self._policy)
             if index is None:
-                # Too many to be kept when they were counted, or counted by an index that is gone, or elsewhere.
+                # Too many to keep when counted, or counted by an index that is gone, or in another process.
                 index = self._scanned[number] = scan_frames_once(shard, self._policy.for_one_pass())
             self._check_count(number, index.num_records)
             access = self._open[number] = ShardAccess(shard, index, self._policy)
@@ -343,7 +343,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
             self._drop(next(iter(self._unpacked)))
 
     def _drop(self, number: int) -> None:
-        """Let go of a shard; who still reads from it keeps it until then. Called with the lock held."""
+        """Close a shard; current readers keep it alive. Called with the lock held."""
         dropped = self._open.pop(number)
         self._unpacked.pop(number, None)
         self.set_table(number, None)
@@ -352,7 +352,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
         dropped.park()
 
     def hold_shard(self, number: int) -> ShardAccess:
-        """Access to a shard that will be picked from a lot: a compressed one is kept inflated if there is room."""
+        """Access to a shard with many picks: a compressed one is kept inflated if there is room."""
         access = self.open_shard(number)
         if access.table is None and access.inflated_size <= self._unheld_nbytes:
             with self._lock:

@@ -1,4 +1,4 @@
-"""Rows chosen by what they hold: one pass over the features asked about, then positions only."""
+"""Rows chosen by value: one pass over the features, then positions only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tfrkit.errors import SchemaError, ShapeError, TfrkitError
 from tfrkit.orders.order import Order
 from tfrkit.orders.token_batches import TokenBatches
 
-_NUMBERS_AT_ONCE = 1 << 20  # record numbers that are looked at
+_NUMBERS_AT_ONCE = 1 << 20  # record numbers to read
 
 
 def choose_rows(
@@ -31,7 +31,7 @@ def choose_rows(
     function: Callable[[Row], object],
     processes: int | None,
 ) -> UInt64Array:
-    """Positions of an order whose rows a function says True to."""
+    """Positions of an order for whose rows a function returns True."""
     require_function("filter", function)
     workers = None if processes is None else Processes(function, processes)
     at_once = ROWS_AT_ONCE if workers is None else 16 * ROWS_AT_ONCE * workers.count
@@ -55,7 +55,7 @@ def _locate(fetcher: Fetcher, numbers: UInt64Array, row: int) -> tuple[str, int,
 
 
 def measure_lengths(shard_set: ShardSet, name: str) -> Int64Array:
-    """How many values a feature has in each record of a dataset."""
+    """Number of values of a feature in each record of a dataset."""
     decoder = shard_set.new_decoder([name])
     pieces: list[Any] = []
     policy = shard_set.policy.for_one_pass()
@@ -91,7 +91,7 @@ def order_by_tokens(
     lengths = measure_lengths(shard_set, name)
     choice = choose_pad(pad, name)
     if choice is not None and choice.length is not None:
-        lengths = np.full_like(lengths, choice.length)  # every row is made as long
+        lengths = np.full_like(lengths, choice.length)  # every row has this length
     if (lengths > max_tokens).any():
         for start in range(0, order.members().size, _NUMBERS_AT_ONCE):
             stop = min(order.members().size, start + _NUMBERS_AT_ONCE)

@@ -38,12 +38,12 @@ Locate = Callable[[int], tuple[str, int, int]]
 """Row of the batch to (shard, record in it, byte in it)."""
 
 Dropped = list[tuple[int, CodecError]]
-"""Rows that were left out of a batch, by their number in it, each with why."""
+"""Rows left out of a batch, by number, each with its error."""
 
 Failures = dict[int, CodecError]
-"""Value of a column to why it did not decode."""
+"""Errors of values that did not decode, by index."""
 
-# What other programs call an encoded image: TFDS, slim and the object detection API.
+# Names of encoded images in TFDS, slim and the object detection API.
 _SHORT_NAME_ENDS = ("/encoded",)
 _MAX_NAMED = 8  # features in a message
 
@@ -61,20 +61,20 @@ class DecodeStage:
     def __init__(self, arguments: Mapping[str, Any], *, device: str | None = None) -> None:
         self.device = device
         self._requests = {name: read_request(name, argument) for name, argument in arguments.items()}
-        # Where the sizes of raw pixels are told; known once bound.
+        # Size features of raw pixels; set by `bind`.
         self._sizes: dict[str, SizeFeatures] = {}
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of what is decoded."""
+        """Names of the decoded features."""
         return tuple(self._requests)
 
     def bind(self, schema: Schema) -> DecodeStage:
         """The same step for features of a schema.
 
         A short name stands for the only feature that ends in it as other programs write it: "image" for
-        "image/encoded". What the schema calls a mask is decoded as one unless a dict names another type. A feature that
-        is not there or holds no bytes, and an option that makes no sense for it, raise now.
+        "image/encoded". What the schema calls a mask is decoded as one unless a dict names another type. An unknown
+        feature, one without bytes, and an invalid option raise now.
         """
         bound: dict[str, Request] = {}
         for given, request in self._requests.items():
@@ -178,11 +178,11 @@ def decode_values(
     *,
     stop_early: bool = False,
 ) -> tuple[Any, Failures]:
-    """All values of a column decoded, and why some were not; what those left behind is undefined.
+    """All values of a column decoded, and the errors of others, whose contents are undefined.
 
-    A value that is no image is taken as raw pixels where `shapes` has a shape for it.
+    A value that is not an image is read as raw pixels if `shapes` has a shape for it.
 
-    With `stop_early` nothing is begun after the first failure; of the failures told, the first is the first of all.
+    With `stop_early` nothing is started after the first failure; the first reported failure is the first of all.
     """
     if isinstance(spec, RawOptions):
         return _decode_raw(values, spec)
@@ -243,7 +243,7 @@ def _decode_pictures(
 def _find_common_size(
     data: memoryview, offsets: Sequence[int], spec: DecodeOptions, shapes: RawShapes, failures: Failures
 ) -> tuple[int, int] | None:
-    """The one size of all images by their headers; None if they differ or some do not tell."""
+    """The common size of all images by their headers; None if they differ or one is unknown."""
     common: tuple[int, int] | None = None
     for index, (start, stop) in enumerate(itertools.pairwise(offsets)):
         size: tuple[int, int] | None
@@ -262,7 +262,7 @@ def _find_common_size(
 
 
 def _stack(arrays: list[Any], spec: DecodeOptions | MaskOptions) -> Any:
-    """One array where all have one shape and dtype; those that failed (None) take any."""
+    """One array if all have one shape and dtype; failed ones (None) fit any."""
     kinds = {(array.shape, array.dtype) for array in arrays if array is not None}
     if len(kinds) > 1:
         return arrays
@@ -342,7 +342,7 @@ def _decode_raw(values: BytesColumn, spec: RawOptions) -> tuple[Any, Failures]:
     num_open = int(lengths[0]) // known if len(lengths) else 0
     shape = (len(values), *(num_open if size is None else size for size in spec.shape))
     data = values.data[int(values.offsets[0]) : int(values.offsets[-1])] if len(values) else values.data[:0]
-    # A copy only where the numbers do not lie at addresses that NumPy and its friends can use.
+    # A copy only for unaligned numbers.
     array = np.frombuffer(data, dtype)
     return (array if array.flags.aligned else array.copy()).reshape(shape), failures
 
@@ -378,7 +378,7 @@ def _list_names(names: Sequence[str]) -> str:
 
 
 def _find_values(name: str, column: Column) -> tuple[BytesColumn, Int64Array | None]:
-    """The values of a column as one flat column, and where each row of the batch starts in it."""
+    """The values of a column as one flat column, and the start of each row in it."""
     rows: Int64Array | None = None
     while isinstance(column, Ragged):
         splits = column.row_splits
@@ -392,7 +392,7 @@ def _find_values(name: str, column: Column) -> tuple[BytesColumn, Int64Array | N
 
 
 def _find_row(value: int, rows: Int64Array | None, num_rows: int) -> int | None:
-    """The row of the batch that a value belongs to; None if it is of no row, as in a part of a ragged column."""
+    """The row of the batch that a value belongs to; None if outside every row, as in a slice."""
     row = value if rows is None else int(np.searchsorted(rows, value, side="right")) - 1
     return row if 0 <= row < num_rows else None
 

@@ -1,4 +1,4 @@
-"""What a user asks `decode` to do with a feature, and what that gives."""
+"""Requests of `decode` and their results."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ _DEFAULTS = {field.name: field.default for field in fields(DecodeOptions)}
 
 @dataclass(frozen=True)
 class Request:
-    """One feature of `decode`: how it is decoded, and what was asked for where the kind is left to the schema.
+    """One feature of `decode`: its options, and the request if the kind is left to the schema.
 
     Attributes:
-        spec: How it is decoded unless the schema says otherwise.
-        open_options: The options given without a kind; None where the caller named the kind.
-        is_by_schema: Only "decode it" was said: text becomes text, too.
+        spec: Options unless the schema has another kind.
+        open_options: The options given without a kind; None if the caller named the kind.
+        is_by_schema: Only True was given: text becomes str, too.
     """
 
     spec: DecodeSpec
@@ -99,7 +99,7 @@ class Request:
 
 
 def read_request(name: str, argument: Any) -> Request:
-    """What one argument of `decode` asks for.
+    """Parse one argument of `decode`.
 
     Example:
         >>> read_request("image", (224, 224)).spec.size

@@ -21,31 +21,31 @@ from tfrkit.errors import CodecError, ContainerError, SchemaError, TfrkitError
 
 _Builder = _native.ColumnBuilder | _native.RowBuilder
 
-# A batch may lie in more shards than may be open at a time; then records are read one by one.
+# A batch may span more shards than may be open; then records are read one by one.
 _MAX_TABLES = MAX_OPEN_SHARDS // 2
 
 
 class Fetched:
-    """A batch, and which records its rows are.
+    """A batch, and the records of its rows.
 
-    After a function of rows it holds `rows`; the batch is then made only when something asks for it.
+    After a function of rows it holds `rows`; the batch is then made on demand.
     """
 
     __slots__ = ("_batch", "numbers", "rows")
 
     def __init__(self, batch: Batch, numbers: UInt64Array, *, rows: list[Row] | None = None) -> None:
-        self._batch = batch  # where there are rows: what they were made from
+        self._batch = batch  # with rows: their source
         self.numbers = numbers
         self.rows = rows
 
     @property
     def batch(self) -> Batch:
-        """Columns of all rows; raises where rows have no common shape."""
+        """Columns of all rows; raises if rows have no common shape."""
         return self._batch if self.rows is None else stack_rows(self.rows, self._batch)
 
     @property
     def origin(self) -> Batch:
-        """The columns that rows were made from; the batch itself where nothing was done to them."""
+        """The columns that rows were made from; the batch itself if unchanged."""
         return self._batch
 
 
@@ -63,7 +63,7 @@ class Fetcher:
         self._has_unheld: bool | None = None  # not looked at yet
 
     def fetch(self, numbers: UInt64Array) -> Fetched:
-        """One batch of these records, in this order. Damaged ones are raised, or left out and noted."""
+        """One batch of these records, in this order. Damage is raised, or skipped and recorded."""
         builder = self._take_builder()
         try:
             shards, ordinals = self._records.locate_many(numbers)
@@ -83,7 +83,7 @@ class Fetcher:
 
     @contextlib.contextmanager
     def lend_row_builder(self) -> Iterator[_native.RowBuilder]:
-        """An empty builder for this thread; what is left in it is dropped."""
+        """An empty builder for this thread; leftovers are dropped."""
         try:
             builder = self._idle_rows.get_nowait()
         except queue.Empty:
@@ -95,10 +95,10 @@ class Fetcher:
             self._idle_rows.put(builder)
 
     def hold_window(self, key: Hashable, find_numbers: Callable[[], UInt64Array]) -> None:
-        """Read all records of a window at once, where they lie in compressed shards too large to hold.
+        """Read all records of a window together, if they are in compressed shards too large to hold.
 
-        Batches of a shuffled window pick from the same blocks again and again; without this each of them would
-        inflate all the blocks. Two windows are kept: a batch may lie in both.
+        Batches of a shuffled window pick from the same blocks; without this each of them would inflate all blocks. Two
+        windows are kept: a batch may span both.
         """
         with self._window_lock:
             if self._has_unheld is None:
@@ -121,14 +121,14 @@ class Fetcher:
 
     def where(self, number: int) -> tuple[str, int, int]:
         """(shard, record in it, byte in it) of a record, for messages."""
-        if self._records.is_pipe:  # which cannot be looked into again
+        if self._records.is_pipe:  # which cannot be read again
             return "-", number, 0
         shards, ordinals = self._records.locate_many(np.array([number], np.uint64))
         access = self._records.open_shard(int(shards[0]))
         return access.name, int(ordinals[0]), access.offset_of(int(ordinals[0]))
 
     def note(self, number: int, error: TfrkitError) -> None:
-        """Treat a record that turned out to be unusable as damage: raise, or note it."""
+        """Treat an unusable record as damage: raise, or record it."""
         shard, record, offset = self.where(number)
         self.policy.take(Finding.of(error, shard=shard, record=record, offset=offset), error)
 
@@ -141,7 +141,7 @@ class Fetcher:
     def _append(
         self, builder: _Builder, shards: UInt64Array, ordinals: UInt64Array
     ) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
-        """Decode into the builder; which rows came through, None for all."""
+        """Decode into the builder; the rows that decoded, None for all."""
         distinct, places = np.unique(shards, return_inverse=True)
         if len(distinct) <= _MAX_TABLES:
             opened = [self._records.hold_shard(int(shard)) for shard in distinct]
@@ -196,7 +196,7 @@ class Fetcher:
         return appended, self._explain(fault, access, ordinal)
 
     def _read_sorted(self, shards: UInt64Array, ordinals: UInt64Array) -> list[bytes | TfrkitError]:
-        """Payloads in the order asked for, read in the order they lie in: inflating goes forward only."""
+        """Payloads in the given order, read in file order: inflating is sequential."""
         payloads: list[bytes | TfrkitError] = [b""] * len(ordinals)
         windows = list(self._windows.values())
         for row in np.lexsort((ordinals, shards)).tolist():

@@ -1,4 +1,4 @@
-"""The loop over a dataset: epochs of batches, on threads, that can stop and go on anywhere."""
+"""The loop over a dataset: epochs of batches, on threads, that can stop and resume anywhere."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from tfrkit.orders.plan import Even, Plan, check_ranks
 from tfrkit.orders.token_batches import TokenBatches, TokenPlan
 
 Stage = Callable[[Fetched, Fetcher], Fetched]
-"""A step between decoding records and handing a batch out."""
+"""A step between decoding records and returning a batch."""
 
-# How much a thread takes on at a time, so that handing over does not cost more than the work.
+# Work per task of a thread, so that the hand-over does not dominate.
 _JOB_NBYTES = 1 << 20
 _MAX_JOB_BATCHES = 16
 _MAX_NAMED = 5  # features in a repr
@@ -46,9 +46,9 @@ DEFAULT_AHEAD_NBYTES = 256 << 20
 
 @dataclass(frozen=True)
 class Batching:
-    """How rows are put into batches."""
+    """How rows are batched."""
 
-    size: int | None  # with `max_tokens`: the most rows of a batch
+    size: int | None  # with `max_tokens`: maximum rows of a batch
     drop_last: bool = False
     pad: Pad | float | None = None
     threads: int | None = None
@@ -57,12 +57,12 @@ class Batching:
     world_size: int = 1
     even: Even = "pad"
     truncate: bool = False
-    per_rank: bool | None = None  # is the size that of every rank? None: nobody said, so it is of all together
+    per_rank: bool | None = None  # whether the size is per rank; None: not given, global
     max_tokens: int | None = None
 
     @property
     def global_size(self) -> int:
-        """Rows of a batch on all ranks together, where their number is fixed."""
+        """Rows of a global batch, if fixed."""
         assert self.size is not None
         return self.size * self.world_size if self.per_rank else self.size
 
@@ -129,11 +129,11 @@ class BatchLoop:
         self._fetcher: Fetcher | None = None
         self._order_name: str | None = None
         self.epoch = epoch
-        _ = self.fetcher  # a schema that does not fit is told now, not at the first batch
+        _ = self.fetcher  # raise now if the schema does not fit
 
     @property
     def schema(self) -> Schema:
-        """What the batches are decoded with, before any step that changes them."""
+        """The schema of decoding, before any step."""
         whole = self._shard_set.schema
         return whole if self._features is None else whole.select(self._features)
 
@@ -158,16 +158,16 @@ class BatchLoop:
 
     @property
     def policy(self) -> Policy:
-        """What happens at damage, and what was found of it."""
+        """The damage policy, with its findings."""
         return self._shard_set.policy
 
     @property
     def may_skip(self) -> bool:
-        """May batches have fewer rows than planned, because damaged records are left out?"""
+        """Whether batches may have fewer rows than planned, because damage is skipped."""
         return self._shard_set.policy.on_error == "skip"
 
     def __len__(self) -> int:
-        """Batches of an epoch. With max_tokens, where rows are shuffled, each epoch has its own number: a TypeError."""
+        """Batches of an epoch. With max_tokens and a shuffle the number varies between epochs: a TypeError."""
         if self.count_varies:
             raise TypeError(
                 "batches of max_tokens over shuffled rows are another number in each epoch, so they have no length\n"
@@ -177,7 +177,7 @@ class BatchLoop:
 
     @property
     def count_varies(self) -> bool:
-        """May the number of batches differ from epoch to epoch?"""
+        """Whether the number of batches may vary between epochs."""
         return isinstance(self._order, TokenBatches) and not self._order.is_fixed
 
     def __iter__(self) -> BatchIterator:
@@ -197,7 +197,7 @@ class BatchLoop:
         return self.rebuild(replace(self._batching, rank=rank, world_size=world_size, even=even))
 
     def rebuild(self, batching: Batching | None = None, stages: Sequence[Stage] = ()) -> Self:
-        """The same loop batched in another way, or with more steps at its end."""
+        """The same loop with another batching, or with more steps."""
         return type(self)(
             self._shard_set,
             batching or self._batching,
@@ -235,7 +235,7 @@ class BatchLoop:
     def by_number(self) -> BatchLoop:
         """The same loop with every batch made by its number, so that all processes make the same ones.
 
-        A loop in file order that skips damage otherwise fills batches up with the rows behind it.
+        A loop in file order that skips damage otherwise fills batches with the rows after it.
         """
         if self._order is not None or not self.may_skip or self._shard_set.is_pipe:
             return self
@@ -244,7 +244,7 @@ class BatchLoop:
         return loop
 
     def plan(self, row: int = 0, epoch: int = 0) -> Plan | TokenPlan:
-        """Which rows make which batch, from `row` of an epoch on."""
+        """The plan of batches from `row` of an epoch on."""
         how = self._batching
         if isinstance(self._order, TokenBatches):
             return TokenPlan(self._order, epoch, how.rank, how.world_size, how.even, row)
@@ -266,7 +266,7 @@ class BatchLoop:
     ) -> Iterator[tuple[Batch, int]]:
         """Yield every `num_workers`-th batch from `row` on, each with the row of the epoch that it ends at.
 
-        At the end it warns of damage that was skipped, unless the caller does that for several runs.
+        At the end it warns about skipped damage, unless the caller does that for several runs.
         """
         yield from self._run(epoch, row, worker, num_workers, threads)
         if warns:
@@ -306,14 +306,14 @@ class BatchLoop:
         return save_state(position, self._shard_set.fingerprint, self._name_order())
 
     def load(self, state: Mapping[str, Any]) -> Position:
-        """The place a state names. A state of another dataset or order is refused."""
+        """The position of a state. A state of another dataset or order is refused."""
         position = load_state(state, self._shard_set.fingerprint, self._name_order(), self.num_rows)
         if isinstance(self._order, TokenBatches):
             self.plan(position.row, position.epoch)  # raises if no batch ends there
         return position
 
     def _name_order(self) -> str:
-        # Some loaders save at every step, and an order that lists its rows takes long to look through.
+        # Some loaders save at every step, and hashing an order that lists its rows is slow.
         if self._order_name is None:
             self._order_name = fingerprint_order(self.order)
         return self._order_name
@@ -331,7 +331,7 @@ class BatchLoop:
         return self._finish(self.fetcher.fetch(order.at(rows, epoch)))
 
     def _finish(self, fetched: Fetched, *, has_numbers: bool = True) -> Batch:
-        """Take the steps and pad. `has_numbers` is False where skipped damage keeps rows from counting as records."""
+        """Take the steps and pad. `has_numbers` is False if skipped damage shifts row numbers."""
         for stage in self._stages:
             fetched = stage(fetched, self.fetcher)
         how, batch, numbers = self._batching, fetched.batch, fetched.numbers
@@ -339,14 +339,14 @@ class BatchLoop:
             return batch
 
         def locate(row: int) -> tuple[str, int, int] | None:
-            # A function of batches may return other rows than it was given.
+            # A batch function may return other rows.
             is_known = has_numbers and len(numbers) == count_rows(batch)
             return self.fetcher.where(int(numbers[row])) if is_known else None
 
         return pad_batch(batch, how.pad, truncate=how.truncate, locate=locate)
 
     def _stream(self, skip: int, threads: int) -> Iterator[tuple[Batch, int]]:
-        """Read in file order without an index: the first batch comes at once."""
+        """Read in file order without an index: the first batch is immediate."""
         how = self._batching
         has_work = bool(self._stages) or how.pad is not None
         batches = read_batches(
@@ -355,7 +355,7 @@ class BatchLoop:
             self._shard_set.policy.for_one_pass(),
             batch_size=how.global_size,
             drop_last=how.drop_last,
-            # Without steps of their own, threads share the decoding; reading ahead gains nothing on a mapped file.
+            # Without steps, threads share the decoding; reading ahead gains nothing on a mapped file.
             threads=1 if has_work or how.threads is None else how.threads,
             skip=skip,
         )
@@ -394,7 +394,7 @@ def _size_results(results: list[tuple[Batch, int]]) -> int:
 
 
 class BatchIterator(Iterator[Batch]):
-    """One pass over a `BatchLoop`, which knows where it stands."""
+    """One pass over a `BatchLoop`, with a state."""
 
     def __init__(self, loop: BatchLoop) -> None:
         self._loop = loop
@@ -410,18 +410,18 @@ class BatchIterator(Iterator[Batch]):
         return batch
 
     def state_dict(self) -> dict[str, Any]:
-        """Where this pass stands: a JSON value under 1 KB that `load_state_dict` takes, also elsewhere."""
+        """State of this pass: a JSON value under 1 KB for `load_state_dict`, also in another process."""
         return self._loop.save(self._position)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from where a state was saved."""
+        """Resume from a saved state."""
         position = self._loop.load(state)
         self.close()
         self._position = position
         self._loop.epoch = position.epoch + 1
 
     def close(self) -> None:
-        """Stop what runs ahead."""
+        """Stop reading ahead."""
         batches, self._batches = self._batches, None
         if batches is not None:
             batches.close()  # type: ignore[attr-defined]

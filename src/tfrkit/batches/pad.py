@@ -1,4 +1,4 @@
-"""Ragged columns filled up to arrays: lists to the longest of a batch or a given length, frames of sequences too."""
+"""Ragged columns padded to arrays: lists to the longest of a batch or a given length, also frames of sequences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Pad = Mapping[str, Any]
 """Feature: fill value, or (fill value, length); of frames of varying length, (fill value, (frames, values))."""
 
 Locate = Callable[[int], tuple[str, int, int] | None]
-"""(shard, record, byte) of a row of the batch, or None where that is not known."""
+"""(shard, record, byte) of a row of the batch, or None if unknown."""
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -25,7 +25,7 @@ _PARTS = {"context", "feature_lists"}
 
 
 class Choice(NamedTuple):
-    """What one feature is filled up with, and how far: None is as far as the longest of the batch."""
+    """Fill value and length of one feature; None is the longest of the batch."""
 
     value: Any
     length: int | None = None
@@ -33,7 +33,7 @@ class Choice(NamedTuple):
 
 
 def choose_pad(pad: Pad | float | None, name: str) -> Choice | None:
-    """What `pad` says of a feature; None where it does not name it."""
+    """The padding of a feature; None if it is not in `pad`."""
     if not isinstance(pad, Mapping):
         return None if pad is None else Choice(pad)
     if name not in pad:
@@ -63,7 +63,7 @@ def _is_length(length: Any) -> bool:
 
 
 def check_pad(pad: Pad | float | None, *, truncate: bool) -> None:
-    """Refuse what cannot be meant before anything is read."""
+    """Refuse invalid padding before anything is read."""
     choices = []
     if isinstance(pad, Mapping):
         choices = [choose_pad(pad, name) for name in pad]
@@ -89,7 +89,7 @@ def _require_numbers(what: str, value: Any) -> None:
 
 
 def _fit_value(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
-    """The value as one of a column; ValueError where it would become another, as 1.5 and NaN among integers would."""
+    """The fill value in the dtype of a column; ValueError if it would change, such as 1.5 or NaN among integers."""
     if dtype.kind not in "biuf":
         return value
     _require_numbers(f"pad of {name!r}", value)
@@ -104,11 +104,11 @@ def _fit_value(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def pad_batch(batch: Batch, pad: Pad | float, *, truncate: bool = False, locate: Locate = lambda _: None) -> Batch:
-    """Ragged columns as arrays filled up with a value; how long each row was stands in `name/length`.
+    """Ragged columns as padded arrays; the length of each row is in `name/length`.
 
     `pad` is one value for every ragged column of numbers, or a value, or a (value, length), for named features. A
-    longer row raises, or loses its end with `truncate`. Frames of a SequenceExample are filled up as lists are; frames
-    of a varying number of values to an array of rows, frames and values, with the number of values of each frame in
+    longer row raises, or is cut with `truncate`. Frames of a SequenceExample are padded like lists; frames of a varying
+    number of values to an array of rows, frames and values, with the number of values of each frame in
     `name/frame_length`.
     """
     is_sequence = set(batch) == _PARTS
@@ -145,7 +145,7 @@ def _is_paddable(column: Column) -> bool:
 
 
 def _split_rows(name: str, column: Column) -> tuple[Array, Int64Array]:
-    """Values of all rows one after the other, and how many of them each row has."""
+    """Values of all rows concatenated, and the number in each row."""
     if isinstance(column, np.ndarray) and column.dtype != object:
         column = column.reshape(len(column), 1) if column.ndim == 1 else column
         return column.reshape(-1, *column.shape[2:]), np.full(len(column), column.shape[1], np.int64)

@@ -1,4 +1,4 @@
-"""Payloads of some records of a dataset, in an order of their own."""
+"""Payloads of selected records of a dataset, in a given order."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tfrkit.container.records import Finding, Policy
 from tfrkit.errors import ContainerError
 from tfrkit.orders.order import Order, WindowShuffled
 
-# Records looked up at a time. Those of compressed files that are asked for in another order than the file's are all
-# read before the first is given, so they are fewer.
+# Records per step. For compressed files out of file order all of them are read before the first is returned, so there
+# are fewer.
 _AT_ONCE_FORWARD = 8192
 _AT_ONCE = 256
 
@@ -23,7 +23,7 @@ _AT_ONCE = 256
 class PartRecords(Sequence[Record]):
     """Payload bytes of the rows of a part, in the order of the rows: iterate over them, or pick them by row.
 
-    Damaged records are raised, or left out where that is the policy. Safe to share between threads.
+    Damage is raised or skipped, by the policy. Safe to share between threads.
     """
 
     def __init__(self, records: Records, order: Order, epoch: int, policy: Policy) -> None:
@@ -62,7 +62,7 @@ class PartRecords(Sequence[Record]):
         return self.pick([index])[0]
 
     def pick(self, numbers: Iterable[int]) -> list[Record]:
-        """Several records by row number, in the order asked for."""
+        """Several records by row number, in the given order."""
         wanted = np.fromiter(numbers, np.int64)
         size = len(self)
         wrong = wanted[(wanted < -size) | (wanted >= size)]
@@ -88,7 +88,7 @@ class PartRecords(Sequence[Record]):
                 yield record
 
     def _read_inflating(self, numbers: UInt64Array, policy: Policy, is_forward: bool) -> Iterator[Record]:
-        """Read in the order they lie in, since inflating goes forward only; given in the order asked for."""
+        """Read in file order, because inflating is sequential; returned in the given order."""
         if is_forward:
             read = self._read_neighbours(numbers)
         else:
@@ -102,7 +102,7 @@ class PartRecords(Sequence[Record]):
                 yield record
 
     def _read_neighbours(self, numbers: UInt64Array) -> Iterator[Record | ContainerError]:
-        """One by one or, where they follow on each other, many at a time."""
+        """One by one, or many at a time if consecutive."""
         shards, ordinals = self._records.locate_many(numbers)
         is_next = (np.diff(ordinals) == 1) & (np.diff(shards) == 0)
         edges = [0, *(np.flatnonzero(~is_next) + 1).tolist(), len(numbers)]

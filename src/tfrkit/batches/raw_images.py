@@ -1,4 +1,4 @@
-"""Raw pixels where an encoded image is expected: their shape, from features beside them or from the size asked for."""
+"""Raw pixels where an encoded image is expected: their shape, from size features or from the requested size."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _BASE64 = re.compile(rb"[A-Za-z0-9+/_-]+={0,2}")
 class RawShapes:
     """The shapes of raw pixels in one column of a batch, value by value.
 
-    Features of the row come first; without them, bytes of exactly the size asked for are pixels of that size, gray or
-    RGB. Pixels with alpha are taken where a feature says four channels, or the caller does with `has_alpha`.
+    Features of the row come first; without them, bytes of exactly the requested size are pixels, gray or RGB. Pixels
+    with alpha need a feature with four channels, or `has_alpha`.
     """
 
     def __init__(
@@ -40,24 +40,24 @@ class RawShapes:
         self._has_alpha = has_alpha
 
     def find(self, index: int, data: memoryview) -> RawShape | None:
-        """The shape of a value, None where it is something else than raw pixels of a known shape."""
+        """The shape of a value; None if it is not raw pixels of a known shape."""
         if sniff_image(bytes(data[:_HEAD_NBYTES])) is not None:
             return None
         told = self._read(index)
         if told:
             shape = fill_shape(told, len(data), has_alpha=self._has_alpha)
-            # A shape that fits in another way (channels first) is not read as though it were height, width, channels.
+            # A shape that fits in another order (channels first) is not read as height, width, channels.
             if shape is not None or math.prod(told) == len(data):
                 return shape
         return None if self._size is None else fill_shape(self._size, len(data), has_alpha=self._has_alpha)
 
     def _read(self, index: int) -> tuple[int, ...]:
-        """What features say of a value; nothing where they say nothing that can be."""
+        """The shape of a value from its features, or None."""
         told = tuple(int(column[index]) for column in self._columns)
         return told if len(told) > 1 and min(told) > 0 and told[0] * told[1] <= DEFAULT_MAX_PIXELS else ()
 
     def find_common(self, values: BytesColumn) -> RawShape | None:
-        """The one shape of all values, where all are raw pixels of it: then they need not be looked at one by one."""
+        """The common shape, if all values are raw pixels of it: then they need no check one by one."""
         lengths = values.lengths
         if not len(lengths) or (lengths != lengths[0]).any():
             return None
@@ -70,7 +70,7 @@ class RawShapes:
         return shape
 
     def explain(self, error: CodecError, index: int, data: memoryview) -> CodecError:
-        """The error of a value that does not decode, with what to do where it may be raw pixels."""
+        """The error of a value that does not decode, with a hint if it may be raw pixels."""
         if error.hint is not None or not len(data) or sniff_image(bytes(data[:_HEAD_NBYTES])) is not None:
             return error
         told = self._read(index)
@@ -99,7 +99,7 @@ class RawShapes:
 
 
 def _find_base64(data: memoryview, told: Sequence[int]) -> str | None:
-    """What lies in bytes that are base64 text of an image file, or of pixels as features tell them; None otherwise."""
+    """The decoded bytes of base64 text, if they are an image file or pixels of known shape; None otherwise."""
     if _BASE64.fullmatch(data) is None:
         return None
     head = bytes(data[:_HEAD_NBYTES]).translate(bytes.maketrans(b"-_", b"+/"))
@@ -115,9 +115,9 @@ def _find_base64(data: memoryview, told: Sequence[int]) -> str | None:
 
 
 def stack_raw(values: BytesColumn, shapes: RawShapes, options: DecodeOptions) -> UInt8Array | None:
-    """All values of a column as one array, where that takes no more than putting channels beside each other.
+    """All values of a column as one array, if that only needs stacking channels.
 
-    Many times as fast as value by value for small pictures. None where some have to be resized or made gray.
+    Many times faster than value by value for small images. None if some have to be resized or made gray.
     """
     shape = shapes.find_common(values)
     if shape is None or options.size not in (None, shape[:2]) or shape[0] * shape[1] > options.max_pixels:
@@ -135,7 +135,7 @@ def stack_raw(values: BytesColumn, shapes: RawShapes, options: DecodeOptions) ->
 
 
 def find_size_features(name: str, schema: Schema) -> SizeFeatures:
-    """The features that tell the size of `name`, where it is one value of an Example."""
+    """The size features of `name`, if it is one value of an Example."""
     specs = {other: spec for other, spec in schema.features.items() if spec.seen is None and other != name}
     return find_sizes(specs, name) if name in schema.features and schema.kind == "example" else SizeFeatures()
 
@@ -148,7 +148,7 @@ def read_shapes(
     *,
     has_alpha: bool = False,
 ) -> RawShapes:
-    """What the columns of a batch say about one of them, whose values are one for each row."""
+    """The sizes in a batch for one of its columns with one value per row."""
     if sizes.shape is not None:
         shapes = batch.get(sizes.shape)
         if isinstance(shapes, np.ndarray) and shapes.shape in ((num_values, 2), (num_values, 3)):

@@ -41,7 +41,7 @@ def _read_runs(shards: Sequence[Shard], decoder: Decoder, policy: Policy) -> Ite
 
 
 def pick_row(shard_set: ShardSet, fetcher: Fetcher, number: int) -> list[Row]:
-    """One row in a list, or none where it is damaged and that is skipped: the way with the least around it."""
+    """One row in a list, or none if it is skipped as damaged: the shortest path."""
     with fetcher.lend_row_builder() as builder:
         try:
             shard_set.records.decode_into(builder, number, fetcher.decoder.column_names)
@@ -52,7 +52,7 @@ def pick_row(shard_set: ShardSet, fetcher: Fetcher, number: int) -> list[Row]:
 
 
 def make_rows(numbers: UInt64Array, fetcher: Fetcher, stages: Sequence[Stage]) -> list[Row]:
-    """Rows by record number, in the order asked for. Those that are skipped as damaged are left out."""
+    """Rows by record number, in the given order, without those skipped as damaged."""
     rows: list[Row] = []
     for start in range(0, len(numbers), ROWS_AT_ONCE):
         some = np.ascontiguousarray(numbers[start : start + ROWS_AT_ONCE])

@@ -37,7 +37,7 @@ _MAX_QUICK_SHARDS = 64
 
 
 class ShardSet:
-    """Shards, how they are read, and what was found out about them. Safe to share between threads."""
+    """Shards, read options, and cached facts. Thread-safe."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ShardSet:
         self.infer: Infer = infer
         self.policy = policy
         self.sidecars = Sidecars([shard.name for shard in self.shards])
-        # Not a method: with a cycle, files would wait for the collector, and it closes them with a warning.
+        # Not a method: with a reference cycle, files would be closed by the garbage collector with a warning.
         self.records = Records(self.shards, policy, counts, partial(_recall_counts, self.sidecars, policy))
         self._schema = schema
         self._is_schema_given = schema is not None
@@ -65,17 +65,17 @@ class ShardSet:
 
     @property
     def is_pipe(self) -> bool:
-        """Can it be read only once, from front to back?"""
+        """Whether it can be read only once, sequentially."""
         return any(shard.nbytes is None for shard in self.shards)
 
     @property
     def mean_nbytes(self) -> int:
-        """Bytes a record takes in its file, about."""
+        """Approximate stored bytes per record."""
         return sum(shard.nbytes or 0 for shard in self.shards) // max(1, len(self.records))
 
     @property
     def schema(self) -> Schema:
-        """What each record holds: as given, or found from many records, and kept."""
+        """Schema of the records: as given, or inferred once."""
         if self._schema is None:
             self._schema = find_schema(self.shards, self.policy, from_all=self.infer == "all", sidecars=self.sidecars)
             self.sidecars.warn()
@@ -83,26 +83,26 @@ class ShardSet:
 
     @property
     def known_schema(self) -> Schema | None:
-        """The schema where it is known without a look at the records."""
+        """The schema if known without reading records."""
         return self._schema if self._schema is not None else self.sidecars.schema
 
     @property
     def known_count(self) -> int | None:
-        """The number of records where it is known without a scan."""
+        """The number of records if known without a scan."""
         counts = self.records.known_counts or _recall_counts(self.sidecars, self.policy)
         return None if counts is None else sum(counts)
 
     @property
     def is_quick(self) -> bool:
-        """Can it be looked through in a moment?"""
+        """Whether a full scan is quick."""
         nbytes = [(shard.nbytes, shard.compression == "none") for shard in self.shards[: _MAX_QUICK_SHARDS + 1]]
         if len(nbytes) > _MAX_QUICK_SHARDS or self.is_pipe:
             return False
-        # What is compressed may be many times as large.
+        # Compressed data may be many times larger.
         return sum((size or 0) * (1 if is_plain else 8) for size, is_plain in nbytes) <= _QUICK_NBYTES
 
     def look_at_all(self) -> bool:
-        """Find the schema from all records; False where that has been done, or a schema was given."""
+        """Infer the schema from all records; False if already done, or a schema was given."""
         if self._is_schema_given or self.infer == "all":
             return False
         self.infer, self._schema = "all", None
@@ -115,12 +115,12 @@ class ShardSet:
         return self._fingerprint
 
     def new_decoder(self, features: Sequence[str] | None) -> Decoder:
-        """A decoder of these features, None for all, after a look at whether the schema fits the records."""
+        """A decoder of these features, None for all, after checking the schema against the records."""
         schema = self.schema if features is None else self.schema.select(features)
         if self._is_schema_given and not self._is_schema_checked:
             self._check_schema(schema)
             self._is_schema_checked = True
-        # Who names features, or gives a schema, has chosen. Otherwise every feature of every record is wanted.
+        # With named features or a given schema, others are ignored. Otherwise every feature is expected in the schema.
         has_chosen = features is not None or self._is_schema_given
         return Decoder(schema, known=None if has_chosen else schema)
 
@@ -170,7 +170,7 @@ class ShardSet:
         return column
 
     def warn_of_empty(self) -> None:
-        """Warn of shards that hold nothing, where there are others. What a manifest lists as empty is meant."""
+        """Warn about empty shards among others, unless a manifest lists them as empty."""
         empty = [number for number, shard in enumerate(self.shards) if shard.is_empty]
         if not empty or len(self.shards) == 1:
             return
@@ -187,7 +187,7 @@ class ShardSet:
             )
 
     def warn_of_unlisted(self) -> None:
-        """Warn of shards among others of a manifest that does not list them: what it says is not about them."""
+        """Warn about shards that the manifest of their folder does not list."""
         if len(self.shards) == 1:
             return
         for folder in dict.fromkeys(os.path.dirname(shard.name) for shard in self.shards):
@@ -212,18 +212,18 @@ class ShardSet:
             )
 
     def require_like(self, schema: Schema, name: str) -> None:
-        """Raise if records of `schema`, those of file `name`, cannot stand in one batch with the others."""
+        """Raise if records of `schema`, those of file `name`, cannot be in one batch with the others."""
         mismatches = find_mismatches(self.schema, schema)
         if mismatches:
             raise SchemaError("; ".join(mismatches), shard=name, hint="select the features that all of them have")
 
     def close(self) -> None:
-        """Let go of open files and maps. They are opened again when something is read."""
+        """Close files and maps. They are reopened on the next read."""
         for shard in self.shards:
             shard.close()
 
     def _check_schema(self, schema: Schema) -> None:
-        """Hold a schema that somebody gave against the records, before the first of them fails to decode."""
+        """Check a given schema against the records before the first fails to decode."""
         if self.is_pipe or not len(schema):
             return
         found = sample_schema(self.shards, self.policy)
@@ -233,9 +233,9 @@ class ShardSet:
             raise SchemaError("; ".join(mismatches), shard=first, hint=f"see what is there: tfr info {first}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Another process opens each file again when it reads it, and counts nothing that was counted here.
+        """Another process reopens files on use and does not repeat counts made here.
 
-        What was skipped here stays here.
+        Findings are not copied.
         """
         policy = self.policy
         options = (policy.verify, policy.on_error, policy.max_errors)
@@ -245,7 +245,7 @@ class ShardSet:
 
 
 def _recall_counts(sidecars: Sidecars, policy: Policy) -> list[int] | None:
-    """Records of each shard as manifests say. Where damage is skipped, those that can be read are counted."""
+    """Records of each shard by manifests. With damage skipped, readable ones are counted."""
     if policy.on_error == "skip":
         return None
     counts = [count for count in sidecars.counts if count is not None]

@@ -1,4 +1,4 @@
-"""Steps a user puts between reading and training: functions on rows, on batches, in threads or processes."""
+"""User steps between reading and training: functions on rows or batches, in threads or processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BatchFunction = Callable[[Batch], Batch]
 
 
 def require_function(verb: str, function: Any) -> None:
-    """Raise where a step is given something that cannot be called."""
+    """Raise for a step that is not callable."""
     if not callable(function):
         raise TypeError(f"{verb} expected a function, got {function!r:.64}")
 
@@ -52,8 +52,8 @@ class Processes:
         self._pool: Executor | None = None
 
     def run(self, items: Sequence[Any]) -> list[Any]:
-        """The function of each item, in order."""
-        # Who has no processes does not pay for loading this.
+        """Results of the function for each item, in order."""
+        # Imported only if processes are used.
         import multiprocessing
         from concurrent.futures import ProcessPoolExecutor
 
@@ -71,7 +71,7 @@ class Processes:
 
 
 class MapRows:
-    """Calls a function with every row as a dict. What it gives back is stacked only where a batch is asked for."""
+    """Calls a function with every row as a dict. Its results are stacked only for batches."""
 
     def __init__(self, function: RowFunction, *, processes: int | None) -> None:
         require_function("map", function)
@@ -102,7 +102,7 @@ class MapBatches:
 
 
 class DecodeFeatures:
-    """Turns encoded features into arrays. A row that cannot be decoded is damage: raised, or left out and noted."""
+    """Turns encoded features into arrays. A row that does not decode is damage: raised, or skipped and recorded."""
 
     def __init__(self, stage: DecodeStage, *, leaves_images: bool = False) -> None:
         self._stage = stage
@@ -119,7 +119,7 @@ class DecodeFeatures:
 
     @property
     def varying(self) -> set[str]:
-        """Features whose arrays differ in shape from record to record."""
+        """Features whose shape varies between records."""
         return {name for name, (_, shape) in self._stage.outputs().items() if None in shape}
 
     def __call__(self, fetched: Fetched, fetcher: Fetcher) -> Fetched:
@@ -145,7 +145,7 @@ class DecodeFeatures:
         return decoded, [row for row, _ in dropped]
 
     def _decode_rows(self, rows: list[Row], fetched: Fetched, fetcher: Fetcher) -> Fetched:
-        """Rows decoded one by one: the values of one need not go with those of the next."""
+        """Rows decoded one by one, without a common shape."""
         made: list[Row] = []
         kept: list[int] = []
         for number, row in enumerate(rows):
@@ -196,16 +196,16 @@ def _to_arrays(column: Column) -> Column:
 def find_kept(
     is_kept: Sequence[Any], first: int, locate: Callable[[int], tuple[str, int, int]]
 ) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Positions, from `first` on, where a filter said yes: True, or what Python takes for it.
+    """Positions, from `first` on, for which a filter returned a true value.
 
-    `locate` gives (shard, record, byte) of the row with a number in `is_kept`, for the message about a wrong answer.
+    `locate` gives (shard, record, byte) of the row with a number in `is_kept`, for the message about a wrong result.
     """
     answers = [_is_yes(answer, row, locate) for row, answer in enumerate(is_kept)]
     return np.flatnonzero(answers).astype(np.uint64) + np.uint64(first)
 
 
 def _is_yes(answer: Any, row: int, locate: Callable[[int], tuple[str, int, int]]) -> bool:
-    # Nothing is what a function gives that forgets its return; an array is neither true nor false.
+    # None means a missing return; an array has no truth value.
     if answer is None or (isinstance(answer, np.ndarray) and answer.size != 1):
         got = "None" if answer is None else f"an array of shape {answer.shape}"
         shard, record, offset = locate(row)

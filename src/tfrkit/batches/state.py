@@ -1,4 +1,4 @@
-"""Where a reader stands, as a small JSON value, and whether that value belongs to this dataset."""
+"""State of a reader as a small JSON value, and its check against the dataset."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tfrkit.orders.order import Order
 
 _VERSION = 1
 _KEYS = ("dataset", "order", "epoch", "row")
-# No training gets there, and JSON of every program still holds it.
+# Far beyond any training, and exact in every JSON parser.
 MAX_EPOCH = 2**53 - 1
 
 
 def fingerprint_dataset(shards: Sequence[Shard]) -> str:
-    """A name for the bytes of a dataset: sizes, heads and tails of its shards, but not where they lie."""
+    """Fingerprint of a dataset: sizes, heads and tails of its shards, not their paths."""
     digest = hashlib.blake2b(digest_size=8)
     for shard in shards:
         digest.update(str(shard.nbytes).encode() + b":")
@@ -32,13 +32,13 @@ def fingerprint_dataset(shards: Sequence[Shard]) -> str:
 
 
 def fingerprint_order(order: Order) -> str:
-    """A name for an order: equal for equal seeds, splits and slices."""
+    """Fingerprint of an order: equal for equal seeds, splits and slices."""
     return hashlib.blake2b(json.dumps(order.describe()).encode(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True)
 class Position:
-    """A place in the sequence of all epochs: rows of `epoch` before `row` were given."""
+    """A place in the sequence of all epochs: rows of `epoch` before `row` were delivered."""
 
     epoch: int = 0
     row: int = 0
@@ -56,7 +56,7 @@ def save_state(position: Position, dataset: str, order: str) -> dict[str, Any]:
 
 
 def load_state(state: Mapping[str, Any], dataset: str, order: str, size: int) -> Position:
-    """The place a state names, after a check that it belongs to this dataset and order."""
+    """The position of a state, after checking dataset and order."""
     if not isinstance(state, Mapping) or state.get("tfrkit_state") != _VERSION:
         raise ValueError(f"expected a state saved by state_dict(), got {str(state)[:64]!r}")
     for key in _KEYS:
@@ -83,7 +83,7 @@ def load_state(state: Mapping[str, Any], dataset: str, order: str, size: int) ->
 
 
 def require_whole(name: str, value: Any, *, first: int | None = None) -> int:
-    """The value as an int; TypeError where it is no whole number, ValueError where it is below `first`."""
+    """The value as an int; TypeError if it is not an integer, ValueError if it is below `first`."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} expected a whole number, got {value!r:.64}")
     number = operator.index(value)
@@ -93,7 +93,7 @@ def require_whole(name: str, value: Any, *, first: int | None = None) -> int:
 
 
 def require_count(name: str, value: Any, last: int) -> int:
-    """The value as an int from 0 to `last`; TypeError where it is no whole number, ValueError where it is another."""
+    """The value as an int from 0 to `last`; TypeError if it is not an integer, ValueError if it is out of range."""
     number = require_whole(name, value)
     if not 0 <= number <= last:
         raise ValueError(f"{name} expected 0 to {last}, got {number}")

@@ -20,14 +20,14 @@ from tfrkit.storage.base import ByteSource
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-# How much a thread takes at a time: about what its cache holds.
+# Bytes per task of a thread: about its cache.
 _JOB_NBYTES = 1 << 20
 
 SizedBatch = tuple[Batch, int]
-"""A batch and its number of rows, which a batch of no features does not tell."""
+"""A batch and its number of rows, which a batch without features does not have."""
 
 _Numbered = tuple[int, "SizedBatch | TfrkitError"]
-"""A batch with its place in the order, or what came instead of it."""
+"""A batch with its number, or the error in its place."""
 
 
 def read_batches(
@@ -43,9 +43,8 @@ def read_batches(
 ) -> Iterator[SizedBatch]:
     """Yield batches of `batch_size` rows in file order, running on from one shard into the next.
 
-    With `partial`, the rows before damage come as a short batch before it is raised. The first `skip` rows are read
-    and left out.
-    With `on_error="skip"` one thread is used: how many frames make a batch is known only once they are decoded.
+    With `partial`, the rows before damage come as a short batch before it is raised. The first `skip` rows are read and
+    dropped. With `on_error="skip"` one thread is used: the frames of a batch are known only after decoding.
     """
     if threads == 1 or skip or policy.on_error == "skip":
         batches = _read_serial(shards, decoder, policy, batch_size, partial, skip)
@@ -60,7 +59,7 @@ def _read_serial(
     shards: Sequence[Shard], decoder: Decoder, policy: Policy, batch_size: int, partial: bool, skip: int
 ) -> Iterator[SizedBatch]:
     builder = decoder.new_builder()
-    # Rows to leave out make batches of their own, the last of which ends where the first one given starts.
+    # Skipped rows form their own batches, the last of which ends where the first returned one starts.
     wanted = min(batch_size, skip) or batch_size
 
     def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
@@ -109,7 +108,7 @@ class _Stretch:
 
 
 def _cut_batches(shards: Sequence[Shard], policy: Policy, batch_size: int) -> Iterator[list[_Stretch]]:
-    """Walk the headers only and say which frames make each batch."""
+    """Walk the headers only and yield the frames of each batch."""
     batch: list[_Stretch] = []
     missing = batch_size
 
@@ -177,7 +176,7 @@ def _read_threaded(
         """The next few batches, numbered; none at the end.
 
         The thread that walks the headers of a batch decodes it, while they are in the cache. Small batches are taken
-        several at a time, because handing one over costs as much as decoding a hundred rows.
+        several at a time, because a hand-over costs as much as decoding a hundred rows.
         """
         nonlocal num_cut
         taken: list[tuple[int, list[_Stretch]]] = []
@@ -212,14 +211,14 @@ def _read_threaded(
                     done.update(results)
                     pending.append(submit(executor, cut_and_decode))
                 continue
-            # Batches come in order, so what was read before damage comes before it.
+            # Batches are in order, so rows before damage come before it.
             batch = done.pop(wanted)
             if isinstance(batch, TfrkitError):
                 raise batch
             yield batch
             wanted += 1
     finally:
-        # Also when the consumer stops early: nothing may run on behind its back.
+        # Also when the consumer stops early: no thread may keep running.
         for future in pending:
             future.cancel()
         executor.shutdown(wait=True)

@@ -1,4 +1,4 @@
-"""What a dataset holds, found from its records."""
+"""Contents of a dataset, inferred from its records."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _SAMPLE_RECORDS = 4096
 _SMALL_NBYTES = 32 << 20
 _PLACES = 16
 _MAX_SHARDS = 64
-# What a schema that somebody gives is held against before reading starts.
+# Records checked against a given schema before reading starts.
 _SAMPLED_SHARDS = 4
 _SAMPLED_RECORDS = 64
 _PLACE_NBYTES = 4 << 20
 
 
 def kind_of_shapes(shapes: Mapping[str, int]) -> RecordKind:
-    """What all records are, from how many look like what; "mixed" where some are Examples and some are not."""
+    """The kind of all records, from counts of shapes; "mixed" if some are Examples and some are not."""
     num_others = shapes["other"]
     num_examples = sum(shapes.values()) - num_others - shapes["empty"]
     if num_others:
@@ -45,7 +45,7 @@ def kind_of_shapes(shapes: Mapping[str, int]) -> RecordKind:
 
 @dataclass
 class RecordSizes:
-    """Sizes of records in bytes, without what frames add to them: how many, the sum, the smallest and the largest."""
+    """Sizes of records in bytes, without frame overhead: count, sum, min and max."""
 
     num_records: int = 0
     nbytes: int = 0
@@ -53,7 +53,7 @@ class RecordSizes:
     largest: int = 0
 
     def add(self, offsets: UInt64Array, stop: int) -> None:
-        """Frames that lie one after the other, from these places in a span up to `stop`."""
+        """Adjacent frames, from these offsets in a span up to `stop`."""
         sizes = np.diff(offsets.astype(np.int64), append=stop) - FRAME_OVERHEAD
         low, high = int(sizes.min()), int(sizes.max())
         self.smallest = min(self.smallest, low) if self.num_records else low
@@ -62,7 +62,7 @@ class RecordSizes:
         self.nbytes += int(sizes.sum())
 
     def to_json(self) -> dict[str, Any] | None:
-        """min, mean and max; None where there are no records."""
+        """min, mean and max; None without records."""
         if not self.num_records:
             return None
         return {"min": self.smallest, "mean": round(self.nbytes / self.num_records, 1), "max": self.largest}
@@ -70,15 +70,15 @@ class RecordSizes:
 
 @dataclass
 class Surveyed:
-    """Counts over records: how they look, and what their features are."""
+    """Counts over records: shapes and features."""
 
     survey: _native.Survey = field(default_factory=lambda: _native.Survey("sequence_example"))
-    is_sample: bool = False  # there may be records that were not looked at
+    is_sample: bool = False  # there may be records that were not read
 
     def add_shard(
         self, shard: Shard, policy: Policy, *, max_records: int | None = None, sizes: RecordSizes | None = None
     ) -> int:
-        """Count the records of a shard, or the first `max_records`, and their sizes; how many there were."""
+        """Count the records of a shard, or the first `max_records`, and their sizes; return their number."""
         stream = FrameStream(shard, policy)
 
         def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
@@ -95,7 +95,7 @@ class Surveyed:
 
     @property
     def decoded_kind(self) -> RecordKind:
-        """What to decode records as: Examples, where most are, so that the others are faults and not the rule."""
+        """The kind to decode records as: Examples if most are, so that the others are faults."""
         shapes = self.survey.shapes
         num_others = shapes["other"]
         if num_others >= max(1, sum(shapes.values()) - num_others):
@@ -121,9 +121,8 @@ def find_schema(
 ) -> Schema:
     """The schema of a dataset: that of its manifest, else inferred from many records and refined by sidecars.
 
-    A manifest that some records contradict is one of the problems of `sidecars`, and not used. With `from_all` every
-    record is looked at, however many there are. `surveyed` is what to count in, for those who want to know how many
-    records the schema is from.
+    A manifest that some records contradict is listed in the problems of `sidecars`, and not used. With `from_all` every
+    record is read. `surveyed` collects the counts, for callers that need the number of sampled records.
     """
     if sidecars is None:
         sidecars = Sidecars([shard.name for shard in shards])
@@ -132,7 +131,7 @@ def find_schema(
         if not mismatches:
             return sidecars.schema
         sidecars.refuse_schema(mismatches)
-    # Damage is for the reader to report; here it only means that a record says nothing about the schema.
+    # The reader reports damage; here a damaged record is only left out.
     lenient = Policy("none" if policy.verify == "none" else "all", "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
     surveyed = surveyed or Surveyed()
     is_small = sum(shard.nbytes or 0 for shard in shards) <= _SMALL_NBYTES
@@ -157,7 +156,7 @@ def find_schema(
 
 
 def sample_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
-    """The schema of the first records of the first shards: enough to tell a wrong name or kind from a right one."""
+    """The schema of the first records of the first shards: enough to detect a wrong name or kind."""
     lenient = Policy(policy.verify, "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
     surveyed = Surveyed()
     for shard in shards[:_SAMPLED_SHARDS]:
@@ -166,9 +165,9 @@ def sample_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
 
 
 def note_kinds(paths: Sequence[str]) -> list[str]:
-    """A sentence for each feature whose values are of one kind in one shard and of another in the next.
+    """A sentence per feature whose kind differs between shards.
 
-    Looks at the first records of each of some shards, which are files.
+    Reads the first records of some shards, which must be files.
     """
     lenient = Policy("all", "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
     seen: dict[str, dict[str, str]] = {}
@@ -196,13 +195,13 @@ def note_kinds(paths: Sequence[str]) -> list[str]:
 
 
 def _spread(shards: Sequence[T]) -> Sequence[T]:
-    """All shards, or as many as are looked at, from the first to the last."""
+    """All shards, or an evenly spaced sample."""
     number = min(len(shards), _MAX_SHARDS)
     return [shards[at * (len(shards) - 1) // max(1, number - 1)] for at in range(number)]
 
 
 def _add_places(surveyed: Surveyed, shard: Shard, num_records: int) -> None:
-    """Sample some records at places all over a shard; a place in the middle of a frame finds the next one."""
+    """Sample records at evenly spaced places of a shard; a place inside a frame finds the next one."""
     span = shard.reader.span()
     assert span is not None
     shard.reader.check_unchanged()
