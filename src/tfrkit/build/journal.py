@@ -173,16 +173,9 @@ def write_done(path: str, result: ShardResult) -> None:
     Nobody waits for the disk: a marker that a power cut loses or tears counts as none, and the shard is written again.
     """
     content = {**vars(result), "facts": {name: list(counts.items()) for name, counts in result.facts.items()}}
-    folder, name = os.path.split(path)
-    draft = os.path.join(folder, f".{name}.done.{os.getpid()}.tmp")
-    try:
-        with open(draft, "wb") as file:
-            file.write(json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n")
-        os.replace(draft, f"{path}.done.json")
-    except OSError as error:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(draft)
-        raise explain_os_error(error, path, verb="write") from None
+    with LocalWriter(f"{path}.done.json", durable=False) as writer:
+        writer.write(json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n")
+        writer.commit()
 
 
 def read_done(path: str) -> ShardResult | None:

@@ -228,10 +228,12 @@ class LocalWriter:
 
     A context: what was not committed at its end is discarded. A link is kept and its target is written, even if the
     target does not exist yet. With `make_folders` missing folders are made; they stay only if the file does.
+    Without `durable` nothing is synced: a power cut may lose or tear the file.
     """
 
-    def __init__(self, path: str, *, make_folders: bool = False) -> None:
+    def __init__(self, path: str, *, make_folders: bool = False, durable: bool = True) -> None:
         self.name = path
+        self._durable = durable
         require_file_place(path)
         self._target = os.path.realpath(path)
         try:
@@ -278,12 +280,14 @@ class LocalWriter:
         if self._temporary is None:
             return
         try:
-            os.fsync(self._temporary.descriptor)
+            if self._durable:
+                os.fsync(self._temporary.descriptor)
             self._temporary.place(self._target)
         except OSError as error:
             self._fail(error)
         self._temporary = None
-        sync_folder(os.path.dirname(self._target) or ".")
+        if self._durable:
+            sync_folder(os.path.dirname(self._target) or ".")
 
     def discard(self) -> None:
         temporary, self._temporary = self._temporary, None

@@ -207,9 +207,8 @@ def move_file(source: str, target: str) -> None:
                     piece = piece[os.write(temporary.descriptor, piece) :]
         os.fsync(temporary.descriptor)
         temporary.place(target)
-    except BaseException:
+    finally:
         temporary.remove()
-        raise
     os.unlink(source)
 
 
