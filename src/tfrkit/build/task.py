@@ -32,9 +32,9 @@ from tfrkit.writer import Writer
 
 OnBad = Literal["fail", "skip"]
 Tick = Callable[[int, int, int], None]
-"""Told how many items and input bytes were read since it was told last, and how many items were bad."""
+"""Callback(items, input bytes, bad items) since the last call."""
 
-# What a reader raises for an input that is bad; anything else is a mistake of ours.
+# What a reader raises for a bad input; anything else is a bug.
 BAD_INPUT = (SourceError, CodecError, OSError)
 # Columns and records are read in blocks of about this size; the first one is small, to learn how large rows are.
 _BLOCK_NBYTES = 16 << 20

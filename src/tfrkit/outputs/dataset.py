@@ -92,16 +92,16 @@ class Staging:
         index = index_path(self.target.out)
         moves.make_folder(os.path.dirname(index))
         for path in list_own(self.target.out):
-            moves.take_away(path)  # they speak of the file that is replaced
+            moves.take_away(path)  # they describe the file that is replaced
         for sidecar in sidecars:
             moves.put(self.path(sidecar), self.target.sidecar(sidecar))
         moves.put(index_path(self.path(name)), index)
-        # Last, and at once in place of what was there: with it everything is done.
+        # Last, in one step: it completes the output.
         os.replace(self.path(name), self._place)
 
     def _commit_into_folder(self, sidecars: Sequence[str], moves: _Moves) -> None:
         out = self.target.out
-        moves.take_away(os.path.join(out, MANIFEST))  # first: what is there from here on must not look whole
+        moves.take_away(os.path.join(out, MANIFEST))  # first: without it the folder does not look complete
         new = {*(self.final(name) for name in self._names), *(os.path.join(out, name) for name in sidecars)}
         new |= {index_path(self.final(name)) for name in self._names}
         for path in self.target.list_files(self._old) if self._old is not None else ():
@@ -166,7 +166,7 @@ class _Moves:
             self._undo.append(partial(os.rmdir, folder))
 
     def take_away(self, path: str) -> None:
-        """What is at `path`, out of the way."""
+        """Move away what is at `path`."""
         if os.path.lexists(path):
             os.makedirs(self._aside, exist_ok=True)
             kept = os.path.join(self._aside, str(len(self._undo)))
@@ -174,7 +174,7 @@ class _Moves:
             self._undo.append(partial(move_file, kept, path))
 
     def put(self, source: str, path: str) -> None:
-        """A file where it belongs, what was there out of the way."""
+        """Move a file to its place; what was there is kept for undo."""
         self.take_away(path)
         move_file(source, path)
         self._undo.append(partial(os.unlink, path))

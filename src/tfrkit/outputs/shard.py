@@ -22,9 +22,9 @@ from tfrkit.errors import CorruptRecordError
 from tfrkit.outputs.write_queue import NewFile, OutputFile, WriteQueue
 from tfrkit.storage.base import explain_os_error
 
-# Smaller pieces are copied and put together: one kept by itself would keep the whole window it was cut from.
+# Smaller pieces are copied and joined: a view of one would keep the whole window it was cut from.
 _SMALL_NBYTES = 256 << 10
-# What waits in all shards together to be put together; of many shards each gets its share, but at least some pages.
+# Limit of pieces waiting to be joined, over all shards; each shard gets its share, but at least some pages.
 _ALL_SMALL_NBYTES = 64 << 20
 _LEAST_SMALL_NBYTES = 16 << 10
 _QUEUE_NBYTES = 64 << 20
@@ -34,7 +34,7 @@ _MASK = (1 << 64) - 1
 
 @dataclass(frozen=True)
 class Tally:
-    """How many frames, how large, and the sum of their digests: equal for equal sets, whatever their order."""
+    """Count, size and sum of digests of frames: equal for equal sets, in any order."""
 
     num_records: int = 0
     nbytes: int = 0
@@ -64,7 +64,7 @@ class OutputThreads:
         self.jobs = jobs or count_cores()
         self.queue = WriteQueue(queue_nbytes)
         self.pool = ThreadPoolExecutor(self.jobs, thread_name_prefix="tfrkit-deflate")
-        self.num_shards = 0  # in the making
+        self.num_shards = 0  # being written
 
     def close(self) -> None:
         """End the threads; what waits is dropped."""
@@ -73,7 +73,7 @@ class OutputThreads:
 
 
 class ShardOutput:
-    """One shard in the making. One thread at a time.
+    """One shard being written. One thread at a time.
 
     Whole frames go in; they are counted from what is written, not from what was read.
     """
@@ -99,12 +99,12 @@ class ShardOutput:
         self._is_ours = descriptor is None
         self._file: OutputFile | None = NewFile(path) if descriptor is None else OutputFile(descriptor, path)
         threads.num_shards += 1
-        # Noted while frames are written, so that the index needs no second look at them.
+        # Kept while frames are written, so that the index needs no scan.
         self._small = bytearray()
         self._offsets: list[UInt64Array] = []
 
     def write(self, frames: Any) -> None:
-        """Append whole frames, a buffer that nobody changes until the shard is finished."""
+        """Append whole frames. The buffer must not change until the shard is finished."""
         nbytes = memoryview(frames).nbytes
         if not nbytes:
             return
@@ -124,7 +124,7 @@ class ShardOutput:
         self._pass_on(frames)
 
     def finish(self) -> None:
-        """No more frames. The thread that writes does the rest; `written` is there after the queue was drained."""
+        """Call after the last frames. The writer thread does the rest; `written` is set once the queue is drained."""
         assert self._file is not None
         self._flush_small()
         self._threads.num_shards -= 1
@@ -147,7 +147,7 @@ class ShardOutput:
         self.written = Written(self.path, file.nbytes, self.tally)
 
     def discard(self) -> None:
-        """Let go of the file, which is not whole."""
+        """Close the incomplete file."""
         self._close()
 
     def _flush_small(self) -> None:
@@ -160,7 +160,7 @@ class ShardOutput:
         if isinstance(self._deflater, BlockDeflater):
             data = self._deflater.write(memoryview(data).cast("B"))
         elif self._deflater is not None:
-            # xz packs some 2 MB a second; between two pieces the user can stop it.
+            # xz compresses about 2 MB a second; Ctrl-C takes effect between pieces.
             view = memoryview(data).cast("B")
             pieces = range(0, len(view), _INTERRUPTIBLE_NBYTES)
             data = b"".join([self._deflater.write(view[start : start + _INTERRUPTIBLE_NBYTES]) for start in pieces])

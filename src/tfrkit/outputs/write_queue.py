@@ -30,17 +30,17 @@ Piece = Any
 
 
 class OutputFile:
-    """An open file to append to. One that is read again soon is to be kept in memory, as far as there is some."""
+    """An open file to append to. With `is_kept` it stays in the page cache, because it is read again soon."""
 
     def __init__(self, descriptor: int, name: str, *, is_kept: bool = False) -> None:
         self.descriptor = descriptor
         self.name = name
         self.nbytes = 0
         self.is_kept = is_kept or not hasattr(os, "posix_fadvise")
-        self._num_sent = 0  # bytes that the disk was told to take
+        self._num_sent = 0  # bytes sent to the disk
 
     def append(self, pieces: Sequence[Piece]) -> None:
-        """Write the pieces one behind the other, all of them."""
+        """Write all pieces, in order."""
         views = deque(memoryview(piece).cast("B") for piece in pieces if len(piece))
         try:
             while views:
@@ -55,12 +55,12 @@ class OutputFile:
                     else:
                         views[0] = views[0][taken:]
         except BrokenPipeError:
-            raise  # the reader of our output has seen enough: no failure of the disk
+            raise  # the reader of our output closed the pipe: no failure of the disk
         except OSError as error:
             raise explain_os_error(error, self.name, verb="write", more=", nothing was left behind") from None
 
     def send_to_disk(self) -> None:
-        """Have the disk take what was written, and forget what it has."""
+        """Start writing to the disk, and drop from memory what it has."""
         if self.is_kept or self.nbytes - self._num_sent < _BEHIND_NBYTES:
             return
         with contextlib.suppress(OSError):  # a pipe has no such thing
@@ -89,7 +89,7 @@ class NewFile(OutputFile):
         self._is_made = True
 
     def close(self) -> None:
-        """Close it, for now or for good. Some file systems tell only here that a write failed: `OSError`."""
+        """Close it, for now or for good. Some file systems report a failed write only here: `OSError`."""
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -115,7 +115,7 @@ class WriteQueue:
         self._thread.start()
 
     def put(self, file: OutputFile, pieces: Sequence[Piece], *, then: Callable[[], None] | None = None) -> None:
-        """Have the pieces written behind what was put before, and `then` called, on the thread that writes."""
+        """Queue pieces after those put before; `then` is called after them. Both run on the writer thread."""
         nbytes = sum(memoryview(piece).nbytes for piece in pieces)
         with self._changed:
             while self._nbytes and self._nbytes + nbytes > self._max_nbytes and self._error is None:
@@ -160,7 +160,7 @@ class WriteQueue:
                 if not self._waiting:
                     return
                 file, pieces, nbytes, then = self._waiting.popleft()
-            # Whatever ends this thread, those who wait for it must hear of it.
+            # Whatever ends this thread, waiting callers must get an error.
             outcome: BaseException | None = RuntimeError("the thread that writes has ended")
             try:
                 if isinstance(file, NewFile):
@@ -175,7 +175,7 @@ class WriteQueue:
             except (TfrkitError, OSError) as error:
                 outcome = error
             finally:
-                del pieces, then  # a large block must not wait for the next piece to come
+                del pieces, then  # free a large block now, not when the next piece comes
                 with self._changed:
                     self._error = outcome
                     self._nbytes -= nbytes
