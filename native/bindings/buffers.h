@@ -101,6 +101,7 @@ void BindFolders(nb::module_& m);
 void BindImages(nb::module_& m);
 void BindColumns(nb::module_& m);
 void BindRowBuilder(nb::module_& m);
+void BindEngine(nb::module_& m);
 void BindFigures(nb::module_& m);
 void BindMessages(nb::module_& m);
 void BindRows(nb::module_& m);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bindings/buffers.h"
+#include "bindings/column_values.h"
 #include "bindings/file_map.h"
 #include "bindings/frame_table.h"
 #include "core/columns/column_builder.h"
@@ -18,25 +19,13 @@
 
 namespace tfrkit {
 
-inline Kind ToKind(std::string_view name) {
-  if (name == "bytes") return Kind::kBytes;
-  if (name == "float") return Kind::kFloat;
-  if (name == "int64") return Kind::kInt64;
-  throw nb::value_error("a feature kind is 'bytes', 'float' or 'int64'");
-}
-
-inline RecordKind ToRecordKind(std::string_view name) {
-  if (name == "example") return RecordKind::kExample;
-  if (name == "sequence_example") return RecordKind::kSequenceExample;
-  throw nb::value_error("a record kind is 'example' or 'sequence_example'");
-}
-
 // A ColumnBuilder that remembers its specs, to label what it hands over.
 class Columns {
  public:
   Columns(std::string_view kind, nb::sequence specs, const std::optional<nb::sequence>& known)
-      : builder_(known.has_value() ? ColumnBuilder(ToRecordKind(kind), ParseSpecs(specs), ParseNames(*known))
-                                   : ColumnBuilder(ToRecordKind(kind), ParseSpecs(specs))) {}
+      : builder_(known.has_value()
+                     ? ColumnBuilder(ToRecordKind(kind), ParseSpecs(specs, &kinds_), ParseNames(*known))
+                     : ColumnBuilder(ToRecordKind(kind), ParseSpecs(specs, &kinds_))) {}
   virtual ~Columns() = default;
   Columns(const Columns&) = delete;
   Columns& operator=(const Columns&) = delete;
@@ -137,7 +126,7 @@ class Columns {
   nb::list Finish() {
     nb::list result;
     std::vector<Column> columns = builder_.Finish();
-    for (size_t i = 0; i < columns.size(); ++i) result.append(ToTuple(std::move(columns[i]), kinds_[i]));
+    for (size_t i = 0; i < columns.size(); ++i) result.append(WrapColumn(kinds_[i], &columns[i]));
     return result;
   }
 
@@ -152,29 +141,6 @@ class Columns {
   virtual uint64_t max_nbytes() const { return UINT64_MAX; }
   ColumnBuilder& builder() { return builder_; }
   Kind kind(size_t column) const { return kinds_[column]; }
-
-  template <class T>
-  static nb::object Optional(PoolVector<T>&& values) {
-    if (values.empty()) return nb::none();
-    return nb::cast(ToArray(std::move(values)));
-  }
-
-  // (values, splits, list_splits, presence, frame_presence); values is a pair for bytes.
-  nb::tuple ToTuple(Column&& column, Kind kind) {
-    nb::object values;
-    switch (kind) {
-      case Kind::kInt64:
-        values = nb::cast(ToArray(std::move(column.ints)));
-        break;
-      case Kind::kFloat:
-        values = nb::cast(ToArray(std::move(column.floats)));
-        break;
-      default:
-        values = nb::make_tuple(ToArray(std::move(column.bytes)), ToArray(std::move(column.byte_offsets)));
-    }
-    return nb::make_tuple(values, Optional(std::move(column.splits)), Optional(std::move(column.list_splits)),
-                          Optional(std::move(column.presence)), Optional(std::move(column.frame_presence)));
-  }
 
  private:
   nb::object Explain(const Fault& fault, uint64_t resume, uint64_t num_frames) {
@@ -192,29 +158,6 @@ class Columns {
       Drop();
       throw;
     }
-  }
-
-  std::vector<ColumnSpec> ParseSpecs(nb::sequence specs) {
-    std::vector<ColumnSpec> parsed;
-    for (nb::handle item : specs) {
-      const auto spec = nb::cast<nb::tuple>(item);
-      const auto name = nb::cast<nb::bytes>(spec[0]);
-      parsed.push_back({std::string(name.c_str(), name.size()), ToKind(nb::cast<std::string>(spec[1])),
-                        nb::cast<bool>(spec[2]), nb::cast<int64_t>(spec[3]),
-                        spec.size() > 4 && nb::cast<bool>(spec[4])});
-      kinds_.push_back(parsed.back().kind);
-    }
-    return parsed;
-  }
-
-  static std::vector<KnownName> ParseNames(nb::sequence names) {
-    std::vector<KnownName> parsed;
-    for (nb::handle item : names) {
-      const auto pair = nb::cast<nb::tuple>(item);
-      const auto name = nb::cast<nb::bytes>(pair[0]);
-      parsed.push_back({std::string(name.c_str(), name.size()), nb::cast<bool>(pair[1])});
-    }
-    return parsed;
   }
 
   std::vector<Kind> kinds_;  // declared first: ParseSpecs fills it while builder_ is made

@@ -71,12 +71,8 @@ void FileMap::Raise() {
 }
 
 void FileMap::Release(uint64_t start, uint64_t stop) {
-  const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  const uint64_t first = (start + page - 1) / page * page;
-  const uint64_t last = std::min<uint64_t>(stop, bytes_.size()) / page * page;
-  if (last <= first) return;
   nb::gil_scoped_release release;
-  madvise(const_cast<uint8_t*>(bytes_.data()) + first, last - first, MADV_DONTNEED);
+  range_.Release(start, stop);
 }
 
 nb::bytes FileMap::Slice(nb::slice range) {

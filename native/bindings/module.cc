@@ -27,6 +27,7 @@ NB_MODULE(_core, m) {
   tfrkit::BindImages(m);
   tfrkit::BindColumns(m);
   tfrkit::BindRowBuilder(m);
+  tfrkit::BindEngine(m);
   tfrkit::BindFigures(m);
   tfrkit::BindMessages(m);
   tfrkit::BindRows(m);

@@ -228,7 +228,7 @@ class RowBuilder : public Columns {
     for (size_t i = 0; i < fields_.size(); ++i) {
       const Field& field = fields_[i];
       if (field.form == Form::kPython) {
-        values.emplace_back(field, make_values_(i, ToTuple(std::move(columns_[i]), field.kind), num_new_));
+        values.emplace_back(field, make_values_(i, WrapColumn(field.kind, &columns_[i]), num_new_));
       } else {
         values.emplace_back(field, std::move(columns_[i]), std::move(objects_[i]), num_new_);
       }

@@ -1,10 +1,24 @@
 #include "os/map_guard.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace tfrkit {
+
+void MappedRange::Release(uint64_t start, uint64_t stop) {
+  const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t first = (start + page - 1) / page * page;
+  const uint64_t last = std::min<uint64_t>(stop, size_) / page * page;
+  if (first < last) madvise(start_ + first, last - first, MADV_DONTNEED);
+}
+
+}  // namespace tfrkit
+
 #if defined(__linux__)
 
-#include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>

@@ -41,6 +41,9 @@ class MappedRange {
   // zeros as data.
   void Seal();
 
+  // Hints that the whole pages in [start, stop) are not needed for now.
+  void Release(uint64_t start, uint64_t stop);
+
  private:
   friend class MapGuard;
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -17,11 +19,26 @@ _MAX_THREADS = 16
 
 
 def count_cores() -> int:
-    """Cores this process may use."""
+    """Cores this process may use: by its affinity, and by what its control group allows, rounded up."""
     try:
-        return len(os.sched_getaffinity(0))
+        cores = len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system
-        return os.cpu_count() or 1
+        cores = os.cpu_count() or 1
+    quota = _read_quota("/sys/fs/cgroup")
+    return cores if quota is None else max(1, min(cores, math.ceil(quota)))
+
+
+def _read_quota(root: str) -> float | None:
+    """Cores' worth of time that the control group of a container gets; None without a limit."""
+    for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        try:
+            words = " ".join(Path(root, name).read_text() for name in names).split()
+            quota, period = int(words[0]), int(words[1])
+        except (OSError, ValueError, IndexError):  # no such file, or "max"
+            continue
+        if quota > 0 and period > 0:
+            return quota / period
+    return None
 
 
 def choose_threads(threads: int | None) -> int:

@@ -324,6 +324,65 @@ class RowBuilder:
     @property
     def num_rows(self) -> int: ...
 
+class BatchEngine:
+    """
+    One pass over shards: batches of columns, in order, made by native threads.
+    """
+
+    def __init__(self, kind: str, specs: Sequence[tuple[bytes, str, bool, int]], known: Sequence[tuple[bytes, bool]] | None, plain: Sequence[bool], verify: str, skips: bool, threads: int, ahead_nbytes: int, num_shards: int) -> None:
+        """
+        `specs` and `known` as for ColumnBuilder. A column that is `plain` comes as its values alone.
+        """
+
+    def read_in_order(self, batch_size: int) -> None:
+        """Read all frames in file order; `set_span` gives the shards."""
+
+    def read_plan(self, starts: numpy.typing.NDArray[numpy.uint64], order: Sequence[tuple[Any, ...]], *, size: int, start: int, batch_size: int, rank: int, world_size: int, pads: bool, num_batches: int, first: int, stride: int) -> None:
+        """
+        Read records by number; `set_table` gives the shards. `starts` has the number of the first record of each shard, and of all. `order` holds the steps from positions to numbers: ("slice", start, step), ("permutation", size, key), ("list", numbers).
+        """
+
+    def read_lists(self, starts: numpy.typing.NDArray[numpy.uint64]) -> None:
+        """Read records by number, whose lists come by `feed`."""
+
+    def feed(self, records: numpy.typing.NDArray[numpy.uint64], counts: numpy.typing.NDArray[numpy.uint64]) -> None:
+        """
+        The records of more batches, one after the other, and the number of rows of each.
+        """
+
+    def end_feed(self) -> None:
+        """No more batches come."""
+
+    def take(self) -> tuple[int | None, Any, list[tuple[int, int, int, Fault | None]] | None] | None:
+        """
+        The next batch: (number of rows, columns, faults as (shard, record, offset, Fault or None for out of memory)); (None, shard, faults) at a shard that failed. None where shards are wanted, the engine is hungry or foreign, or the pass is over.
+        """
+
+    def take_wanted(self) -> list[int]:
+        """Shards to open now."""
+
+    def set_table(self, shard: int, table: FrameTable) -> None: ...
+
+    def set_span(self, shard: int, span: object) -> None: ...
+
+    def fail_shard(self, shard: int) -> None:
+        """The shard cannot be opened."""
+
+    def close(self) -> None:
+        """Stop the threads and wait for them."""
+
+    @property
+    def is_hungry(self) -> bool:
+        """Is it waiting for `feed`?"""
+
+    @property
+    def is_foreign(self) -> bool:
+        """
+        Was this process forked after the threads were started? Then it has none of them.
+        """
+
+MAPS_ARE_GUARDED: bool = True
+
 def summarize_ints(values: numpy.typing.NDArray[numpy.int64], sizes: tuple[int, int, int], limit: int | None = None) -> tuple[Any, ...]:
     """
     Figures of a block of numbers: (num_nan, num_finite, zeros, low, high, mean, m2, values, counts, is_whole, level, ranks, hashes). `sizes` is (max_values, num_hashes, max_ranks); hashes above `limit` are left out. `ranks` and `hashes` are None where the table of values and counts is whole.

@@ -59,8 +59,15 @@ from tfrkit._core import (
     walk_jpeg_scans,
 )
 
+try:
+    from tfrkit._core import MAPS_ARE_GUARDED, BatchEngine
+except ImportError:  # a core that was built before the engine: Python's threads make the batches
+    MAPS_ARE_GUARDED = False
+
 __all__ = [
+    "MAPS_ARE_GUARDED",
     "MAX_NAMES",
+    "BatchEngine",
     "ColumnBuilder",
     "ColumnFrames",
     "Fault",

@@ -13,6 +13,7 @@ import numpy as np
 
 from tfrkit._ahead import choose_threads, run_ahead
 from tfrkit.batches.collate import count_rows, size_batch
+from tfrkit.batches.engine import EnginePass, choose_workers, explain_no_engine
 from tfrkit.batches.fetch import Fetched, Fetcher
 from tfrkit.batches.pad import Pad, check_pad, pad_batch
 from tfrkit.batches.shard_set import ShardSet
@@ -110,6 +111,8 @@ class BatchLoop:
 
     Everything but the count of epochs is fixed. It can be sent to another process.
     """
+
+    uses_engine = True  # False: Python's own threads make every batch; the slow twin, for tests
 
     def __init__(
         self,
@@ -276,13 +279,22 @@ class BatchLoop:
         self, epoch: int, row: int, worker: int, num_workers: int, threads: int | None
     ) -> Iterator[tuple[Batch, int]]:
         how = self._batching
+        is_given = (threads or how.threads) is not None
         threads = choose_threads(threads or how.threads)
         is_alone = num_workers == 1 and how.world_size == 1
-        if self._order is None and is_alone and (row == 0 or self._shard_set.policy.on_error == "skip"):
+        is_stream = self._order is None and is_alone and (row == 0 or self._shard_set.policy.on_error == "skip")
+        has_engine = self.explain_no_engine(is_stream=is_stream) is None
+        if is_stream and has_engine:
+            yield from self._stream_engine(epoch, threads, is_given)
+            return
+        if is_stream:
             yield from self._stream(row, threads)
             return
         plan, order = self.plan(row, epoch), self.order
         numbers = range(worker, plan.num_batches, num_workers)
+        if has_engine:
+            yield from self._run_engine(plan, order, epoch, numbers, threads, is_given)
+            return
         if threads == 1 or len(numbers) <= 1:
             for number in numbers:
                 yield self._make(plan, order, epoch, number), plan.stop_of(number)
@@ -300,6 +312,56 @@ class BatchLoop:
             chain(alone, groups), threads=threads, max_nbytes=how.ahead_nbytes, size_of=_size_results
         ):
             yield from results
+
+    def explain_no_engine(self, *, is_stream: bool) -> str | None:
+        """Why a pass is not made by the native engine; None where it is."""
+        if not self.uses_engine:
+            return "it is switched off"
+        return explain_no_engine(self._shard_set, self.fetcher, has_work=self._has_work, is_stream=is_stream)
+
+    @property
+    def _has_work(self) -> bool:
+        """Is something done to the columns that were decoded?"""
+        return bool(self._stages) or self._batching.pad is not None
+
+    def _new_pass(self, threads: int, num_rows: int | None, is_given: bool) -> EnginePass:
+        """A pass of the engine over some rows, None for all."""
+        shard_set, policy = self._shard_set, self.policy
+        if num_rows is None:
+            policy = policy.for_one_pass()
+            nbytes = sum(shard.nbytes or 0 for shard in shard_set.shards)
+        else:
+            nbytes = shard_set.mean_nbytes * num_rows
+        workers = choose_workers(threads, nbytes, is_given=is_given)
+        ahead_nbytes = self._batching.ahead_nbytes
+        return EnginePass(shard_set, self.fetcher, policy, workers=workers, ahead_nbytes=ahead_nbytes)
+
+    def _stream_engine(self, epoch: int, threads: int, is_given: bool) -> Iterator[tuple[Batch, int]]:
+        """Read in file order without an index, by the engine."""
+        how, stop = self._batching, 0
+        made = self._new_pass(threads, None, is_given).read_in_order(how.global_size)
+        for batch, num_rows in made:
+            if num_rows < how.global_size and how.drop_last:
+                continue
+            stop += num_rows
+            yield batch, stop
+        if made.is_foreign:
+            yield from self._run(epoch, stop, 0, 1, threads if is_given else None)
+
+    def _run_engine(
+        self, plan: Plan | TokenPlan, order: Order, epoch: int, numbers: range, threads: int, is_given: bool
+    ) -> Iterator[tuple[Batch, int]]:
+        """The batches `numbers` of a plan, by the engine."""
+        while numbers:
+            num_rows = (plan.stop_of(numbers[-1]) - plan.start) // plan.world_size // numbers.step
+            made = self._new_pass(1 if len(numbers) == 1 else threads, num_rows, is_given)
+            num_made = 0
+            for batch, _ in made.read_plan(plan, order, epoch, numbers):
+                number, num_made = numbers[num_made], num_made + 1
+                yield batch, plan.stop_of(number)
+            if not made.is_foreign:
+                return
+            numbers = numbers[num_made:]
 
     def save(self, position: Position) -> dict[str, Any]:
         """A state for `load`."""
@@ -348,7 +410,7 @@ class BatchLoop:
     def _stream(self, skip: int, threads: int) -> Iterator[tuple[Batch, int]]:
         """Read in file order without an index: the first batch is immediate."""
         how = self._batching
-        has_work = bool(self._stages) or how.pad is not None
+        has_work = self._has_work
         batches = read_batches(
             self._shard_set.shards,
             self.fetcher.decoder,
@@ -406,7 +468,7 @@ class BatchIterator(Iterator[Batch]):
         if self._batches is None:
             self._batches = self._loop.run(epoch=self._position.epoch, row=self._position.row)
         batch, row = next(self._batches)
-        self._position = replace(self._position, row=row)
+        self._position = Position(self._position.epoch, row)
         return batch
 
     def state_dict(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tfrkit import _native
-from tfrkit._types import Row
+from tfrkit._types import Row, Verify
 from tfrkit.codec.columns import ABSENT, UNSET, BytesColumn, Column, Ragged
 from tfrkit.codec.narrow_floats import bits_dtype, widen_floats
 from tfrkit.codec.tensor_proto import decode_tensor, tensor_dtype
@@ -50,6 +50,17 @@ class Decoder:
         ]
 
         self._known = None if known is None else _list_others(known, schema)
+        self._is_plain = [_is_plain(spec) for _, spec in self._specs]
+        self._context_names = list(schema.features)
+        self._special = [(name, spec) for name, spec in schema.features.items() if not _is_plain(spec)]
+
+    @property
+    def needs_python(self) -> bool:
+        """Are there values that are decoded one by one, in Python?"""
+        return any(
+            spec.encoding not in ("list", "raw") or (spec.encoding == "raw" and (None in spec.shape or spec.optional))
+            for _, spec in self._specs
+        )
 
     def new_builder(self) -> _native.ColumnBuilder:
         return _native.ColumnBuilder(self._schema.kind, self._native_specs, self._known)
@@ -65,21 +76,40 @@ class Decoder:
         collated = _collate_frames(name, spec, column) if spec.is_list else _collate(name, spec, column, num_rows)
         return _row_values(collated, spec)
 
+    def new_engine(
+        self, *, verify: Verify, skips: bool, threads: int, ahead_nbytes: int, num_shards: int
+    ) -> _native.BatchEngine:
+        """A native engine whose columns `assemble` takes. With 0 threads it works on that of the caller."""
+        return _native.BatchEngine(
+            self._schema.kind,
+            self._native_specs,
+            self._known,
+            self._is_plain,
+            verify,
+            skips,
+            threads,
+            ahead_nbytes,
+            num_shards,
+        )
+
     def take_batch(self, builder: _native.ColumnBuilder) -> Batch:
         """Empty a builder into a batch."""
         num_rows = builder.num_rows
-        columns = {}
-        native = builder.finish()
-        for (name, spec), column in zip(self._specs, native, strict=True):
-            if spec.is_list:
-                continue
-            columns[name] = _collate(name, spec, column, num_rows)
+        columns = zip(self._is_plain, builder.finish(), strict=True)
+        return self.assemble([column[0] if is_plain else column for is_plain, column in columns], num_rows)
+
+    def assemble(self, native: list[Any], num_rows: int) -> Batch:
+        """A batch of what an engine took."""
+        columns = dict(zip(self._context_names, native, strict=False))
+        for name, spec in self._special:
+            columns[name] = _collate(name, spec, columns[name], num_rows)
         if not self._is_sequence:
             return columns
-        lists = {}
-        for (name, spec), column in zip(self._specs, native, strict=True):
-            if spec.is_list:
-                lists[name] = _collate_frames(name, spec, column)
+        lists = {
+            name: _collate_frames(name, spec, column)
+            for (name, spec), column in zip(self._specs, native, strict=True)
+            if spec.is_list
+        }
         return {"context": columns, "feature_lists": lists}
 
     def rows(self, batch: Batch, num_rows: int) -> list[Row]:
@@ -95,6 +125,14 @@ def _list_others(known: Schema, schema: Schema) -> list[tuple[bytes, bool]]:
     """(name, is_list) of what is known and not wanted."""
     others = [(encode_name(name), False) for name in known.features if name not in schema.features]
     return others + [(encode_name(name), True) for name in known.feature_lists if name not in schema.feature_lists]
+
+
+def _is_plain(spec: Spec) -> bool:
+    """Is the column what the core makes: one number a row?"""
+    if spec.is_list or spec.kind == "bytes" or spec.encoding != "list" or spec.fixed_length < 0 or spec.shape != ():
+        return False
+    stored = np.dtype(np.int64 if spec.kind == "int64" else np.float32)
+    return spec.dtype is None or name_value_dtype(spec.dtype) == stored
 
 
 def _collate(name: str, spec: Spec, column: _NativeColumn, num_rows: int) -> Column:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfrkit._types import Int64Array, UInt64Array
-from tfrkit.orders.order import Order, derive_key, permute
+from tfrkit.orders.order import Order, Step, derive_key, permute
 
 
 class Mixed:
@@ -78,6 +78,9 @@ class Mixed:
         return numbers + np.uint64(self._starts[part])
 
     def runs(self) -> None:
+        return None
+
+    def steps(self, epoch: int) -> list[Step] | None:
         return None
 
     def cover(self) -> list[range]:

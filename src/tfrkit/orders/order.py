@@ -10,12 +10,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from tfrkit import _native
 from tfrkit._types import Int64Array, UInt64Array
+
+Step = tuple[Any, ...]
+"""("slice", start, step), ("permutation", size, key) or ("list", numbers): what a position becomes."""
 
 
 class Order(Protocol):
@@ -37,6 +40,9 @@ class Order(Protocol):
     def members(self) -> Order:
         """An order of the same records, each at least once, that may be simpler."""
 
+    def steps(self, epoch: int) -> list[Step] | None:
+        """`at` as steps that the native engine takes, the first one first; None where it cannot."""
+
     def describe(self) -> object:
         """A JSON value that identifies the order: equal descriptions, equal orders."""
 
@@ -54,6 +60,14 @@ class Rearranged:
 
     def members(self) -> Order:
         return self._base.members()
+
+    def steps(self, epoch: int) -> list[Step] | None:
+        return None
+
+
+def _chain(step: Step, base: Order, epoch: int) -> list[Step] | None:
+    steps = base.steps(epoch)
+    return None if steps is None else [step, *steps]
 
 
 def derive_key(purpose: str, seed: int, *numbers: int) -> int:
@@ -97,6 +111,9 @@ class Whole:
     def members(self) -> Order:
         return self
 
+    def steps(self, epoch: int) -> list[Step]:
+        return []
+
     def describe(self) -> object:
         return ["whole", self.size]
 
@@ -137,6 +154,9 @@ class Slice:
         is_round = isinstance(base, Repeated) and self._range.step == 1 and self.size >= 2 * base.round_size
         return base.members() if is_round else self
 
+    def steps(self, epoch: int) -> list[Step] | None:
+        return _chain(("slice", self._range.start, self._range.step), self._base, epoch)
+
     def describe(self) -> object:
         return ["slice", self._range.start, self._range.stop, self._range.step, self._base.describe()]
 
@@ -155,6 +175,9 @@ class Listed(Rearranged):
     def members(self) -> Order:
         return self
 
+    def steps(self, epoch: int) -> list[Step] | None:
+        return _chain(("list", self._positions), self._base, epoch)
+
     def describe(self) -> object:
         digest = hashlib.blake2b(self._positions.tobytes(), digest_size=16).hexdigest()
         return ["listed", self.size, digest, self._base.describe()]
@@ -172,6 +195,9 @@ class Permuted(Rearranged):
     def at(self, positions: UInt64Array, epoch: int = 0) -> UInt64Array:
         return self._base.at(permute(self.size, self._key, positions), epoch)
 
+    def steps(self, epoch: int) -> list[Step] | None:
+        return _chain(("permutation", self.size, self._key), self._base, epoch)
+
     def describe(self) -> object:
         return ["permuted", self._seed, self._base.describe()]
 
@@ -187,6 +213,9 @@ class Shuffled(Rearranged):
     def at(self, positions: UInt64Array, epoch: int = 0) -> UInt64Array:
         key = derive_key("shuffle", self._seed, epoch)
         return self._base.at(permute(self.size, key, positions), epoch)
+
+    def steps(self, epoch: int) -> list[Step] | None:
+        return _chain(("permutation", self.size, derive_key("shuffle", self._seed, epoch)), self._base, epoch)
 
     def describe(self) -> object:
         return ["shuffled", self._seed, self._base.describe()]
@@ -288,6 +317,9 @@ class Joined:
 
     def members(self) -> Order:
         return Joined([part.members() for part in self._parts])
+
+    def steps(self, epoch: int) -> list[Step] | None:
+        return None
 
     def describe(self) -> object:
         return ["joined", *(part.describe() for part in self._parts)]

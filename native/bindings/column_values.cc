@@ -1,0 +1,72 @@
+#include "bindings/column_values.h"
+
+#include <nanobind/stl/string.h>
+
+#include <string>
+#include <utility>
+
+namespace tfrkit {
+namespace {
+
+Kind ToKind(std::string_view name) {
+  if (name == "bytes") return Kind::kBytes;
+  if (name == "float") return Kind::kFloat;
+  if (name == "int64") return Kind::kInt64;
+  throw nb::value_error("a feature kind is 'bytes', 'float' or 'int64'");
+}
+
+template <class T>
+nb::object Optional(PoolVector<T>&& values) {
+  if (values.empty()) return nb::none();
+  return nb::cast(ToArray(std::move(values)));
+}
+
+}  // namespace
+
+RecordKind ToRecordKind(std::string_view name) {
+  if (name == "example") return RecordKind::kExample;
+  if (name == "sequence_example") return RecordKind::kSequenceExample;
+  throw nb::value_error("a record kind is 'example' or 'sequence_example'");
+}
+
+std::vector<ColumnSpec> ParseSpecs(nb::sequence specs, std::vector<Kind>* kinds) {
+  std::vector<ColumnSpec> parsed;
+  for (nb::handle item : specs) {
+    const auto spec = nb::cast<nb::tuple>(item);
+    const auto name = nb::cast<nb::bytes>(spec[0]);
+    parsed.push_back({std::string(name.c_str(), name.size()), ToKind(nb::cast<std::string>(spec[1])),
+                      nb::cast<bool>(spec[2]), nb::cast<int64_t>(spec[3]),
+                      spec.size() > 4 && nb::cast<bool>(spec[4])});
+    kinds->push_back(parsed.back().kind);
+  }
+  return parsed;
+}
+
+std::vector<KnownName> ParseNames(nb::sequence names) {
+  std::vector<KnownName> parsed;
+  for (nb::handle item : names) {
+    const auto pair = nb::cast<nb::tuple>(item);
+    const auto name = nb::cast<nb::bytes>(pair[0]);
+    parsed.push_back({std::string(name.c_str(), name.size()), nb::cast<bool>(pair[1])});
+  }
+  return parsed;
+}
+
+nb::object WrapValues(Kind kind, Column* column) {
+  switch (kind) {
+    case Kind::kInt64:
+      return nb::cast(ToArray(std::move(column->ints)));
+    case Kind::kFloat:
+      return nb::cast(ToArray(std::move(column->floats)));
+    default:
+      return nb::make_tuple(ToArray(std::move(column->bytes)), ToArray(std::move(column->byte_offsets)));
+  }
+}
+
+nb::tuple WrapColumn(Kind kind, Column* column) {
+  return nb::make_tuple(WrapValues(kind, column), Optional(std::move(column->splits)),
+                        Optional(std::move(column->list_splits)), Optional(std::move(column->presence)),
+                        Optional(std::move(column->frame_presence)));
+}
+
+}  // namespace tfrkit

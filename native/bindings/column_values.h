@@ -1,0 +1,28 @@
+// Column specs as Python writes them, and columns as it gets them.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <string_view>
+#include <vector>
+
+#include "bindings/buffers.h"
+#include "core/columns/column_builder.h"
+#include "core/wire/record_types.h"
+
+namespace tfrkit {
+
+RecordKind ToRecordKind(std::string_view name);
+
+// (name bytes, kind, is_list, length or -1, perhaps whether bytes are viewed) for each column; the kinds go
+// to `kinds`.
+std::vector<ColumnSpec> ParseSpecs(nb::sequence specs, std::vector<Kind>* kinds);
+// (name bytes, is_list) for each name.
+std::vector<KnownName> ParseNames(nb::sequence names);
+
+// An array of the numbers of a column; (bytes, offsets) for bytes.
+nb::object WrapValues(Kind kind, Column* column);
+// (values, splits, list_splits, presence, frame_presence), None where there are none.
+nb::tuple WrapColumn(Kind kind, Column* column);
+
+}  // namespace tfrkit

@@ -1,0 +1,329 @@
+#include "engine/batch_engine.h"
+
+#include <algorithm>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "core/base/pool.h"
+#include "os/worker_threads.h"
+
+namespace tfrkit {
+namespace {
+
+// Batches that wait for each thread, at most: enough to even out batches that take longer than others.
+constexpr uint64_t kAheadPerThread = 4;
+// How much of a mapped file that is read in order stays mapped in after it was read.
+constexpr uint64_t kReleaseNbytes = uint64_t{16} << 20;
+
+template <class T>
+uint64_t SizeOf(const PoolVector<T>& values) {
+  return values.size() * sizeof(T);
+}
+
+uint64_t SizeOf(const Column& column) {
+  return SizeOf(column.ints) + SizeOf(column.floats) + SizeOf(column.bytes) + SizeOf(column.byte_offsets) +
+         SizeOf(column.splits) + SizeOf(column.list_splits) + SizeOf(column.presence) +
+         SizeOf(column.frame_presence);
+}
+
+}  // namespace
+
+BatchEngine::BatchEngine(EngineOptions options, std::unique_ptr<BatchSource> source)
+    : options_(std::move(options)),
+      source_(std::move(source)),
+      fed_(nullptr),
+      board_(options_.num_shards),
+      slots_(std::max<size_t>(1, kAheadPerThread * options_.threads)) {}
+
+BatchEngine::BatchEngine(EngineOptions options, std::unique_ptr<FedSource> source)
+    : options_(std::move(options)),
+      source_(std::move(source)),
+      fed_(static_cast<FedSource*>(source_.get())),
+      board_(options_.num_shards),
+      slots_(std::max<size_t>(1, kAheadPerThread * options_.threads)) {}
+
+BatchEngine::~BatchEngine() { Close(); }
+
+uint64_t BatchEngine::Limit() const {
+  const uint64_t threads = options_.threads;
+  if (last_nbytes_ == 0) return threads + 1;
+  return std::max(threads, std::min(kAheadPerThread * threads, options_.ahead_nbytes / last_nbytes_));
+}
+
+// With the lock held. Threads that cannot be started are done without.
+void BatchEngine::Start() {
+  while (benches_.size() < std::max<size_t>(1, options_.threads)) {
+    benches_.emplace_back(options_.kind, options_.specs, options_.known);
+  }
+  is_started_ = true;
+  process_id_ = ProcessId();
+  KeepLargeBlocks();  // columns that the taker frees are the memory of the next ones
+  const SignalsBlocked blocked;
+  try {
+    workers_.reserve(options_.threads);
+    for (size_t i = 0; i < options_.threads; ++i) {
+      workers_.emplace_back([this, bench = &benches_[i]] { Work(bench); });
+    }
+  } catch (const std::system_error&) {
+  }
+}
+
+bool BatchEngine::IsForeign() const { return process_id_ != 0 && process_id_ != ProcessId(); }
+
+bool BatchEngine::is_hungry() const {
+  const std::lock_guard lock(mutex_);
+  return is_hungry_;
+}
+
+void BatchEngine::Work(Workbench* bench) {
+  try {
+    while (WorkOnce(bench)) {
+    }
+  } catch (const std::bad_alloc&) {
+    const std::lock_guard lock(mutex_);
+    is_out_of_memory_ = true;
+    for_consumers_.notify_all();
+  }
+}
+
+bool BatchEngine::WaitForArrival(std::unique_lock<std::mutex>* lock, uint64_t* num_arrivals) {
+  for_consumers_.notify_all();
+  for_arrivals_.wait(*lock, [&] { return is_closed_ || num_arrivals_ != *num_arrivals; });
+  *num_arrivals = num_arrivals_;
+  return !is_closed_;
+}
+
+// Jobs are cut in order, by one worker at a time, which cuts for all that are idle before it goes to work:
+// handing the cutting on from thread to thread would cost more than a short job.
+bool BatchEngine::NextJob(Job* job) {
+  std::unique_lock lock(mutex_);
+  ++num_idle_;
+  for_workers_.wait(
+      lock, [&] { return is_closed_ || !jobs_.empty() || (!is_cutting_ && (num_batches_ || HasRoom())); });
+  --num_idle_;
+  if (is_closed_) return false;
+  if (!jobs_.empty()) {
+    *job = std::move(jobs_.front());
+    jobs_.pop_front();
+    return true;
+  }
+  if (num_batches_) return false;
+  is_cutting_ = true;
+  while (true) {
+    Job next;
+    next.number = num_claimed_;
+    uint64_t num_arrivals = num_arrivals_;
+    Cut cut;
+    while (true) {
+      lock.unlock();
+      cut = source_->CutNext(&board_, &mutex_, &next);
+      lock.lock();
+      if (is_closed_) return false;
+      if (cut != Cut::kWait) break;
+      is_hungry_ = fed_ != nullptr && num_arrivals_ == num_arrivals;
+      if (!WaitForArrival(&lock, &num_arrivals)) return false;
+    }
+    if (cut == Cut::kEnd) {
+      if (!num_batches_) num_batches_ = num_claimed_;
+      is_cutting_ = false;
+      for_workers_.notify_all();
+      for_consumers_.notify_all();
+      return false;
+    }
+    ++num_claimed_;
+    if (jobs_.size() < num_idle_ && HasRoom() && !num_batches_) {
+      jobs_.push_back(std::move(next));
+      for_workers_.notify_one();
+      continue;
+    }
+    *job = std::move(next);
+    is_cutting_ = false;
+    if (num_batches_) {
+      for_workers_.notify_all();
+    } else if (HasRoom()) {
+      for_workers_.notify_one();
+    }
+    return true;
+  }
+}
+
+bool BatchEngine::WorkOnce(Workbench* bench) {
+  Job job;
+  if (!NextJob(&job)) return false;
+  uint64_t num_arrivals = UINT64_MAX;
+  while (!source_->Prepare(&board_, &mutex_, bench, &job)) {
+    std::unique_lock lock(mutex_);
+    if (!WaitForArrival(&lock, &num_arrivals)) return false;
+  }
+  MadeBatch made;
+  Make(bench, &job, &made);
+  const std::lock_guard lock(mutex_);
+  if (is_closed_) return false;
+  last_nbytes_ = std::max<uint64_t>(1, made.nbytes);
+  if (made.IsLast(options_.skips)) {
+    // What was claimed after the end of a pass is never taken.
+    num_batches_ = std::min(num_batches_.value_or(UINT64_MAX), job.number + 1);
+    for_workers_.notify_all();
+  }
+  slots_[job.number % slots_.size()] = std::move(made);
+  if (num_waiting_consumers_ != 0 && job.number == num_taken_) for_consumers_.notify_all();
+  return true;
+}
+
+void BatchEngine::Make(Workbench* bench, Job* job, MadeBatch* made) {
+  try {
+    source_->Fill(bench, job, options_.verify, options_.skips, made);
+    made->num_rows = bench->builder.num_rows();
+    made->columns = bench->builder.Finish();
+    for (const Column& column : made->columns) made->nbytes += SizeOf(column);
+  } catch (const std::bad_alloc&) {
+    bench->builder.Finish();
+    RowFault fault;
+    fault.fault.kind = FaultKind::kNoMemory;
+    if (!bench->shards.empty() && job->stretches.empty()) {
+      fault.shard = bench->shards[0];
+      fault.record = bench->records[0];
+    } else if (!job->stretches.empty()) {
+      fault.shard = job->stretches[0].shard;
+      fault.record = job->stretches[0].record;
+      fault.offset = job->stretches[0].start;
+    }
+    made->faults.push_back(std::move(fault));
+  }
+}
+
+// The thread that takes makes the batch itself. With alone_mutex_ held.
+BatchEngine::Status BatchEngine::MakeHere(MadeBatch* made) {
+  Workbench* const bench = &benches_[0];
+  if (!job_) {
+    job_.emplace();
+    job_->number = num_taken_;
+    is_cut_ = false;
+  }
+  if (!is_cut_) {
+    const Cut cut = source_->CutNext(&board_, &mutex_, &*job_);
+    const std::lock_guard lock(mutex_);
+    if (cut == Cut::kWait) {
+      is_hungry_ = fed_ != nullptr;
+      return Status::kWait;
+    }
+    if (cut == Cut::kEnd) {
+      num_batches_ = num_taken_;
+      return Status::kEnd;
+    }
+    is_cut_ = true;
+  }
+  if (!source_->Prepare(&board_, &mutex_, bench, &*job_)) return Status::kWait;
+  Make(bench, &*job_, made);
+  job_.reset();
+  const std::lock_guard lock(mutex_);
+  ++num_taken_;
+  if (made->IsLast(options_.skips)) num_batches_ = num_taken_;
+  return Status::kBatch;
+}
+
+BatchEngine::Status BatchEngine::Take(std::chrono::milliseconds patience, MadeBatch* made) {
+  bool is_alone = false;
+  {
+    std::unique_lock lock(mutex_);
+    if (!is_started_) Start();
+    const auto is_over = [&] { return is_closed_ || (num_batches_ && num_taken_ >= *num_batches_); };
+    if (is_over()) return Status::kEnd;
+    is_alone = workers_.empty();
+    if (!is_alone) {
+      const auto is_ready = [&] { return slots_[num_taken_ % slots_.size()].has_value(); };
+      const auto wants = [&] { return board_.has_wanted() || is_hungry_; };
+      ++num_waiting_consumers_;
+      const bool is_something = for_consumers_.wait_for(
+          lock, patience, [&] { return is_over() || is_ready() || wants() || is_out_of_memory_; });
+      --num_waiting_consumers_;
+      if (is_over()) return Status::kEnd;
+      if (!is_something) return Status::kTimeout;
+      // The first batch waits for nothing that only later ones need.
+      if (wants() && (num_taken_ > 0 || !is_ready())) return Status::kWait;
+      std::optional<MadeBatch>& slot = slots_[num_taken_ % slots_.size()];
+      if (!slot) return Status::kNoMemory;
+      *made = std::move(*slot);
+      slot.reset();
+      ++num_taken_;
+      for_workers_.notify_one();
+    }
+  }
+  if (is_alone) {
+    const std::lock_guard making(alone_mutex_);
+    const Status status = MakeHere(made);
+    if (status != Status::kBatch) return status;
+  }
+  if (made->last_stop != 0) ReleaseBehind(made->last_shard, made->last_stop);
+  return Status::kBatch;
+}
+
+// Frames of a stream before `stop` are never looked at again: their pages should not count as this process's
+// memory.
+void BatchEngine::ReleaseBehind(uint32_t shard, uint64_t stop) {
+  const std::lock_guard lock(mutex_);
+  if (shard < released_shard_) return;  // another consumer was faster
+  if (shard != released_shard_) {
+    const ShardSource& before = board_.source(released_shard_);
+    if (before.range != nullptr) before.range->Release(released_, before.frames.span.size());
+    released_shard_ = shard;
+    released_ = 0;
+  }
+  if (stop < released_ + kReleaseNbytes) return;
+  const ShardSource& source = board_.source(shard);
+  if (source.range != nullptr) source.range->Release(released_, stop);
+  released_ = stop;
+}
+
+std::vector<uint32_t> BatchEngine::TakeWanted() {
+  const std::lock_guard lock(mutex_);
+  return board_.TakeWanted();
+}
+
+void BatchEngine::SetShard(uint32_t shard, const ShardSource& source) {
+  const std::lock_guard lock(mutex_);
+  board_.Set(shard, source);
+  ++num_arrivals_;
+  for_arrivals_.notify_all();
+}
+
+void BatchEngine::FailShard(uint32_t shard) {
+  const std::lock_guard lock(mutex_);
+  board_.Fail(shard);
+  ++num_arrivals_;
+  for_arrivals_.notify_all();
+}
+
+void BatchEngine::Feed(std::vector<uint64_t> records) {
+  const std::lock_guard lock(mutex_);
+  if (fed_ == nullptr) return;
+  fed_->Feed(std::move(records));
+  is_hungry_ = false;
+  ++num_arrivals_;
+  for_arrivals_.notify_all();
+}
+
+void BatchEngine::EndFeed() {
+  const std::lock_guard lock(mutex_);
+  if (fed_ == nullptr) return;
+  fed_->EndFeed();
+  is_hungry_ = false;
+  ++num_arrivals_;
+  for_arrivals_.notify_all();
+}
+
+void BatchEngine::Close() {
+  std::vector<std::thread> workers;
+  {
+    const std::lock_guard lock(mutex_);
+    is_closed_ = true;
+    workers.swap(workers_);
+    for_consumers_.notify_all();
+    for_workers_.notify_all();
+    for_arrivals_.notify_all();
+  }
+  for (std::thread& worker : workers) worker.join();
+}
+
+}  // namespace tfrkit

@@ -1,0 +1,129 @@
+// Finished batches, in order, made by native threads.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "core/columns/column_builder.h"
+#include "core/frames/frame_reader.h"
+#include "engine/batch_source.h"
+
+namespace tfrkit {
+
+struct EngineOptions {
+  RecordKind kind = RecordKind::kExample;
+  std::vector<ColumnSpec> specs;
+  std::optional<std::vector<KnownName>> known;  // as for ColumnBuilder
+  Verify verify = Verify::kAll;
+  bool skips = false;         // damaged records are left out and listed; else the first one ends the pass
+  size_t threads = 0;         // 0: batches are made by the thread that takes them
+  uint64_t ahead_nbytes = 0;  // batches that wait, judged by the last one; one for each thread always may
+  size_t num_shards = 0;
+};
+
+// One pass over a dataset.
+//
+// Workers take jobs from the source in the order of batches, make them in any order, and leave them in a
+// ring of slots; `Take` gives them out in order. Shards are opened by the caller of `Take`: it answers kWait
+// when something is needed that only the caller can do. Any number of threads may call any function.
+class BatchEngine {
+ public:
+  enum class Status : uint8_t {
+    kBatch,
+    kWait,     // for the caller: see `TakeWanted` and `is_hungry`
+    kTimeout,  // nothing yet
+    kEnd,      // also after Close
+    kNoMemory,
+  };
+
+  BatchEngine(EngineOptions options, std::unique_ptr<BatchSource> source);
+  // Lists of records come by `Feed`.
+  BatchEngine(EngineOptions options, std::unique_ptr<FedSource> source);
+  ~BatchEngine();
+  BatchEngine(const BatchEngine&) = delete;
+  BatchEngine& operator=(const BatchEngine&) = delete;
+
+  // The next batch. Starts the threads when it is first called. With threads it waits no longer than
+  // `patience`.
+  Status Take(std::chrono::milliseconds patience, MadeBatch* made);
+
+  // Shards that somebody waits for, each named once.
+  std::vector<uint32_t> TakeWanted();
+  void SetShard(uint32_t shard, const ShardSource& source);
+  void FailShard(uint32_t shard);
+
+  // One batch more, of an engine that is fed.
+  void Feed(std::vector<uint64_t> records);
+  void EndFeed();
+
+  // Stops the threads and waits for them. No batch comes after it.
+  void Close();
+
+  // True in a process that was forked after the threads were started: it has none of them, and whatever lock
+  // they held stays taken. Nothing else may be called then, not even the destructor.
+  bool IsForeign() const;
+
+  // Is it waiting for `Feed`?
+  bool is_hungry() const;
+
+ private:
+  void Start();
+  void Work(Workbench* bench);
+  // Makes one batch; false where there is nothing more to do.
+  bool WorkOnce(Workbench* bench);
+  bool NextJob(Job* job);
+  // With the lock held: waits for a shard or a list that came after `*num_arrivals` of them; false if closed.
+  bool WaitForArrival(std::unique_lock<std::mutex>* lock, uint64_t* num_arrivals);
+  Status MakeHere(MadeBatch* made);
+  void Make(Workbench* bench, Job* job, MadeBatch* made);
+  // Is there room for one batch more? As many as `Limit` may be claimed and not taken.
+  bool HasRoom() const { return num_claimed_ - num_taken_ < Limit(); }
+  uint64_t Limit() const;
+  void ReleaseBehind(uint32_t shard, uint64_t stop);
+
+  const EngineOptions options_;
+  const std::unique_ptr<BatchSource> source_;
+  FedSource* const fed_;
+
+  std::mutex alone_mutex_;  // taken before mutex_, where there are no workers
+
+  mutable std::mutex mutex_;  // for all below
+  std::condition_variable for_consumers_, for_workers_, for_arrivals_;
+  ShardBoard board_;
+  std::vector<std::optional<MadeBatch>> slots_;  // batch k is in slot k modulo their number
+  std::deque<Job> jobs_;                         // cut for workers that were idle then
+  uint64_t num_idle_ = 0;
+  bool is_cutting_ = false;  // one worker at a time does
+  uint64_t num_claimed_ = 0;
+  uint64_t num_taken_ = 0;
+  std::optional<uint64_t> num_batches_;  // known once the source came to its end, or a batch ended the pass
+  uint64_t last_nbytes_ = 0;
+  uint32_t num_waiting_consumers_ = 0;
+  uint64_t num_arrivals_ = 0;  // of shards and lists: who waits for one looks again when it changes
+  bool is_hungry_ = false;     // the source waits to be fed
+  bool is_out_of_memory_ = false;
+  bool is_started_ = false;
+  bool is_closed_ = false;
+  std::deque<Workbench> benches_;  // one for each worker; made once
+  std::vector<std::thread> workers_;
+  std::atomic<int> process_id_{0};
+
+  // Where there are no workers, of the thread that takes; alone_mutex_ protects it.
+  std::optional<Job> job_;
+  bool is_cut_ = false;
+
+  // Of a stream: pages before here went back to the system.
+  uint32_t released_shard_ = 0;
+  uint64_t released_ = 0;
+};
+
+}  // namespace tfrkit

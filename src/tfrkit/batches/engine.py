@@ -1,0 +1,190 @@
+"""Batches from the native engine: which passes it takes, and what Python does for it meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrkit import _native
+from tfrkit.batches.fetch import Fetcher
+from tfrkit.batches.shard_set import ShardSet
+from tfrkit.codec.decode import Batch
+from tfrkit.container.faults import fault_to_error, locate_memory_error
+from tfrkit.container.records import Finding, Policy
+from tfrkit.container.shards import Shard
+from tfrkit.errors import TfrkitError
+from tfrkit.orders.order import Order
+from tfrkit.orders.plan import Plan
+from tfrkit.orders.token_batches import TokenPlan
+
+# Maps stay until the pass is over, and a process may have 65,530 of them.
+_MAX_SHARDS = 8192
+# A thread is worth its start from this much on: a millisecond of decoding.
+_THREAD_NBYTES = 1 << 20
+# Lists of records are made for some batches at a time: more of them as the pass goes on, up to this many rows.
+_MAX_FED_ROWS = 1 << 16
+_MAX_FED_BATCHES = 64
+
+
+def explain_no_engine(shard_set: ShardSet, fetcher: Fetcher, *, has_work: bool, is_stream: bool) -> str | None:
+    """Why a pass is made by Python's own threads; None where the engine makes it. Decided here alone."""
+    if not _native.MAPS_ARE_GUARDED:
+        return "a mapped file that is cut off would end the process on this system"
+    if has_work:
+        return "steps in Python and padding run on Python's threads, which read for themselves"
+    if fetcher.decoder.needs_python:
+        return "arrays kept as bytes are decoded in Python"
+    if len(shard_set.shards) > _MAX_SHARDS:
+        return f"more than {_MAX_SHARDS} shards would be open at a time"
+    if is_stream and shard_set.policy.on_error == "skip":
+        return "in file order rows after damage fill the batch up, which is known only once it is decoded"
+    for shard in shard_set.shards:
+        if shard.nbytes is None:
+            return "a pipe is read as it comes"
+        if shard.compression != "none":
+            return f"a {shard.compression} shard is inflated in Python"
+    return None
+
+
+def choose_workers(threads: int, nbytes: int, *, is_given: bool) -> int:
+    """Native threads for a pass over `nbytes`; 0 where the caller's own does the work.
+
+    As many as were asked for; by default, no more than have something to do.
+    """
+    if not is_given:
+        threads = min(threads, nbytes // _THREAD_NBYTES)
+    return 0 if threads <= 1 else threads
+
+
+class EnginePass:
+    """One pass of the native engine. Iterate over it once; it closes the engine at its end, however that comes."""
+
+    def __init__(
+        self, shard_set: ShardSet, fetcher: Fetcher, policy: Policy, *, workers: int, ahead_nbytes: int
+    ) -> None:
+        self._shards: Sequence[Shard] = shard_set.shards
+        self._records = shard_set.records
+        self._decoder = fetcher.decoder
+        self._policy = policy
+        self._workers = workers
+        self._failures: dict[int, Exception] = {}
+        self._is_stream = False
+        self._lists: Iterator[tuple[Any, list[int]]] | None = None
+        self._num_fed = self._num_taken = 0
+        self._engine = self._decoder.new_engine(
+            verify=policy.verify,
+            skips=policy.on_error == "skip",
+            threads=workers,
+            ahead_nbytes=ahead_nbytes,
+            num_shards=len(self._shards),
+        )
+
+    def read_in_order(self, batch_size: int) -> EnginePass:
+        """All records in file order, found by their headers."""
+        self._is_stream = True
+        self._engine.read_in_order(batch_size)
+        return self
+
+    def read_plan(self, plan: Plan | TokenPlan, order: Order, epoch: int, numbers: range) -> EnginePass:
+        """The batches `numbers` of a plan."""
+        starts = np.array(self._records.find_starts(), np.uint64)
+        steps = order.steps(epoch) if isinstance(plan, Plan) else None
+        if isinstance(plan, Plan) and steps is not None:
+            self._engine.read_plan(
+                starts,
+                steps,
+                size=plan.size,
+                start=plan.start,
+                batch_size=plan.batch_size,
+                rank=plan.rank,
+                world_size=plan.world_size,
+                pads=plan.even == "pad",
+                num_batches=len(numbers),
+                first=numbers.start,
+                stride=numbers.step,
+            )
+        else:
+            self._engine.read_lists(starts)
+            self._lists = _list_rows(plan, order, epoch, numbers)
+        return self
+
+    @property
+    def is_foreign(self) -> bool:
+        """Was this process forked since the pass began? It has to begin one of its own."""
+        return self._engine.is_foreign
+
+    def __iter__(self) -> Iterator[tuple[Batch, int]]:
+        """Each batch with its number of rows."""
+        engine, assemble = self._engine, self._decoder.assemble
+        try:
+            while True:
+                if self._lists is not None:
+                    self._feed(self._lists)
+                taken = engine.take()
+                if taken is None:
+                    if self._open_wanted() or engine.is_hungry:
+                        continue
+                    return
+                self._num_taken += 1
+                num_rows, columns, faults = taken
+                if faults is not None:
+                    self._note(faults)
+                if num_rows is None:
+                    raise self._failures[columns]
+                yield assemble(columns, num_rows), num_rows
+        finally:
+            engine.close()
+
+    def _feed(self, lists: Iterator[tuple[Any, list[int]]]) -> None:
+        """Keep the engine in work."""
+        while self._num_fed - self._num_taken <= 4 * self._workers:
+            found = next(lists, None)
+            if found is None:
+                self._engine.end_feed()
+                self._lists = None
+                return
+            records, counts = found
+            self._num_fed += len(counts)
+            self._engine.feed(records, np.array(counts, np.uint64))
+
+    def _open_wanted(self) -> bool:
+        """Open what the engine waits for. What cannot be opened is raised when its batch comes."""
+        wanted = self._engine.take_wanted()
+        for number in wanted:
+            try:
+                if self._is_stream:
+                    shard = self._shards[number]
+                    shard.start_reading()
+                    self._engine.set_span(number, shard.reader.span())
+                    shard.reader.park()  # the engine keeps the map
+                else:
+                    table = self._records.open_shard(number).table
+                    assert table is not None  # the shard is not compressed
+                    self._engine.set_table(number, table)
+            except (TfrkitError, OSError, MemoryError, Warning) as error:
+                self._failures[number] = error
+                self._engine.fail_shard(number)
+        return bool(wanted)
+
+    def _note(self, faults: list[tuple[int, int, int, _native.Fault | None]]) -> None:
+        """Raise damage, or note it, as the policy says."""
+        for number, record, offset, fault in faults:
+            name = self._shards[number].name
+            if fault is None:
+                raise locate_memory_error(MemoryError(), shard=name, record=record, offset=offset)
+            error = fault_to_error(fault, shard=name, record=record, offset=offset, columns=self._decoder.column_names)
+            self._policy.take(Finding(name, record, offset, error.what), error)
+
+
+def _list_rows(plan: Plan | TokenPlan, order: Order, epoch: int, numbers: range) -> Iterator[tuple[Any, list[int]]]:
+    """The records of some batches at a time, and the number of rows of each. The first one comes alone."""
+    start, count = 0, 1
+    while start < len(numbers):
+        rows = [plan.rows(number) for number in numbers[start : start + count]]
+        counts = [len(part) for part in rows]
+        yield order.at(np.concatenate(rows), epoch), counts
+        start += count
+        fits = _MAX_FED_ROWS // max(1, max(counts))
+        count = max(1, min(2 * count, _MAX_FED_BATCHES, fits))

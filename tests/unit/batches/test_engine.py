@@ -1,0 +1,417 @@
+"""The native engine against its slow twin, Python's own threads: the same batches, errors and findings."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrkit as tfr
+from tfrkit import _native
+from tfrkit.batches.engine import choose_workers
+from tfrkit.codec.columns import BytesColumn, Ragged
+from tfrkit.errors import StorageError, TfrkitError
+from tfrkit.testing.corruption import flip, frame_offsets, make_frame
+
+NUM_ROWS = 211
+COUNTS = [90, 0, 1, 100, 20]
+THREADS = [1, 2, 5]
+
+pytestmark = pytest.mark.skipif(not _native.MAPS_ARE_GUARDED, reason="no engine on this system")
+
+
+def make_row(number: int) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "id": number,
+        "score": np.float32(number) / 7,
+        "box": np.arange(4, dtype=np.float32) + number,
+        "tokens": np.arange(number % 5),
+        "name": f"n{number}" * (number % 3),
+        "words": [f"w{k}".encode() for k in range(number % 4)],
+    }
+    if number % 6:
+        row["sometimes"] = -number
+    return row
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    numbers = iter(range(NUM_ROWS))
+    for shard, count in enumerate(COUNTS):
+        with tfr.Writer(tmp_path / f"s-{shard:05}-of-{len(COUNTS):05}") as writer:
+            for _ in range(count):
+                writer.write(make_row(next(numbers)))
+    return tmp_path
+
+
+def damage(folder: Path, shard: int, record: int, at: int = 14) -> None:
+    """Change a byte of a frame: of its payload, or of its header."""
+    path = folder / f"s-{shard:05}-of-{len(COUNTS):05}"
+    data = path.read_bytes()
+    path.write_bytes(flip(data, frame_offsets(data)[record] + at))
+
+
+def to_plain(column: Any) -> Any:
+    """A column with everything that tells it from another one."""
+    if isinstance(column, Ragged):
+        presence = None if column.presence is None else column.presence.tolist()
+        return "ragged", to_plain(column.values), column.row_splits.tolist(), presence
+    if isinstance(column, BytesColumn):
+        presence = None if column.presence is None else column.presence.tolist()
+        return "bytes", column.data.tobytes(), column.offsets.tolist(), presence
+    if isinstance(column, dict):
+        return {name: to_plain(part) for name, part in column.items()}
+    return str(column.dtype), column.shape, column.tobytes()
+
+
+def run(batches: Any) -> tuple[list[Any], tuple[type, str] | None]:
+    """Every batch in plain form, in the order of its columns, and the error that ended the pass."""
+    made: list[Any] = []
+    try:
+        for batch in batches:
+            made.append([(name, to_plain(column)) for name, column in batch.items()])
+    except (TfrkitError, MemoryError) as error:
+        return made, (type(error), str(error))
+    return made, None
+
+
+def run_both(make: Callable[[], Any]) -> tuple[list[Any], tuple[type, str] | None]:
+    fast, slow = make(), make()
+    slow.uses_engine = False
+    wanted = run(slow)
+    assert run(fast) == wanted
+    return wanted
+
+
+ORDERS: dict[str, Callable[[tfr.Dataset], tfr.Dataset]] = {
+    "file": lambda ds: ds,
+    "shuffled": lambda ds: ds.shuffle(seed=3),
+    "shuffled_twice": lambda ds: ds.shuffle(seed=3).shuffle(seed=4),
+    "take": lambda ds: ds.skip(7).take(150),
+    "split": lambda ds: ds.split({"a": 0.6, "b": 0.4}, seed=1)["a"].shuffle(seed=2),
+    "window": lambda ds: ds.shuffle(seed=3, window=60, block=7),
+    "repeated": lambda ds: ds.shuffle(seed=3).repeat(3),
+    "folds": lambda ds: ds.folds(3, seed=1)[0][0],
+    "filtered": lambda ds: ds.filter(lambda row: row["id"] % 3 != 0),
+    "nothing": lambda ds: ds.take(0),
+}
+
+
+@pytest.mark.parametrize("threads", [*THREADS, None])
+@pytest.mark.parametrize("name", ORDERS)
+def test_engine_gives_the_batches_of_its_twin(folder: Path, name: str, threads: int | None) -> None:
+    ds = ORDERS[name](tfr.open(folder))
+    for size, drop_last in ((1, False), (16, False), (16, True), (1000, False)):
+        made, error = run_both(lambda: ds.batch(size, drop_last=drop_last, threads=threads))  # noqa: B023
+        assert error is None
+        assert bool(made) == (name != "nothing" and not (drop_last and len(ds) < size))
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_engine_makes_the_next_epoch_as_its_twin_does(folder: Path, threads: int) -> None:
+    fast, slow = (tfr.open(folder).shuffle(seed=5).batch(32, threads=threads) for _ in range(2))
+    slow.uses_engine = False
+    epochs = [run(fast) for _ in range(3)]
+    assert epochs == [run(slow) for _ in range(3)]
+    assert epochs[0] != epochs[1]
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_buckets_and_token_budgets_are_fed_to_the_engine(folder: Path, threads: int) -> None:
+    ds = tfr.open(folder).shuffle(seed=1)
+    assert run_both(lambda: ds.batch(8, bucket="tokens", threads=threads))[1] is None
+    made, _ = run_both(lambda: ds.batch(max_tokens=24, bucket="tokens", threads=threads))
+    assert len({len(batch) for batch in made}) == 1
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("features", [["id"], ["words", "sometimes"], ["tokens", "box"]])
+def test_chosen_features_come_alike(folder: Path, features: list[str], threads: int) -> None:
+    ds = tfr.open(folder).select(features)
+    assert run_both(lambda: ds.batch(10, threads=threads))[1] is None
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_sequences_come_alike(tmp_path: Path, threads: int) -> None:
+    with tfr.Writer(tmp_path / "s.tfrecord") as writer:
+        for number in range(60):
+            frames = [np.arange(k % 3) for k in range(number % 4)]
+            writer.write({"context": {"id": number}, "feature_lists": {"frames": frames}})
+    ds = tfr.open(tmp_path / "s.tfrecord")
+    assert ds.batch(7).explain_no_engine(is_stream=True) is None
+    for chosen in (ds, ds.shuffle(seed=1)):
+        assert run_both(lambda: chosen.batch(7, threads=threads))[1] is None  # noqa: B023
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("even", ["pad", "drop"])
+@pytest.mark.parametrize("world_size", [2, 3])
+def test_ranks_and_workers_share_alike(folder: Path, world_size: int, even: Any, threads: int) -> None:
+    ds = tfr.open(folder)
+    for chosen in (ds, ds.shuffle(seed=2)):
+        for rank in range(world_size):
+            fast, slow = (
+                chosen.batch(12, threads=threads).share(rank=rank, world_size=world_size, even=even) for _ in range(2)
+            )
+            slow.uses_engine = False
+            assert run(fast) == run(slow)
+            for worker in range(2):
+                parts = [
+                    [(batch["id"].tolist(), stop) for batch, stop in loop.run(epoch=1, worker=worker, num_workers=2)]
+                    for loop in (fast, slow)
+                ]
+                assert parts[0] == parts[1]
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("name", ["file", "shuffled", "window"])
+def test_pass_goes_on_from_every_state(folder: Path, name: str, threads: int) -> None:
+    batches = ORDERS[name](tfr.open(folder)).batch(32, threads=threads)
+    whole, states = [], []
+    iterator = iter(batches)
+    for batch in iterator:
+        whole.append(batch["id"].tolist())
+        states.append(iterator.state_dict())
+    for number, state in enumerate(states):
+        again = iter(batches)
+        again.load_state_dict(state)
+        assert [batch["id"].tolist() for batch in again] == whole[number + 1 :]
+
+
+# --- damage
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("at", [14, 9, 2], ids=["payload", "length-checksum", "length"])
+def test_damage_in_file_order_raises_the_same_error_after_the_same_batches(folder: Path, at: int, threads: int) -> None:
+    damage(folder, 3, 41, at)
+    made, error = run_both(lambda: tfr.open(folder).batch(16, threads=threads))
+    assert error is not None and "record 41" in error[1]
+    assert len(made) == (90 + 1 + 41) // 16
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_damage_in_a_shuffled_pass_raises_the_same_error(folder: Path, threads: int) -> None:
+    damage(folder, 3, 41)
+    fast, slow = (tfr.open(folder).shuffle(seed=1).batch(16, threads=threads) for _ in range(2))
+    slow.uses_engine = False
+    (made, error), (wanted, wanted_error) = run(fast), run(slow)
+    assert error is not None and error == wanted_error
+    # The twin makes some batches at a time on several threads, and loses those of them that come before the damage.
+    assert made[: len(wanted)] == wanted
+    assert len(made) == len(run(tfr.open(folder).shuffle(seed=1).batch(16, threads=1))[0])
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("name", ["file", "shuffled", "window", "take"])
+def test_skipped_damage_is_listed_alike(folder: Path, name: str, threads: int) -> None:
+    damage(folder, 0, 3)
+    damage(folder, 3, 41)
+    damage(folder, 3, 42)
+    results = []
+    for uses_engine in (True, False):
+        ds = tfr.open(folder, on_error="skip")
+        batches = ORDERS[name](ds).batch(16, threads=threads)
+        batches.uses_engine = uses_engine
+        with pytest.warns(tfr.errors.SkippedRecordsWarning, match="3 damaged places"):
+            made = run(batches)
+        results.append((made, sorted((found.record, found.offset, found.cause) for found in ds.errors)))
+    assert results[0] == results[1]
+    assert len(results[0][1]) == 3
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_record_that_is_no_example_is_skipped_alike(folder: Path, threads: int) -> None:
+    (folder / "t-last.tfrecord").write_bytes(make_frame(b"\xff\xff"))
+    for name in ("file", "shuffled"):
+        results = []
+        for uses_engine in (True, False):
+            ds = tfr.open(folder, on_error="skip")
+            batches = ORDERS[name](ds).batch(16, threads=threads)
+            batches.uses_engine = uses_engine
+            with pytest.warns(tfr.errors.SkippedRecordsWarning, match="1 damaged place"):
+                made = run(batches)
+            results.append((made, [found.cause for found in ds.errors]))
+        assert results[0] == results[1]
+        assert "protobuf" in results[0][1][0]
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_shard_that_is_cut_off_raises_at_its_end(folder: Path, threads: int) -> None:
+    path = folder / f"s-00003-of-{len(COUNTS):05}"
+    path.write_bytes(path.read_bytes()[:-3])
+    made, error = run_both(lambda: tfr.open(folder).batch(16, threads=threads))
+    assert error is not None and "shard ends inside a frame" in error[1]
+    assert len(made) == (91 + 99) // 16
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_shard_that_is_gone_raises_when_its_batch_comes(folder: Path, threads: int) -> None:
+    ds = tfr.open(folder)
+    batches = ds.batch(16, threads=threads)
+    (folder / f"s-00003-of-{len(COUNTS):05}").unlink()
+    made = []
+    with pytest.raises(StorageError, match="no such file"):
+        for batch in batches:
+            made += batch["id"].tolist()
+    assert made == list(range(80))
+
+
+# --- threads
+
+
+def count_threads(most: int = -1) -> int:
+    """Threads of this process, once they are `most` or fewer: one that was joined is listed for a moment more."""
+    for _ in range(100_000):
+        if most < 0 or len(os.listdir("/proc/self/task")) <= most:
+            break
+        os.sched_yield()
+    return len(os.listdir("/proc/self/task"))
+
+
+def large(tmp_path: Path) -> tfr.Dataset:
+    with tfr.Writer(tmp_path / "large.tfrecord") as writer:
+        writer.write_columns({"id": np.arange(100_000), "blob": [b"x" * 50] * 100_000})
+    return tfr.open(tmp_path / "large.tfrecord")
+
+
+@pytest.mark.parametrize("name", ["file", "shuffled"])
+def test_no_thread_is_left_after_a_pass_that_stops_early(tmp_path: Path, name: str) -> None:
+    batches = ORDERS[name](large(tmp_path)).batch(100, threads=4)
+    before = count_threads()
+    iterator = iter(batches)
+    next(iterator)
+    assert count_threads() == before + 4
+    iterator.close()
+    assert count_threads(before) == before
+    for batch in batches:
+        assert len(batch["id"])
+        break
+    del batch
+    assert count_threads(before) == before
+
+
+def test_small_dataset_starts_no_thread_by_default(folder: Path) -> None:
+    before = count_threads()
+    iterator = iter(tfr.open(folder).shuffle(seed=1).batch(8))
+    next(iterator)
+    assert count_threads() == before
+    iterator.close()
+
+
+def test_workers_by_default_are_no_more_than_have_work() -> None:
+    mib = 1 << 20
+    assert [choose_workers(8, nbytes, is_given=False) for nbytes in (0, mib, 3 * mib, 99 * mib)] == [0, 0, 3, 8]
+    assert [choose_workers(threads, 0, is_given=True) for threads in (1, 2, 8)] == [0, 2, 8]
+
+
+def test_several_passes_over_one_dataset_run_side_by_side(folder: Path) -> None:
+    import threading
+
+    ds = tfr.open(folder)
+    wanted = {seed: run(ds.shuffle(seed=seed).batch(9, threads=1)) for seed in range(8)}
+    results: dict[int, Any] = {}
+
+    def read(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(5):
+            batches = ds.shuffle(seed=seed).batch(9, threads=3)
+            stopped = iter(batches)
+            for _ in range(int(rng.integers(0, 20))):
+                next(stopped)
+            stopped.close()
+            batches.set_epoch(0)
+            results[seed] = run(batches)
+
+    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == wanted
+
+
+def run_script(script: str, path: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", ["ds", "ds.shuffle(seed=1)"])
+def test_forked_process_goes_on_with_an_engine_of_its_own(tmp_path: Path, name: str) -> None:
+    large(tmp_path)
+    script = f"""
+import os, sys, tfrkit as tfr
+ds = tfr.open(sys.argv[1] + "/large.tfrecord")
+wanted = [batch["id"].tolist() for batch in {name}.batch(1000, threads=3)]
+iterator = iter({name}.batch(1000, threads=3))
+made = [next(iterator)["id"].tolist() for _ in range(5)]
+child = os.fork()
+made += [batch["id"].tolist() for batch in iterator]
+assert made == wanted, "other batches"
+del iterator
+if child == 0:
+    os._exit(0)
+_, status = os.waitpid(child, 0)
+print("child", status)
+"""
+    done = run_script(script, tmp_path)
+    assert (done.returncode, done.stdout) == (0, "child 0\n"), done.stderr
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_interrupt_ends_a_pass_and_its_threads(tmp_path: Path, threads: int) -> None:
+    large(tmp_path)
+    script = f"""
+import signal, sys, tfrkit as tfr
+ds = tfr.open(sys.argv[1] + "/large.tfrecord")
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+try:
+    while True:
+        for batch in ds.shuffle(seed=1).batch(50_000, threads={threads}):
+            pass
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    done = run_script(script, tmp_path)
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+
+
+def test_program_that_ends_in_the_middle_of_a_pass_ends_well(tmp_path: Path) -> None:
+    large(tmp_path)
+    script = """
+import sys, tfrkit as tfr
+iterator = iter(tfr.open(sys.argv[1] + "/large.tfrecord").shuffle(seed=1).batch(10, threads=4))
+print(len(next(iterator)["id"]))
+"""
+    done = run_script(script, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "10\n", "")
+
+
+# --- which passes it takes
+
+
+def test_reason_is_named_where_python_makes_the_batches(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    ds = tfr.open(folder)
+    assert ds.batch(8).explain_no_engine(is_stream=True) is None
+    assert "Python's threads" in (ds.batch(8, pad=0).explain_no_engine(is_stream=True) or "")
+    assert "Python's threads" in (ds.batch(8).map(dict).explain_no_engine(is_stream=False) or "")
+    skipping = tfr.open(folder, on_error="skip").batch(8)
+    assert "rows after damage" in (skipping.explain_no_engine(is_stream=True) or "")
+    assert skipping.explain_no_engine(is_stream=False) is None
+    path = tmp_path_factory.mktemp("gzip") / "a.tfrecord.gz"
+    with tfr.Writer(path, compression="gzip") as writer:
+        writer.write({"id": 1})
+    assert "gzip" in (tfr.open(path).batch(8).explain_no_engine(is_stream=True) or "")
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left() -> Iterator[None]:
+    before = count_threads()
+    yield
+    assert count_threads(before) <= before
