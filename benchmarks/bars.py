@@ -158,6 +158,13 @@ ROWS = (
     ),
     Row("write_rows", "write 200k tabular Examples from dicts", "packed.tfrecord", (tf(15),)),
     Row(
+        "write_messages",
+        "the same by a script for TensorFlow, through tfrkit.compat",
+        "packed.tfrecord",
+        (tf(3),),
+        limit="two Python objects a feature",
+    ),
+    Row(
         "write_columns",
         "write 200k tabular Examples from columns",
         "packed.tfrecord",

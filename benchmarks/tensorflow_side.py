@@ -32,7 +32,7 @@ def make_works(root: Path, out: Path, *, threads: int) -> dict[str, Work]:
         "records_large": Work(record_ways(images, sizes.images), partial(digest_records, images)),
     }
     rows, gzip = out / "tensorflow.tfrecord", out / "tensorflow.tfrecord.gz"
-    for name in ("write_rows", "write_columns"):
+    for name in ("write_rows", "write_messages", "write_columns"):
         works[name] = Work({"tf.train.Example": partial(write_rows, rows, sizes.packed)}, output=rows)
     for name in ("write_gzip", "write_gzip_fast"):
         works[name] = Work({"TFRecordWriter": partial(write_gzip, root, gzip)}, output=gzip)

@@ -57,6 +57,9 @@ def make_works(root: Path, out: Path, *, threads: int) -> dict[str, Work]:
 
     plain, packed = out / "tfrkit.tfrecord", out / "tfrkit.tfrecord.gz"
     works["write_rows"] = Work({"Writer.write": partial(write_rows, plain, sizes.packed)}, output=plain)
+    works["write_messages"] = Work(
+        {"tfrkit.compat, tf.train.Example": partial(write_messages, plain, sizes.packed)}, output=plain
+    )
     works["write_columns"] = Work({"Writer.write_columns": partial(write_columns, plain, sizes.packed)}, output=plain)
     for name, level in (("write_gzip", "default"), ("write_gzip_fast", "fast")):
         works[name] = Work(
@@ -182,6 +185,17 @@ def write_rows(path: Path, count: int) -> int:
     with tfr.Writer(path) as writer:
         for row in rows:
             writer.write(row)
+    return len(rows)
+
+
+def write_messages(path: Path, count: int) -> int:
+    """Write the same rows as a script for TensorFlow does, with its names."""
+    from tfrkit.compat import tensorflow as tf
+
+    rows = keep("rows", partial(data.tabular_rows, count))
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for row in rows:
+            writer.write(data.example_of(tf, row))
     return len(rows)
 
 

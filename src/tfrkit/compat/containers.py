@@ -59,6 +59,11 @@ def check_bytes(value: Any) -> bytes:
 
 
 def _check_int64s(values: Any) -> list[int]:
+    if type(values) is list:
+        return [
+            value if type(value) is int and _INT64_MIN <= value <= _INT64_MAX else check_int64(value)
+            for value in values
+        ]
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iub":
         if values.dtype != np.uint64:
             return [int(value) for value in values] if values.dtype == bool else values.tolist()
@@ -75,7 +80,7 @@ def _check_float32s(values: Any) -> list[float]:
 
 
 def _check_bytes_values(values: Any) -> list[bytes]:
-    return [check_bytes(value) for value in values]
+    return [value if type(value) is bytes else check_bytes(value) for value in values]
 
 
 _CHECKS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], list[Any]], Any]] = {
@@ -83,6 +88,17 @@ _CHECKS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], list[Any]], Any]]
     "float": (check_float32, _check_float32s, np.float32),
     "bytes": (check_bytes, _check_bytes_values, None),
 }
+
+
+def list_values(values: Any, kind: str) -> list[Any]:
+    """What a list of this kind holds when it is made of some values."""
+    check, check_all, _ = _CHECKS[kind]
+    if type(values) is not list:
+        if not isinstance(values, Iterable) or (isinstance(values, np.ndarray) and values.ndim == 0):
+            raise TypeError(f"expected a list of values, got {type(values).__name__}\n  wrap it: [value]")
+        if isinstance(values, Values) and values.check is check:
+            return list(values)
+    return check_all(values)
 
 
 class Repeated(MutableSequence[Any]):
@@ -123,11 +139,12 @@ class Repeated(MutableSequence[Any]):
 class Values(Repeated):
     """The `value` of a BytesList, FloatList or Int64List."""
 
-    __slots__ = ("_dtype", "check", "check_all")
+    __slots__ = ("_dtype", "_kind", "check", "check_all")
 
     def __init__(self, message: Message, kind: str) -> None:
         self._message = message
         self._list = []
+        self._kind = kind
         self.check, self.check_all, self._dtype = _CHECKS[kind]
 
     def append(self, value: Any) -> None:
@@ -135,17 +152,14 @@ class Values(Repeated):
         self._message.SetInParent()
 
     def extend(self, values: Iterable[Any]) -> None:
-        if not isinstance(values, Iterable) or (isinstance(values, np.ndarray) and values.ndim == 0):
-            raise TypeError(f"expected a list of values, got {type(values).__name__}\n  wrap it: [value]")
-        is_checked = isinstance(values, Values) and values.check is self.check
-        self._list.extend(values if is_checked else self.check_all(values))
+        self._list.extend(list_values(values, self._kind))
         self._message.SetInParent()
 
     MergeFrom = extend
 
     def copy_for(self, message: Message) -> Values:
         copied = Values.__new__(Values)
-        copied._message, copied._list = message, self._list.copy()
+        copied._message, copied._list, copied._kind = message, self._list.copy(), self._kind
         copied.check, copied.check_all, copied._dtype = self.check, self.check_all, self._dtype
         return copied
 

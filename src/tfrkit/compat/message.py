@@ -108,7 +108,11 @@ class MessageField(Field):
 class Message:
     """Base of the messages of `tf.train`. Fields that protobuf would keep unread are dropped when parsing."""
 
-    __slots__ = ("_held", "_waits_for")
+    # Most messages are made, put into another one and serialized. What such a message holds is `_frozen`: plain lists
+    # and dicts that its copies share and that nothing changes. They become fields when the first of them is asked for.
+    __slots__ = ("_content", "_frozen", "_waits_for")
+    _content: dict[str, Any]
+    _frozen: Any
     _FIELDS: ClassVar[dict[str, Field]] = {}
     _ONEOFS: ClassVar[dict[str, list[MessageField]]] = {}
 
@@ -122,12 +126,37 @@ class Message:
     def __init__(self, *values: Any, **fields: Any) -> None:
         if values:
             raise TypeError(f"{type(self).__name__} takes its fields by name, got {len(values)} without")
-        self._held: dict[str, Any] = {}
+        self._held = {}
         self._waits_for: tuple[Message, MessageField] | None = None
         for name, value in fields.items():
             field = self._field(name)
             if value is not None:
                 field.fill(self, value)
+
+    @property
+    def _held(self) -> dict[str, Any]:
+        """What was put into each field."""
+        if self._frozen is not None:
+            frozen, self._frozen = self._frozen, None
+            self._content = self._thaw(frozen)
+        return self._content
+
+    @_held.setter
+    def _held(self, content: dict[str, Any]) -> None:
+        self._content = content
+        self._frozen = None
+
+    def _thaw(self, frozen: Any) -> dict[str, Any]:
+        """The fields of what this message was made with."""
+        raise NotImplementedError
+
+    @classmethod
+    def _of(cls, frozen: Any) -> Self:
+        """A message that holds this."""
+        made = cls.__new__(cls)
+        made._waits_for = None
+        made._frozen = frozen
+        return made
 
     @classmethod
     def _field(cls, name: str) -> Field:
@@ -197,6 +226,8 @@ class Message:
     def _copy(self) -> Self:
         """A message equal to this one that shares nothing with it."""
         # Constructors copy what they are given, so this runs several times a feature: no calls that can be spared.
+        if self._frozen is not None:
+            return self._of(self._frozen)
         copied = self.__class__.__new__(self.__class__)
         copied._waits_for = None
         copied._held = mine = {}

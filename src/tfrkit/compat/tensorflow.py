@@ -35,7 +35,8 @@ from tfrkit.compat.namespace import explain_missing as _explain_missing
 
 def __getattr__(name: str) -> _Any:
     if name in _NAMES:
-        return _NAMES[name]
+        # A name of the module from now on: scripts ask for tf.train twice a feature.
+        return globals().setdefault(name, _NAMES[name])
     if name.startswith("__"):
         raise AttributeError(name)
     raise _explain_missing(f"tf.{name}", _NAMES)

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from tfrkit import _native
 from tfrkit.codec.tensor_proto import encode_varint
+from tfrkit.compat.containers import MessageMap, Values, check_name, list_values
 from tfrkit.compat.message import MapField, Message, MessageField, MessagesField, ValuesField
 from tfrkit.errors import WireError
 
@@ -60,56 +61,81 @@ class _Record(Message):
         raise NotImplementedError
 
 
-class BytesList(_Record):
+class _Values(_Record):
+    """A list of values of one kind. Frozen it is the list of them."""
+
+    __slots__ = ()
+    _KIND = ""
+
+    def __init__(self, *values: Any, **fields: Any) -> None:
+        value = fields.get("value")
+        if value is None or len(fields) > 1 or values:
+            super().__init__(*values, **fields)
+            return
+        self._waits_for = None
+        self._frozen = list_values(value, self._KIND)
+
+    def _thaw(self, frozen: list[Any]) -> dict[str, Any]:
+        values = Values(self, self._KIND)
+        values.take(frozen.copy())
+        return {"value": values}
+
+    def _encode(self) -> bytes:
+        return Feature(**{_LIST_FIELDS[self._KIND]: self})._encode()
+
+    def _decode(self, features: Any, lists: Any) -> None:
+        self._held["value"] = Values(self, self._KIND)
+        self._held["value"].take(features[0][2])
+
+
+class BytesList(_Values):
     """A list of bytes."""
 
     __slots__ = ()
     _TAGS = (_FIELD_1, _FIELD_1, _FIELD_2, _FIELD_1)
+    _KIND = "bytes"
     value = ValuesField("bytes")
 
-    def _encode(self) -> bytes:
-        return Feature(bytes_list=self)._encode()
 
-    def _decode(self, features: Any, lists: Any) -> None:
-        self.value.take(features[0][2])
-
-
-class FloatList(_Record):
+class FloatList(_Values):
     """A list of float32 numbers."""
 
     __slots__ = ()
     _TAGS = (_FIELD_1, _FIELD_1, _FIELD_2, _FIELD_2)
+    _KIND = "float"
     value = ValuesField("float")
 
-    def _encode(self) -> bytes:
-        return Feature(float_list=self)._encode()
 
-    def _decode(self, features: Any, lists: Any) -> None:
-        self.value.take(features[0][2])
-
-
-class Int64List(_Record):
+class Int64List(_Values):
     """A list of integers."""
 
     __slots__ = ()
     _TAGS = (_FIELD_1, _FIELD_1, _FIELD_2, _FIELD_3)
+    _KIND = "int64"
     value = ValuesField("int64")
-
-    def _encode(self) -> bytes:
-        return Feature(int64_list=self)._encode()
-
-    def _decode(self, features: Any, lists: Any) -> None:
-        self.value.take(features[0][2])
 
 
 class Feature(_Record):
-    """One of three lists, or none: `WhichOneof("kind")` tells which."""
+    """One of three lists, or none: `WhichOneof("kind")` tells which. Frozen it is (name of the field, values)."""
 
     __slots__ = ()
     _TAGS = (_FIELD_1, _FIELD_1, _FIELD_2)
     bytes_list = MessageField(BytesList, oneof="kind")
     float_list = MessageField(FloatList, oneof="kind")
     int64_list = MessageField(Int64List, oneof="kind")
+
+    def __init__(self, *values: Any, **fields: Any) -> None:
+        if len(fields) == 1 and not values:
+            ((name, value),) = fields.items()
+            if type(value) is _LIST_TYPES.get(name) and value._frozen is not None:
+                self._waits_for = None
+                self._frozen = name, value._frozen
+                return
+        super().__init__(*values, **fields)
+
+    def _thaw(self, frozen: tuple[str, list[Any]]) -> dict[str, Any]:
+        name, values = frozen
+        return {name: _LIST_TYPES[name]._of(values)}
 
     def _encode(self) -> bytes:
         return _encode_example({"": self})
@@ -126,15 +152,37 @@ class Feature(_Record):
             child._waits_for = None
 
 
+_LIST_TYPES: dict[str, type[_Values]] = {"bytes_list": BytesList, "float_list": FloatList, "int64_list": Int64List}
+
+
 class Features(_Record):
-    """Features by name."""
+    """Features by name. Frozen it is a dict of what each was frozen to."""
 
     __slots__ = ()
     _TAGS = (_FIELD_1,)
     feature = MapField(Feature)
 
+    def __init__(self, *values: Any, **fields: Any) -> None:
+        given = fields.get("feature")
+        if type(given) is dict and len(fields) == 1 and not values:
+            frozen = {}
+            for name, value in given.items():
+                if type(value) is not Feature or value._frozen is None:
+                    break
+                frozen[name if type(name) is str and name.isascii() else check_name(name)] = value._frozen
+            else:
+                self._waits_for = None
+                self._frozen = frozen
+                return
+        super().__init__(*values, **fields)
+
+    def _thaw(self, frozen: dict[str, Any]) -> dict[str, Any]:
+        features = MessageMap(self, Feature)
+        features.take({name: Feature._of(inner) for name, inner in frozen.items()})
+        return {"feature": features}
+
     def _encode(self) -> bytes:
-        return _encode_example(self.feature)
+        return _encode_example(self.feature) if self._frozen is None else _encode_frozen(self._frozen)
 
     def _decode(self, features: Any, lists: Any) -> None:
         self.feature.take({name.decode(): _feature_of(kind, values) for name, kind, values in features})
@@ -177,12 +225,25 @@ class FeatureLists(_Record):
 
 
 class Example(_Record):
-    """A record: features by name."""
+    """A record: features by name. Frozen it is what its features were frozen to."""
 
     __slots__ = ()
     features = MessageField(Features)
 
+    def __init__(self, *values: Any, **fields: Any) -> None:
+        given = fields.get("features")
+        if type(given) is Features and given._frozen is not None and len(fields) == 1 and not values:
+            self._waits_for = None
+            self._frozen = given._frozen
+            return
+        super().__init__(*values, **fields)
+
+    def _thaw(self, frozen: dict[str, Any]) -> dict[str, Any]:
+        return {"features": Features._of(frozen)}
+
     def _encode(self) -> bytes:
+        if self._frozen is not None:
+            return _encode_frozen(self._frozen)
         return _encode_example(self.features.feature) if self.HasField("features") else b""
 
     def _decode(self, features: Any, lists: Any) -> None:
@@ -252,9 +313,28 @@ def _coerce(name: str, value: Any, expected: str | None) -> tuple[str, Any]:
 
 
 def _encode_example(features: Any) -> bytes:
-    encoder = _native.RowEncoder("float32", _coerce)
-    encoder.write({name: _plain_value(features[name]) for name in features})
-    return _record_of(encoder)
+    return _encode_values({name: _plain_value(features[name]) for name in features})
+
+
+def _encode_frozen(features: dict[str, tuple[str, list[Any]]]) -> bytes:
+    return _encode_values({name: values or _EmptyList(_KINDS[kind]) for name, (kind, values) in features.items()})
+
+
+# Encoders that nobody uses right now: one knows the names of the message before, which the next one has too.
+_IDLE: list[_native.RowEncoder] = []
+_MAX_RECORDS = 1 << 16  # of one encoder, because it remembers every name
+
+
+def _encode_values(values: dict[str, Any]) -> bytes:
+    try:
+        encoder = _IDLE.pop()
+    except IndexError:
+        encoder = _native.RowEncoder("float32", _coerce)
+    encoder.write(values)
+    record = _record_of(encoder)
+    if encoder.num_records < _MAX_RECORDS:
+        _IDLE.append(encoder)
+    return record
 
 
 def _encode_lists(lists: Any) -> bytes:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 import struct
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfrkit.compat import tensorflow as tf
@@ -393,3 +394,79 @@ def test_text_is_protobufs() -> None:
     )
     assert repr(message) == str(message)
     assert str(tf.train.Example()) == ""
+
+
+# --- messages that are made in one expression, against their slow twin: fields filled one by one
+
+
+_TYPE_OF = {"bytes": tf.train.BytesList, "float": tf.train.FloatList, "int64": tf.train.Int64List}
+
+
+def make_at_once(features: dict[bytes, Any]) -> Any:
+    made = {}
+    for name, feature in features.items():
+        fields = {} if feature is None else {LISTS[feature[0]]: _TYPE_OF[feature[0]](value=feature[1])}
+        made[name.decode()] = tf.train.Feature(**fields)
+    return tf.train.Example(features=tf.train.Features(feature=made))
+
+
+def fill_slowly(features: dict[bytes, Any]) -> Any:
+    example = tf.train.Example()
+    example.features.SetInParent()
+    for name, feature in features.items():
+        inner = example.features.feature[name.decode()]
+        if feature is not None:
+            child = getattr(inner, LISTS[feature[0]])
+            child.SetInParent()
+            child.value.extend(feature[1])
+    return example
+
+
+@given(strategies.examples())
+@settings(max_examples=200, deadline=None)
+def test_made_at_once_equals_filled_one_by_one(features: dict[bytes, Any]) -> None:
+    made, filled = make_at_once(features), fill_slowly(features)
+    assert made.SerializeToString() == filled.SerializeToString()
+    assert str(made) == str(filled)  # takes the frozen lists apart
+    assert made.SerializeToString() == filled.SerializeToString()
+    for name in features:
+        inner = made.features.feature[name.decode()]
+        assert inner.WhichOneof("kind") == filled.features.feature[name.decode()].WhichOneof("kind")
+        assert inner.SerializeToString() == filled.features.feature[name.decode()].SerializeToString()
+
+
+def test_what_a_message_was_made_of_can_change_afterwards() -> None:
+    numbers = [1]
+    values = tf.train.Int64List(value=numbers)
+    feature = tf.train.Feature(int64_list=values)
+    given = {"x": feature}
+    features = tf.train.Features(feature=given)
+    example = tf.train.Example(features=features)
+    other = copy.deepcopy(example)
+    stored = example.SerializeToString()
+    numbers.append(2)
+    values.value.append(3)
+    feature.int64_list.value.append(4)
+    given["y"] = feature
+    features.feature["x"].int64_list.value.append(5)
+    other.features.feature["x"].float_list.value.append(6)
+    assert example.SerializeToString() == stored
+    assert values.value == [1, 3]
+    assert feature.int64_list.value == [1, 4]
+    assert features.feature["x"].int64_list.value == [1, 5]
+    assert other.features.feature["x"].WhichOneof("kind") == "float_list"
+    example.features.feature["x"].int64_list.value[:] = []
+    assert example.features.feature["x"].WhichOneof("kind") == "int64_list"
+
+
+@pytest.mark.parametrize("value", [["a"], [1.5], [1 << 63], 5, "ab", [None]])
+def test_a_list_made_of_wrong_values_raises_what_extend_raises(value: Any) -> None:
+    with pytest.raises((TypeError, ValueError)) as filled:
+        tf.train.Int64List().value.extend(value)
+    with pytest.raises(filled.type, match=re.escape(str(filled.value))):
+        tf.train.Int64List(value=value)
+
+
+def test_one_name_may_have_another_kind_in_every_message() -> None:
+    for feature in (("int64", [1]), ("bytes", [b"a"]), ("float", [0.5]), ("float", []), ("bytes", []), ("int64", [])):
+        assert make_at_once({b"x": feature}).SerializeToString() == reference.encode_example({b"x": feature})
