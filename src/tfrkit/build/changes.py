@@ -1,4 +1,4 @@
-"""What is different between two descriptions of a build, in words."""
+"""Differences between two descriptions of a build, as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tfrkit.sources.base import Items
 
-# Digests say that something changed; the facts beside them say what.
+# Digests show that something changed; the facts next to them show what.
 _DIGESTS = frozenset({"digest", "records", "fingerprint", "schema_digest"})
 _SHOWN = 3
 _SHOWN_LENGTH = 60
@@ -25,9 +25,9 @@ def describe_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str
 
 
 def describe_input_changes(old: Mapping[str, tuple[int, int]], items: Items, *, since: int | None = None) -> list[str]:
-    """Which inputs were added, removed or changed since they were listed.
+    """Inputs added, removed or changed since they were listed.
 
-    Times of change are compared where the list has them; else inputs changed after `since` (ns) count.
+    mtimes are compared if listed; otherwise inputs changed after `since` (ns) count.
     """
     if items.keys is None or not old:
         return []

@@ -1,4 +1,4 @@
-"""How large a dataset will be, from a few of its records."""
+"""Estimated size of a dataset, from a few records."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _SMALL_INT_NBYTES = 2
 
 @dataclass(frozen=True)
 class SizeEstimate:
-    """What a sample of records says about all: bytes out for each byte in, or bytes per record.
+    """Estimate from a sample: output bytes per input byte, or bytes per record.
 
-    Uncompressed; `per_byte` is None where the inputs have no size of their own, or where it tells nothing.
+    Uncompressed; `per_byte` is None if inputs have no size, or it is meaningless.
     """
 
     per_record: float
@@ -38,7 +38,7 @@ class SizeEstimate:
 
 
 def sample_sizes(scan: Scan) -> SizeEstimate:
-    """Read a few items; those that cannot be read say nothing."""
+    """Read a few items; unreadable ones are ignored."""
     size = scan.items.size
     # Not `np.unique`, which imports NumPy's masked arrays: ten milliseconds at the start of every build.
     places = {number * size // _SAMPLE_ITEMS for number in range(_SAMPLE_ITEMS)} if size else set()
@@ -62,7 +62,7 @@ def sample_sizes(scan: Scan) -> SizeEstimate:
 
 
 def size_row(row: Mapping[str, Any]) -> int:
-    """About how many bytes a row takes in a file."""
+    """Approximate bytes per row in a file."""
     nbytes = FRAME_OVERHEAD
     for name, value in row.items():
         if isinstance(value, Mapping):
@@ -88,6 +88,6 @@ def _summarize(sizes: list[int], inputs: list[int] | None) -> SizeEstimate:
     if not sizes:
         return SizeEstimate(0.0, None, is_guess=True)
     per_record = sum(sizes) / len(sizes)
-    # Images made anew are as large as they are made, whatever the files were.
+    # The size of re-encoded images does not depend on the files.
     follows_input = inputs is not None and sum(inputs) > 0 and max(sizes) > 1.05 * min(sizes)
     return SizeEstimate(per_record, sum(sizes) / sum(inputs) if follows_input and inputs else None)

@@ -1,7 +1,6 @@
-"""The last step: shards take their places, metadata is written beside them, and the manifest makes it a dataset.
+"""The last step: shards are moved into place, sidecars are written, the manifest last.
 
-Every action here can be done twice, and the manifest comes last. Killed in between, the next run of the same command
-finds the shards where they are and does the rest.
+Every action is idempotent. After a kill, the next run of the same command finds the shards and does the rest.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from tfrkit.storage.text_files import write_json, write_text
 
 
 def decide_schema(prepared: Prepared, results: dict[str, ShardResult], folder: str) -> Schema:
-    """What the records hold: as the source says after everything was read, or read off the records."""
+    """The schema: from the source after everything was read, or inferred from the records."""
     facts: Facts = {}
     for result in results.values():
         add_facts(facts, result.facts)
@@ -89,7 +88,7 @@ def draft_inputs(prepared: Prepared, journal: Journal) -> Generator[None]:
 
 
 def recall_shards(target: Target, journal: Journal, plan_hash: str, names: list[str]) -> None:
-    """Take back shards that a run put in place before it was stopped, to where the next one looks for them."""
+    """Move shards of an interrupted run back to the staging folder."""
     folder = journal.shards_folder(plan_hash)
     for name in names:
         staged, placed = os.path.join(folder, name), _place_of(target, name)
@@ -105,7 +104,7 @@ def recall_shards(target: Target, journal: Journal, plan_hash: str, names: list[
 
 
 def _collect_carried(prepared: Prepared) -> Carried:
-    """Sidecars of the records to come: what the source brings along."""
+    """Sidecars of the new records, from the source."""
     sidecars = prepared.scan.sidecars
     carried = Carried(is_new=True) if sidecars is None else collect_carried(sidecars)
     return replace(carried, labels={**carried.labels, **prepared.scan.label_files})
@@ -132,9 +131,9 @@ def _describe(prepared: Prepared, schema: Schema, results: dict[str, ShardResult
 
 
 def _remove_old(target: Target, journal: Journal, old: Manifest | None, keep: set[str]) -> None:
-    """Take the replaced dataset away: its manifest first, so that what is left never looks whole.
+    """Remove the replaced dataset, its manifest first, so that the rest never looks complete.
 
-    The list of what is to go is kept until the end, because without its manifest nobody knows it any more.
+    The list of files to remove is kept until the end, because without the manifest it is lost.
     """
     listing = os.path.join(journal.folder, "replaced.json")
     if old is not None:
@@ -159,6 +158,6 @@ def _move(source: str, destination: str) -> None:
 
 
 def _place_of(target: Target, name: str) -> str:
-    """Where the bytes of a shard go: through a link that is named as the output the file it names is written."""
+    """Target path of a shard: if the output is a link, its target is written."""
     path = target.shard(name)
     return os.path.realpath(path) if target.is_file else path

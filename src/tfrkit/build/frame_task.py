@@ -1,7 +1,7 @@
 """A shard of rows that a reader encodes as frames: encoded by threads, written and hashed in order.
 
-Where a reader gives frames, all work is native and releases the interpreter lock, so threads keep every processor busy,
-start at once, and write each byte once. The number of threads changes nothing in the shard.
+For readers that return frames all work is native and releases the interpreter lock, so threads use every core, start at
+once, and write each byte once. The shard does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PART_NBYTES = 1 << 30
 
 
 def count_parts(expected_nbytes: float) -> int:
-    """Into how many parts to cut a shard.
+    """Number of parts to cut a shard into.
 
     Example:
         >>> count_parts(256e6), count_parts(10e9)
@@ -65,7 +65,7 @@ class FrameTask(ShardTask):
     def _blocks(self, row_nbytes: float) -> Iterator[Int64Array]:
         """Numbers of the items, in groups whose frames make about a block."""
         numbers = self.items.numbers
-        # A frame has names and lengths beside its values: about as much again.
+        # A frame has names and lengths in addition to its values: about as much again.
         num_rows = max(1, min(_MAX_ROWS, int(_BLOCK_NBYTES / (2 * row_nbytes + 1))))
         for start in range(0, len(numbers), num_rows):
             yield numbers[start : start + num_rows]

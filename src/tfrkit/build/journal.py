@@ -1,14 +1,14 @@
-"""What a build has done so far, on disk, so that the next run of the same command goes on from there.
+"""Progress of a build on disk, so that the next run of the same command resumes.
 
     out/_build/
       lock                           held while a build runs
       plan.json                      what is being built
       inputs.tsv.gz                  name, size and time of change of each input
-      scratch/                       spools of the source; made anew by each run
-      sidecars/                      files on their way beside the shards
+      scratch/                       spools of the source; rebuilt by each run
+      sidecars/                      drafts of sidecars
       shards-<hash of the plan>/     finished shards, their index, and <shard>.done.json each
 
-A shard counts as done when its marker is there and its bytes have the size and checksum the marker says.
+A shard is done if its marker exists and its bytes match the marker's size and checksum.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _HELD: set[str] = set()
 
 
 class BadItem(NamedTuple):
-    """An item that could not be read: its key, what is wrong, and what helps."""
+    """An item that could not be read: key, reason and hint."""
 
     key: str
     reason: str
@@ -50,7 +50,7 @@ class BadItem(NamedTuple):
 
 @dataclass
 class ShardResult:
-    """What became of one shard, or of a part of one."""
+    """Result of one shard, or of a part of one."""
 
     name: str
     num_records: int = 0
@@ -85,7 +85,7 @@ class Journal:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the build for this process; raises `StorageError` where another one holds it."""
+        """Lock the build for this process; raises `StorageError` if another one holds it."""
         identity = os.path.realpath(self.folder)
         if identity in _HELD:
             raise _refuse(self.folder, "this process")
@@ -110,7 +110,7 @@ class Journal:
         return folder
 
     def load_plan(self) -> dict[str, Any] | None:
-        """What is being built here, or None where nothing was begun."""
+        """The plan being built here, or None."""
         try:
             with open(self._plan_path, encoding="utf-8", errors="surrogateescape") as file:
                 content = json.load(file)
@@ -119,7 +119,7 @@ class Journal:
         return content if isinstance(content, dict) else None
 
     def save_plan(self, description: dict[str, Any], items: Items) -> None:
-        """Begin: remember what is being built, and from what."""
+        """Begin: store the plan and the inputs."""
         self.forget()
         # Deleted at the end: compressed at level 1.
         write_inputs(self._inputs_path, items, level=1)
@@ -131,13 +131,13 @@ class Journal:
 
     @property
     def sidecars_folder(self) -> str:
-        """Where metadata is drafted, so that a run that is killed leaves nothing beside the shards."""
+        """Folder for drafts of sidecars, so that a killed run leaves nothing next to the shards."""
         folder = os.path.join(self.folder, "sidecars")
         os.makedirs(folder, exist_ok=True)
         return folder
 
     def shards_folder(self, plan_hash: str) -> str:
-        """Where finished shards of a plan wait for the others."""
+        """Folder of finished shards of a plan."""
         folder = os.path.join(self.folder, f"shards-{plan_hash}")
         os.makedirs(os.path.join(folder, INDEX_FOLDER), exist_ok=True)
         return folder
@@ -168,9 +168,9 @@ class Journal:
 
 
 def write_done(path: str, result: ShardResult) -> None:
-    """Leave the marker of a finished shard beside it.
+    """Write the marker of a finished shard.
 
-    Nobody waits for the disk: a marker that a power cut loses or tears counts as none, and the shard is written again.
+    Not synced: a marker lost or torn by a power failure is ignored, and the shard is written again.
     """
     content = {**vars(result), "facts": {name: list(counts.items()) for name, counts in result.facts.items()}}
     with LocalWriter(f"{path}.done.json", durable=False) as writer:
@@ -179,7 +179,7 @@ def write_done(path: str, result: ShardResult) -> None:
 
 
 def read_done(path: str) -> ShardResult | None:
-    """The marker of a shard, where it is there and the shard has the size it says."""
+    """The marker of a shard, if it exists and the size matches."""
     result = read_marker(path)
     try:
         return result if result is not None and os.path.getsize(path) == result.nbytes else None
@@ -188,7 +188,7 @@ def read_done(path: str) -> ShardResult | None:
 
 
 def read_marker(path: str) -> ShardResult | None:
-    """What the marker of a shard says, whatever became of the shard."""
+    """The marker of a shard, without checking the shard."""
     try:
         with open(f"{path}.done.json", encoding="utf-8", errors="surrogateescape") as file:
             content = json.load(file)
@@ -204,14 +204,14 @@ def read_marker(path: str) -> ShardResult | None:
 
 
 def drop_done(path: str) -> None:
-    """Take back a shard that is not what its marker says."""
+    """Remove a shard that does not match its marker."""
     for stale in (f"{path}.done.json", path):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(stale)
 
 
 def write_inputs(path: str, items: Items, *, stamps: bool = True, level: int = 6) -> None:
-    """List the inputs: a line each of size, time of change (if asked for) and name."""
+    """List the inputs: a line each of size, mtime (optional) and name."""
     for _ in write_inputs_by_steps(path, items, stamps=stamps, level=level):
         pass
 
@@ -229,7 +229,7 @@ def write_inputs_by_steps(path: str, items: Items, *, stamps: bool = True, level
 
 
 def read_inputs(path: str) -> dict[str, tuple[int, int]]:
-    """Name → size and time of change, as listed; empty where there is no list."""
+    """Name → size and time of change, as listed; empty without a list."""
     inputs = {}
     try:
         with gzip.open(path, "rb") as file:
@@ -256,10 +256,10 @@ def _unescape(key: bytes) -> bytes:
 
 
 def _open_lock(path: str) -> int:
-    """A descriptor that holds the lock; raises `StorageError` where somebody else does.
+    """A descriptor that holds the lock; raises `StorageError` if another process does.
 
-    The lock belongs to the process and not to the open file, so that workers do not inherit it: when the process that
-    leads the build is killed, the next one can begin at once.
+    The lock belongs to the process and not to the open file, so that workers do not inherit it: when the parent is
+    killed, the next build can begin at once.
     """
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)

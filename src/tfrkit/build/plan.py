@@ -1,7 +1,7 @@
-"""The plan: which records go into which shard, in which order. Data, with a hash.
+"""The plan: the records of each shard, in order. Data, with a hash.
 
-Equal inputs and options give an equal plan, on any machine and with any number of workers. What
-a shard holds follows from the plan alone, so a shard can be written at any time, anywhere, and again.
+Equal inputs and options give an equal plan, on any machine and with any number of workers. The contents of a shard
+depend on the plan only, so a shard can be written anytime, anywhere, and again.
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ def make_shards(
 
 
 def describe_inputs(items: Items) -> dict[str, Any]:
-    """What the plan knows of the inputs: how many, how large, and a digest of names, sizes and private data.
+    """Description of the inputs: number, size, and a digest of names, sizes and private data.
 
-    Times of change are left out, so that a copy of the same files gives the same description.
+    mtimes are left out, so that a copy of the same files gives the same description.
     """
     digest = hashlib.sha256()
     for column in (items.keys, items.data):
@@ -103,13 +103,13 @@ def describe_inputs(items: Items) -> dict[str, Any]:
 
 
 def digest_stamps(scan: Scan) -> str:
-    """A digest of when the inputs were last changed: a build that goes on wants them untouched."""
+    """A digest of the mtimes of inputs: a resumed build requires them unchanged."""
     stamps = b"" if scan.items.stamps is None else scan.items.stamps.tobytes()
     return hashlib.sha256(stamps + scan.stamp.to_bytes(16, "little", signed=True)).hexdigest()[:32]
 
 
 def digest_shards(shards: tuple[PlannedShard, ...]) -> str:
-    """A digest of which item goes where."""
+    """A digest of the assignment of items."""
     digest = hashlib.sha256()
     for shard in shards:
         digest.update(f"{shard.name}\0{len(shard.numbers)}\0".encode())

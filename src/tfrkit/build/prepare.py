@@ -27,7 +27,7 @@ from tfrkit.storage.git_lfs import REMEDY, describe_pointer_file
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """What decides about a build beside its source; see `build`."""
+    """Options of a build; see `build`."""
 
     splits: Mapping[str, SplitSize] | None = None
     shards: int | Mapping[str, int] | None = None
@@ -57,7 +57,7 @@ class BuildOptions:
         return ShardSizes.of(self.shards, self.shard_size)
 
     def to_json(self) -> dict[str, Any]:
-        """What decides about the bytes, as a JSON value."""
+        """Options that affect the bytes, as a JSON value."""
         splits = {
             name: os.fspath(size) if isinstance(size, os.PathLike) else size
             for name, size in (self.splits or {}).items()
@@ -96,7 +96,7 @@ class Prepared:
 
     @property
     def found(self) -> int:
-        """Inputs that were looked at."""
+        """Scanned inputs."""
         return self.scan.num_inputs
 
     @property
@@ -105,11 +105,11 @@ class Prepared:
         return [problem for problem in self.problems if problem.blocking or self.options.on_bad == "fail"]
 
     def expected_nbytes(self, shard: PlannedShard) -> float:
-        """About how large a shard will be."""
+        """Approximate size of a shard."""
         return self.estimate.of(self.scan, shard.numbers)
 
     def new_report(self) -> Report:
-        """A report of what is known before anything is written."""
+        """The report before anything is written."""
         items = self.scan.items
         return Report(
             out=self.target.out,
@@ -125,7 +125,7 @@ class Prepared:
 
 
 def prepare(source: Source, target: Target, options: BuildOptions, scratch: str) -> Prepared:
-    """Scan and plan; problems are collected, not raised, except where there is nothing to build at all."""
+    """Scan and plan; problems are collected, not raised, unless there is nothing to build."""
     pointer = describe_pointer_file(source.title)
     if pointer is not None:
         raise SourceError(f"expected data, got {pointer}", shard=source.title, hint=REMEDY)
@@ -160,7 +160,7 @@ def prepare(source: Source, target: Target, options: BuildOptions, scratch: str)
         "schema_digest": "" if schema is None else _digest(to_json(schema)),
         "records": digest_shards(shards),
     }
-    # As it will be read back: JSON has lists where Python has tuples.
+    # As read back from JSON: lists instead of tuples.
     plan = Plan(shards, json.loads(json.dumps(description)))
     notes = [*scan.notes, *assignment.notes]
     if is_split or order == "seeded":
@@ -176,7 +176,7 @@ def _check_keys(scan: Scan, keys: Mapping[str, str]) -> None:
 
 
 def _split_items(items: Items, options: BuildOptions, problems: list[Problem]) -> Assignment:
-    """Assign splits; what is found wrong on the way is added to `problems`."""
+    """Assign splits; errors are added to `problems`."""
     groups: Any = items.groups
     if not items.size:
         return Assignment({})
@@ -190,7 +190,7 @@ def _split_items(items: Items, options: BuildOptions, problems: list[Problem]) -
     try:
         assignment = assign_splits(items, options.splits, seed=options.seed, stratify=options.stratify, groups=groups)
     except ValueError:
-        # Too few records for a split may only mean that the others are bad: that comes first.
+        # Too few records for a split may be caused by bad inputs: report those first.
         if any(problem.blocking or options.on_bad == "fail" for problem in problems):
             return Assignment({})
         raise

@@ -1,4 +1,4 @@
-"""Bad inputs for people to read: equal reasons are one line with a count, and what helps is said once.
+"""Display of bad inputs: equal reasons are one line with a count, and a hint is shown once.
 
 Reasons are equal when they differ in their numbers only, as those of boxes and of bytes do; a source names the kind
 itself where they differ by more. This is for showing alone: every problem stays in `SourceError.problems`, in
@@ -15,7 +15,7 @@ from tfrkit.sources.base import Problem
 
 # Up to this many problems of a group are shown in full; of more, this many places.
 _SHOWN = 3
-# What to do about all of them, where they can be left out.
+# The hint for all of them, if they can be skipped.
 SKIP_ADVICE = 'repair or remove them    or leave them out: on_bad="skip"'
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
@@ -28,7 +28,7 @@ class ProblemGroup:
 
     @property
     def hint(self) -> str:
-        """What helps against all of them; empty where nothing is known."""
+        """The common hint, or ""."""
         return self.problems[0].hint
 
     def describe(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a build found, wrote and left out: printed at the end, and kept as report.json and skipped.jsonl."""
+"""Report of a build: found, written and skipped inputs; printed, and saved as report.json and skipped.jsonl."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SHOWN_GROUPS = 20
 
 @dataclass
 class Skipped:
-    """An input that is not in the dataset, and why. `split` is None where it was left out before splitting.
+    """A skipped input and the reason. `split` is None if it was skipped before splitting.
 
-    `input` is the input it counts for, where that is not `key`; None for no single one.
+    `input` is the input it counts for, if not `key`; None for no single one.
     """
 
     key: str
@@ -30,7 +30,7 @@ class Skipped:
 
     @classmethod
     def of(cls, problem: Problem) -> Skipped:
-        """What is left out because of a problem that was found before splitting."""
+        """Inputs skipped because of problems found before splitting."""
         return cls(problem.key, problem.reason, input=problem.input, kind=problem.kind)
 
     def to_problem(self) -> Problem:
@@ -47,20 +47,20 @@ class Report:
     """The end of a build.
 
     Attributes:
-        out: Where the dataset is.
-        found: Inputs that were looked at.
+        out: Path of the dataset.
+        found: Scanned inputs.
         written: Records.
         skipped: Inputs left out, with reasons.
-        ignored: Files that are none of the source's business, by a word for them.
+        ignored: Counts of other files, by kind.
         nbytes_in: Size of the inputs.
         nbytes_out: Size of the shards.
-        seconds: How long it took, this run only.
+        seconds: Duration of this run.
         splits: For each split its records, shards and bytes.
-        notes: What was decided on the way.
+        notes: Decisions of the build.
         counts: Labels and how often they occur.
         resumed: Shards that were there from an earlier run.
         is_dry: Nothing was written; sizes are estimates.
-        already_there: The dataset was there already, made from the same inputs with the same options.
+        already_there: The dataset existed, from the same inputs with the same options.
     """
 
     out: str
@@ -126,7 +126,7 @@ class Report:
 def refuse(problems: Iterable[Problem], *, found: int, is_begun: bool = False, can_skip: bool = True) -> SourceError:
     """The error that names every bad input; the first ones in its message, all in `problems`.
 
-    `can_skip` where something is left to write without them.
+    `can_skip` if something is left to write without them.
     """
     listed = tuple(problems)
     groups = group_problems(listed)
@@ -145,7 +145,7 @@ def refuse(problems: Iterable[Problem], *, found: int, is_begun: bool = False, c
 
 
 def _count(problems: Sequence[Problem], found: int) -> str:
-    """How much is wrong: bad inputs, and problems that are about no single one, such as a column."""
+    """Counts of bad inputs, and of problems without a single input, such as a column."""
     num_bad = count_bad_inputs(problems)
     num_others = sum(problem.bad_input is None for problem in problems)
     others = f"{num_others:,} problem" + ("" if num_others == 1 else "s")

@@ -46,9 +46,8 @@ def build(
 ) -> Report:
     """Build a dataset folder, or one file, from a source, from any iterable of rows, or from a table in memory.
 
-    The same inputs and options give the same bytes, whatever the number of jobs. A build that was stopped, in
-    whatever way, goes on where it was when it is called again. Nothing appears half done: shards come into place
-    when all of them are written.
+    The same inputs and options give the same bytes, whatever the number of jobs. An interrupted build resumes when it
+    is called again. Nothing appears half done: shards are moved into place when all of them are written.
 
     Args:
         source: One of `tfr.sources`; an iterable of rows as `Writer.write` takes them; or a table: a DataFrame of
@@ -61,8 +60,8 @@ def build(
         splits: Names with a ratio (0.1), a count (500), the path of a list of names, or None for the rest. What
             nothing asks for goes to "train".
         shards: Files of each split: a number, or a dict of splits. Never more than records.
-        shard_size: Instead, about how large a file is to be: 256_000_000, "256MB". That is the default.
-        seed: Decides who is in which split, and the order.
+        shard_size: Alternative to `shards`: approximate size of a file, 256_000_000 or "256MB". That is the default.
+        seed: Decides the splits and the order.
         order: "seeded" mixes the records of each split, "source" keeps their order. By default folders of files and
             everything that is split is mixed; arrays, tables and rows that are not split keep their order.
         stratify: Every split holds each class in the same share.
@@ -72,7 +71,7 @@ def build(
         keys: Features to rename, old names to new ones.
         on_bad: "fail" names every bad input and stops; "skip" leaves them out and lists them in the report.
         jobs: Worker processes; all processors by default.
-        overwrite: Replace what is there. Until the new dataset is whole the old one stays.
+        overwrite: Replace existing files. The old dataset stays until the new one is complete.
         dry_run: Look at everything and write nothing; problems are in the report.
         schema: Of rows or a table: checks each row. Other sources have their own.
         floats: Of rows or a table: what to do with floats that float32 does not hold, as in `Writer`.

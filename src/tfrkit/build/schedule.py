@@ -1,4 +1,4 @@
-"""From planned shards to tasks: what is there is checked, what is missing is written, in pieces that keep all busy."""
+"""From planned shards to tasks: existing shards are checked, missing ones written, in balanced pieces."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tfrkit.build.plan import PlannedShard
 from tfrkit.build.task import CheckTask, JoinTask, ReadTask, ShardTask, Task, part_path
 from tfrkit.sources.base import Scan
 
-# The smaller the last pieces, the less time the other workers stand idle at the end.
+# Small last pieces reduce idle time at the end.
 _PIECES_PER_JOB = 8
-# Parts are copied and read once more when they are joined: about this share of the work of images kept as they are.
+# Cost of joining parts, which copies and reads them again, relative to storing kept images.
 _JOIN_SHARE = 0.15
 
 MakeTask = Callable[[PlannedShard, str], ShardTask]
 
 
 def cut_shards(weights: Sequence[float], jobs: int) -> list[int]:
-    """Into how many parts to cut each shard, so that `jobs` workers end at nearly the same time.
+    """Number of parts of each shard, so that `jobs` workers finish at nearly the same time.
 
-    A shard stays whole where it ends with the others, or so little later that joining its parts would take as long.
-    Workers take the largest first, so only what comes last is cut.
+    A shard stays whole if it finishes with the others, or later by less than joining would take. Workers take the
+    largest first, so only the last ones are cut.
 
     Example:
         >>> cut_shards([1.0], 2), cut_shards([1.0] * 4, 2), cut_shards([1.0] * 5, 2)
@@ -37,7 +37,7 @@ def cut_shards(weights: Sequence[float], jobs: int) -> list[int]:
     num_parts = [1] * len(weights)
     if jobs < 2 or total <= 0:
         return num_parts
-    busy = [0.0] * jobs  # a heap: the worker that ends first takes what comes next
+    busy = [0.0] * jobs  # a heap: the worker that finishes first takes the next
     for index in sorted(range(len(weights)), key=lambda index: -weights[index]):
         weight = weights[index]
         if busy[0] + (1 - _JOIN_SHARE) * weight > total / jobs * (1 + 1e-9):
@@ -48,7 +48,7 @@ def cut_shards(weights: Sequence[float], jobs: int) -> list[int]:
 
 
 def make_read_tasks(scan: Scan, jobs: int) -> Iterator[Task]:
-    """Tasks that read every item once and write nothing; none where items are read in blocks, which are all alike."""
+    """Tasks that read every item once and write nothing; none if items are read in blocks."""
     if not hasattr(scan.reader, "read"):
         return
     size = scan.items.size
@@ -60,7 +60,7 @@ def make_read_tasks(scan: Scan, jobs: int) -> Iterator[Task]:
 
 @dataclass
 class Schedule:
-    """Gives out the tasks of a build and collects what they say."""
+    """Schedules the tasks of a build and collects their results."""
 
     shards: Sequence[PlannedShard]
     folder: str
@@ -68,7 +68,7 @@ class Schedule:
     weights: dict[str, float]
     jobs: int
     may_cut: bool
-    # How many parts shards are cut into, by name; as `cut_shards` says without.
+    # Number of parts by shard name; default: by `cut_shards`.
     parts: Mapping[str, int] | None = None
     results: dict[str, ShardResult] = field(default_factory=dict)
     bad: list[tuple[BadItem, str]] = field(default_factory=list)
@@ -78,7 +78,7 @@ class Schedule:
     _broken: set[str] = field(default_factory=set)
 
     def begin(self) -> Iterator[Task]:
-        """The first tasks, made one by one: checks of what is there, then the rest from large to small."""
+        """The first tasks, made one by one: checks of existing shards, then the rest from large to small."""
         self._by_name = {shard.name: shard for shard in self.shards}
         there = [shard for shard in self.shards if read_done(self._path(shard)) is not None]
         names = {shard.name for shard in there}
@@ -87,7 +87,7 @@ class Schedule:
         yield from self._write(missing)
 
     def follow(self, task: Task, result: ShardResult | None) -> list[Task]:
-        """What can begin after a task."""
+        """Follow-up tasks of a task."""
         name = os.path.basename(task.path)
         if isinstance(task, CheckTask):
             if result is None:
@@ -106,7 +106,7 @@ class Schedule:
         return [JoinTask(task.path, task.num_parts)]
 
     def numbers_left(self) -> list[Int64Array]:
-        """Items of the shards that are not there yet."""
+        """Items of missing shards."""
         return [shard.numbers for shard in self.shards if read_done(self._path(shard)) is None]
 
     def _take(self, name: str, result: ShardResult) -> None:

@@ -1,4 +1,4 @@
-"""One run of a build: prepare, compare with what is there, write the missing shards, put them in place."""
+"""One run of a build: prepare, compare with existing files, write missing shards, move them into place."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from tfrkit.storage.temporaries import make_scratch
 
 # Records that are this many times as large as their inputs are worth a note.
 _NOTED_GROWTH = 4
-# How images are stored: in words, and what takes less room.
+# Image encodings: description, and a smaller alternative.
 _SMALLER = {"raw": ("raw pixels", 'encode="png" or encode="jpeg"'), "png": ("PNG", 'encode="jpeg"')}
 
 
 def preview(source: Source, target: Target, options: BuildOptions, progress: Progress) -> Report:
-    """What a build would find and write; nothing is written."""
+    """The report of a dry run."""
     started = time.monotonic()
     with make_scratch("tfrkit-build") as scratch:
         prepared = prepare(source, target, options, scratch)
@@ -71,14 +71,14 @@ def _read_all(prepared: Prepared, progress: Progress) -> tuple[list[Problem], Fa
 
 
 def carry_out(source: Source, target: Target, options: BuildOptions, progress: Progress) -> Report:
-    """Build, or go on with what an earlier run left; raises with every reason not to."""
+    """Build, or resume an earlier run; raises with every problem."""
     started = time.monotonic()
     with _made_folder(target), Journal(target.staging).locked():
         journal = Journal(target.staging)
         try:
             prepared = prepare(source, target, options, journal.scratch)
             if prepared.stops:
-                # Nothing will be written, but everything is read, so that all that is wrong is named at once.
+                # Nothing will be written, but everything is read, so that all problems are reported together.
                 bad, _ = _read_all(prepared, progress)
                 raise refuse([*prepared.stops, *bad], found=prepared.found)
             if not prepared.plan.num_records:
@@ -104,7 +104,7 @@ def carry_out(source: Source, target: Target, options: BuildOptions, progress: P
 
 @contextlib.contextmanager
 def _made_folder(target: Target) -> Any:
-    """The folder of the output; where it was made for a build that came to nothing, it goes again."""
+    """The folder of the output; removed again if it was created for a failed build."""
     was_there = os.path.isdir(target.folder)
     target.require_writable()
     try:
@@ -116,7 +116,7 @@ def _made_folder(target: Target) -> Any:
 
 
 def _compare_finished(prepared: Prepared, old: Manifest) -> Report | None:
-    """A report where the finished dataset is the one asked for; None where it lacks shards; else an error."""
+    """A report if the finished dataset is the requested one; None if shards are missing; else an error."""
     target, items = prepared.target, prepared.scan.items
     since = os.stat(target.sidecar(MANIFEST)).st_mtime_ns
     changes = []
@@ -146,7 +146,7 @@ def _compare_finished(prepared: Prepared, old: Manifest) -> Report | None:
 
 
 def _begin(prepared: Prepared, journal: Journal, old: Manifest | None) -> None:
-    """Make sure that what is staged belongs to this plan, that nothing is in the way, and that it will fit."""
+    """Check that staged files belong to this plan, that nothing is overwritten, and that there is space."""
     target, plan = prepared.target, prepared.plan
     wanted = {
         "hash": plan.hash,
@@ -169,7 +169,7 @@ def _begin(prepared: Prepared, journal: Journal, old: Manifest | None) -> None:
         begun = None
     if begun is None:
         _require_free_names(prepared, old)
-        # Before the plan is there: a build that never began leaves nothing.
+        # Before the plan is written: a build that never began leaves nothing.
         _require_space(prepared, journal)
         journal.save_plan(wanted, prepared.scan.items)
     else:
@@ -194,7 +194,7 @@ def _require_free_names(prepared: Prepared, old: Manifest | None) -> None:
 
 
 def _require_space(prepared: Prepared, journal: Journal) -> None:
-    """Raise where the disk cannot hold what is still to be written."""
+    """Raise if the disk has no space for the rest."""
     if prepared.estimate.is_guess or prepared.compression != "none":
         return
     folder = journal.shards_folder(prepared.plan.hash)
@@ -288,7 +288,7 @@ def _conclude(prepared: Prepared, journal: Journal, schedule: Schedule) -> Repor
 
 
 def _note_growth(prepared: Prepared, report: Report) -> list[str]:
-    """A note where images made anew take several times the room of their files."""
+    """A note if re-encoded images take several times the space of their files."""
     images: Any = getattr(prepared.source, "images", None)
     stored_as = "keep" if images is None else images.stored_as
     if stored_as not in _SMALLER or not report.nbytes_in:
@@ -305,7 +305,7 @@ def _to_problem(item: BadItem) -> Problem:
 
 
 def _weigh(prepared: Prepared, shard: PlannedShard) -> float:
-    """How much work a shard is: its bytes, and something for each record."""
+    """Estimated work of a shard: its bytes, plus a constant per record."""
     nbytes = prepared.scan.items.nbytes
     size = float(nbytes[shard.numbers].sum()) if nbytes is not None else prepared.expected_nbytes(shard)
     return size + 1000.0 * len(shard.numbers)

@@ -1,8 +1,7 @@
-"""Which record goes to which split.
+"""Assignment of records to splits.
 
-The arithmetic of ratios, counts, strata and groups is that of `Dataset.split`, so that a dataset split while it is
-built and one split while it is read are split alike. Here it is applied to the items of a source, and list files and
-splits the source itself knows are added.
+The arithmetic of ratios, counts, strata and groups is that of `Dataset.split`, so that splits at build time and at read
+time agree. Here it is applied to the items of a source, and list files and splits the source itself knows are added.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ REST = "train"
 
 @dataclass
 class Assignment:
-    """The record numbers of each split, ascending, and what to say about them."""
+    """The record numbers of each split, ascending, and notes."""
 
     splits: dict[str, Int64Array]
     notes: list[str] = field(default_factory=list)
@@ -51,9 +50,9 @@ def assign_splits(
     stratify: bool = False,
     groups: Groups | None = None,
 ) -> Assignment:
-    """Every item to one split, or, where lists name the splits, to none.
+    """Every item to one split, or, if lists name the splits, possibly to none.
 
-    What no split asks for goes to `train`. Without sizes the splits are those the source knows, or all is `train`.
+    The remainder goes to `train`. Without sizes the splits are those the source knows, or all is `train`.
     """
     require_split_names([*(sizes or {}), *items.split_names])
     if sizes and items.splits is not None:
@@ -146,7 +145,7 @@ def _take_listed(items: Items, lists: Mapping[str, str]) -> Assignment:
 
 
 def _names_of(key: str) -> set[str]:
-    """What a list may call an item: its path, its file name, and both without the suffix."""
+    """Names of an item in a list: its path, its file name, and both without the suffix."""
     base = key.rpartition("/")[2]
     return {key, base, os.path.splitext(key)[0], os.path.splitext(base)[0]}
 
@@ -194,7 +193,7 @@ def _cut_shares(
 
 
 def _add_rest(shares: Mapping[str, float | int | None], size: int) -> dict[str, float | int | None]:
-    """The shares with `train` for what they leave, where they leave something and none takes it."""
+    """The shares with `train` for an unassigned remainder."""
     parts = dict(shares)
     if None in parts.values() or REST in parts:
         return parts

@@ -1,7 +1,7 @@
-"""Idempotent unit of work: a shard, or a part of one. The same task gives the same bytes, always and anywhere.
+"""Idempotent unit of work: a shard, or a part of one. The same task always gives the same bytes.
 
-A part is a stretch of a shard's frames. Frames follow one another with nothing between them, so parts written one
-after the other are the shard: how a shard is cut for more workers than there are shards changes nothing in it.
+A part is a range of a shard's frames. Frames follow each other without gaps, so concatenated parts are the shard:
+cutting a shard for more workers does not change it.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class CheckTask:
     path: str
 
     def run(self, tick: Tick) -> ShardResult | None:
-        """What the marker says, or None where the shard is not what it says or lacks its index."""
+        """The marker, or None if the shard does not match it or lacks its index."""
         result = read_done(self.path)
         if result is not None and hash_file(self.path) == result.sha256 and os.path.exists(index_path(self.path)):
             return result
@@ -174,12 +174,12 @@ Task = ShardTask | JoinTask | CheckTask | ReadTask
 
 
 def part_path(path: str, part: int, num_parts: int) -> str:
-    """Where a part of a shard lies."""
+    """Path of a part of a shard."""
     return f"{path}.part-{part:05d}-of-{num_parts:05d}"
 
 
 def describe_bad(key: str, error: Exception) -> BadItem:
-    """What is wrong with an input, and what helps."""
+    """The problem of an input, with a hint."""
     if isinstance(error, TfrkitError):
         return BadItem(key, error.what, error.hint or "")
     if isinstance(error, OSError) and error.strerror:
@@ -196,7 +196,7 @@ def _write_items(writer: Writer, task: ShardTask, result: ShardResult, tick: Tic
 
 
 def _write_rows(writer: Writer, task: ShardTask, result: ShardResult, tick: Tick) -> bool:
-    """Row by row. With a bad input that fails the build the rest is read all the same, so that all are named."""
+    """Row by row. After a bad input that fails the build the rest is still read, so that all are reported."""
     is_sound = True
     reader: Any = task.reader
     for item, nbytes in zip(task.items, _sizes_of(task.items), strict=True):
@@ -278,7 +278,7 @@ def rename_row(row: Row, keys: Mapping[str, str]) -> Row:
 
 
 def _append_file(target: int, source: int) -> None:
-    """Append one file to another, in the kernel where it can do that."""
+    """Append one file to another, in the kernel if possible."""
     left = os.fstat(source).st_size
     offset = 0
     while left:

@@ -20,10 +20,10 @@ from tfrkit.storage.temporaries import TemporaryFolder, move_file, sweep_folder
 
 
 class Staging:
-    """A hidden folder beside or in the output, on the same disk. A context: what was not committed is gone at its end.
+    """A hidden folder next to or in the output, on the same disk. A context: removed at the end unless committed.
 
-    `names` are the shards to come. Raises `StorageError` where they must not be written: something is there and
-    `force` was not given, or a source would be replaced.
+    `names` are the planned shards. Raises `StorageError` if they must not be written: they exist and `force` was not
+    given, or a source would be replaced.
     """
 
     def __init__(self, target: Target, names: Sequence[str], *, sources: Iterable[str], force: bool) -> None:
@@ -37,7 +37,7 @@ class Staging:
             require_output(target.out, sources=sources, force=force)
         else:
             self._require_folder(sources, force)
-        # Through a link what it names is written, also where nothing is yet; the link stays.
+        # A link is kept and its target is written, even if it does not exist yet.
         self._place = os.path.realpath(target.out)
         self._is_fresh = not target.is_file and not os.path.exists(self._place)
         is_inside = not target.is_file and not self._is_fresh
@@ -57,17 +57,17 @@ class Staging:
         self._temporary.remove()
 
     def path(self, name: str) -> str:
-        """Where a file is written until everything is whole."""
+        """Staging path of a file."""
         return os.path.join(self.folder, name)
 
     def final(self, name: str) -> str:
-        """Where a shard will lie."""
+        """Final path of a shard."""
         return self.target.out if self.target.is_file else os.path.join(self.target.out, name)
 
     def commit(self, sidecars: Sequence[str]) -> None:
         """Move shards, their indexes and the named sidecars into place, the manifest last.
 
-        Where a step fails, those before it are undone: what was there is there again.
+        If a step fails, the previous ones are undone.
         """
         try:
             if self._is_fresh:
@@ -145,7 +145,7 @@ class Staging:
 
 
 class _Moves:
-    """Steps that put files in place; a context: where one of them fails, those before it are undone."""
+    """Steps that put files in place; a context: if one of them fails, the previous ones are undone."""
 
     def __init__(self, aside: str) -> None:
         self._aside = aside  # a folder for what is replaced

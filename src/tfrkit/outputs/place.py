@@ -1,4 +1,4 @@
-"""Where verbs write: nothing is replaced without `force`."""
+"""Output paths of verbs: nothing is replaced without `force`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tfrkit.errors import StorageError
 
 
 def require_output(path: str, *, sources: Iterable[str] = (), force: bool = False) -> None:
-    """Raise `StorageError` where `path` must not be written: it is there already, or it is one of the sources.
+    """Raise `StorageError` if `path` must not be written: it exists, or it is one of the sources.
 
-    A folder is there already when something is in it. A source is never replaced, not even with `force`.
+    An empty folder does not count as existing. A source is never replaced, not even with `force`.
     """
     if not os.path.lexists(path):
         return

@@ -1,4 +1,4 @@
-"""Shards being written by a verb: frames in; size, offsets and digest out; the index beside them."""
+"""Shards being written by a verb: frames in; size, offsets and digest out; with an index."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Written:
-    """A finished shard: how large it is as stored, and what it holds."""
+    """A finished shard: stored size and tally."""
 
     path: str
     nbytes: int
@@ -75,7 +75,7 @@ class OutputThreads:
 class ShardOutput:
     """One shard being written. One thread at a time.
 
-    Whole frames go in; they are counted from what is written, not from what was read.
+    Whole frames go in; they are counted as written, not as read.
     """
 
     def __init__(

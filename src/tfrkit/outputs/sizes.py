@@ -1,4 +1,4 @@
-"""How large and how many shards are to be: sizes as text, numbers of shards."""
+"""Sizes and numbers of shards: parsing and checks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 1 << 10, "MI": 1 << 2
 
 @dataclass(frozen=True)
 class ShardSizes:
-    """How many shards: a number for each split, or about how large one is to be."""
+    """Requested shards: a number per split, or an approximate size."""
 
     count: int | Mapping[str, int] | None = None
     nbytes: int | None = None
 
     @classmethod
     def of(cls, count: int | Mapping[str, int] | None, size: int | str | None) -> ShardSizes:
-        """As a user gives them: a size may be text such as "256MB"."""
+        """As given by a user: a size may be text such as "256MB"."""
         return cls(count, parse_size(size) if isinstance(size, str) else size)
 
     def num_shards(self, split: str, num_records: int, estimated_nbytes: float) -> int:
@@ -35,7 +35,7 @@ class ShardSizes:
         return max(1, min(wanted, num_records))
 
     def check(self, splits: Collection[str]) -> None:
-        """Raise for numbers that mean nothing, and for splits that are not there."""
+        """Raise for invalid numbers and unknown splits."""
         counts = self.count if isinstance(self.count, Mapping) else {} if self.count is None else {"": self.count}
         for name, count in counts.items():
             if isinstance(count, bool) or not isinstance(count, int) or count < 1:

@@ -24,10 +24,9 @@ _BUFFER_NBYTES = 1 << 20
 
 
 class StagedFolder:
-    """A folder of new files. Nothing is at its place before `commit`; `discard` leaves nothing behind.
+    """A folder of new files. Nothing appears before `commit`; `discard` removes everything.
 
-    Everything inside is made here, in a folder nobody else knows of, so no link can lead a file elsewhere; no file is
-    ever written twice.
+    Everything is created in a folder with a random name, so no link can redirect a file; no file is written twice.
     """
 
     def __init__(self, path: str, *, sources: Sequence[str], force: bool, nbytes: int) -> None:
@@ -88,7 +87,7 @@ class StagedFolder:
         return opened
 
     def open_scratch(self) -> BinaryIO:
-        """A file without a name, to be read again before the folder is done; it goes when it is closed."""
+        """An unnamed temporary file, removed when closed."""
         try:
             unnamed: Any = tempfile.TemporaryFile(dir=self._root, buffering=0)  # noqa: SIM115 - its copy is kept
             with unnamed:
@@ -110,7 +109,7 @@ class StagedFolder:
             self._folders.add(name)
 
     def commit(self) -> None:
-        """Put the folder where it belongs; into one that is there already, file by file: what else lies there stays."""
+        """Move the folder into place; into an existing one, file by file: its other files stay."""
         self._close()
         self.nbytes += sum(os.path.getsize(os.path.join(self._root, name)) for name in self._counted_last)
         sync_tree(self._root, self.name)
@@ -136,7 +135,7 @@ class StagedFolder:
             sync_folder(target)
 
     def discard(self) -> None:
-        """Leave nothing behind; does nothing after `commit`."""
+        """Remove everything; no effect after `commit`."""
         with contextlib.suppress(OSError, StorageError):
             self._close()
         self._temporary.remove()
@@ -173,7 +172,7 @@ class StagedFile(LocalWriter):
         self.nbytes = 0
 
     def open(self, name: str) -> BinaryIO:
-        """The file itself, whatever `name` a folder would give it."""
+        """The file itself; `name` is ignored."""
         return self.file
 
     def commit(self) -> None:
@@ -183,7 +182,7 @@ class StagedFile(LocalWriter):
         super().commit()
 
     def discard(self) -> None:
-        """Leave nothing behind; does nothing after `commit`."""
+        """Remove everything; no effect after `commit`."""
         with contextlib.suppress(OSError, StorageError):
             self.file.close()
         super().discard()

@@ -1,4 +1,4 @@
-"""Where an output goes: a dataset folder, or one file with its sidecars in `_index`."""
+"""Output targets: a dataset folder, or one file with its sidecars in `_index`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Target:
     """An output address.
 
     A name that ends in .tfrecord (or .tfrecords, .tfrec, .tfr, .record, .records) or in .gz (or .zlib, .xz, .zst) is
-    one file; any other is a folder. `as_file` says which it is, whatever the name.
+    one file; any other is a folder. `as_file` overrides that.
     """
 
     out: str
@@ -41,7 +41,7 @@ class Target:
 
     @property
     def folder(self) -> str:
-        """The folder the shards lie in."""
+        """The folder of the shards."""
         return os.path.dirname(self.out) or "." if self.is_file else self.out
 
     @property
@@ -52,31 +52,31 @@ class Target:
 
     @property
     def single_file(self) -> str | None:
-        """The file's name, where there is to be one."""
+        """The file name, for a single file."""
         return os.path.basename(self.out) if self.is_file else None
 
     @property
     def suffix_compression(self) -> Compression | None:
-        """The compression that the name of the file says, or None."""
+        """The compression by the suffix of the file, or None."""
         return compression_of_name(self.out) if self.is_file else None
 
     @property
     def staging(self) -> str:
-        """Where a build writes until all of it is done."""
+        """The staging folder of a build."""
         base = os.path.basename(self.out)
         return os.path.join(self.folder, f"_build-{base}" if self.is_file else "_build")
 
     def sidecar(self, name: str) -> str:
-        """Where a file about the dataset lies, such as its manifest."""
+        """Path of a sidecar, such as the manifest."""
         return own_path(self.shard(os.path.basename(self.out)), name) if self.is_file else self.shard(name)
 
     def shard(self, name: str) -> str:
-        """Where a shard lies in the end."""
+        """Final path of a shard."""
         return os.path.join(self.folder, name)
 
     @property
     def inputs(self) -> str:
-        """Where the list of inputs lies."""
+        """Path of the list of inputs."""
         return self.sidecar(INPUTS) if self.is_file else os.path.join(self.folder, INDEX_FOLDER, INPUTS)
 
     def list_files(self, manifest: Manifest) -> list[str]:
@@ -86,7 +86,7 @@ class Target:
         return [*shards, *map(index_path, shards), *map(self.sidecar, names), self.inputs]
 
     def require_writable(self) -> None:
-        """Make the folder; raises `StorageError` where it cannot be made or written to."""
+        """Create the folder; raises `StorageError` if it cannot be created or written to."""
         try:
             os.makedirs(self.folder, exist_ok=True)
         except OSError as error:
@@ -97,7 +97,7 @@ class Target:
 
 
 def name_dataset(out: str) -> str:
-    """The name of a dataset from its folder: letters, digits and _, starting with a letter, as TFDS asks."""
+    """The name of a dataset from its folder: letters, digits and _, starting with a letter, as TFDS requires."""
     base = os.path.basename(os.path.abspath(out))
     name = re.sub(r"[^A-Za-z0-9_]+", "_", base).strip("_")
     if not name:

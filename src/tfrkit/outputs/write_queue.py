@@ -12,9 +12,9 @@ from typing import Any
 from tfrkit.errors import TfrkitError
 from tfrkit.storage.base import explain_os_error
 
-# What a command writes beyond this goes to the disk at once and out of memory: the file system would otherwise keep
-# gigabytes to be written later, and throw out what other programs need. Measured on a virtual machine, 4 GB written and
-# synced: 2.2 s against 9 to 17 s.
+# Output beyond this is written back at once and dropped from the cache: otherwise the file system keeps gigabytes of
+# dirty pages and evicts those of other programs. Measured on a virtual machine, 4 GB written and synced: 2.2 s against
+# 9 to 17 s.
 _CACHED_NBYTES = 256 << 20
 _BEHIND_NBYTES = 32 << 20
 _STEPS_BEHIND = 4  # by then the disk has it
@@ -96,7 +96,7 @@ class NewFile(OutputFile):
 
 
 class WriteQueue:
-    """Appends to files on a thread of its own, in the order of the calls.
+    """Appends to files on its own thread, in the order of the calls.
 
     At most `max_nbytes` are queued; a call with more waits for the disk. After a failed write every call raises it.
     Buffers must not change until `drain` returns. Of `NewFile`s only those written last are open.

@@ -1,4 +1,4 @@
-"""Check frames: both checksums of each and, where asked, every message; in stretches that threads share."""
+"""Check frames: both checksums and optionally the messages; in ranges shared by threads."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tfrkit.storage.base import ByteSource
 # Records sampled to see whether a shard holds Examples at all.
 _SAMPLE_RECORDS = 256
 NOT_AN_EXAMPLE = "record is neither an Example nor a SequenceExample, as most others are"
-# Large enough that the cost of handing one to a thread does not show, small enough that several fit into memory.
+# Large enough to hide the cost of a task, small enough that several fit into memory.
 _STRETCH_NBYTES = 8 << 20
 
 
 @dataclass
 class Checked:
-    """What a check found: sound frames, damage with its errors, and sound records that are not Examples (`others`).
+    """Result of a check: sound frames, damage with its errors, and sound records that are not Examples (`others`).
 
     `num_crowded` records have more feature names than `MAX_NAMES`.
     """

@@ -1,4 +1,4 @@
-"""The shards a verb reads: counted, and dealt frame by frame to where they go, every checksum compared."""
+"""The shards a verb reads: counted, and dealt frame by frame to parts, every checksum compared."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PartsOf = Callable[[int, int, int], UInt32Array]
 Put = Callable[[int, memoryview], None]
 """Takes some frames of one part."""
 
-# What is dealt at a time: read twice, so it should still be in the cache the second time.
+# Bytes dealt per step: read twice, so they should stay in the cache.
 _PIECE_NBYTES = 4 << 20
 _PARTS_AT_ONCE = 1 << 16
 
@@ -60,7 +60,7 @@ class FrameSources:
 
     @cached_property
     def sidecars(self) -> Sidecars:
-        """What lies beside them."""
+        """Their sidecars."""
         return Sidecars(self.paths)
 
     @property
@@ -75,12 +75,12 @@ class FrameSources:
 
     @property
     def known_nbytes(self) -> int:
-        """Size of all frames after inflating; where they were not counted, that of the files, which is no more."""
+        """Size of all frames after inflating; if not counted, that of the files, a lower bound."""
         return self.stored_nbytes if self._counts is None else sum(count.nbytes for count in self._counts)
 
     @property
     def compression(self) -> Compression:
-        """The one all shards have that are not empty; "none" where they differ."""
+        """The common compression of nonempty shards; "none" if they differ."""
         found = {shard.compression for shard in self.shards if shard.nbytes != 0}
         return found.pop() if len(found) == 1 else "none"
 
@@ -98,13 +98,13 @@ class FrameSources:
         return sum(count.num_records for count in self.counts)
 
     def begin(self, progress: Progress) -> None:
-        """Tell how much is to be read; compressed files that have no index are not inflated only for that."""
+        """Report the totals; compressed files without an index are not inflated for that."""
         is_quick = not self.is_pipe and all(shard.compression == "none" for shard in self.shards)
         is_counted = self._counts is not None or is_quick
         progress.begin(self.num_records if is_counted else 0, self.known_nbytes)
 
     def require_files(self, verb: str) -> None:
-        """Raise where a verb that reads twice is given a pipe."""
+        """Raise if a verb that reads twice is given a pipe."""
         for shard in self.shards:
             if shard.nbytes is None:
                 raise StorageError(
@@ -123,7 +123,7 @@ class FrameSources:
 def open_sources(address: Address | Iterable[Address], *, incomplete: bool = False) -> Iterator[FrameSources]:
     """The shards of an address, closed at the end of the block.
 
-    Where shards of a set are not there, that is an error, or with `incomplete` a note.
+    Missing shards of a set are an error, or with `incomplete` a note.
     """
     paths = find_shards(address, incomplete="ignore" if incomplete else "refuse")
     notes = [f"the set is not complete: {missing}" for missing in note_missing_shards(paths)] if incomplete else []
@@ -137,10 +137,10 @@ def open_sources(address: Address | Iterable[Address], *, incomplete: bool = Fal
 
 
 def deal_frames(sources: FrameSources, parts_of: PartsOf | None, num_parts: int, put: Put, progress: Progress) -> Tally:
-    """Read every frame once and hand it on by part; the tally of what was handed on.
+    """Read every frame once and pass it on by part; return the tally.
 
-    Without `parts_of` the number of its shard is the part of a record, or 0 where there is one part only. Frames are
-    given in the order of the sources within a part.
+    Without `parts_of` the part of a record is the number of its shard, or 0 with one part. Within a part frames are in
+    the order of the sources.
     """
     total = Tally()
     for number, shard in enumerate(sources.shards):

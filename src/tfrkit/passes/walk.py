@@ -1,4 +1,4 @@
-"""One pass over the frames of shards, in file order; damage is raised, skipped or collected as the policy says."""
+"""One pass over the frames of shards, in file order; damage is raised, skipped or collected, by the policy."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def walk_streams(
 
 
 def measure_files(paths: Iterable[str]) -> list[int]:
-    """Sizes in bytes, for progress; 0 of a pipe and of what is not there."""
+    """Sizes in bytes, for progress; 0 for a pipe or a missing file."""
     sizes = []
     for path in paths:
         try:

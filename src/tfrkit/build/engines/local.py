@@ -1,8 +1,8 @@
 """Tasks on the processors of this machine.
 
-Each worker is a process with a pipe of its own. A worker that dies (killed, out of memory, a decoder that crashes)
-is replaced and its task is given out again: tasks leave nothing half done. A task that brings down its worker every
-time stops the build. Workers look whether their parent still lives, and end when it does not.
+Each worker is a process with its own pipe. A worker that dies (killed, out of memory, a decoder that crashes)
+is replaced and its task is run again: tasks are atomic. A task that kills its worker every time stops the build.
+Workers check whether their parent is alive, and exit if not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tfrkit.errors import TfrkitError
 Then = Callable[[Task, "ShardResult | None"], Sequence[Task]]
 """Tasks that can begin now that this one ended."""
 
-# How often a task may take its worker with it.
+# How often a task may kill its worker.
 _MAX_DEATHS = 3
 _REPORT_SECONDS = 0.1
 _LOOK_SECONDS = 1.0
@@ -35,10 +35,10 @@ _THREADED_PACKAGES = ("torch", "tensorflow", "jax", "grpc", "pyarrow", "obstore"
 def run_tasks(
     tasks: Iterable[Task], *, jobs: int, then: Then, progress: Tick, meanwhile: Iterator[None] | None = None
 ) -> Iterator[ShardResult | None]:
-    """Run tasks and those that follow from them; yields each result as it comes.
+    """Run tasks and their follow-up tasks; yield results as they complete.
 
-    With one job everything runs in this process. The steps of `meanwhile`, small ones, are taken in this process
-    while workers are at theirs; all of them are, by the end.
+    With one job everything runs in this process. The small steps of `meanwhile` run in this process while workers are
+    busy; all of them by the end.
     """
     if jobs <= 1:
         return _run_here(tasks, then, progress, meanwhile)
@@ -59,7 +59,7 @@ def _run_here(
 
 
 class _Queue:
-    """Tasks to come: those that follow from others first, then those given, which are made when it is their turn."""
+    """Pending tasks: follow-ups first, then the given ones, which are created lazily."""
 
     def __init__(self, tasks: Iterable[Task]) -> None:
         self._given = iter(tasks)
@@ -82,9 +82,9 @@ class _Queue:
 
 
 def choose_start_method() -> str:
-    """How to start workers: "fork" where nothing in this process can be torn by it, else "spawn".
+    """How to start workers: "fork" if it is safe in this process, else "spawn".
 
-    A forked worker starts in milliseconds and shares the items of the plan; a spawned one imports everything anew.
+    A forked worker starts in milliseconds and shares the items of the plan; a spawned one imports everything again.
     """
     is_quiet = threading.active_count() == 1 and not any(name in sys.modules for name in _THREADED_PACKAGES)
     return "fork" if sys.platform == "linux" and is_quiet else "spawn"
@@ -158,7 +158,7 @@ class _Pool:
         task = self._queue.take()
         try:
             worker.give(task)
-        except OSError:  # it died while it had nothing to do; the sentinel says so next
+        except OSError:  # it died while idle; the sentinel reports it next
             pass
 
     def _start(self) -> _Worker:
@@ -220,7 +220,7 @@ def _work(pipe: Any, parent: int) -> None:
     """Main function of a worker process."""
     # An interrupt is for the process that leads; it ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # This one ends a worker at once, whatever the process that leads does with it.
+    # This signal ends a worker at once, whatever its parent's handler.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     report = _Report(pipe, parent)
     while True:
@@ -271,6 +271,6 @@ class _Report:
         self._last = time.monotonic()
 
     def require_parent(self) -> None:
-        """End at once when the process that leads the build is gone: nobody waits for this work."""
+        """Exit at once when the parent is gone."""
         if os.getppid() != self._parent:
             os._exit(1)
