@@ -277,6 +277,7 @@ class FrameStream:
         self._columns = columns
         self._is_torn_reported = False
         self._search: tuple[ByteSource, _native.FrameSearch] | None = None
+        self._taken: Stretch
         self._wasted_nbytes = 0  # bytes with failed checksums
         self.record = record
         shard.start_reading()
@@ -319,22 +320,28 @@ class FrameStream:
 
         Checksums are compared as the policy says, unless `verify` does. Damage is raised, or noted and stepped over.
         """
-        taken: Stretch | None = None
-        verify = self._policy.verify if verify is None else verify
+        return self._taken if self.step(self._limit(read, max_frames, max_nbytes, verify)) else None
+
+    def take_all(self, read: Read, max_frames: int, max_nbytes: int) -> Iterator[Stretch]:
+        """The same up to the end of the shard."""
+        consume = self._limit(read, max_frames, max_nbytes, None)
+        while self.step(consume):
+            yield self._taken
+
+    def _limit(self, read: Read, max_frames: int, max_nbytes: int, verify: Verify | None) -> Consume:
+        wanted, shard, windows = self._policy.verify if verify is None else verify, self._shard, self._windows
 
         def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
-            nonlocal taken
             near = min(stop, start + max_nbytes)
-            found, after, fault = read(data, start, near, max_frames, verify)
+            found, after, fault = read(data, start, near, max_frames, wanted)
             num_frames = found if isinstance(found, int) else len(found)
             if not num_frames and near < stop:  # a frame longer than the limit, or damage
-                found, after, fault = read(data, start, stop, 1, verify)
+                found, after, fault = read(data, start, stop, 1, wanted)
                 num_frames = found if isinstance(found, int) else len(found)
-            offset = self._windows.base + start
-            taken = Stretch(self._shard, data, start, after, self.record, offset, num_frames, found)
+            self._taken = Stretch(shard, data, start, after, self.record, windows.base + start, num_frames, found)
             return num_frames, after, fault
 
-        return taken if self.step(consume) else None
+        return consume
 
     def step(self, consume: Consume) -> int:
         """Let `consume` take frames from here; return their number, 0 only at the end of the shard.

@@ -53,8 +53,7 @@ def walk_streams(
 ) -> Iterator[Stretch]:
     """The same from streams that are open, such as the readable parts of a damaged shard (`Salvage`)."""
     for stream in streams:
-        while stretch := stream.take(read, max_frames, max_nbytes):
-            yield stretch
+        yield from stream.take_all(read, max_frames, max_nbytes)
 
 
 def measure_files(paths: Iterable[str]) -> list[int]:

@@ -43,7 +43,7 @@ class RecordRuns:
             run = next(self._runs, None)
             if run is None:
                 return False
-            self._data, self._starts = run.data, np.append(run.taken, np.uint64(run.stop)).astype(np.int64)
+            self._data, self._starts = run.data, np.append(run.taken, np.uint64(run.stop)).view(np.int64)
             self._place = 0
         return True
 
