@@ -44,7 +44,67 @@ import copy
 import os
 import sys
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Self
+
+
+@dataclass(frozen=True, init=False)
+class Step:
+    """One thing to do next. `{name}` in `text` is an argument of the call, with its value in `arguments`.
+
+    The value ... stands for one of the user's own. A step in Python (`ds.records()`) has no option of a command.
+
+    Example:
+        >>> str(Step("read on: {on_error}", on_error="skip")), str(Step("leave it out: {select}", select=[...]))
+        ('read on: on_error="skip"', 'leave it out: select=[...]')
+    """
+
+    text: str
+    arguments: dict[str, Any]
+    in_python: bool
+
+    def __init__(self, text: str, /, *, in_python: bool = False, **arguments: Any) -> None:
+        for name, value in (("text", text), ("arguments", arguments), ("in_python", in_python)):
+            object.__setattr__(self, name, value)
+
+    def say(self, show: Callable[[str, Any], str]) -> str:
+        """The step with each argument as `show` writes it."""
+        text = self.text
+        for name, value in self.arguments.items():
+            text = text.replace(f"{{{name}}}", show(name, value))
+        return text
+
+    def __str__(self) -> str:
+        return self.say(lambda name, value: f"{name}={_show_value(value)}")
+
+
+def _show_value(value: Any) -> str:
+    if value is ...:
+        return "..."
+    if isinstance(value, list):
+        return f"[{', '.join(map(_show_value, value))}]"
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+class Hint(str):
+    """Next steps, or a note with arguments, in the words of Python; a command says its `steps` by its options."""
+
+    steps: tuple[Step | str, ...]
+    gap: str
+
+    def __new__(cls, *steps: Step | str, gap: str = "    ") -> Hint:
+        hint = super().__new__(cls, gap.join(map(str, steps)))
+        hint.steps, hint.gap = steps, gap
+        return hint
+
+
+def misuse(what: str, *steps: Step | str) -> ValueError:
+    """A wrong argument, and what to do about it; both are attributes, as of a `TfrkitError`."""
+    hint = Hint(*steps)
+    error: Any = ValueError(f"{what}\n  {hint}")
+    error.what, error.hint = what, hint
+    return error  # type: ignore[no-any-return]
 
 
 class TfrkitError(Exception):
@@ -164,10 +224,12 @@ class LimitError(TfrkitError):
 class SourceError(TfrkitError):
     """A sample that cannot become a row.
 
-    If a build reports several, `problems` has one entry each, with `key` and `reason`.
+    If a build reports several, `problems` has one entry each, with `key` and `reason`, and `advice` is what to do about
+    all of them.
     """
 
     problems: tuple[Any, ...] = ()
+    advice: str = ""
 
 
 class QueryError(TfrkitError):

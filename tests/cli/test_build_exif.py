@@ -80,12 +80,12 @@ def test_picture_that_is_to_fail_is_named_and_may_be_skipped(run_tfr: Run, tmp_p
     done = run_tfr(*command)
     assert done.returncode == 3
     assert (
-        "x/b.jpg: image expected upright, got EXIF orientation 6; "
-        "turn it with --exif apply or take it as stored with --exif keep"
+        "x/b.jpg: image expected upright, got EXIF orientation 6\n"
+        "    turn it: --exif apply    take it as stored: --exif keep\n"
     ) in done.stderr
     done = run_tfr(*command, "--on-bad", "skip")
     assert (done.returncode, "1 written, 1 skipped" in done.stdout) == (1, True)
-    assert "turn it with --exif apply" in done.stdout
+    assert "\n  turn it: --exif apply" in done.stdout
 
 
 def test_annotation_made_on_the_turned_picture_names_apply(run_tfr: Run, tmp_path: Path) -> None:
@@ -96,16 +96,16 @@ def test_annotation_made_on_the_turned_picture_names_apply(run_tfr: Run, tmp_pat
     assert done.returncode == 3
     assert (
         "Annotations/a.xml: annotation expected an image of 40x60, got one of 60x40, "
-        "stored with EXIF orientation 6; annotated upright, it needs --exif apply"
+        "stored with EXIF orientation 6\n    if it was annotated upright: --exif apply\n"
     ) in done.stderr
     done = run_tfr(*command, "--dry-run")
-    assert "it needs --exif apply" in done.stdout
+    assert "if it was annotated upright: --exif apply" in done.stdout
     assert run_tfr(*command, "--exif", "apply").returncode == 0
     checked = run_tfr("verify", tmp_path / "out", "--deep")
     assert (checked.returncode, checked.stdout) == (0, "ok, 1 record\n")
     save_xml(tmp_path / "in/Annotations/a.xml", 60, 40)
     done = run_tfr(*command, "--exif", "apply", "--force")
-    assert "turned by its EXIF orientation 6; annotated as stored, it needs --exif keep" in done.stderr
+    assert "turned by its EXIF orientation 6\n    if it was annotated as stored: --exif keep" in done.stderr
 
 
 def test_deep_check_names_exif(run_tfr: Run, tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tfrkit
 from tfrkit import tools
-from tfrkit.cli.hints import Flag, say_steps
-from tfrkit.errors import StorageError
+from tfrkit.cli.hints import Flag, explain, say_hint, say_note
+from tfrkit.errors import Hint, Step, StorageError, misuse
 
 FLAGS = {
     "force": Flag("--force", "VALUE"),
@@ -22,24 +24,60 @@ FLAGS = {
 
 
 @pytest.mark.parametrize(
-    ("hint", "said"),
+    ("hint", "python", "command"),
     [
-        ("replace it: force=True", "replace it: --force"),
-        ('read on: on_error="skip"', "read on: --on-error skip"),
-        ('name a folder: output="out/"', "name a folder: -o out/"),
-        ("leave it out: drop=[...]", "leave it out: --drop FEATURE"),
-        ("fewer workers: jobs=1    what is finished is kept", "fewer workers: --jobs 1    what is finished is kept"),
-        ("replace it: overwrite=True    choose another", "choose another"),
-        ("replace it: overwrite=True", ""),
-        ("  first\n  replace it: overwrite=True\n  last", "  first\n  last"),
-        ("if it is a class: map={200: 1}", "if it is a class: --map 200=1"),
-        # Paths and queries are not options.
-        ("check: tfr verify data/jobs=3/x jobs=3/y", "check: tfr verify data/jobs=3/x jobs=3/y"),
-        ("  select a    from b\n           ^", "  select a    from b\n           ^"),
+        (Hint(Step("replace it: {force}", force=True)), "replace it: force=True", "replace it: --force"),
+        (Hint(Step("go on: {on_error}", on_error="skip")), 'go on: on_error="skip"', "go on: --on-error skip"),
+        (Hint(Step("a folder: {output}", output="out/")), 'a folder: output="out/"', "a folder: -o out/"),
+        (Hint(Step("leave it out: {drop}", drop=[...])), "leave it out: drop=[...]", "leave it out: --drop FEATURE"),
+        (Hint(Step("a copy: {output}", output=...)), "a copy: output=...", "a copy: -o PATH"),
+        (
+            Hint(Step("fewer: {jobs}", jobs=1), "it is kept"),
+            "fewer: jobs=1    it is kept",
+            "fewer: --jobs 1    it is kept",
+        ),
+        (Hint(Step("a class: {map}", map={200: 1})), "a class: map={200: 1}", "a class: --map 200=1"),
+        # A command leaves out what it has no option for.
+        (
+            Hint(Step("anew: {infer}", infer="all"), "choose another"),
+            'anew: infer="all"    choose another',
+            "choose another",
+        ),
+        (Hint(Step("anew: {infer}", infer="all")), 'anew: infer="all"', ""),
+        (Hint("a", Step("b: {infer}", infer="all"), "c", gap="\n  "), 'a\n  b: infer="all"\n  c', "a\n  c"),
+        (
+            Hint("look: tfr info x", Step("ds.errors", in_python=True)),
+            "look: tfr info x    ds.errors",
+            "look: tfr info x",
+        ),
+        (
+            Hint(Hint(Step("go on: {force}", force=True)), "or not"),
+            "go on: force=True    or not",
+            "go on: --force    or not",
+        ),
+        # Plain text is not read: paths and queries are not options.
+        ("check: tfr verify jobs=3", "check: tfr verify jobs=3", "check: tfr verify jobs=3"),
     ],
 )
-def test_hints_use_the_options_of_the_command(hint: str, said: str) -> None:
-    assert say_steps(hint, FLAGS) == said
+def test_hint_names_arguments_in_python_and_options_in_a_command(hint: str, python: str, command: str) -> None:
+    assert hint == python
+    assert say_hint(hint, FLAGS) == command
+    again = pickle.loads(pickle.dumps(hint))
+    assert (again, say_hint(again, FLAGS)) == (python, command)
+
+
+def test_note_keeps_arguments_that_are_no_options() -> None:
+    note = Hint(Step("use {exif}", exif="apply"), Step("{encode}", encode="png"), gap=" or ")
+    both = {"exif": Flag("--exif", "keep|apply"), "encode": Flag("--encode", "raw|png")}
+    assert say_note(note, both) == "use --exif apply or --encode png"
+    assert say_note(note, {}) == 'use exif="apply" or encode="png"'
+
+
+def test_wrong_argument_has_what_and_hint() -> None:
+    error: Any = misuse("shards expected", Step("say how many: {jobs}", jobs=8))
+    assert str(error) == "shards expected\n  say how many: jobs=8"
+    assert explain(error, FLAGS) == "shards expected\n  say how many: --jobs 8"
+    assert explain(error, {}) == "shards expected"
 
 
 def test_python_names_arguments_where_the_shell_names_options(tfr, sample: Path, tmp_path: Path) -> None:
@@ -50,11 +88,6 @@ def test_python_names_arguments_where_the_shell_names_options(tfr, sample: Path,
     with pytest.raises(ValueError, match='shards=8 or shard_size="200MB"$'):
         tools.reshard(sample, tmp_path / "out")
     assert tfr("reshard", sample, "-o", "out", code=2).err.endswith("--shards 8 or --shard-size 200MB\n")
-
-
-def test_advice_in_python_is_left_out() -> None:
-    assert say_steps("leave it out: features=[...]    read the bytes: ds.records()", {}) == ""
-    assert say_steps("look: tfr info x    fewer: ds.select(['a'])", {}) == "look: tfr info x"
 
 
 def test_feature_of_two_kinds_hint_uses_command_options(tfr, tmp_path: Path) -> None:

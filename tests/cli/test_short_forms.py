@@ -64,7 +64,7 @@ def test_cell_that_means_nothing_is_proposed_as_missing(tfr, tmp_path: Path) -> 
     (tmp_path / "t.csv").write_text("id,n\n1,5\n2,NA\n3,7\n")
     ran = tfr("build", "table", "t.csv", "-o", "t.tfrecord", code=3)
     assert ran.err.startswith("tfr: 1 problem in 3 inputs, nothing was written\n")
-    assert "'NA' at line 3; --missing NA takes them as missing, --type n=text takes all as text" in ran.err
+    assert "'NA' at line 3\n    take them as missing: --missing NA    take all as text: --type n=text\n" in ran.err
     tfr("build", "table", "t.csv", "-o", "t.tfrecord", "--missing", "NA")
 
 

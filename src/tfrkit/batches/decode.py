@@ -24,7 +24,7 @@ from tfrkit.batches.device_images import EncodedImages, require_device_options, 
 from tfrkit.batches.raw_images import RawShapes, find_size_features, read_shapes, stack_raw
 from tfrkit.codec.columns import BytesColumn, Column, Ragged
 from tfrkit.codec.decode import Batch
-from tfrkit.errors import CodecError, FeatureKindError, MissingFeatureError
+from tfrkit.errors import CodecError, FeatureKindError, Hint, MissingFeatureError, Step
 from tfrkit.features.schema import Schema, describe_missing, show_name
 from tfrkit.features.size_features import SizeFeatures
 from tfrkit.images.decode import NUM_CHANNELS, Scratch, decode_into, decode_pixels, decode_with, measure_image
@@ -165,7 +165,7 @@ class DecodeStage:
                     continue
                 error = failures[value]
                 which = "" if rows is None else f", value {value - int(rows[row])} of its row"
-                hint = None if error.hint is None else error.hint.replace('"NAME"', repr(name))
+                hint = _name_feature(error.hint, name)
                 failed[row] = CodecError(f"feature {show_name(name)} {error.what}{which}", hint=hint)
         return decoded
 
@@ -389,6 +389,13 @@ def _find_values(name: str, column: Column) -> tuple[BytesColumn, Int64Array | N
             f"decode of feature {show_name(name)} expected bytes, got {getattr(column, 'dtype', type(column).__name__)}"
         )
     return column, rows
+
+
+def _name_feature(hint: str | None, name: str) -> str | None:
+    """The hint with the name of the feature, which decoding a value does not know."""
+    if hint is None or '"NAME"' not in hint:
+        return hint
+    return Hint(Step(hint.replace('"NAME"', repr(name)), in_python=True))
 
 
 def _find_row(value: int, rows: Int64Array | None, num_rows: int) -> int | None:

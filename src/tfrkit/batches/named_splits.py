@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 from tfrkit.batches.shard_set import ShardSet
-from tfrkit.errors import QueryError
+from tfrkit.errors import Hint, QueryError, Step
 from tfrkit.features.schema import find_nearest, show_name
 from tfrkit.orders.order import Joined, Order, Slice, Whole
 from tfrkit.orders.slice_syntax import resolve_slices
@@ -26,7 +26,7 @@ def slice_splits(shard_set: ShardSet, text: str) -> Order:
         raise QueryError(
             f"the files name no splits, got {text!r}",
             shard=shard_set.files[0],
-            hint='cut the dataset instead: ds.split({"train": 0.8, "test": 0.2})',
+            hint=Hint(Step('cut the dataset instead: ds.split({"train": 0.8, "test": 0.2})', in_python=True)),
         )
     counts = shard_set.records.count_by_shard()
     shard_sizes = {name: [counts[shard] for shard in chosen] for name, chosen in shards.items()}
@@ -51,7 +51,7 @@ def refuse_feature(shard_set: ShardSet, text: str) -> None:
         raise QueryError(
             f"no split {text!r}, did you mean the feature {show_name(meant)}",
             shard=shard_set.files[0],
-            hint=f"rows with this feature only: ds.select([{meant!r}])",
+            hint=Hint(Step(f"rows with this feature only: ds.select([{meant!r}])", in_python=True)),
         )
 
 

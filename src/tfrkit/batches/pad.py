@@ -11,7 +11,7 @@ import numpy as np
 from tfrkit._types import Int64Array
 from tfrkit.codec.columns import BytesColumn, Column, Ragged
 from tfrkit.codec.decode import Batch
-from tfrkit.errors import MissingFeatureError, ShapeError
+from tfrkit.errors import Hint, MissingFeatureError, ShapeError, Step
 
 Pad = Mapping[str, Any]
 """Feature: fill value, or (fill value, length); of frames of varying length, (fill value, (frames, values))."""
@@ -207,7 +207,7 @@ def _fill(
             shard=shard,
             record=record,
             offset=offset,
-            hint="cut longer ones off: truncate=True",
+            hint=Hint(Step("cut longer ones off: {truncate}", truncate=True)),
         )
     fill = _fit_value(name, value, values.dtype)
     array = np.full((len(lengths), length, *values.shape[1:]), fill, values.dtype)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tfrkit._types import UInt8Array
 from tfrkit.codec.columns import BytesColumn
-from tfrkit.errors import CodecError
+from tfrkit.errors import CodecError, Hint, Step
 from tfrkit.features.schema import Schema
 from tfrkit.features.size_features import SizeFeatures, find_sizes
 from tfrkit.images.decode import NUM_CHANNELS
@@ -81,7 +81,7 @@ class RawShapes:
                 f"it looks like base64 text of {hidden}; decode that first: "
                 f'ds.map(lambda row: {{**row, "NAME": base64.{call}(row["NAME"])}})'
             )
-            return CodecError(error.what, hint=hint)
+            return CodecError(error.what, hint=Hint(Step(hint, in_python=True)))
         for dtype in ("uint8", "uint16", "float32"):
             if told and math.prod(told) * np.dtype(dtype).itemsize == len(data):
                 hint = f'features say {"x".join(map(str, told))}, take it so: {{"dtype": "{dtype}", "shape": {told}}}'

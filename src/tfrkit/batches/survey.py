@@ -13,7 +13,7 @@ from tfrkit._types import UInt64Array
 from tfrkit.container.index import FRAME_OVERHEAD
 from tfrkit.container.records import SAMPLED_SEARCH_NBYTES, FrameStream, Policy
 from tfrkit.container.shards import Shard
-from tfrkit.errors import SchemaError
+from tfrkit.errors import Hint, SchemaError, Step
 from tfrkit.features.infer import InferredSchema, count_kinds, infer_schema
 from tfrkit.features.schema import Schema, decode_name, find_mismatches
 from tfrkit.features.spec import RecordKind
@@ -142,7 +142,7 @@ def find_schema(
             raise SchemaError(
                 "expected a schema, records of a pipe can be read only once",
                 shard=shard.name,
-                hint="say what they hold: schema=...    or write them to a file first",
+                hint=Hint(Step("say what they hold: {schema}", schema=...), "or write them to a file first"),
             )
         if from_all or (is_small and shard.compression == "none"):
             surveyed.add_shard(shard, lenient)

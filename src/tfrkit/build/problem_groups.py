@@ -11,12 +11,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tfrkit.errors import Hint, Step
 from tfrkit.sources.base import Problem
 
 # Up to this many problems of a group are shown in full; of more, this many places.
 _SHOWN = 3
 # The hint for all of them, if they can be skipped.
-SKIP_ADVICE = 'repair or remove them    or leave them out: on_bad="skip"'
+SKIP_ADVICE = Hint("repair or remove them", Step("or leave them out: {on_bad}", on_bad="skip"))
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 

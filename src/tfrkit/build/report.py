@@ -27,15 +27,16 @@ class Skipped:
     split: str | None = None
     input: str | None = ""
     kind: str = ""
+    hint: str = ""
 
     @classmethod
     def of(cls, problem: Problem) -> Skipped:
         """Inputs skipped because of problems found before splitting."""
-        return cls(problem.key, problem.reason, input=problem.input, kind=problem.kind)
+        return cls(problem.key, problem.reason, input=problem.input, kind=problem.kind, hint=problem.hint)
 
     def to_problem(self) -> Problem:
         """The problem it was left out for."""
-        return Problem(self.key, self.reason, input=self.input, kind=self.kind)
+        return Problem(self.key, self.reason, input=self.input, kind=self.kind, hint=self.hint)
 
     def to_json(self) -> dict[str, Any]:
         """One line of skipped.jsonl."""
@@ -141,6 +142,7 @@ def refuse(problems: Iterable[Problem], *, found: int, is_begun: bool = False, c
     advice = [] if is_blocked else [SKIP_ADVICE]
     error = SourceError(f"{_count(listed, found)}, {begun}", hint="\n  ".join([*lines, *advice]) or None)
     error.problems = listed
+    error.advice = "" if is_blocked else SKIP_ADVICE
     return error
 
 

@@ -20,7 +20,7 @@ from tfrkit.build.prepare import BuildOptions, Prepared, prepare
 from tfrkit.build.report import Report, Skipped, refuse
 from tfrkit.build.schedule import Schedule, make_read_tasks
 from tfrkit.build.task import ShardTask
-from tfrkit.errors import SourceError, StorageError
+from tfrkit.errors import Hint, SourceError, Step, StorageError
 from tfrkit.outputs.target import Target
 from tfrkit.progress import Progress
 from tfrkit.sidecars.manifest import Manifest, read_manifest
@@ -32,7 +32,7 @@ from tfrkit.storage.temporaries import make_scratch
 # Records that are this many times as large as their inputs are worth a note.
 _NOTED_GROWTH = 4
 # Image encodings: description, and a smaller alternative.
-_SMALLER = {"raw": ("raw pixels", 'encode="png" or encode="jpeg"'), "png": ("PNG", 'encode="jpeg"')}
+_SMALLER: dict[str, tuple[str, list[str]]] = {"raw": ("raw pixels", ["png", "jpeg"]), "png": ("PNG", ["jpeg"])}
 
 
 def preview(source: Source, target: Target, options: BuildOptions, progress: Progress) -> Report:
@@ -132,7 +132,7 @@ def _compare_finished(prepared: Prepared, old: Manifest) -> Report | None:
         raise StorageError(
             "a finished dataset is there, made otherwise",
             shard=target.out,
-            hint="\n  ".join([*changes, "replace it: overwrite=True"]),
+            hint=Hint(*changes, Step("replace it: {overwrite}", overwrite=True), gap="\n  "),
         )
     report = prepared.new_report()
     for shard in prepared.plan.shards:
@@ -164,7 +164,7 @@ def _begin(prepared: Prepared, journal: Journal, old: Manifest | None) -> None:
             raise StorageError(
                 "an unfinished build is there, begun otherwise",
                 shard=target.out,
-                hint="\n  ".join([*changes, "begin anew: overwrite=True"]),
+                hint=Hint(*changes, Step("begin anew: {overwrite}", overwrite=True), gap="\n  "),
             )
         begun = None
     if begun is None:
@@ -189,7 +189,7 @@ def _require_free_names(prepared: Prepared, old: Manifest | None) -> None:
         raise StorageError(
             "a file is there that this build did not make",
             shard=taken[0],
-            hint="choose another place, or replace it: overwrite=True",
+            hint=Hint(Step("choose another place, or replace it: {overwrite}", overwrite=True)),
         )
 
 
@@ -267,7 +267,7 @@ def _conclude(prepared: Prepared, journal: Journal, schedule: Schedule) -> Repor
             journal.remove()
         raise refuse([_to_problem(item) for item, _ in bad], found=prepared.found, is_begun=bool(schedule.results))
     report = prepared.new_report()
-    report.skipped += [Skipped(item.key, item.reason, split) for item, split in bad]
+    report.skipped += [Skipped(item.key, item.reason, split, hint=item.hint) for item, split in bad]
     report.resumed = schedule.num_resumed
     facts: Facts = {}
     for shard in prepared.plan.shards:
@@ -297,7 +297,12 @@ def _note_growth(prepared: Prepared, report: Report) -> list[str]:
     if factor < _NOTED_GROWTH:
         return []
     form, smaller = _SMALLER[stored_as]
-    return [f"records are {factor:.0f} times as large as the inputs, with images as {form}; smaller: {smaller}"]
+    first, *others = (Step("{encode}", encode=word) for word in smaller)
+    what = Step(
+        f"records are {factor:.0f} times as large as the inputs, with images as {form}; smaller: {{encode}}",
+        **first.arguments,
+    )
+    return [Hint(what, *others, gap=" or ")]
 
 
 def _to_problem(item: BadItem) -> Problem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tfrkit.cli.hints import Flag, describe_problems, say_arguments
+from tfrkit.cli.hints import Flag, describe_problems, say_hint, say_note
 from tfrkit.cli.output import count_noun, print_json, print_line, print_table, say, show_nbytes
 
 _SHOWN_COUNTS = 40
@@ -18,7 +18,7 @@ def print_report(report: Any, format: str, flags: Mapping[str, Flag]) -> None:
         print_json(report.to_json(), indent=2)
         return
     for note in report.notes:
-        say(say_arguments(note, flags))
+        say(say_note(note, flags))
     if report.is_dry:
         _print_counts(report.counts)
     _print_head(report)
@@ -84,6 +84,9 @@ def _print_left_out(report: Any, flags: Mapping[str, Flag]) -> None:
     groups = group_problems(entry.to_problem() for entry in report.skipped)
     groups.sort(key=lambda group: -len(group.problems))
     for group in groups[:_SHOWN_SKIPPED]:
-        print_line(f"skipped {len(group.problems):,}: {say_arguments(group.describe_reason(), flags)}")
+        print_line(f"skipped {len(group.problems):,}: {group.describe_reason()}")
+        steps = say_hint(group.hint, flags)
+        if steps:
+            print_line(f"  {steps}")
     if report.skipped:
         print_line("all of them are in skipped.jsonl")

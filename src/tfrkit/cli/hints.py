@@ -1,28 +1,20 @@
-"""Next steps in the words of the command at hand.
+"""Next steps in the words of a command.
 
-The library says them as Python does: `replace it: force=True    read on: on_error="skip"`. A command says `--force`,
-and leaves out a step that it has no option for.
+The library writes `replace it: force=True`, a command `replace it: --force`; it leaves out a step that it has no option
+for.
 """
 
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-# A keyword argument by itself: part of no path, no call and no longer value.
-_ARGUMENT = re.compile(
-    r"""(?<!\S)([a-z][a-z_]*)=(True|"[^"\n]*"|'[^'\n]*'|\d+|\{\d+: \d+\}|\[\.\.\.\]|\.\.\.)(?=[\s,;.)]|$)""",
-    re.MULTILINE,
-)
-# A step in Python, which a command cannot take.
-_METHOD = re.compile(r"(?<![\w.])ds\.[a-z_]+[(\[]|(?<![\w.])ds\.[a-z_]+$", re.MULTILINE)
-_GAP = " " * 4  # between two steps of one line
+from tfrkit.errors import Hint, Step, TfrkitError
 
 
 class Flag(NamedTuple):
-    """How a command calls an argument: `--force`, and `FEATURE` for a value that is not told."""
+    """The name of an option, `--force`, and what stands for a value of the user's own, `FEATURE`."""
 
     name: str
     metavar: str
@@ -42,61 +34,61 @@ def read_flags(parameters: Iterable[inspect.Parameter]) -> dict[str, Flag]:
     return flags
 
 
-def say_steps(hint: str, flags: Mapping[str, Flag]) -> str:
+def say_hint(hint: str, flags: Mapping[str, Flag]) -> str:
     """The steps that a command with these options can take, in its words; empty where it can take none.
 
     Example:
-        >>> say_steps('check: tfr verify x    read on: on_error="skip"', {"on_error": Flag("--on-error", "skip")})
-        'check: tfr verify x    read on: --on-error skip'
+        >>> steps = Hint("check: tfr verify x", Step("read on: {on_error}", on_error="skip"))
+        >>> say_hint(steps, {"on_error": Flag("--on-error", "skip")}), say_hint(steps, {})
+        ('check: tfr verify x    read on: --on-error skip', 'check: tfr verify x')
     """
-    lines = []
-    for line in hint.split("\n"):
-        if _ARGUMENT.search(line) or _METHOD.search(line):
-            steps = [_say_step(step, flags) for step in line.strip().split(_GAP) if _can_take(step, flags)]
-            line = line[: len(line) - len(line.lstrip())] + _GAP.join(steps)
-        if line.strip():
-            lines.append(line)
-    return "\n".join(lines)
+    if not isinstance(hint, Hint):
+        return hint
+    said = []
+    for step in hint.steps:
+        if isinstance(step, str):
+            said.append(say_hint(step, flags))
+        elif not step.in_python and step.arguments.keys() <= flags.keys():
+            said.append(_say_step(step, flags))
+    return hint.gap.join(filter(None, said))
 
 
-def _can_take(step: str, flags: Mapping[str, Flag]) -> bool:
-    return not _METHOD.search(step) and all(match[1] in flags for match in _ARGUMENT.finditer(step))
-
-
-def _say_step(step: str, flags: Mapping[str, Flag]) -> str:
-    return _ARGUMENT.sub(lambda match: _say_option(flags[match[1]], match[2]), step)
-
-
-def _say_option(flag: Flag, value: str) -> str:
-    if value == "True":
-        return flag.name
-    if value.startswith("{"):
-        return f"{flag.name} {value.strip('{}').replace(': ', '=')}"
-    told = flag.metavar if "..." in value else value.strip("\"'")
-    return f"{flag.name} {told}"
-
-
-def say_arguments(text: str, flags: Mapping[str, Flag]) -> str:
-    """A sentence with its arguments in the words of a command; those that are no options of it stay.
+def say_note(note: str, flags: Mapping[str, Flag]) -> str:
+    """A note with its arguments in the words of a command; those that are no options of it stay.
 
     Example:
-        >>> say_arguments('upright with exif="apply"', {"exif": Flag("--exif", "keep|apply|fail")})
+        >>> say_note(Hint(Step("upright with {exif}", exif="apply")), {"exif": Flag("--exif", "keep|apply|fail")})
         'upright with --exif apply'
     """
-    return _ARGUMENT.sub(lambda found: _say_option(flags[found[1]], found[2]) if found[1] in flags else found[0], text)
+    if not isinstance(note, Hint):
+        return note
+    can_say = all(isinstance(step, str) or step.arguments.keys() <= flags.keys() for step in note.steps)
+    return say_hint(note, flags) if can_say else note
+
+
+def _say_step(step: Step, flags: Mapping[str, Flag]) -> str:
+    def show(name: str, value: Any) -> str:
+        flag = flags[name]
+        if value is True:
+            return flag.name
+        if isinstance(value, dict):
+            return f"{flag.name} {','.join(f'{key}={item}' for key, item in value.items())}"
+        return f"{flag.name} {flag.metavar if value is ... or isinstance(value, list) else value}"
+
+    return step.say(show)
 
 
 def explain(error: Exception, flags: Mapping[str, Flag]) -> str:
     """The message of an error, its steps in the words of the command."""
     problems: Any = getattr(error, "problems", ())
-    what, _, hint = str(error).partition("\n")
-    if problems:
-        from tfrkit.build.problem_groups import SKIP_ADVICE
-
-        # The message has room for the first bad inputs only; its last line may be what to do about all of them.
-        hint = f"  {SKIP_ADVICE}" if hint.endswith(SKIP_ADVICE) else ""
-    listed = [f"  {line}" for line in describe_problems(problems, flags)]
-    return "\n".join(line for line in (what, *listed, say_steps(hint, flags)) if line)
+    hint: Any = getattr(error, "hint", None)
+    if not isinstance(hint, str) or not hint:
+        return str(error)
+    what = str(error.replace(hint=None)) if isinstance(error, TfrkitError) else getattr(error, "what", "")
+    listed = describe_problems(problems, flags)
+    # The message has room for the first bad inputs only.
+    steps = say_hint(getattr(error, "advice", "") if problems else hint, flags)
+    return "\n".join([what, *(f"  {line}" for line in [*listed, steps] if line)])
 
 
 def describe_problems(problems: Iterable[Any], flags: Mapping[str, Flag]) -> list[str]:
@@ -106,10 +98,11 @@ def describe_problems(problems: Iterable[Any], flags: Mapping[str, Flag]) -> lis
     lines: list[str] = []
     is_cut = False
     for group in group_problems(problems):
-        lines += [say_arguments(line, flags) for line in group.describe()]
-        steps = say_steps(group.hint, flags)
+        lines += group.describe()
+        steps = say_hint(group.hint, flags)
         lines += [f"  {steps}"] if steps else []
         is_cut = is_cut or len(group.describe()) < len(group.problems)
     if is_cut:
-        lines += filter(None, [say_steps('list every one: dry_run=True format="json"', flags)])
+        every = Hint(Step("list every one: {dry_run} {format}", dry_run=True, format="json"))
+        lines += filter(None, [say_hint(every, flags)])
     return lines

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tfrkit.cli.exits import ExitCode
+from tfrkit.cli.hints import Flag, say_note
 from tfrkit.cli.options import FormatOption, InferOption, Paths
 from tfrkit.cli.output import escape_controls, print_result, say
 
@@ -44,7 +45,7 @@ def run(paths: Paths, style: As = "json", infer: InferOption = "sample", format:
 
     text, note = make_schema_text(paths, style, infer=infer)
     if note:
-        say("note: " + note.replace('infer="all"', "--infer all"))
+        say(f"note: {say_note(note, {'infer': Flag('--infer', 'sample|all')})}")
     print_result(
         format,
         document=lambda: to_document(style, text),

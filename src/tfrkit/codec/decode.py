@@ -14,7 +14,7 @@ from tfrkit._types import Row, Verify
 from tfrkit.codec.columns import ABSENT, UNSET, BytesColumn, Column, Ragged
 from tfrkit.codec.narrow_floats import bits_dtype, widen_floats
 from tfrkit.codec.tensor_proto import decode_tensor, tensor_dtype
-from tfrkit.errors import CodecError, ShapeError
+from tfrkit.errors import CodecError, Hint, ShapeError, Step
 from tfrkit.features.schema import Schema, encode_name
 from tfrkit.features.spec import Spec
 from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS, NARROW_FLOATS, name_value_dtype
@@ -37,7 +37,7 @@ class Decoder:
         if schema.kind not in ("example", "sequence_example"):
             raise CodecError(
                 f"expected records that are Examples, got {schema.kind} records",
-                hint="read their bytes: for record in ds.records(): ...",
+                hint=Hint(Step("read their bytes: for record in ds.records(): ...", in_python=True)),
             )
         for name in schema.names:
             schema.require_one_kind(name)

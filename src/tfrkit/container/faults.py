@@ -10,9 +10,11 @@ from tfrkit.errors import (
     ContainerError,
     CorruptRecordError,
     FeatureKindError,
+    Hint,
     LimitError,
     MissingFeatureError,
     ShapeError,
+    Step,
     TfrkitError,
     TruncatedShardError,
     UnknownFeatureError,
@@ -73,18 +75,13 @@ _CLASSES: dict[str, type[TfrkitError]] = {
     "too_many_names": LimitError,
 }
 
-_WIRE_HINT = 'list all of them: tfr verify {shard}    read the others: on_error="skip"'
-_SCHEMA_HINT = 'look at all records: tfr info {shard}    read the others: on_error="skip"'
-_UNKNOWN_HINT = 'take the schema from all records: infer="all"    or name the features to read: features=[...]'
-_LIMIT_HINT = "the bytes of records are read all the same: for record in ds.records(): ..."
+_SKIP = Step("read the others: {on_error}", on_error="skip")
+_UNKNOWN_HINT = Hint(
+    Step("take the schema from all records: {infer}", infer="all"),
+    Step("or name the features to read: {features}", features=[...]),
+)
+_LIMIT_HINT = Hint(Step("the bytes of records are read all the same: for record in ds.records(): ...", in_python=True))
 _MEMORY_HINT = "take fewer records at a time, fewer features, or more memory"
-
-
-_HINTS: dict[type[TfrkitError], str] = {
-    WireError: _WIRE_HINT,
-    UnknownFeatureError: _UNKNOWN_HINT,
-    LimitError: _LIMIT_HINT,
-}
 
 
 def fault_to_error(
@@ -96,8 +93,17 @@ def fault_to_error(
         hint = advise_repair(shard)
     else:
         # Repair would keep the record: its checksums are valid.
-        hint = _HINTS.get(kind, _SCHEMA_HINT).format(shard=shlex.quote(shard))
+        hint = _advise(kind, shlex.quote(shard))
     return kind(describe_fault(fault, columns), shard=shard, record=record, offset=offset, hint=hint, fault=fault.kind)
+
+
+def _advise(kind: type[TfrkitError], name: str) -> Hint:
+    if kind is UnknownFeatureError:
+        return _UNKNOWN_HINT
+    if kind is LimitError:
+        return _LIMIT_HINT
+    first = f"list all of them: tfr verify {name}" if kind is WireError else f"look at all records: tfr info {name}"
+    return Hint(first, _SKIP)
 
 
 def locate_memory_error(
@@ -121,10 +127,11 @@ def locate_memory_error(
     return located
 
 
-def advise_repair(shard: str) -> str:
+def advise_repair(shard: str) -> Hint:
     """The hint for a damaged shard."""
     name = shlex.quote(shard)
-    return (
-        f"list all damage: tfr verify {name}    copy what is readable: tfr repair {name} -o good.tfrecord    "
-        'read on: on_error="skip"'
+    return Hint(
+        f"list all damage: tfr verify {name}",
+        f"copy what is readable: tfr repair {name} -o good.tfrecord",
+        Step("read on: {on_error}", on_error="skip"),
     )

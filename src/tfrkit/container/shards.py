@@ -24,7 +24,15 @@ from tfrkit.container.compression import (
 )
 from tfrkit.container.identify import describe_foreign, suggest_remedy
 from tfrkit.container.names import is_shard_name, resembles_shard_name
-from tfrkit.errors import CompressionError, IncompleteSetWarning, NotATFRecordError, StorageError, warn_caller
+from tfrkit.errors import (
+    CompressionError,
+    Hint,
+    IncompleteSetWarning,
+    NotATFRecordError,
+    Step,
+    StorageError,
+    warn_caller,
+)
 from tfrkit.storage.base import ByteReader
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer, describe_pointer_file
 from tfrkit.storage.local import open_to_read
@@ -376,7 +384,7 @@ def _report(found: IncompleteSet, incomplete: Incomplete) -> None:
             f"expected all {found.total} shards of the set, got {len(found.numbers)}, "
             f"missing {found.describe_missing()}",
             shard=found.name,
-            hint="go on with those that are there: incomplete=True",
+            hint=Hint(Step("go on with those that are there: {incomplete}", incomplete=True)),
         )
     missing = tuple(itertools.islice(found.missing(), _MAX_LISTED))
     warn_caller(IncompleteSetWarning(str(found), missing))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias, get_args
 
-from tfrkit.errors import MissingFeatureError, SchemaError
+from tfrkit.errors import Hint, MissingFeatureError, SchemaError, Step
 from tfrkit.features.spec import STORAGE_KINDS, RecordKind, Spec, check_choice, check_shape
 from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS, UNSEEN_DTYPES
 
@@ -133,7 +133,10 @@ class Schema:
         if spec.seen is not None and len(spec.seen) > 1:
             raise SchemaError(
                 f"feature {show_name(name)} expected one kind, got {' and '.join(spec.seen)} in different records",
-                hint="leave it out: features=[...]    read the bytes: ds.records()",
+                hint=Hint(
+                    Step("leave it out: {features}", features=[...]),
+                    Step("read the bytes: ds.records()", in_python=True),
+                ),
             )
         return spec
 

@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from tfrkit import _native
-from tfrkit.errors import CodecError, SourceError
+from tfrkit.errors import CodecError, Hint, SourceError, Step
 from tfrkit.images.decode import Scratch
 from tfrkit.images.jpeg import decode_jpeg, is_jpeg, read_jpeg_header
 from tfrkit.images.options import DEFAULT_MAX_PIXELS
@@ -132,12 +132,11 @@ class ImageOptions:
                 num_cmyk += count if fact.is_cmyk else 0
                 misnamed[fact.misnomer] += count
         del misnamed[""]
-        notes = []
+        notes: list[str] = []
         if num_cmyk and self.stored_as == "keep":
-            notes.append(
-                f"images in CMYK, kept as they are, which not every reader decodes: {num_cmyk:,} of {total:,}; "
-                'for RGB, made anew, use encode="jpeg" or encode="png"'
-            )
+            what = f"images in CMYK, kept as they are, which not every reader decodes: {num_cmyk:,} of {total:,}; "
+            jpeg = Step(f"{what}for RGB, made anew, use {{encode}}", encode="jpeg")
+            notes.append(Hint(jpeg, Step("{encode}", encode="png"), gap=" or "))
         if misnamed:
             kinds = ", ".join(f"{kind} {count:,}" for kind, count in misnamed.most_common())
             notes.append(f"files named otherwise than they are, taken for what they are: {kinds}")
@@ -147,10 +146,8 @@ class ImageOptions:
         if seen["turned with annotations"]:
             notes.append(_note_annotations(seen["turned with annotations"]))
         if seen["rotated"]:
-            notes.append(
-                f"images with an EXIF orientation, pixels taken as stored: {seen['rotated']:,} of {total:,}; "
-                'to store them upright use exif="apply"'
-            )
+            what = f"images with an EXIF orientation, pixels taken as stored: {seen['rotated']:,} of {total:,}; "
+            notes.append(Hint(Step(f"{what}to store them upright use {{exif}}", exif="apply")))
         return notes
 
 
@@ -227,7 +224,8 @@ class ImageStore:
 def _note_annotations(number: int) -> str:
     """The note on boxes and masks of turned images, which are not turned."""
     what = "1 turned image has annotations" if number == 1 else f"{number:,} turned images have annotations"
-    return f'{what}, which are taken as made on the upright image; made on the stored pixels? use exif="keep"'
+    text = f"{what}, which are taken as made on the upright image; made on the stored pixels? use {{exif}}"
+    return Hint(Step(text, exif="keep"))
 
 
 def _find_misnomer(format: str, name: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrkit.errors import CodecError
+from tfrkit.errors import CodecError, Hint, Step
 from tfrkit.images.options import Channels
 from tfrkit.images.resize import UPRIGHT, Pixels
 from tfrkit.images.sniff import ImageInfo, sniff_image
@@ -127,7 +127,7 @@ def to_pixels(image: Image, channels: Channels) -> Pixels:
         if channels != "keep":
             raise CodecError(
                 f"image expected 8 or 16 bits per sample, got {'32-bit float' if mode == 'F' else '32-bit integers'}",
-                hint='take the values as they are: channels="keep"',
+                hint=Hint(Step("take the values as they are: {channels}", channels="keep")),
             )
         return np.asarray(image)[:, :, None]
     wanted = _WANTED_MODE.get(channels) or _choose_kept_mode(image)

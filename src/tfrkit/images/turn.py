@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Literal, NamedTuple
 
-from tfrkit.errors import SourceError
+from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.images.options import DEFAULT_MAX_PIXELS
 from tfrkit.images.pillow import count_frames, load_image, transpose_image
 from tfrkit.images.resize import UPRIGHT, swaps_sides
@@ -41,8 +41,8 @@ def require_upright(orientation: int, what: str = "image") -> None:
     """Raise `SourceError` for an orientation other than upright."""
     if orientation != UPRIGHT:
         raise SourceError(
-            f"{what} expected upright, got EXIF orientation {orientation}; "
-            'turn it with exif="apply" or take it as stored with exif="keep"'
+            f"{what} expected upright, got EXIF orientation {orientation}",
+            hint=Hint(Step("turn it: {exif}", exif="apply"), Step("take it as stored: {exif}", exif="keep")),
         )
 
 
@@ -86,5 +86,6 @@ def turn_image(data: bytes, info: ImageInfo, orientation: int, quality: int) -> 
 
 def _refuse(orientation: int, why: str) -> SourceError:
     return SourceError(
-        f'image with EXIF orientation {orientation} cannot be turned, {why}; take it as stored with exif="keep"'
+        f"image with EXIF orientation {orientation} cannot be turned, {why}",
+        hint=Hint(Step("take it as stored: {exif}", exif="keep")),
     )

@@ -12,7 +12,7 @@ from tfrkit.batches.survey import Surveyed, find_schema
 from tfrkit.container.index import load_index
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard, find_shards
-from tfrkit.errors import ContainerError
+from tfrkit.errors import ContainerError, Hint, Step
 from tfrkit.features.arrow_schema import print_arrow_schema
 from tfrkit.features.parse_specs import print_dali_spec, print_tf_spec, print_vahidk_spec
 from tfrkit.features.schema import Schema
@@ -41,13 +41,14 @@ def make_schema_text(
     surveyed = Surveyed()
     sidecars = Sidecars([shard.name for shard in shards])
     schema = find_schema(shards, Policy(), from_all=infer == "all", sidecars=sidecars, surveyed=surveyed)
-    note = ""
+    note: str = ""
     if surveyed.is_sample:
         total = _count_records(shards, sidecars)
         of_all = "" if total is None else f" of {total:,}"
         # The sample may have been all records.
         if total != surveyed.survey.num_records:
-            note = f'from {surveyed.survey.num_records:,}{of_all} records; all of them: infer="all"'
+            what = f"from {surveyed.survey.num_records:,}{of_all} records; all of them: {{infer}}"
+            note = Hint(Step(what, infer="all"))
     for shard in shards:
         shard.close()
     if note and style in _COMMENTING:

@@ -20,9 +20,12 @@ from tfrkit.errors import (
     CompressionError,
     ContainerError,
     CorruptRecordError,
+    Hint,
     SchemaError,
+    Step,
     StorageError,
     TruncatedShardError,
+    misuse,
 )
 from tfrkit.images.sniff import sniff_image
 from tfrkit.ops.choose_records import choose_records
@@ -153,7 +156,7 @@ class _Pictures:
         try:
             self.features: PictureFeatures = find_picture_features(schema, image=image, label=label, shape=shape)
         except SchemaError as error:
-            hint = f"see what is there: tfr info {first}    name it: image=..."
+            hint = Hint(f"see what is there: tfr info {first}", Step("name it: {image}", image=...))
             raise error.replace(shard=first, hint=hint) from None
         names = ClassNames.of_schema(schema, shard_set.sidecars.class_file)
         self.notes += shard_set.sidecars.notes
@@ -215,9 +218,9 @@ def _draw(pictures: _Pictures, numbers: list[int], scanned: list[Finding], *, co
     lost = scanned[:columns]
     layout = Layout(len(numbers) + len(lost), columns, side)
     if layout.width * layout.height > MAX_SHEET_PIXELS:
-        raise ValueError(
-            f"sheet expected at most {MAX_SHEET_PIXELS} pixels, got {layout.width}x{layout.height}\n"
-            "  fewer or smaller pictures: count=... or size=..."
+        raise misuse(
+            f"sheet expected at most {MAX_SHEET_PIXELS} pixels, got {layout.width}x{layout.height}",
+            Step("fewer or smaller pictures: {count} or {size}", count=..., size=...),
         )
     page = Sheet(layout)
     tiles: list[Tile] = []
@@ -272,7 +275,9 @@ def _check_target(target: str, paths: list[str], force: bool) -> None:
     if any(os.path.samefile(path, target) for path in paths if os.path.exists(path)):
         raise StorageError("the output is a file of the dataset", shard=target, hint="choose another output")
     if not force:
-        raise StorageError("the output is there already", shard=target, hint="replace it: force=True")
+        raise StorageError(
+            "the output is there already", shard=target, hint=Hint(Step("replace it: {force}", force=True))
+        )
 
 
 def _name_dataset(paths: list[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from tfrkit.errors import StorageError
+from tfrkit.errors import Hint, Step, StorageError
 
 
 def require_output(path: str, *, sources: Iterable[str] = (), force: bool = False) -> None:
@@ -20,4 +20,4 @@ def require_output(path: str, *, sources: Iterable[str] = (), force: bool = Fals
             raise StorageError("the output is one of the files to read", shard=path, hint="choose another output")
     if force or (os.path.isdir(path) and not os.listdir(path)):
         return
-    raise StorageError("the output is there already", shard=path, hint="replace it: force=True")
+    raise StorageError("the output is there already", shard=path, hint=Hint(Step("replace it: {force}", force=True)))

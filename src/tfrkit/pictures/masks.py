@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tfrkit._types import UInt8Array
-from tfrkit.errors import CodecError, SourceError
+from tfrkit.errors import CodecError, Hint, SourceError, Step
 from tfrkit.images.mask import decode_mask
 from tfrkit.images.options import DEFAULT_MAX_PIXELS
 from tfrkit.images.pillow import load_image
@@ -68,7 +68,11 @@ def require_numbers(info: ImageInfo) -> None:
     if info.mode not in ("P", "L", None):
         raise SourceError(
             f"mask expected class numbers (palette or gray), got {info}, which has colours",
-            hint='say which colour is which class: colormap="voc" or colormap=...',
+            hint=Hint(
+                Step("say which colour is which class: {colormap}", colormap="voc"),
+                Step("{colormap}", colormap=...),
+                gap=" or ",
+            ),
         )
 
 

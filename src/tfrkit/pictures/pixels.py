@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfrkit._types import UInt8Array
-from tfrkit.errors import CodecError, SchemaError
+from tfrkit.errors import CodecError, Hint, SchemaError, Step
 from tfrkit.features.schema import show_name
 from tfrkit.features.size_features import SizeFeatures
 from tfrkit.images.options import DEFAULT_MAX_PIXELS
@@ -50,11 +50,11 @@ def require_raw_shape(name: str, sizes: SizeFeatures, nbytes: int, *, shard: str
         return
     likely = guess_shapes(nbytes)
     guess = f" ({describe_guesses(nbytes)}?)" if likely else ""
-    shape = write_shape(likely[0]) if likely else "..."
+    shape: Any = write_shape(likely[0]) if likely else ...
     raise SchemaError(
         f"feature {show_name(name)} holds raw bytes, {nbytes} each{guess}, and nothing says their height and width",
         shard=shard,
-        hint=f'give their shape: shape="{shape}"',
+        hint=Hint(Step("give their shape: {shape}", shape=shape)),
     )
 
 

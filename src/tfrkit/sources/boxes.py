@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Literal, NamedTuple
 
+from tfrkit.errors import Hint, Step
+
 BoxPolicy = Literal["fail", "clip", "drop"]
 """What becomes of a box that does not lie in its image: it fails the build, is cut to the image, or is left out."""
 
@@ -23,8 +25,9 @@ _ROUNDING = 0.5
 _INVISIBLE = "\ufeff\u200b\u200c\u200d\u2060"
 # Places named in a note.
 _MAX_PLACES = 5
-_DROP = 'leave them out: boxes="drop"'
-_CUT_OR_DROP = f'cut them to the image: boxes="clip"    {_DROP}'
+_DROP = Step("leave them out: {boxes}", boxes="drop")
+_ONLY_DROP = Hint(_DROP)
+_CUT_OR_DROP = Hint(Step("cut them to the image: {boxes}", boxes="clip"), _DROP)
 
 
 class BadBox(NamedTuple):
@@ -82,7 +85,7 @@ class BoxFitter:
         reason = judge_box(corners, width=width, height=height)
         if reason is not None and self._policy == "fail":
             has_part = clip_box(corners, width=width, height=height) is not None
-            return None, BadBox(reason, _CUT_OR_DROP if has_part else _DROP)
+            return None, BadBox(reason, _CUT_OR_DROP if has_part else _ONLY_DROP)
         is_dropped = reason is not None and self._policy == "drop"
         fitted = None if is_dropped else clip_box(corners, width=width, height=height)
         if reason is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tfrkit._types import Row
-from tfrkit.errors import SourceError
+from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.features.labels import LabelMap, make_class_map
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
@@ -109,7 +109,7 @@ class ClassFolders(DescribedSource):
         if has_classes:
             return ""
         if self.split_folders:
-            return "did you mean folders that are classes: without split_folders=True"
+            return Hint(Step("did you mean folders that are classes: without {split_folders}", split_folders=True))
         return f"did you mean the folder above: {os.path.dirname(os.path.abspath(self.title))}"
 
     def _decide_classes(self, found: Iterable[str], depth: int) -> tuple[LabelMap, list[str]]:
@@ -122,7 +122,10 @@ class ClassFolders(DescribedSource):
                 raise SourceError(
                     f"class folders are named {', '.join(sorted(with_images))}, which are names of splits",
                     shard=self.title,
-                    hint="if classes lie one level below: split_folders=True    if these are classes: classes=...",
+                    hint=Hint(
+                        Step("if classes lie one level below: {split_folders}", split_folders=True),
+                        Step("if these are classes: {classes}", classes=...),
+                    ),
                 )
             folders = {entry.name for entry in os.scandir(self.title) if entry.is_dir()}
             # An empty folder is a class too: filling it later must not shift the ids of the others.

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import NamedTuple
 
-from tfrkit.errors import SourceError
+from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.features.labels import LabelMap, make_numbered_map
 from tfrkit.images.encode import ImageOptions
 from tfrkit.sources.base import Problem, Scan
@@ -118,7 +118,7 @@ class Coco(DescribedSource):
                 raise SourceError(
                     "captions expected beside a file called instances_<set>.json",
                     shard=file.path,
-                    hint="name their file: captions=...",
+                    hint=Hint(Step("name their file: {captions}", captions=...)),
                 )
             add_captions(coco, _read(os.path.join(root, path)), path)
         elif self.captions is not None:
@@ -198,7 +198,7 @@ class Coco(DescribedSource):
         if last - first > _MAX_ID_RANGE:
             raise SourceError(
                 f"category ids expected close together, got {first} to {last}",
-                hint="number them anew: label_offset=1",
+                hint=Hint(Step("number them anew: {label_offset}", label_offset=1)),
             )
         own = f"their own ids, {first} to {last}" if len(ordered) > 1 else f"its own id, {first}"
         origin = f"{_count(ordered)} with {own}"

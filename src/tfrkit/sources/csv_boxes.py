@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 
-from tfrkit.errors import SourceError
+from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.features.labels import LabelMap, make_class_map
 from tfrkit.images.encode import ImageOptions
 from tfrkit.sources.base import Problem, Scan
@@ -136,7 +136,7 @@ class CsvBoxes(DescribedSource):
             raise SourceError(
                 f"header expected the columns {', '.join(map(repr, missing))}, got {', '.join(file.columns)[:200]}",
                 shard=f"{self.path}, line 1",
-                hint="say which column is which: columns=...",
+                hint=Hint(Step("say which column is which: {columns}", columns=...)),
             )
         return found
 
@@ -146,7 +146,7 @@ class CsvBoxes(DescribedSource):
             raise SourceError(
                 "boxes expected in pixels, got no corner beyond 1",
                 shard=self.path,
-                hint='if they are parts of width and height: units="parts"',
+                hint=Hint(Step("if they are parts of width and height: {units}", units="parts")),
             )
 
     def _gather(self, gatherer: DetectionGatherer, root: str, name: str, listed: _Listed) -> None:
@@ -157,7 +157,7 @@ class CsvBoxes(DescribedSource):
             gatherer.problems.append(Problem(where, reason, input=name, kind="file names lead out of the images"))
         elif not os.path.exists(os.path.join(root, file)):
             reason = f"no image {file!r:.200} in {root}"
-            hint = "name the folder where file names start: image_root=..."
+            hint = Hint(Step("name the folder where file names start: {image_root}", image_root=...))
             gatherer.problems.append(Problem(where, reason, input=name, kind="images are not there", hint=hint))
         elif not listed.is_bad:
             gatherer.add(
@@ -177,7 +177,8 @@ class CsvBoxes(DescribedSource):
         if self.unlisted == "skip":
             if not others:
                 return []
-            return [f'images that no row names, left out: {len(others):,}; without objects: unlisted="keep"']
+            what = f"images that no row names, left out: {len(others):,}; without objects: {{unlisted}}"
+            return [Hint(Step(what, unlisted="keep"))]
         for file in others:
             gatherer.add(file, file, [], source_id=os.path.basename(file))
         return []

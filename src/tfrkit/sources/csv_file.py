@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tfrkit.errors import SourceError
+from tfrkit.errors import Hint, SourceError, Step
 
 # Separators that are looked for, in the order in which they win where two of them fit equally well.
 _SEPARATORS = ",\t;|"
@@ -111,6 +111,9 @@ class CsvFile:
         return [[None if cell in missing else cell for cell in column] for column in zip(*rows, strict=True)]
 
 
+_NAME_COLUMNS = Step("if it has no header, name its columns: {columns}", columns=...)
+
+
 def open_csv(
     path: str,
     *,
@@ -118,7 +121,7 @@ def open_csv(
     encoding: str = "utf-8",
     columns: Sequence[str] | None = None,
     missing: Iterable[str] = (),
-    headerless: str = "if it has no header, name its columns: columns=...",
+    headerless: Step | str = _NAME_COLUMNS,
 ) -> CsvFile:
     """Find out the form of a CSV file from its first row. `columns` are its names where it has no header.
 
@@ -132,9 +135,10 @@ def open_csv(
         raise ValueError(f"separator expected one character, got {separator!r}")
     names = tuple(columns) if columns is not None else _read_header(path, encoding, separator)
     is_suspect = columns is None and _looks_like_data(names, _read_rows(path, encoding, separator))
-    doubt = ""
+    doubt: str = ""
     if is_suspect:
-        doubt = f"the first line, taken as names of columns, looks like the rows below it; {headerless}"
+        what = "the first line, taken as names of columns, looks like the rows below it"
+        doubt = Hint(what, headerless, gap="; ")
         notes.append(doubt)
     unnamed = [index for index, name in enumerate(names) if not name.strip()]
     if unnamed:
@@ -146,7 +150,7 @@ def open_csv(
         raise SourceError(
             f"columns expected different names, got twice {', '.join(map(repr, twice[:5]))}",
             shard=path,
-            hint=headerless if is_suspect else "give them different names in its first line",
+            hint=Hint(headerless) if is_suspect else "give them different names in its first line",
         )
     has_header = columns is None
     return CsvFile(path, named, separator, encoding, has_header, frozenset({"", *missing}), notes, doubt)
@@ -227,8 +231,8 @@ def _advise_encoding(path: str) -> str:
     with open(path, "rb") as file:
         is_utf16 = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     if is_utf16:
-        return 'it begins as UTF-16 does: encoding="utf-16"'
-    return 'name its encoding, such as gbk or utf-16: encoding="latin-1"'
+        return Hint(Step("it begins as UTF-16 does: {encoding}", encoding="utf-16"))
+    return Hint(Step("name its encoding, such as gbk or utf-16: {encoding}", encoding="latin-1"))
 
 
 def _with_mark(encoding: str) -> str:

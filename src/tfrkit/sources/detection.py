@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tfrkit._types import Row
-from tfrkit.errors import SourceError
+from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.features.labels import BACKGROUND, LabelMap
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
@@ -37,7 +37,7 @@ _EMPTY_TEXTS = np.empty(0, "S1")
 _MAX_USES = 3
 _IMAGE = "image/encoded"
 _NO_OUTLINE = "masks expected a segmentation of every object, got none"
-_WITHOUT_MASKS = "store boxes only: leave out masks=True"
+_WITHOUT_MASKS = Hint(Step("store boxes only: leave out {masks}", masks=True))
 
 
 @dataclass
@@ -107,7 +107,8 @@ class DetectionGatherer:
             return
         wrong = self._compare_sizes(path, declared, (width, height))
         if wrong is not None:
-            self.problems.append(Problem(declared_at or key, wrong, input=key))
+            reason, hint = wrong
+            self.problems.append(Problem(declared_at or key, reason, input=key, hint=hint or ""))
             return
         if are_parts:
             objects = [replace(found, corners=_scale(found.corners, width, height)) for found in objects]
@@ -123,13 +124,15 @@ class DetectionGatherer:
         data = _pack(file, source_id, kept, captions, width, height)
         self.builder.add(key, data=data, nbytes=info.st_size, stamp=info.st_mtime_ns, split=split)
 
-    def _compare_sizes(self, path: str, declared: tuple[int | None, int | None], size: Size) -> str | None:
-        """What is wrong with the size an annotation gives: boxes of an image of another size are in another place."""
+    def _compare_sizes(
+        self, path: str, declared: tuple[int | None, int | None], size: Size
+    ) -> tuple[str, str | None] | None:
+        """What is wrong with the size an annotation gives, and what helps: its boxes would be in another place."""
         width, height = declared
         if width is None or height is None or declared == size:
             return None
-        why = explain_difference(path, (width, height), size, self._exif)
-        return f"annotation expected an image of {width}x{height}, got one of {size[0]}x{size[1]}{why}"
+        why, hint = explain_difference(path, (width, height), size, self._exif)
+        return f"annotation expected an image of {width}x{height}, got one of {size[0]}x{size[1]}{why}", hint
 
     def _fit(self, key: str, objects: Sequence[FoundObject], width: int, height: int) -> list[FoundObject] | None:
         """The objects to store, or None where one of them fails the build."""
@@ -159,7 +162,7 @@ class DetectionGatherer:
             more = self.counts[name] - len(uses)
             where = "; ".join(uses) + (f" and {more} more" if more else "")
             reason = f"class {name!r:.64} is not one of the {len(labels)} of {labels.origin}"
-            hint = "name the file of all classes: classes=..."
+            hint = Hint(Step("name the file of all classes: {classes}", classes=...))
             self.problems.append(Problem(where, reason, blocking=True, input=None, hint=hint))
         return ids
 
@@ -217,7 +220,8 @@ def note_zero(labels: LabelMap) -> list[str]:
     if labels.offset or not labels.names or labels.names[0].lower() in BACKGROUND:
         return []
     what = f"label 0 is class {labels.names[0]!r:.64}"
-    return [f"{what}, which the Object Detection API keeps for the background; from 1: label_offset=1"]
+    text = f"{what}, which the Object Detection API keeps for the background; from 1: {{label_offset}}"
+    return [Hint(Step(text, label_offset=1))]
 
 
 def _scale(corners: Corners, width: int, height: int) -> Corners:

@@ -11,7 +11,7 @@ from tfrkit._types import Int64Array
 from tfrkit.codec.arrow_streams import is_table
 from tfrkit.codec.coerce import Floats
 from tfrkit.container.index import ShardIndex, load_index
-from tfrkit.errors import SourceError
+from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.sources.base import Items, Scan
 from tfrkit.storage.local import LocalReader, open_to_read
@@ -84,7 +84,8 @@ class _SpoolWriter(Writer):
 
     def _warn_of_guesses(self, names: Sequence[str]) -> None:
         listed = ", ".join(map(show_name, names))
-        self.notes = [f"empty in every row, stored as empty lists of bytes: {listed}; say what they are: schema=..."]
+        what = f"empty in every row, stored as empty lists of bytes: {listed}; say what they are: {{schema}}"
+        self.notes = [Hint(Step(what, schema=...))]
 
 
 class SpoolReader:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 
-from tfrkit.errors import SourceError
+from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.images.orientation import find_orientation
 from tfrkit.images.resize import UPRIGHT, swaps_sides
 from tfrkit.images.sniff import ImageInfo, sniff_image
@@ -44,20 +44,22 @@ def read_orientation(path: str) -> int:
             return find_orientation(view)
 
 
-def explain_difference(path: str, declared: Size, size: Size, exif: ExifPolicy) -> str:
-    """What to add to a message about an annotation of one size and an image of another, "" where nothing is known.
+def explain_difference(path: str, declared: Size, size: Size, exif: ExifPolicy) -> tuple[str, Hint | None]:
+    """What to add to a message about an annotation of one size and an image of another, and what helps.
 
     `size` is that of `measure_image`. Where the annotation fits the other orientation of the image, the option that
     takes it so is named.
     """
     if declared == size or declared[::-1] != size:
-        return ""
+        return "", None
     orientation = read_orientation(path)
     if not swaps_sides(orientation):
-        return ", width and height are exchanged"
+        return ", width and height are exchanged", None
     if exif == "apply":
-        return f', turned by its EXIF orientation {orientation}; annotated as stored, it needs exif="keep"'
-    return f', stored with EXIF orientation {orientation}; annotated upright, it needs exif="apply"'
+        hint = Hint(Step("if it was annotated as stored: {exif}", exif="keep"))
+        return f", turned by its EXIF orientation {orientation}", hint
+    hint = Hint(Step("if it was annotated upright: {exif}", exif="apply"))
+    return f", stored with EXIF orientation {orientation}", hint
 
 
 def _measure_stored(path: str) -> Size:

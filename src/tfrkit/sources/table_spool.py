@@ -14,6 +14,7 @@ import numpy as np
 
 from tfrkit._types import Int64Array
 from tfrkit.codec.coerce import Floats
+from tfrkit.errors import Hint, Step
 from tfrkit.features.spec import Shape, Spec
 from tfrkit.sources.base import Problem
 from tfrkit.sources.column_spool import ColumnSpool, ColumnWriter, SpoolKind
@@ -137,15 +138,17 @@ class TableSpooler:
             if rounded.count:
                 where = places([rounded.row]).get(rounded.row, f"row {rounded.row}")
                 where = f"{where}, column {column.name!r}"
-                table.problems.append(Problem(where, _explain(rounded), blocking=True, input=None))
+                reason, hint = _explain(rounded)
+                table.problems.append(Problem(where, reason, blocking=True, input=None, hint=hint))
         return table
 
 
-def _explain(rounded: _Rounded) -> str:
+_AS_TENSORS = Step("keep them as tensors: {floats}", floats="float64")
+
+
+def _explain(rounded: _Rounded) -> tuple[str, Hint]:
     more = f", as would {rounded.count - 1:,} more" if rounded.count > 1 else ""
     if rounded.is_too_large:
-        return f'float32 does not hold {rounded.value!r}{more}; floats="float64" keeps them as tensors'
-    return (
-        f"float32 would round {rounded.value!r} to {float(np.float32(rounded.value))!r}{more}; "
-        'choose: floats="float32" rounds, floats="float64" keeps them as tensors'
-    )
+        return f"float32 does not hold {rounded.value!r}{more}", Hint(_AS_TENSORS)
+    what = f"float32 would round {rounded.value!r} to {float(np.float32(rounded.value))!r}{more}"
+    return what, Hint(Step("round them: {floats}", floats="float32"), _AS_TENSORS)

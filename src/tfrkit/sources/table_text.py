@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tfrkit.errors import Hint, Step
 from tfrkit.sources.base import Problem
 from tfrkit.sources.cell_types import CellKind, Tally, Verdict, convert_cells, decide_kind, tally_cells
 from tfrkit.sources.csv_file import CsvFile, open_csv
@@ -43,9 +44,10 @@ def load_csv(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedT
 
 def _note_file(loaded: LoadedTable, file: CsvFile, empty: Sequence[str]) -> None:
     loaded.notes += file.notes
-    if loaded.problems and file.doubt and not loaded.problems[-1].hint:
+    if loaded.problems and file.doubt:
         # Problems end the build before notes are printed.
-        loaded.problems[-1] = replace(loaded.problems[-1], hint=file.doubt)
+        last = loaded.problems[-1]
+        loaded.problems[-1] = replace(last, hint=Hint(*filter(None, [last.hint, file.doubt]), gap="\n    "))
     if empty:
         loaded.notes.append(f"columns without any value, left out: {', '.join(map(repr, empty))}")
 
@@ -98,9 +100,9 @@ def _explain_verdict(name: str, verdict: Verdict, places: Callable[..., Mapping[
     words = {cell for _, cell in verdict.places}
     word = next(iter(words)) if len(words) == 1 else ""
     is_gap = word.strip("<>#").lower() in _GAPS
-    missing = f' missing="{word}" takes them as missing,' if is_gap else ""
-    remedy = f"{missing} --type {name}=text takes all as text"
-    return Problem(f"{path}, column {name!r}", f"{reason};{remedy}", blocking=True, input=None)
+    steps = [Step("take them as missing: {missing}", missing=word)] if is_gap else []
+    hint = Hint(*steps, f"take all as text: --type {name}=text")
+    return Problem(f"{path}, column {name!r}", reason, blocking=True, input=None, hint=hint)
 
 
 def load_json(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedTable:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import NamedTuple
 
-from tfrkit.errors import SourceError
+from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.features.labels import SORTED, LabelMap, make_class_map
 from tfrkit.images.encode import ImageOptions
 from tfrkit.sources.base import Problem, Scan, count_bad_inputs
@@ -141,7 +141,7 @@ def _describe_classes(labels: LabelMap) -> list[str]:
     """The same as of other sources, and how names that VOC has too get VOC's numbers."""
     sentence, *more = describe_classes(labels)
     if labels.origin == SORTED and labels.names and set(labels.names) <= set(VOC_CLASSES):
-        sentence += f'; with the numbers of Pascal VOC: classes="{_VOC}"'
+        sentence = Hint(Step(f"{sentence}; with the numbers of Pascal VOC: {{classes}}", classes=_VOC))
     return [sentence, *more]
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from tfrkit._types import Row, UInt8Array
-from tfrkit.errors import SourceError
+from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.features.labels import LabelMap
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
@@ -123,8 +123,10 @@ class MaskStore:
 
 def _advise(number: int, counts: Mapping[int, int], options: MaskOptions) -> str:
     """What to do about a number that is no class; a number that is passed over already stays so."""
-    ignore = f"map={{{number}: {options.ignore}}}" if options.ignore in counts else f"ignore={number}"
-    return f"if {number} is a class: map={{{number}: {min(1, options.num_classes - 1)}}}    if it is none: {ignore}"
+    is_class = Step(f"if {number} is a class: {{map}}", map={number: min(1, options.num_classes - 1)})
+    if options.ignore in counts:
+        return Hint(is_class, Step("if it is none: {map}", map={number: options.ignore}))
+    return Hint(is_class, Step("if it is none: {ignore}", ignore=number))
 
 
 class VocSegReader:
@@ -296,8 +298,8 @@ class VocSeg(DescribedSource):
                 require_upright(orientation, "mask")
             mask_size = turn_size(mask_size, orientation)
         if mask_size != size:
-            why = explain_difference(os.path.join(self.root, image), mask_size, size, exif)
-            raise SourceError(describe_sizes(mask_size, size) + why)
+            why, hint = explain_difference(os.path.join(self.root, image), mask_size, size, exif)
+            raise SourceError(describe_sizes(mask_size, size) + why, hint=hint)
 
     def _load_colors(self) -> tuple[Mapping[Color, int] | None, list[str]]:
         if self.colormap is None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal, NamedTuple
 
-from tfrkit.errors import SourceError
+from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.features.labels import LABEL_MAP_SUFFIXES, LabelMap, make_numbered_map, read_class_map
 from tfrkit.images.encode import ImageOptions
 from tfrkit.sources.base import Problem, Scan
@@ -144,7 +144,7 @@ class Yolo(DescribedSource):
             raise SourceError(
                 f"label map expected ids from {self.label_offset} up, got {labels.offset}",
                 shard=str(self.classes),
-                hint=f"YOLO's class 0 has the first one: label_offset={labels.offset}",
+                hint=Hint(Step("YOLO's class 0 has the first one: {label_offset}", label_offset=labels.offset)),
             )
         ids = {labels.offset + position: name for position, name in enumerate(labels.names)}
         return {number - self.label_offset: name for number, name in ids.items() if number not in labels.gaps}

@@ -185,7 +185,7 @@ def test_pixels_are_turned_before_they_are_resized():
 @pytest.mark.parametrize("encode_as", ["keep", "png", "raw"])
 def test_exif_fail_refuses_what_is_not_upright(encode_as):
     store(encode(noise(8, 4), "JPEG"), encode=encode_as, exif="fail")
-    with pytest.raises(SourceError, match='image expected upright, got EXIF orientation 6; turn it with exif="apply"'):
+    with pytest.raises(SourceError, match='image expected upright, got EXIF orientation 6\n  turn it: exif="apply"'):
         store(turned_jpeg(), encode=encode_as, exif="fail")
 
 

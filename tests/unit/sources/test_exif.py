@@ -284,7 +284,7 @@ def test_annotation_of_the_other_orientation_names_the_option(
     assert len(caught.value.problems) == 8  # the orientations that swap height and width
     for problem in caught.value.problems:
         assert "EXIF orientation" in problem.reason
-        assert f'it needs exif="{named}"' in problem.reason
+        assert f'exif="{named}"' in problem.hint
 
 
 def test_changed_choice_is_detected(tmp_path: Path) -> None:

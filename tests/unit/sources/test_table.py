@@ -129,9 +129,8 @@ def test_table_text_among_numbers_is_named_with_its_lines(tmp_path: Path, way: s
     [problem] = scan.problems
     assert problem.blocking
     assert problem.key.endswith("t.csv, column 'a'")
-    assert problem.reason == (
-        "expected whole numbers, got text: 'three' at line 5; 'five' at line 7; --type a=text takes all as text"
-    )
+    assert problem.reason == "expected whole numbers, got text: 'three' at line 5; 'five' at line 7"
+    assert problem.hint == "take all as text: --type a=text"
     assert kinds_of(scan_text(tmp_path, text, types={"a": "text"})) == {"a": "bytes", "b": "bytes"}
 
 
@@ -173,10 +172,8 @@ def test_table_floats_that_would_be_rounded_ask_for_a_choice(tmp_path: Path, way
     [problem] = scan_text(tmp_path, text).problems
     assert problem.blocking
     assert problem.key.endswith("t.csv, line 3, column 'x'")
-    assert problem.reason == (
-        "float32 would round 0.1 to 0.10000000149011612, as would 1 more; choose: "
-        'floats="float32" rounds, floats="float64" keeps them as tensors'
-    )
+    assert problem.reason == "float32 would round 0.1 to 0.10000000149011612, as would 1 more"
+    assert problem.hint == 'round them: floats="float32"    keep them as tensors: floats="float64"'
 
 
 def test_table_floats_float32_rounds(tmp_path: Path, way: str) -> None:
@@ -199,7 +196,8 @@ def test_table_floats_float64_keeps_every_digit_as_a_tensor(tmp_path: Path, way:
 
 def test_table_float_too_large_for_float32_is_never_infinite(tmp_path: Path, way: str) -> None:
     [problem] = scan_text(tmp_path, "x\n1e300\n1.5\n", floats="float32").problems
-    assert problem.reason == 'float32 does not hold 1e+300; floats="float64" keeps them as tensors'
+    assert problem.reason == "float32 does not hold 1e+300"
+    assert problem.hint == 'keep them as tensors: floats="float64"'
 
 
 # --- the form of CSV

@@ -19,7 +19,7 @@ from typing import Any
 
 from tfrkit.build.journal import ShardResult
 from tfrkit.build.task import Task, Tick
-from tfrkit.errors import TfrkitError
+from tfrkit.errors import Hint, Step, TfrkitError
 
 Then = Callable[[Task, "ShardResult | None"], Sequence[Task]]
 """Tasks that can begin now that this one ended."""
@@ -204,7 +204,7 @@ class _Pool:
             raise TfrkitError(
                 f"a worker ended {how} {deaths} times at the same work",
                 shard=os.path.basename(task.path),
-                hint="too little memory? use fewer workers: jobs=1    what is finished is kept",
+                hint=Hint(Step("too little memory? use fewer workers: {jobs}", jobs=1), "what is finished is kept"),
             )
         self._queue.put_first([task])
 

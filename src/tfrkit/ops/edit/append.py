@@ -11,7 +11,7 @@ from tfrkit.batches.shard_set import ShardSet
 from tfrkit.batches.survey import find_schema
 from tfrkit.container.compression import Compression
 from tfrkit.container.records import Policy
-from tfrkit.errors import SchemaError, StorageError
+from tfrkit.errors import SchemaError, Step, StorageError, misuse
 from tfrkit.features.schema import Schema, find_mismatches, show_name
 from tfrkit.ops.edit.change import Changed, ChangeOptions, Put, ShardWork, keep_all, open_to_change
 from tfrkit.ops.edit.query import find_classes
@@ -119,8 +119,9 @@ def _choose_set(sidecars: Sidecars, wanted: str | None) -> list[int]:
 
 
 def _ask_for_split(names: list[str]) -> ValueError:
-    return ValueError(
-        f'expected the split to append to, the dataset has {", ".join(names)}\n  say which: split="{names[0]}"'
+    return misuse(
+        f"expected the split to append to, the dataset has {', '.join(names)}",
+        Step("say which: {split}", split=names[0]),
     )
 
 

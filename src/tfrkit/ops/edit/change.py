@@ -14,7 +14,7 @@ from typing import Any
 
 from tfrkit.container.compression import Compression
 from tfrkit.container.shards import find_shards
-from tfrkit.errors import StorageError, UnfinishedChangeError
+from tfrkit.errors import Hint, Step, StorageError, UnfinishedChangeError, misuse
 from tfrkit.ops.reshape.rewrite import FileCounts
 from tfrkit.passes.frame_sources import FrameSources, open_sources
 from tfrkit.progress import Progress, Quiet
@@ -41,10 +41,11 @@ class ChangeOptions:
         if self.output is not None and self.in_place:
             raise ValueError("expected either an output or in place, got both")
         if self.output is None and not self.in_place and not self.dry_run:
-            raise ValueError(
-                "expected a place for the result, got none\n"
-                "  write a copy: output=...    change the files themselves: in_place=True    "
-                "see what would change: dry_run=True"
+            raise misuse(
+                "expected a place for the result, got none",
+                Step("write a copy: {output}", output=...),
+                Step("change the files themselves: {in_place}", in_place=True),
+                Step("see what would change: {dry_run}", dry_run=True),
             )
         if self.output == "-":
             raise ValueError("output expected a file or a folder, got standard output")
@@ -169,7 +170,7 @@ def open_to_change(address: Address | Iterable[Address], options: ChangeOptions)
                 raise StorageError(
                     f"in place expected a file, got a link to {os.path.realpath(path)}",
                     shard=path,
-                    hint="change that one, or write a copy: output=...",
+                    hint=Hint(Step("change that one, or write a copy: {output}", output=...)),
                 )
         sources.notes += notes
         yield sources

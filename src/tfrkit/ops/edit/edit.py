@@ -12,7 +12,7 @@ from tfrkit._types import Record, UInt64Array
 from tfrkit.codec.set_features import set_features
 from tfrkit.container.records import Policy, read_list
 from tfrkit.container.writer import frame_records
-from tfrkit.errors import CodecError, QueryError, StorageError
+from tfrkit.errors import CodecError, QueryError, Step, StorageError, misuse
 from tfrkit.features.names import TEXTS_OF_LABELS
 from tfrkit.features.schema import show_name
 from tfrkit.ops.edit.change import Changed, ChangeOptions, Put, ShardWork, keep_all, open_to_change
@@ -71,9 +71,11 @@ def edit(
     if drop == bool(expressions):
         raise ValueError("expected values to set, or drop, got " + ("both" if drop else "neither"))
     if where is not None and not where.strip():
-        raise ValueError("the condition is empty\n  say which records: where=..., or leave it out for all of them")
+        raise misuse(
+            "the condition is empty", Step("say which records: {where}, or leave it out for all of them", where=...)
+        )
     if drop and where is None:
-        raise ValueError("drop expected a condition, got none\n  say which records: where=...")
+        raise misuse("drop expected a condition, got none", Step("say which records: {where}", where=...))
     out = None if output is None else expand_home(output)
     options = ChangeOptions(out, in_place, dry_run, force, incomplete, jobs, progress or Quiet())
     with open_to_change(address, options) as sources:

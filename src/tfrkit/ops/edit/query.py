@@ -11,7 +11,7 @@ import numpy as np
 from tfrkit._ahead import choose_threads
 from tfrkit._optional import import_or_explain
 from tfrkit._types import UInt64Array
-from tfrkit.errors import CodecError, MissingFeatureError, QueryError, SchemaError, TfrkitError
+from tfrkit.errors import CodecError, Hint, MissingFeatureError, QueryError, SchemaError, Step, TfrkitError
 from tfrkit.features.schema import Schema, describe_missing, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.ops.edit.values import Classes, Encode, make_encoder
@@ -139,7 +139,7 @@ def _check_expression(duckdb: Any, connection: Any, part: Part) -> None:
         is_value = part.name != CONDITION
         raise QueryError(
             f"{part.name} expected one expression, got several, {part.text!r:.64}",
-            hint="one for each feature: set=..." if is_value else "combine conditions with and, or",
+            hint=Hint(Step("one for each feature: {set}", set=...)) if is_value else "combine conditions with and, or",
         )
     several = next((name for name in _list_functions(top) if name in _SEVERAL), None)
     if several is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfrkit.codec.edit_record import encode_feature
-from tfrkit.errors import FeatureKindError, SchemaError, ShapeError
+from tfrkit.errors import FeatureKindError, Hint, SchemaError, ShapeError, Step
 from tfrkit.features.schema import describe_type, find_nearest, show_name
 from tfrkit.features.spec import Spec, StorageKind
 
@@ -96,7 +96,7 @@ def make_encoder(feature: str, spec: Spec, sql_type: str, classes: Classes | Non
                 return None
             raise SchemaError(
                 f"feature {show_name(feature)} is in every record, got NULL for it",
-                hint="give another value: coalesce(..., 0), or leave the record out: where=...",
+                hint=Hint(Step("give another value: coalesce(..., 0), or leave the record out: {where}", where=...)),
             )
         if is_list:
             return encode_feature(spec.kind, _convert_list(feature, spec, value, convert))

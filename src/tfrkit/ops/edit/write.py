@@ -16,7 +16,7 @@ from tfrkit.container.index import index_path, load_index, write_dali_index
 from tfrkit.container.locate import save_index
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard
-from tfrkit.errors import ContainerError, StaleIndexError, StorageError
+from tfrkit.errors import ContainerError, StaleIndexError, Step, StorageError, misuse
 from tfrkit.ops.edit.change import Changed, ChangeOptions, ShardWork, list_changed
 from tfrkit.ops.reshape.layout import choose_name
 from tfrkit.ops.reshape.rewrite import Outputs, OutShard, Rewrite, WriteOptions
@@ -85,9 +85,9 @@ class Change:
         is_many = len(self.works) > 1 or (self.is_named_folder and not Target(options.output).is_file)
         is_folder = is_many or os.path.isdir(options.output) or options.output.endswith(os.sep)
         if is_folder and Target(options.output).is_file:
-            raise ValueError(
-                f"{len(self.works)} files go into a folder, got the name of one file, {options.output}\n"
-                f'  name a folder: output="{options.output}/"'
+            raise misuse(
+                f"{len(self.works)} files go into a folder, got the name of one file, {options.output}",
+                Step("name a folder: {output}", output=f"{options.output}/"),
             )
         return self._write_folder(options.output) if is_folder else self._write_file(options.output)
 

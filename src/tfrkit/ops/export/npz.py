@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from tfrkit.codec.columns import PRESENT, BytesColumn, Column, Ragged
-from tfrkit.errors import SchemaError
+from tfrkit.errors import Hint, SchemaError, Step
 from tfrkit.features.schema import show_name
 from tfrkit.features.spec import Spec
 from tfrkit.ops.export.input import ExportInput
@@ -39,6 +39,7 @@ from tfrkit.storage.temporaries import TemporaryFolder
 Array = np.ndarray[Any, np.dtype[Any]]
 
 # Wider ones would be mostly padding.
+_LEAVE_OUT = Hint(Step("leave it out: {select}", select=[...]), "or take another form: tfr export jsonl")
 _MAX_WIDTH = 256
 _COPY_NBYTES = 1 << 20
 # The same input gives the same bytes; no zip can be older.
@@ -181,7 +182,7 @@ class _Spool:
         elif column.dtype.hasobject:
             raise SchemaError(
                 f"feature {show_name(self._feature)} holds tensors of text, which no array without pickles does",
-                hint="leave it out: select=[...]    or take another form: tfr export jsonl",
+                hint=_LEAVE_OUT,
             )
         else:
             self._append(name, column)
@@ -210,7 +211,7 @@ class _Spool:
         if len(kinds) > 1 or arrays[0].dtype.hasobject:
             raise SchemaError(
                 f"feature {show_name(self._feature)} expected tensors of one dtype, got {', '.join(map(str, kinds))}",
-                hint="leave it out: select=[...]    or take another form: tfr export jsonl",
+                hint=_LEAVE_OUT,
             )
         splits = np.zeros(len(arrays) + 1, np.int64)
         np.cumsum([array.size for array in arrays], out=splits[1:])
@@ -219,7 +220,7 @@ class _Spool:
         if len(ranks) > 1:
             raise SchemaError(
                 f"feature {show_name(self._feature)} expected tensors of one rank, got {', '.join(map(str, ranks))}",
-                hint="leave it out: select=[...]    or take another form: tfr export jsonl",
+                hint=_LEAVE_OUT,
             )
         self._append(f"{name}/shapes", np.array([array.shape for array in arrays], np.int64).reshape(len(arrays), -1))
 
@@ -244,13 +245,13 @@ class _Spool:
             raise SchemaError(
                 f"features {show_name(self._owners[name])} and {show_name(self._feature)} would both be the array "
                 f"{show_name(name)}",
-                hint="leave one out: select=[...]",
+                hint=Hint(Step("leave one out: {select}", select=[...])),
             )
         if member.dtype != array.dtype or member.shape != array.shape[1:]:
             raise SchemaError(
                 f"feature {show_name(self._feature)} expected arrays of {member.dtype} {member.shape}, "
                 f"got {array.dtype} {array.shape[1:]}",
-                hint="leave it out: select=[...]    or take another form: tfr export jsonl",
+                hint=_LEAVE_OUT,
             )
         member.append(array)
 

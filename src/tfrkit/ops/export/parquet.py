@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, Literal
 
 from tfrkit._optional import import_or_explain
 from tfrkit.codec.decode import Batch
-from tfrkit.errors import SchemaError
+from tfrkit.errors import Hint, SchemaError, Step
 from tfrkit.feeds.arrow import ArrowStream, to_arrow, with_own_errors
 from tfrkit.ops.export.input import ExportInput
 from tfrkit.ops.export.report import Export
@@ -73,7 +73,7 @@ def export_parquet(
             raise SchemaError(
                 f"expected what Parquet holds, got something else, {reason}",
                 shard=source.paths[0],
-                hint="leave the feature out: select=[...]",
+                hint=Hint(Step("leave the feature out: {select}", select=[...])),
             ) from None
 
     return export_table("parquet", address, output, write, force=force, incomplete=incomplete, progress=progress)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tfrkit._types import Row
-from tfrkit.errors import CodecError, SchemaError
+from tfrkit.errors import CodecError, Hint, SchemaError, Step
 from tfrkit.features.names import CLASS_NAMES, CLASS_TEXTS, FILE_WORDS, split_words
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.ops.export.input import ExportInput
@@ -56,7 +56,8 @@ class PictureSource:
                 schema.require_one_kind(name)
             self.features: PictureFeatures = find_picture_features(schema, image=image, label=label, shape=shape)
         except SchemaError as error:
-            hint = f"see what is there: tfr info {first}    name it: image=..., label=... or name=..."
+            named = Step("name it: {image}, {label} or {name}", image=..., label=..., name=...)
+            hint = Hint(f"see what is there: tfr info {first}", named)
             raise error.replace(shard=first, hint=hint) from None
         self._require_shape(source)
         beside = source.sidecars.class_file

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from tfrkit.container.records import Finding
-from tfrkit.errors import CodecError
+from tfrkit.errors import CodecError, Hint, Step
 from tfrkit.ops.export.input import ExportInput, RecordNumber
 
 OnBad = Literal["fail", "skip"]
@@ -65,7 +65,7 @@ class Export:
                 shard=finding.shard,
                 record=finding.record,
                 offset=finding.offset,
-                hint='leave such records out, and list them: on_bad="skip"',
+                hint=Hint(Step("leave such records out, and list them: {on_bad}", on_bad="skip")),
             )
         self.skipped.append(finding)
 

@@ -14,7 +14,7 @@ from tfrkit._ahead import choose_threads
 from tfrkit._optional import import_or_explain
 from tfrkit._types import Infer, Row, Verify
 from tfrkit.container.codecs import CompressionWord
-from tfrkit.errors import QueryError, SchemaError, TfrkitError
+from tfrkit.errors import Hint, QueryError, SchemaError, Step, TfrkitError
 from tfrkit.features.schema import describe_missing
 from tfrkit.feeds.arrow_layout import NOT_TEXT
 from tfrkit.ops.query.engine import get_engine
@@ -372,7 +372,7 @@ class Session:
         if self._watch.is_over:
             return QueryError(
                 f"the query was stopped, it took longer than {self._watch.timeout:g} seconds",
-                hint="give it more time: timeout=...",
+                hint=Hint(Step("give it more time: {timeout}", timeout=...)),
             )
         for scan in self._scans:
             if scan.error is not None:
@@ -385,7 +385,7 @@ class Session:
             return QueryError(
                 f"the query needs more memory than it may use, {self._engine.memory / 1e6:,.0f} MB and "
                 f"{self._engine.spill / 1e6:,.0f} MB of temporary files, {detail}",
-                hint="allow more: memory=...",
+                hint=Hint(Step("allow more: {memory}", memory=...)),
             )
         if text != self.parsed.text or (self._text != text and self._relation is not None):
             facts.pop("position", None)  # of a text that the user did not write
@@ -405,7 +405,7 @@ class Session:
 
 def _mind_text(error: Exception) -> Exception:
     if isinstance(error, SchemaError) and error.fault == NOT_TEXT:
-        error.hint = "take it as bytes: binary=[...]"
+        error.hint = Hint(Step("take it as bytes: {binary}", binary=[...]))
     return error
 
 

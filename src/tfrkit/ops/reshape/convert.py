@@ -13,7 +13,16 @@ from tfrkit.container.index import FRAME_OVERHEAD
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.container.writer import frame_records
-from tfrkit.errors import CodecError, FeatureKindError, MissingFeatureError, SchemaError, StorageError
+from tfrkit.errors import (
+    CodecError,
+    FeatureKindError,
+    Hint,
+    MissingFeatureError,
+    SchemaError,
+    Step,
+    StorageError,
+    misuse,
+)
 from tfrkit.features.rename import rename_schema
 from tfrkit.features.schema import Schema, decode_name, describe_missing, encode_name
 from tfrkit.features.spec import Spec
@@ -72,9 +81,10 @@ def convert(
         carried = collect_carried(sources.sidecars)
         is_folder = len(sources.paths) > 1 or os.path.isdir(path) or path.endswith(os.sep)
         if is_folder and Target(path).is_file:
-            raise ValueError(
-                f"{len(sources.paths)} files go into a folder, got the name of one file, {path}\n"
-                f'  name a folder: output="{path}/"    or put them together first: tfr merge'
+            raise misuse(
+                f"{len(sources.paths)} files go into a folder, got the name of one file, {path}",
+                Step("name a folder: {output}", output=f"{path}/"),
+                "or put them together first: tfr merge",
             )
         recipe = {
             "compression": options.compression,
@@ -229,9 +239,9 @@ def _edit_records(
 
 def _advise(error: CodecError | SchemaError) -> str:
     if isinstance(error, FeatureKindError):
-        return "leave the feature out: drop=[...]"
+        return Hint(Step("leave the feature out: {drop}", drop=[...]))
     if isinstance(error, SchemaError):
-        return "choose another name: rename=..."
+        return Hint(Step("choose another name: {rename}", rename=...))
     return "without edits records are copied as they are"
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 
 from tfrkit.container.codecs import CompressionWord, Level, read_compression
+from tfrkit.errors import Step, misuse
 from tfrkit.ops.reshape.layout import (
     choose_name,
     choose_target,
@@ -55,13 +56,16 @@ def reshard(
         progress: Progress callback.
     """
     if (shards is None) == (shard_size is None):
-        raise ValueError(
-            'expected either a number of shards or their size\n  say one of them: shards=8 or shard_size="200MB"'
+        raise misuse(
+            "expected either a number of shards or their size",
+            Step("say one of them: {shards} or {shard_size}", shards=8, shard_size="200MB"),
         )
     sizes = read_sizes(shards, shard_size)
     target = choose_target(output)
     if target.is_file and shards != 1:
-        raise ValueError(f'one file expected 1 shard, got {shards or shard_size}\n  name a folder: output="out/"')
+        raise misuse(
+            f"one file expected 1 shard, got {shards or shard_size}", Step("name a folder: {output}", output="out/")
+        )
     options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
     with open_sources(address, incomplete=incomplete) as sources:
         sources.require_files("reshard")

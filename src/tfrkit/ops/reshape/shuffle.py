@@ -17,6 +17,7 @@ import numpy as np
 
 from tfrkit._types import UInt64Array
 from tfrkit.container.codecs import CompressionWord, Level, read_compression
+from tfrkit.errors import Step, misuse
 from tfrkit.ops.reshape.buckets import Buckets, OpenBucket
 from tfrkit.ops.reshape.direct_picks import DirectPicks
 from tfrkit.ops.reshape.layout import (
@@ -90,7 +91,7 @@ def shuffle(
     sizes = read_sizes(shards, shard_size)
     target = choose_target(output)
     if target.is_file and shards not in (None, 1):
-        raise ValueError(f'one file expected 1 shard, got {shards}\n  name a folder instead: output="out/"')
+        raise misuse(f"one file expected 1 shard, got {shards}", Step("name a folder instead: {output}", output="out/"))
     options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
     with open_sources(address, incomplete=incomplete) as sources:
         sources.require_files("shuffle")

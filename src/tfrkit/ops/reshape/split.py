@@ -12,6 +12,7 @@ import numpy as np
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.container.codecs import FORMATS, CompressionWord, Level, read_compression
 from tfrkit.container.records import Policy
+from tfrkit.errors import Step, misuse
 from tfrkit.ops.reshape.layout import choose_name, choose_target, cut_evenly, name_shards, note_fewer_shards, read_sizes
 from tfrkit.ops.reshape.rewrite import OutShard, Rewrite, Rewritten, WriteOptions
 from tfrkit.orders.order import Order, Whole
@@ -71,7 +72,9 @@ def split(
     require_split_names(parts)
     target = choose_target(output)
     if target.is_file:
-        raise ValueError(f'split expected a folder to write to, got {target.out!r}\n  name one: output="out/"')
+        raise misuse(
+            f"split expected a folder to write to, got {target.out!r}", Step("name one: {output}", output="out/")
+        )
     options = WriteOptions(read_compression(compression), level, force, jobs, progress or Quiet())
     with open_sources(address, incomplete=incomplete) as sources:
         sources.require_files("split")

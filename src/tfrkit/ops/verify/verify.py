@@ -13,7 +13,7 @@ from tfrkit._native import MAX_NAMES
 from tfrkit.batches.survey import note_kinds
 from tfrkit.container.records import Finding
 from tfrkit.container.shards import Shard, find_named_shards
-from tfrkit.errors import ContainerError, NotATFRecordError, StorageError
+from tfrkit.errors import ContainerError, NotATFRecordError, Step, StorageError, misuse
 from tfrkit.ops.verify.result import ShardTally, Verification, VerifyFinding, kind_of_error, read_kinds
 from tfrkit.ops.verify.shard_set import Asked, check_sets
 from tfrkit.outputs.place import require_output
@@ -62,7 +62,9 @@ def verify(
         raise ValueError(f"jobs expected at least 1, got {jobs}")
     fixed = read_shape(shape)
     if fixed is not None and not deep:
-        raise ValueError("shape is for a deep check, which holds raw pixels against it\n  look deep: deep=True")
+        raise misuse(
+            "shape is for a deep check, which holds raw pixels against it", Step("look deep: {deep}", deep=True)
+        )
     result = Verification(ignored=read_kinds(ignore))
     watch = progress or Quiet()
     threads = choose_threads(jobs)
