@@ -1,7 +1,7 @@
 // Columns out to Arrow: the buffers of NumPy arrays, without a copy, as arrays of the C data interface.
 //
 // A consumer calls back whenever it likes, on any thread, without the interpreter lock: to get the next
-// batch, and to release one. So everything that is Python's sits behind `Interpreter`, which takes the lock,
+// batch, and to release one. So everything of Python is accessed through `Interpreter`, which takes the lock,
 // and keeps out once the interpreter is about to end.
 #include "bindings/arrow.h"
 
@@ -314,7 +314,7 @@ void ReleaseStream(ArrowArrayStream* stream) {
 
 // ---- capsules ----
 
-// A consumer moves the struct out and leaves `release` null; one that nobody took is released with its
+// A consumer moves the struct out and leaves `release` null; an unused one is released with its
 // capsule.
 template <class Struct>
 nb::object ToCapsule(std::unique_ptr<Struct> value, const char* name) {

@@ -36,7 +36,7 @@ class Buffer {
 
   ByteView bytes() const { return {static_cast<const uint8_t*>(view_.buf), static_cast<size_t>(view_.len)}; }
 
-  // The mapped file behind it, which calls that read it must guard; nullptr for memory.
+  // Its mapped file, which calls that read it must guard; nullptr for memory.
   FileMap* map() const { return map_; }
 
   // The first `stop` bytes, so that positions in the result are positions in the buffer.

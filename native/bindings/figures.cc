@@ -150,7 +150,7 @@ void BindFigures(nb::module_& m) {
   m.def("summarize_bytes", &SummarizeBytesPy, nb::arg("data"), nb::arg("offsets").noconvert(),
         nb::arg("sizes"), nb::arg("limit") = nb::none(),
         "Figures of bytes values: (figures of their sizes, keys, counts, is_whole, the first row of each "
-        "key, hashes, rows that begin as an image does). Values are told apart by their `hash_values`.",
+        "key, hashes, rows that begin as an image does). Values are identified by their `hash_values`.",
         nb::sig("def summarize_bytes(data: object, offsets: numpy.typing.NDArray[numpy.int64], sizes: "
                 "tuple[int, int, int], limit: int | None = None) -> tuple[typing.Any, ...]"));
   m.def("merge_unique", &MergeUniquePy, nb::arg("one").noconvert(), nb::arg("other").noconvert(),

@@ -62,7 +62,7 @@ class MappedCall {
   // fault, too, may come from the end of the file having moved.
   //
   // A file that is cut off in the middle of a page reads as zeros up to the end of that page, without any
-  // signal. Frames lie one behind the other, so the last byte of the last one tells.
+  // signal. Frames are adjacent, so the last byte of the last one shows it.
   void Finish(uint64_t stop, bool has_fault) {
     if (map_ == nullptr) return;
     const bool is_odd = has_fault || (stop != 0 && map_->bytes()[stop - 1] == 0);

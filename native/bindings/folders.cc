@@ -22,7 +22,7 @@ namespace tfrkit {
 namespace {
 
 struct Entry {
-  std::string name;  // with a slash behind that of a folder
+  std::string name;  // with a trailing slash for a folder
   bool is_folder = false;
   int64_t nbytes = 0;  // -1 for what is neither a file nor a folder
   int64_t stamp = 0;

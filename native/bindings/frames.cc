@@ -137,7 +137,7 @@ nb::tuple FindNextFramePy(nb::handle data, uint64_t start, uint64_t stop, bool i
   return nb::make_tuple(result.found, result.offset);
 }
 
-// Checks a stretch without the interpreter lock and tells where its payloads lie.
+// Checks a range without the interpreter lock and returns the places of its payloads.
 BatchRun GatherFrames(ByteView span, uint64_t start, uint64_t max_frames, uint64_t max_nbytes,
                       std::string_view verify, std::vector<ByteView>* payloads) {
   CheckStart(span, start);

@@ -137,7 +137,7 @@ void BindImages(nb::module_& m) {
         "An array of unspecified bytes, from memory that is reused.",
         nb::sig("def allocate_bytes(nbytes: int) -> numpy.typing.NDArray[numpy.uint8]"));
   m.def("is_sound_jpeg", &CheckJpeg, nb::arg("data"),
-        "Whether a baseline JPEG has every block, told from its codes; False where that cannot be told.");
+        "Whether a baseline JPEG has every block, by its codes; False if that is unknown.");
   m.def("read_jpeg_header", &ReadHeader, nb::arg("data"),
         "(height, width, components, bits, is progressive, Exif orientation), or None.",
         nb::sig("def read_jpeg_header(data: object) -> tuple[int, int, int, int, bool, int] | None"));

@@ -19,8 +19,8 @@ std::atomic<int> num_inside{0};
 std::atomic<bool> is_closed{false};
 std::atomic<pid_t> owner{0};
 
-// Runs at exit, before the interpreter ends: nobody enters any more, and those inside get a moment to leave.
-// A forked child has only one of its parent's threads, so nobody else is inside.
+// Runs at exit, before the interpreter ends: no thread enters any more, and those inside get a moment to
+// leave. A forked child has only one of its parent's threads, so no other is inside.
 void Close() {
   is_closed = true;
   if (getpid() != owner) return;

@@ -1,4 +1,4 @@
-// The way into the interpreter, for code that somebody else's threads call.
+// Entry into the interpreter, for code called on foreign threads.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -6,7 +6,7 @@
 namespace tfrkit {
 
 // Holds the interpreter lock, unless the interpreter is about to end: a thread that asks for the lock after
-// that is stopped where it stands, within somebody else's C++ frames. Test it before touching anything of
+// that is stopped in the middle of foreign C++ frames. Test it before touching anything of
 // Python.
 class Interpreter {
  public:

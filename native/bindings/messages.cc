@@ -1,7 +1,6 @@
 // One record as the message it is: names, kinds and values, with absent, unset and empty kept apart.
 //
-// For code that looks at single records and does not know their features beforehand. Whoever reads many
-// records of one schema uses columns.
+// For single records of unknown features. Use columns for many records of one schema.
 #include <nanobind/stl/string_view.h>
 
 #include <new>

@@ -232,7 +232,7 @@ class RowEncoder {
   RowEncoder(std::string_view floats, nb::callable coerce)
       : floats_(ParseFloats(floats)), coerce_(std::move(coerce)) {}
 
-  // Appends one row as a framed Example and tells how many bytes wait to be taken.
+  // Appends one row as a framed Example and returns the number of pending bytes.
   size_t Write(nb::dict row) {
     return Remembering([&] { return EncodeRow(row); });
   }
@@ -339,7 +339,7 @@ class RowEncoder {
     }
     std::sort(order_.begin(), order_.end(),
               [this](uint32_t a, uint32_t b) { return slots_[a]->name < slots_[b]->name; });
-    keys_ = std::move(keys);  // last: a row with a bad name leaves no layout behind
+    keys_ = std::move(keys);  // last: a row with a bad name leaves no layout
   }
 
   ValueArena::Range TakeValue(Slot& slot, PyObject* name, PyObject* value) {
@@ -426,7 +426,7 @@ class RowEncoder {
   Floats floats_;
   nb::callable coerce_;
   Slots known_, known_lists_;
-  std::vector<Slot*> learned_;  // slots whose kind this row told first
+  std::vector<Slot*> learned_;  // slots whose kind was fixed by this row
   // The layout of the row before: keys in dict order, their slots, and the order by name.
   std::vector<nb::object> keys_;
   std::vector<Slot*> slots_;

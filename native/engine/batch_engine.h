@@ -56,7 +56,7 @@ class BatchEngine {
   // `patience`.
   Status Take(std::chrono::milliseconds patience, MadeBatch* made);
 
-  // Shards that somebody waits for, each named once.
+  // Shards that are waited for, each listed once.
   std::vector<uint32_t> TakeWanted();
   void SetShard(uint32_t shard, const ShardSource& source);
   void FailShard(uint32_t shard);

@@ -55,7 +55,7 @@ struct MadeBatch {
   }
 };
 
-// Shards that are opened when they are needed, by whoever takes batches. All under the lock of the engine.
+// Shards that are opened on demand by the consumer of batches. All under the lock of the engine.
 class ShardBoard {
  public:
   enum class State : uint8_t { kUnknown, kWanted, kReady, kFailed };

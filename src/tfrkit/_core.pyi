@@ -215,7 +215,7 @@ def allocate_bytes(nbytes: int) -> numpy.typing.NDArray[numpy.uint8]:
 
 def is_sound_jpeg(data: object) -> bool:
     """
-    Whether a baseline JPEG has every block, told from its codes; False where that cannot be told.
+    Whether a baseline JPEG has every block, by its codes; False if that is unknown.
     """
 
 def read_jpeg_header(data: object) -> tuple[int, int, int, int, bool, int] | None:
@@ -395,7 +395,7 @@ def summarize_floats(values: numpy.typing.NDArray[numpy.float32], sizes: tuple[i
 
 def summarize_bytes(data: object, offsets: numpy.typing.NDArray[numpy.int64], sizes: tuple[int, int, int], limit: int | None = None) -> tuple[Any, ...]:
     """
-    Figures of bytes values: (figures of their sizes, keys, counts, is_whole, the first row of each key, hashes, rows that begin as an image does). Values are told apart by their `hash_values`.
+    Figures of bytes values: (figures of their sizes, keys, counts, is_whole, the first row of each key, hashes, rows that begin as an image does). Values are identified by their `hash_values`.
     """
 
 def merge_unique(one: numpy.typing.NDArray[numpy.uint64], other: numpy.typing.NDArray[numpy.uint64], most: int) -> tuple[numpy.typing.NDArray[numpy.uint64], int]:

@@ -23,7 +23,7 @@ from tfrkit.orders.token_batches import TokenPlan
 _MAX_SHARDS = 8192
 # A thread is worth its start from this much on: a millisecond of decoding.
 _THREAD_NBYTES = 1 << 20
-# Lists of records are made for some batches at a time: more of them as the pass goes on, up to this many rows.
+# Lists of records are made for some batches at a time: more of them later in the pass, up to this many rows.
 _MAX_FED_ROWS = 1 << 16
 _MAX_FED_BATCHES = 64
 

@@ -43,18 +43,18 @@ class RawShapes:
         """The shape of a value; None if it is not raw pixels of a known shape."""
         if sniff_image(bytes(data[:_HEAD_NBYTES])) is not None:
             return None
-        told = self._read(index)
-        if told:
-            shape = fill_shape(told, len(data), has_alpha=self._has_alpha)
+        stated = self._read(index)
+        if stated:
+            shape = fill_shape(stated, len(data), has_alpha=self._has_alpha)
             # A shape that fits in another order (channels first) is not read as height, width, channels.
-            if shape is not None or math.prod(told) == len(data):
+            if shape is not None or math.prod(stated) == len(data):
                 return shape
         return None if self._size is None else fill_shape(self._size, len(data), has_alpha=self._has_alpha)
 
     def _read(self, index: int) -> tuple[int, ...]:
         """The shape of a value from its features, or None."""
-        told = tuple(int(column[index]) for column in self._columns)
-        return told if len(told) > 1 and min(told) > 0 and told[0] * told[1] <= DEFAULT_MAX_PIXELS else ()
+        stated = tuple(int(column[index]) for column in self._columns)
+        return stated if len(stated) > 1 and min(stated) > 0 and stated[0] * stated[1] <= DEFAULT_MAX_PIXELS else ()
 
     def find_common(self, values: BytesColumn) -> RawShape | None:
         """The common shape, if all values are raw pixels of it: then they need no check one by one."""
@@ -73,8 +73,8 @@ class RawShapes:
         """The error of a value that does not decode, with a hint if it may be raw pixels."""
         if error.hint is not None or not len(data) or sniff_image(bytes(data[:_HEAD_NBYTES])) is not None:
             return error
-        told = self._read(index)
-        hidden = _find_base64(data, told)
+        stated = self._read(index)
+        hidden = _find_base64(data, stated)
         if hidden is not None:
             call = "urlsafe_b64decode" if {*b"-_"} & set(data.tolist()) else "b64decode"
             hint = (
@@ -83,8 +83,10 @@ class RawShapes:
             )
             return CodecError(error.what, hint=Hint(Step(hint, in_python=True)))
         for dtype in ("uint8", "uint16", "float32"):
-            if told and math.prod(told) * np.dtype(dtype).itemsize == len(data):
-                hint = f'features say {"x".join(map(str, told))}, take it so: {{"dtype": "{dtype}", "shape": {told}}}'
+            if stated and math.prod(stated) * np.dtype(dtype).itemsize == len(data):
+                hint = (
+                    f'features say {"x".join(map(str, stated))}, take it so: {{"dtype": "{dtype}", "shape": {stated}}}'
+                )
                 return CodecError(error.what, hint=hint)
         known = f" of {describe_guesses(len(data))}" if guess_shapes(len(data)) else ""
         shape = str(next(iter(guess_shapes(len(data))), "(height, width, channels)"))
@@ -98,7 +100,7 @@ class RawShapes:
         return CodecError(error.what, hint=hint)
 
 
-def _find_base64(data: memoryview, told: Sequence[int]) -> str | None:
+def _find_base64(data: memoryview, stated: Sequence[int]) -> str | None:
     """The decoded bytes of base64 text, if they are an image file or pixels of known shape; None otherwise."""
     if _BASE64.fullmatch(data) is None:
         return None
@@ -106,10 +108,10 @@ def _find_base64(data: memoryview, told: Sequence[int]) -> str | None:
     info = sniff_image(base64.b64decode(head)) if len(head) == _HEAD_NBYTES and b"=" not in head else None
     if info is not None:
         return f"a {info.format} file"
-    shapes = [tuple(told)] if len(told) != 2 else [(*told, channels) for channels in RAW_CHANNELS]
+    shapes = [tuple(stated)] if len(stated) != 2 else [(*stated, channels) for channels in RAW_CHANNELS]
     for shape in shapes:
         num_bits = 8 * math.prod(shape)
-        if told and len(data) in (-(-num_bits // 24) * 4, -(-num_bits // 6)):
+        if stated and len(data) in (-(-num_bits // 24) * 4, -(-num_bits // 6)):
             return f"{'x'.join(map(str, shape))} pixels"
     return None
 

@@ -30,7 +30,7 @@ class Decoder:
 
     With `known`, the schema that was found for all records, one that has a feature beyond both is a fault: then the
     schema was found from other records. Without it such features are passed over, which is for a schema, or a choice
-    of features, that somebody gave.
+    of features, that a caller gave.
     """
 
     def __init__(self, schema: Schema, *, known: Schema | None = None) -> None:

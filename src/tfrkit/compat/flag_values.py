@@ -26,7 +26,7 @@ class IllegalFlagValueError(Error):
 
 
 class UnrecognizedFlagError(Error):
-    """A flag that nobody defined."""
+    """An undefined flag."""
 
 
 class DuplicateFlagError(Error):
@@ -105,7 +105,7 @@ class FlagValues:
     def __call__(self, argv: Sequence[str], known_only: bool = False) -> list[str]:
         """Read a command line, program first; gives the program and what is no flag.
 
-        With `known_only`, flags nobody defined are among what is given; without, they raise.
+        With `known_only`, undefined flags are returned; otherwise they raise.
         """
         program, *words = argv
         rest, unknown = self._read_words(words, known_only)

@@ -2,7 +2,7 @@
 
 A `Node` is a function with its inputs, nothing more. `Session.run` computes what is asked for, each node once a
 run, so that two results which come from one record come from the same record. There is no optimiser, no device
-and no thread behind it.
+and without threads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names inside TensorFlow that scripts import although nobody offered them: `tensorflow.python.platform.gfile`."""
+"""Private names of TensorFlow that scripts import: `tensorflow.python.platform.gfile`."""
 
 from __future__ import annotations
 

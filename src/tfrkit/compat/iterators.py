@@ -28,7 +28,7 @@ def disable_eager_execution() -> None:
 
 
 def executing_eagerly() -> bool:
-    """Whether operations give values: always, but a script that has asked for graphs is told what it has asked for."""
+    """Whether operations return values: always, except that a script in graph mode gets False."""
     return not _has_graphs
 
 

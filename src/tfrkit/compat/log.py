@@ -69,7 +69,7 @@ def error(msg: Any, *args: Any, **options: Any) -> None:
 
 
 def fatal(msg: Any, *args: Any, **options: Any) -> None:
-    """A message about a failure that ends things; the script goes on."""
+    """A fatal message; the script continues."""
     get_logger().critical(msg, *args, **options)
 
 

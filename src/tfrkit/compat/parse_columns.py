@@ -22,7 +22,7 @@ class ParsedColumn(NamedTuple):
     """The values of one feature in all records, one after the other.
 
     Record `i` has `values[splits[i]:splits[i + 1]]`; of a feature list, `splits` cuts values into frames and
-    `list_splits` cuts frames into records. `is_present` tells a list, perhaps empty, from none.
+    `list_splits` cuts frames into records. `is_present` distinguishes a list, perhaps empty, from none.
     """
 
     values: _Array

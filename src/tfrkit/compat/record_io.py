@@ -141,13 +141,13 @@ _OPEN: weakref.WeakSet[TFRecordWriter] = weakref.WeakSet()
 
 
 def _close_unless_child(writer: Writer, process: int) -> None:
-    """Close a writer nobody closed; a child made by fork has no say in its parent's file."""
+    """Close a writer that was not closed; a forked child leaves its parent's file alone."""
     if os.getpid() == process:
         writer.close()
 
 
 def _finish_at_exit() -> None:
-    """Close what is open, or give it up where an error nobody caught has ended the script."""
+    """Close open writers, or discard them after an uncaught error."""
     has_failed = getattr(sys, "last_value", None) is not None and not hasattr(sys, "ps1")
     for writer in list(_OPEN):
         if writer._finish.alive and has_failed:

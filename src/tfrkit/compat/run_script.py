@@ -17,7 +17,7 @@ from tfrkit.compat.namespace import MissingNameError
 from tfrkit.compat.stand_ins import MissingModuleError
 from tfrkit.errors import TfrkitError
 
-# As Python ends for an error nobody caught.
+# Python's exit code for an uncaught error.
 _UNCAUGHT = 1
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -43,7 +43,7 @@ class _ScriptLoader(InspectLoader):
 def run_script(path: str, arguments: Sequence[str] = ()) -> None:
     """Run a script as `__main__`, with its arguments in `sys.argv` and its own folder first on `sys.path`.
 
-    Returns when the script has run to its end. Its `SystemExit` passes. An error nobody caught is shown as Python shows
+    Returns when the script has run to its end. Its `SystemExit` passes. An uncaught error is shown as Python shows
     it, from the script's first frame on, and becomes SystemExit(1). A name that compat does not offer and a module
     that is not installed raise TfrkitError with the line of the script. The process is the script's from here on:
     nothing of what it changes is put back.

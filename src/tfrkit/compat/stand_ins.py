@@ -2,7 +2,7 @@
 
 Two finders are put among Python's own. The first answers for `tensorflow`, all of it, and for the modules of
 `object_detection` that compat has; other modules of an Object Detection API that is there are found as ever. The last
-is asked when nobody else has an answer: slim's `datasets.dataset_utils` and `absl` where they are not installed.
+is used if nothing else provides it: slim's `datasets.dataset_utils` and `absl` where they are not installed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class FirstFinder(MetaPathFinder):
 
 
 class LastFinder(MetaPathFinder):
-    """Answers where nothing of that name is installed or lies beside the script."""
+    """Used if nothing of that name is installed or next to the script."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
         if fullname in _LAST:
@@ -121,6 +121,6 @@ _OF_THE_SPEC = ("__name__", "__loader__", "__package__", "__spec__", "__path__",
 
 
 def _find_folders(fullname: str) -> list[str]:
-    """Folders of that package where it is installed or lies beside the script."""
+    """Folders of that package, if it is installed or next to the script."""
     inner = fullname.replace(".", os.sep)
     return [folder for folder in (os.path.join(entry or ".", inner) for entry in sys.path) if os.path.isdir(folder)]

@@ -1,6 +1,6 @@
 """What the steps of a dataset do to its elements, one iterator each.
 
-None is a generator: an error ends a generator, and a dataset goes on with the next element after one.
+None is a generator: an error ends a generator, and a dataset continues with the next element.
 """
 
 from __future__ import annotations

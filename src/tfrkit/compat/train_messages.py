@@ -116,7 +116,7 @@ class Int64List(_Values):
 
 
 class Feature(_Record):
-    """One of three lists, or none: `WhichOneof("kind")` tells which. Frozen it is (name of the field, values)."""
+    """One of three lists, or none: see `WhichOneof("kind")`. Frozen it is (name of the field, values)."""
 
     __slots__ = ()
     _TAGS = (_FIELD_1, _FIELD_1, _FIELD_2)
@@ -320,7 +320,7 @@ def _encode_frozen(features: dict[str, tuple[str, list[Any]]]) -> bytes:
     return _encode_values({name: values or _EmptyList(_KINDS[kind]) for name, (kind, values) in features.items()})
 
 
-# Encoders that nobody uses right now: one knows the names of the message before, which the next one has too.
+# Idle encoders: each has cached the names of its last message, which the next one has, too.
 _IDLE: list[_native.RowEncoder] = []
 _MAX_RECORDS = 1 << 16  # of one encoder, because it remembers every name
 
@@ -349,7 +349,7 @@ def _record_of(encoder: _native.RowEncoder) -> bytes:
 
 
 def _open_field(data: bytes, tag: int) -> bytes:
-    """The content of the one field `data` is; in a map entry, of the one behind the empty name."""
+    """The content of the one field `data` is; in a map entry, of the one after the empty name."""
     if tag == _FIELD_2 and data.startswith(_EMPTY_NAME):
         data = data[len(_EMPTY_NAME) :]
     position = 1

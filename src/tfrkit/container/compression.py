@@ -337,7 +337,7 @@ class InflateReader:
                 if piece:
                     pieces.append(piece)
         except self._errors as error:
-            # Not looked at is what the codec was fed behind the damaged byte.
+            # Bytes fed to the codec after the damaged one are not inspected.
             unread = 0 if self._codec is None else len(self._codec.unused_data)
             self._fail_damaged(error, self._feed.offset - unread - 1)
         return b"".join(pieces)

@@ -87,7 +87,7 @@ class ShardWriter:
             save_index(self._target.name)
 
     def discard(self) -> None:
-        """Leave nothing behind; does nothing after `commit`."""
+        """Discard; no effect after `commit`."""
         self._target.discard()
 
     def _append(self, data: bytes | memoryview) -> None:

@@ -120,9 +120,9 @@ def _guess_pixels(report: list[dict[str, Any]], schema: Schema, constants: Mappi
         meaning = row["meaning"] or "raw bytes"
         sizes = find_sizes({name: one for name, one in schema.features.items() if one.seen is None}, row["name"])
         if sizes.is_known:
-            told = [constants.get(name or "", 0) for name in (sizes.height, sizes.width)]
-            told += [constants[sizes.channels]] if sizes.channels is not None and sizes.channels in constants else []
-            filled = fill_shape(told, nbytes) if min(told) > 0 else None
+            stated = [constants.get(name or "", 0) for name in (sizes.height, sizes.width)]
+            stated += [constants[sizes.channels]] if sizes.channels is not None and sizes.channels in constants else []
+            filled = fill_shape(stated, nbytes) if min(stated) > 0 else None
             if filled is not None:
                 row["pixel_shapes"] = [list(filled)]
                 row["meaning"] = f"{meaning}: {show_shape(filled)}"

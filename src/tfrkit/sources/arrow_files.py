@@ -15,7 +15,7 @@ def is_parquet(path: str) -> bool:
 
 
 def read_batches(path: str, arrow: Any, *, rows: int) -> tuple[Any, Iterator[Any]]:
-    """Schema and record batches of a Parquet or an Arrow IPC file (also called Feather), told by their first bytes."""
+    """Schema and record batches of a Parquet or an Arrow IPC file (also called Feather), by their first bytes."""
     with open_to_read(path) as file:
         magic = file.read(8)
     if magic[:4] == b"PAR1":

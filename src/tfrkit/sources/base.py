@@ -1,4 +1,4 @@
-"""What `build` asks of a source of samples.
+"""The interface of sources.
 
 A source is a small description: where to look, and how to read what is there. `scan` looks once, in the process
 that plans, and answers with a `Scan`: every record there will be (`Items`), a reader that turns them into rows, the
@@ -36,7 +36,7 @@ from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.local import open_to_read
 
 Facts = dict[str, Counter[ImageFact]]
-"""What reading showed: feature name → what was seen there → how often. Facts of several workers are added up."""
+"""Facts found while reading: feature name → fact → count. Facts of several workers are added up."""
 
 Order = Literal["seeded", "source"]
 
@@ -54,18 +54,18 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """One bad input: where it is, and what is wrong with it, in the form of an error message.
+    """One bad input: its place and reason, in the form of an error message.
 
     Attributes:
-        key: Where it is.
-        reason: What is wrong.
+        key: Its place.
+        reason: The error.
         blocking: It stops the build whatever is to become of bad files: a label outside the map is a mistake of the
             command, not of the file.
         input: The input it counts for, where that is not `key`: an image with two bad boxes is one bad input. None for
             a problem of no single input, such as a column or a class.
         kind: What several problems are together, in the plural, where their reasons differ by more than numbers:
             "annotations name an image that is not there". Problems of one kind are shown as one.
-        hint: What helps, with arguments in the words of Python: 'leave it out: boxes="drop"'.
+        hint: What to do, with Python arguments: 'leave it out: boxes="drop"'.
     """
 
     key: str
@@ -77,7 +77,7 @@ class Problem:
 
     @property
     def bad_input(self) -> str | None:
-        """The input that it counts for; None where it is about no single one."""
+        """The input that it counts for; None for no single one."""
         return self.key if self.input == "" else self.input
 
 
@@ -95,7 +95,7 @@ class Items:
         keys: Unique names, shown in messages: a path below the root, an id. None where they are row numbers.
         data: Small private bytes of each item for the reader, such as its annotations.
         nbytes: Size of each item's input, for the plan's estimates and for progress. None where not known.
-        stamps: When each input was last changed (ns), so that a build that goes on notices.
+        stamps: mtime of each input (ns), so that a resumed build detects changes.
         labels: A class id each, -1 for none, for `--stratify`.
         groups: A group number each: items of one group stay in one split.
         splits: An index into `split_names` each, where the source itself says which split; -1 for not said.
@@ -319,18 +319,18 @@ class Scan:
         reader: How workers read items.
         schema: What rows hold, as far as it is known now. None: the build reads it off the records it wrote.
         problems: Bad inputs. All of them, each named once.
-        ignored: Files that are none of this source's business, counted by a word for them (".txt", "hidden").
+        ignored: Counts of other files by kind (".txt", "hidden").
         notes: One sentence for each decision a user should know of; printed.
         counts: Titles → names → how many: {"class": {"apple": 10}}. Printed by a dry run.
         label_files: Name → text of files to leave beside the shards (classes.txt, charset.txt).
-        order: Order of the records where nobody says otherwise and nothing is split: folders have no order worth
+        order: Default order of the records if nothing is split: folders have no order worth
             keeping, arrays and tables do.
         refine: Gives the schema with what reading showed: formats, channels, sizes.
         explain: Gives one sentence for each thing that only reading showed, for the report.
         floats: What the writer does with floats that float32 does not hold, as in `Writer`.
         fingerprint: Of inputs that are no items, such as the one file of a table: a digest of what they hold.
         stamp: When the newest of those was changed (ns).
-        sidecars: What lies beside records that are copied as they are; it goes along.
+        sidecars: Sidecars of records that are copied unchanged; they are copied, too.
         found: Number of inputs, good and bad. None where each bad one is a problem of its own.
     """
 
@@ -354,7 +354,7 @@ class Scan:
 
     @property
     def num_inputs(self) -> int:
-        """Inputs that were looked at."""
+        """Scanned inputs."""
         if self.found is not None:
             return self.found
         return self.items.size + count_bad_inputs(self.problems)
@@ -377,20 +377,20 @@ class Source(Protocol):
 
     @property
     def title(self) -> str:
-        """What it reads, in a word or two, for messages: its path."""
+        """Its input for messages: the path."""
 
     def options(self) -> dict[str, Any]:
         """Every option that decides about the output, as a JSON value. A change of any is a change of the plan."""
 
     def scan(self, scratch: str) -> Scan:
-        """Look at everything once. Raises `SourceError` where there is nothing to look at.
+        """Scan everything once. Raises `SourceError` if there is nothing to scan.
 
         `scratch` is a folder on the disk of the output that lives until the build is done; workers see it too.
         """
 
 
 def require_some(scan: Scan) -> None:
-    """Raise where a scan found no item and nothing bad either: nothing written is never a success."""
+    """Raise if a scan found neither items nor problems: an empty build is not a success."""
     if scan.items.size or scan.problems:
         return
     others = ", ".join(f"{count} {name}" for name, count in scan.ignored.most_common(5))

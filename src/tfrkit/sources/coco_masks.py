@@ -116,7 +116,7 @@ def _fill_polygon(corners: list[tuple[float, float]], width: int, height: int) -
     row = (np.minimum(y[steps], y[steps + 1]) + 0.5) / _SCALE - 0.5
     row = np.ceil(np.clip(row, 0, height))
     flips = column[is_centre].astype(np.int64) * height + row[is_centre].astype(np.int64)
-    # A flip at the bottom of a column is one at the top of the next; behind the last column it means nothing.
+    # A flip at the bottom of a column is one at the top of the next; after the last column it is ignored.
     counts = np.bincount(flips, minlength=width * height)[: width * height]
     return (np.cumsum(counts) & 1).astype(np.uint8)
 

@@ -24,7 +24,7 @@ _BLOCK_NBYTES = 512
 
 @dataclass(frozen=True)
 class Member:
-    """One file of a sample: the part of its name behind the first dot, and where its bytes lie in the archive."""
+    """One file of a sample: the part of its name after the first dot, and the place of its bytes in the archive."""
 
     suffix: str
     offset: int

@@ -131,7 +131,7 @@ class TFRecordReader:
             self._frames = np.load(os.path.join(self._scratch, "frames.npy"), mmap_mode="r")
         shards = np.searchsorted(self._starts, numbers, side="right") - 1
         starts, stops = self._frames[:, numbers]
-        # Records that lie one behind the other are read in one go.
+        # Adjacent records are read together.
         is_next = (shards[1:] == shards[:-1]) & (starts[1:] == stops[:-1])
         firsts = np.flatnonzero(np.append(True, ~is_next))
         lasts = np.append(firsts[1:], len(numbers)) - 1

@@ -16,7 +16,7 @@ from tfrkit.sources.base import Problem
 from tfrkit.sources.class_files import read_text
 from tfrkit.sources.walk import IMAGE_SUFFIXES, FoundFile
 
-# Lists taken where nobody names any; a list of two of them together would give every image twice.
+# Default lists; a list of two of them together would give every image twice.
 _USUAL_SETS = ("train", "val", "test")
 # Lists of one class mark each image: 1 shows the class, -1 does not, 0 shows it where it hardly counts.
 _MARKED = re.compile(r"(?P<id>.*?)\s+-?[01]")

@@ -21,7 +21,7 @@ from tfrkit.storage.resolve import suggest_path
 
 # Names that look like a picture's. What a file really is, its first bytes tell when it is read.
 IMAGE_SUFFIXES = frozenset(SUFFIX_FORMATS)
-# Left behind by file managers; nobody means them.
+# Files of file managers, always ignored.
 _LITTER = frozenset({b"thumbs.db", b"desktop.ini", b"ehthumbs.db", b"__macosx", b"@eadir", b"picasa.ini"})
 _OWN_FOLDERS = ("_build", "_index")
 _SET_APART = (b".", b"_build", b"_index")
@@ -117,8 +117,8 @@ def require_folder(root: str, what: str) -> None:
 def find_images(root: str) -> Found:
     """Every file below `root` that may be an image, by its name; links are followed, loops are not.
 
-    Hidden files and folders are left out, and so is what file managers leave behind. A file without a suffix may be
-    an image; reading it tells.
+    Hidden files and folders are left out, and so are files of file managers. A file without a suffix may be an image;
+    reading it shows.
     """
     return find_files(root, IMAGE_SUFFIXES | {""})
 
@@ -179,7 +179,7 @@ def _enter_folder(root: str, prefix: str, suffixes: Set[str], found: Found) -> I
 
 
 def _name_set_apart(name: str) -> str | None:
-    """What to count an entry as that nobody means; None where it is one like others."""
+    """The kind of an ignored entry; None for others."""
     bare = name.rstrip("/")
     if bare.lower().encode(errors="surrogateescape") in _LITTER:
         return bare

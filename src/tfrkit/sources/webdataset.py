@@ -1,4 +1,4 @@
-"""`webdataset`: tar files of samples. The part of a member's name behind the first dot says what it is.
+"""`webdataset`: tar files of samples. The part of a member's name after the first dot is its type.
 
     .jpg .jpeg .png .webp .gif .bmp .tif .tiff .ppm   image/encoded, and image/format, height, width, channels
     .cls                                              image/class/label, one integer

@@ -296,7 +296,7 @@ def _resolve(root: str, prefix: str, place: str) -> str:
 
 
 def _label_path(image: str) -> str:
-    """The label file of an image: `images` of its path becomes `labels`; otherwise it lies beside the image."""
+    """The label file of an image: `images` of its path becomes `labels`; otherwise it is next to the image."""
     stem = os.path.splitext(image)[0] if os.path.splitext(image)[1].lower() in IMAGE_SUFFIXES else image
     parts = stem.split("/")
     if "images" in parts[:-1]:

@@ -42,7 +42,7 @@ def parse_yolo_labels(text: str, *, has_keypoints: bool = False) -> tuple[list[Y
     """Objects of a label file, and (line, reason) of the lines that are none.
 
     A line is `class x_centre y_centre width height`, or `class x1 y1 x2 y2 x3 y3 ...`, an outline, of which the
-    surrounding box is taken. Keypoints behind a box are passed over.
+    surrounding box is taken. Keypoints after a box are ignored.
 
     Example:
         >>> parse_yolo_labels("3 0.5 0.5 0.25 0.5")[0][0].corners

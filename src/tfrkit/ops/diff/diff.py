@@ -156,7 +156,8 @@ class _Comparison:
         self._features: Counter[str] = Counter()
         self._found = Difference(schema=compare_schemas(a.schema, b.schema))
         names_a, names_b = set(a.schema.names), set(b.schema.names)
-        # What a schema lacks is told once, for all records; but records that share no feature are other records.
+        # A feature that a schema lacks is listed once, for all records; but records that share no feature are different
+        # records.
         is_alike = not names_a or not names_b or bool(names_a & names_b)
         self._compare = make_comparison(a.schema.kind, b.schema.kind, self._found.schema if is_alike else ())
         plain = all(shard.compression == "none" for shard in a.shards)

@@ -64,7 +64,7 @@ class RecordRuns:
         return bytes(self._data[int(start) + _HEADER_NBYTES : int(stop) - _FOOTER_NBYTES])
 
     def skip(self, count: int) -> None:
-        """Go on behind the next `count` records."""
+        """Continue after the next `count` records."""
         self.nbytes += int(self._starts[self._place + count] - self._starts[self._place])
         self._place += count
         self.number += count

@@ -79,8 +79,8 @@ def compare_schemas(a: Schema, b: Schema) -> list[FeatureChange]:
 def make_comparison(
     kind_a: RecordKind, kind_b: RecordKind, schema_changes: Collection[FeatureChange]
 ) -> Callable[[Record, Record], Compared]:
-    """A function that tells what differs between two records, without what the schemas differ in: that was told."""
-    told = {(change.feature, change.change) for change in schema_changes}
+    """A function that returns the differences of two records, without those of the schemas, which are listed once."""
+    listed = {(change.feature, change.change) for change in schema_changes}
 
     def compare(a: Record, b: Record) -> Compared:
         features_a, features_b = _read_features(a, kind_a), _read_features(b, kind_b)
@@ -93,7 +93,7 @@ def make_comparison(
             change = _compare_features(name, features_a.get(name), features_b.get(name))
             if change is None:
                 continue
-            if (name, change.change) in told and (change.change != "changed" or change.note == _KINDS):
+            if (name, change.change) in listed and (change.change != "changed" or change.note == _KINDS):
                 is_told = True
             else:
                 changes.append(change)

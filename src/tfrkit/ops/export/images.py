@@ -59,7 +59,7 @@ def export_images(
         label: The feature with the class, or with what goes to labels.csv.
         name: The feature with the names of files.
         layout: "auto", or "flat" for no folders but those in the names; labels are then all in labels.csv.
-        shape: Of raw pixels, "224x224" or "224x224x3", height first, where no feature tells it.
+        shape: Of raw pixels, "224x224" or "224x224x3", height first, if no feature holds it.
         count: Write at most this many images, spread evenly over the records.
         where: Write only images of records that this condition is true for, in DuckDB's SQL: "label = 3". Needs
             ``pip install 'tfrkit[sql]'``.
@@ -141,7 +141,7 @@ class _ImageWriter:
             self._table.write(to_csv_line(["file", *self._labels]))
 
     def _choose_labels(self) -> list[str]:
-        """Features that go to labels.csv: those that no folder tells."""
+        """Features that go to labels.csv: those without a folder."""
         pictures = self._pictures
         if self._has_classes:
             return []

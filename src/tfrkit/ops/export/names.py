@@ -109,7 +109,7 @@ def _make_safe(part: str) -> str:
     except UnicodeEncodeError:
         encoded = part.encode("utf-8", "replace")
         part = encoded.decode()
-    # Room is left for the number that tells two names apart.
+    # Room is left for the number that makes a name unique.
     if len(encoded) <= _MAX_PART - 8:
         return part
     stem, suffix = os.path.splitext(part)

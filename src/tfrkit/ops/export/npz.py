@@ -57,7 +57,7 @@ def export_npz(
 ) -> Export:
     """Write a dataset as one .npz of arrays, loadable with ``numpy.load(path, allow_pickle=False)``.
 
-    The top of this module tells which arrays a feature becomes. Arrays are put together on the disk beside the output,
+    The top of this module lists the arrays of a feature. Arrays are assembled on the disk next to the output,
     so memory stays bounded and twice the space is needed while it is written.
 
     Args:

@@ -23,7 +23,7 @@ _PLAIN_SUM = sum(_BEFORE_SIZE) + sum(_BETWEEN) + 8 * ord(" ") + sum(_BEHIND)
 
 
 class TarWriter:
-    """Writes members one after the other into a file that somebody else opens and closes."""
+    """Writes members in order into a file that the caller opens and closes."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -48,7 +48,7 @@ class TarWriter:
 
 
 def make_header(name: str, nbytes: int) -> bytes:
-    """The header of a file that anybody may read, of 1970, of nobody."""
+    """The header of a file: readable by all, mtime 0, no owner."""
     if name.isascii() and len(name) <= _MAX_NAME and nbytes < _MAX_SIZE:
         encoded = name.encode().ljust(_MAX_NAME, b"\0")
         size = b"%011o\0" % nbytes

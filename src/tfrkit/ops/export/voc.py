@@ -20,7 +20,7 @@ from tfrkit.ops.export.report import Export, OnBad
 from tfrkit.progress import Progress
 from tfrkit.storage.resolve import Address
 
-# A list nobody takes for a split; other tools call it so, too.
+# A list that is not a split; other tools use this name, too.
 _NO_SPLIT = "default"
 # What no XML 1.0 document holds, however it is written.
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")

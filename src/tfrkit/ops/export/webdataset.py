@@ -39,7 +39,7 @@ def export_webdataset(
 ) -> Export:
     """Write a dataset as tar files of samples, which WebDataset and `tfr build webdataset` read.
 
-    ops/export/members.py tells which members a feature becomes. Samples are called by __key__, else by the name of
+    ops/export/members.py defines the members of a feature. Samples are called by __key__, else by the name of
     their file, else by number. Members have no date and no owner, so that the same records give the same bytes.
 
     Args:
@@ -143,7 +143,7 @@ class _Keys:
         self._starts = [0, *accumulate(source.counts)]
 
     def take(self, place: RecordNumber, values: dict[str, object]) -> str:
-        """The key of a sample: a path without a dot behind its last slash."""
+        """The key of a sample: a path without a dot after its last slash."""
         number = f"{self._starts[place.shard] + place.record:08d}"
         value = values.get(self._feature) if self._feature is not None else None
         if not isinstance(value, (bytes, int)):

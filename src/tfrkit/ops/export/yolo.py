@@ -38,7 +38,7 @@ def export_yolo(
 ) -> Export:
     """Write images with a label file each: class, centre, width and height as parts of the image.
 
-    Classes are numbered from 0 in the order of their ids; numbers nobody names are left out, unless the dataset was
+    Classes are numbered from 0 in the order of their ids; numbers without a name are left out, unless the dataset was
     built from YOLO's files, which may have such gaps. Numbers have as few decimals as give the stored boxes back.
     Arguments are those of `export_voc`.
     """

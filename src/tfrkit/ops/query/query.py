@@ -114,7 +114,7 @@ class Answer:
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns; one that comes twice has a number behind it."""
+        """Names of the columns; duplicates get a number."""
         return list(self._columns)
 
     @property
@@ -275,7 +275,7 @@ class Session:
         return column
 
     def prepare(self, parsed: ParsedQuery, *, everything: bool = False) -> None:
-        """Put the columns that a query may reach behind the names of its tables."""
+        """Register the columns that a query may reach under the names of its tables."""
         self._scans, self._relation = [], None
         for number, (name, table) in enumerate(self.tables.items()):
             scan = table.scan(parsed, everything=everything, threads=self._threads)
@@ -287,7 +287,7 @@ class Session:
 
     @contextlib.contextmanager
     def own_errors(self, text: str | None = None) -> Iterator[None]:
-        """Errors of DuckDB as `QueryError`, and those of our streams, which it only tells about, as they were."""
+        """Errors of DuckDB as `QueryError`, and those of our streams, which it only mentions, unchanged."""
         try:
             yield
         except self.duckdb.Error as error:
@@ -351,7 +351,7 @@ class Session:
                 try:
                     relation = self._make_relation()
                 except self.duckdb.Error:
-                    # Of the two ways to run it this one tells the place of the error.
+                    # Of the two ways to run it this one has the position of the error.
                     self.call(lambda: self.connection.execute(self.parsed.text))
                     self.connection.abort()
                     with self.own_errors(self._text):

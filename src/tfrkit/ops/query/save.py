@@ -78,7 +78,7 @@ class Saved:
 def save_answer(
     answer: Answer, session: Session, path: str, *, force: bool, compression: CompressionWord | None
 ) -> Saved:
-    """Write what a query gives to a file of the kind its name tells."""
+    """Write the result of a query to a file, in the format of its suffix."""
     kind = find_kind(path)
     if compression is not None and kind != "tfrecord":
         raise ValueError(f"compression applies to TFRecord output only, got {compression!r} for {path}")

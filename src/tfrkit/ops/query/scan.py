@@ -169,7 +169,7 @@ class QueryTable:
 
 
 class TableScan(ArrowStream):
-    """Some columns of a table as an Arrow stream. Remembers the first error, which the consumer only tells about."""
+    """Some columns of a table as an Arrow stream. Keeps the first error, which the consumer only mentions."""
 
     def __init__(
         self, table: QueryTable, wanted: Sequence[tuple[str, str]], *, is_whole: bool, has_numbers: bool, threads: int
@@ -245,7 +245,7 @@ def _select(schema: Schema, wanted: Sequence[tuple[str, str]]) -> Schema:
 
 
 def _name_columns(schema: Schema) -> dict[tuple[str, str], str]:
-    """(struct or "", feature) to column name. Names that DuckDB cannot tell apart get a number behind."""
+    """(struct or "", feature) to column name. Names that DuckDB does not distinguish get a number."""
     names: dict[tuple[str, str], str] = {}
     is_sequence = schema.kind == "sequence_example"
     parts: list[tuple[str, Any]] = [(STRUCTS[0] if is_sequence else "", schema.features)]

@@ -58,7 +58,7 @@ def is_number(kind: str) -> bool:
 
 
 def name_uniquely(names: Sequence[str]) -> list[str]:
-    """The names, with a number behind those that came before.
+    """The names, with a number for duplicates.
 
     Example:
         >>> name_uniquely(["a", "b", "a"])

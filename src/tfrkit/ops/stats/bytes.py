@@ -27,7 +27,7 @@ class ImageSummary:
         self.count = 0
         self.formats: Counter[str] = Counter()
         self.modes: Counter[str] = Counter()
-        self.widths = NumberSummary()  # of those whose header tells it
+        self.widths = NumberSummary()  # from headers that hold it
         self.heights = NumberSummary()
 
     def add(self, images: list[ImageInfo]) -> None:
@@ -58,7 +58,7 @@ class ImageSummary:
 class BytesSummary:
     """What is known about many bytes values.
 
-    Values are told apart by a 64-bit hash, their key. `shown` has the bytes of the short values in the table.
+    Values are identified by a 64-bit hash, their key. `shown` has the bytes of the short values in the table.
     """
 
     __slots__ = ("distinct", "images", "is_text", "shown", "sizes", "table")

@@ -45,7 +45,7 @@ class KnownColumns:
 
     @property
     def is_selected(self) -> bool:
-        """Are there features that nobody asked for?"""
+        """Whether there are features that were not requested."""
         return self._names is not None
 
     def wants(self, key: FeatureKey) -> bool:

@@ -67,7 +67,7 @@ def is_label(key: FeatureKey, feature: FeatureSummary, spec: Spec, names: ClassN
 def feature_to_json(
     key: FeatureKey, feature: FeatureSummary, spec: Spec, records: int, names: ClassNames | None
 ) -> dict[str, Any]:
-    """The public form of a feature; `names` where it tells classes."""
+    """The public form of a feature; `names` if it holds classes."""
     name = decode_name(key[0])
     values = feature.values
     is_bytes = isinstance(values, BytesSummary)

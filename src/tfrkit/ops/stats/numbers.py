@@ -22,7 +22,7 @@ from tfrkit.ops.stats.sketches import (
 
 QUANTILES = {"p1": 0.01, "p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95, "p99": 0.99}
 NUM_BINS = 20
-# Up to here a 64-bit float tells an integer from the next one.
+# Up to here a 64-bit float holds every integer.
 _MAX_WHOLE = 1 << 53
 
 

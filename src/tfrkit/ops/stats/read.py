@@ -239,7 +239,7 @@ def _part_others(chunk: Chunk, sizes: Int64Array, num_others: int) -> tuple[list
     others: list[Finding] = []
     before = 0
     for part in chunk.stretches if num_others else ():
-        # Where all of them are, nobody asks which ones.
+        # If all of them are, the list is not needed.
         most = part.num_frames if num_others < len(sizes) else max(0, MAX_FINDINGS - len(others))
         _, found, *_ = _native.find_others(part.data, part.start, part.stop, most, "none")
         start = part.start

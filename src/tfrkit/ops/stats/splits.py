@@ -53,7 +53,7 @@ def choose_reference(splits: Splits) -> str:
 def count_classes(
     whole: DatasetSummary, splits: Splits, specs: Mapping[FeatureKey, Spec], names: ClassNames
 ) -> list[dict[str, Any]]:
-    """The balance of classes of each feature that tells some, over all and in each split."""
+    """The balance of classes of each class feature, over all and in each split."""
     counted = []
     for key, feature in sorted(whole.features.items(), key=lambda item: (item[0][1], item[0][0])):
         if is_label(key, feature, specs[key], names):

@@ -157,7 +157,7 @@ def _compare_length(tally: ShardTally, lengths: list[int]) -> Iterator[VerifyFin
 
 
 def _check_index(tally: ShardTally) -> Iterator[VerifyFinding]:
-    """An index that somebody made and that no longer fits: no reader uses it."""
+    """An index that no longer fits: no reader uses it."""
     if tally.is_damaged or not tally.is_readable or tally.nbytes is None:
         return
     reader = open_reader(tally.path)

@@ -24,7 +24,7 @@ _BACKGROUND = "background"
 
 @dataclass(frozen=True)
 class StringIntLabelMapItem:
-    """One class. What the file does not give is 0 or empty; `HasField` tells that from what is given so."""
+    """One class. Missing fields are 0 or empty; `HasField` shows whether a field was set."""
 
     id: int = 0
     name: str = ""
