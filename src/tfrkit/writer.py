@@ -116,20 +116,33 @@ class Writer:
 
         A row that cannot be written raises and is not written; the next one may follow.
         """
+        coercer = self._coercer
+        if coercer.untyped is None or coercer.untyped:
+            coercer.untyped = []
+        if type(row) is dict and len(row) > 2 and self._schema is None and self._shard is not None:
+            # What most rows are, without the questions below: encoding one takes the core about as long as they do.
+            coercer.row = self._encoder.num_records
+            pending = self._encoder.write(row)
+            if coercer.untyped:
+                self._untyped.keep(coercer.row, row, coercer.untyped, False)
+        else:
+            pending = self._write_any(row)
+        if pending >= _FLUSH_NBYTES:
+            self._flush_if_settled(pending)
+
+    def _write_any(self, row: Row) -> int:
         self._require_open()
         self._coercer.row = self._encoder.num_records
         if not isinstance(row, dict):
             raise TypeError(f"row expected a dict, got {type(row).__name__}")
         is_sequence = _is_sequence(row)
-        self._coercer.untyped = []
         if self._schema is not None and is_sequence != (self._schema.kind == "sequence_example"):
             wanted, got = ("Example", "SequenceExample") if is_sequence else ("SequenceExample", "Example")
             raise TypeError(f"row expected the form of an {wanted}, got a {got} - at row {self._coercer.row}")
         pending = self._encode(row)
         if self._coercer.untyped:
             self._untyped.keep(self._coercer.row, row, self._coercer.untyped, is_sequence)
-        if pending >= _FLUSH_NBYTES:
-            self._flush_if_settled(pending)
+        return pending
 
     def write_columns(self, columns: Mapping[str, Any] | Any) -> None:
         """Write many rows as Examples: each column is an array, `Ragged`, `BytesColumn` or list, of one length.

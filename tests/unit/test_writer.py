@@ -712,3 +712,32 @@ def test_index_of_the_writer_is_that_of_a_scan(tmp_path: Path, num_rows: int) ->
     index.unlink()
     save_index(str(tmp_path / "x.tfrecord"))
     assert made == index.read_bytes()
+
+
+def test_wide_rows_are_written_as_any_row_is(path: Path) -> None:
+    rows: list[Any] = [
+        {"a": 1, "b": 0.5, "c": b"x"},
+        {"a": [], "b": None, "c": [b"y", b"z"], "d": []},
+        {"a": np.arange(3), "b": np.float32(2), "c": "text", "d": [1, 2]},
+        {"context": 1, "feature_lists": 2, "c": b""},
+    ]
+    written = write(path, *rows)
+    with Writer(path) as writer:
+        for row in rows:
+            writer._coercer.untyped = []
+            writer._write_any(row)
+    assert read_frames(path.read_bytes()) == written
+
+
+def test_wide_row_that_fails_leaves_no_trace_in_the_next(path: Path) -> None:
+    with Writer(path) as writer:
+        with pytest.raises(TypeError, match="got set - at row 0"):
+            writer.write({"a": [], "b": 1, "c": {1, 2}})
+        writer.write({"a": [1], "b": 1, "c": 2})
+        assert len(writer._untyped) == 0
+        with pytest.raises(FeatureKindError, match="row 1"):
+            writer.write({"a": [], "b": b"", "c": 2})
+        writer.write({"a": [], "b": 1, "c": 2})
+    assert [parse_example(record)[b"a"] for record in read_frames(path.read_bytes())] == [("int64", [1]), ("int64", [])]
+    with pytest.raises(ValueError, match="closed writer"):
+        writer.write({"a": [1], "b": 1, "c": 2})
