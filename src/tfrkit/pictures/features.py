@@ -1,4 +1,4 @@
-"""Which features of a dataset make a picture: its pixels, its mask, its label, its boxes."""
+"""The image features of a dataset: pixels, mask, label, boxes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfrkit.features.schema import Schema, show_name
 from tfrkit.features.size_features import SizeFeatures, find_sizes
 from tfrkit.features.spec import Spec
 
-# Words of features that are no image, whatever else their names say.
+# Words that exclude a feature from being an image.
 _NOT_IMAGE_WORDS = names.MASK_WORDS | {"label", "labels"}
 _CHANNELS = (1, 3, 4)
 _HEAD = re.compile(r"(.*?)(\d+)")
@@ -59,7 +59,7 @@ def find_picture_features(
 
     With `shape`, raw pixels have it whatever features say, and ValueError is raised where there are none.
 
-    Raises `SchemaError` where nothing looks like an image.
+    Raises `SchemaError` without an image feature.
     """
     for name in (image, label):
         if name is not None:
@@ -113,7 +113,7 @@ def _find_image(specs: Mapping[str, Spec], mask: str | None, shape: tuple[int, .
 
 
 def _rank_image(name: str, spec: Spec, sizes: SizeFeatures) -> int | None:
-    """How surely a feature is an image, 0 the surest; None for no."""
+    """Confidence that a feature is an image, 0 the highest; None if it is not."""
     if sizes.fixed is not None and (spec.kind != "bytes" or spec.encoding != "list"):
         return None
     words = split_words(name)

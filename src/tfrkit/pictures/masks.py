@@ -28,7 +28,7 @@ _CVAT_LINE = re.compile(r"(?P<name>[^:]+):(?P<color>\d+\s*,\s*\d+\s*,\s*\d+)(?::
 
 
 def inspect_mask(data: bytes) -> ImageInfo:
-    """What the header says; raises `SourceError` for what is no image, or one whose coding changes values."""
+    """What the header says; raises `SourceError` for other files, and for lossy formats."""
     info = sniff_image(data)
     if info is None:
         raise SourceError("mask expected an image, got something else" if data else "mask expected, got an empty file")
@@ -89,7 +89,7 @@ def read_indices(data: bytes, info: ImageInfo) -> UInt8Array:
 
 
 def read_colors(data: bytes, info: ImageInfo, colors: Mapping[Color, int]) -> UInt8Array:
-    """The class numbers of an image of colours; raises `SourceError` with the colours that stand for no class.
+    """The class numbers of an image of colours; raises `SourceError` with the colours without a class.
 
     A palette image is read by the colours of its palette.
     """
@@ -124,7 +124,7 @@ def _show_color(packed: int) -> str:
 
 
 def is_plain_mask(info: ImageInfo) -> bool:
-    """Do its own bytes give the class numbers to every reader: an 8-bit gray PNG?"""
+    """Whether every reader gets the class numbers from its bytes: an 8-bit gray PNG."""
     return info.format == "PNG" and info.mode == "L" and info.bits == 8
 
 
@@ -138,7 +138,7 @@ def encode_indices(mask: UInt8Array) -> bytes:
 
 
 def count_indices(mask: UInt8Array) -> dict[int, int]:
-    """How many pixels each class number has."""
+    """Number of pixels per class number."""
     counts = np.bincount(mask.reshape(-1), minlength=256)
     return {int(value): int(counts[value]) for value in np.flatnonzero(counts)}
 

@@ -1,4 +1,4 @@
-"""Rows to pictures: pixels of about the wanted size, with what lies on them and what they are called."""
+"""Rows to images for display: scaled pixels with masks, boxes and captions."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 class Span(NamedTuple):
-    """A piece of a caption, with the colour that stands for it in the picture."""
+    """A piece of a caption, with its colour in the image."""
 
     text: str
     color: Color | None = None
 
 
 class Box(NamedTuple):
-    """Corners as parts of width and height, and what is inside."""
+    """Corners as fractions of width and height, and the class."""
 
     xmin: float
     ymin: float
@@ -54,9 +54,9 @@ class Box(NamedTuple):
 
 @dataclass
 class Picture:
-    """What a tile shows. `pixels` is None where they cannot be shown, and `cause` says why.
+    """Contents of a tile. `pixels` is None after a failure, with its `cause`.
 
-    `overlay` is colours and where they lie, both of the size of the pixels.
+    `overlay` is colours and their mask, both of the size of the pixels.
     """
 
     caption: list[Span] = field(default_factory=list)
@@ -82,15 +82,15 @@ class PictureReader:
         self._is_framed = features.image in schema.feature_lists
         mask = features.mask
         self._is_mask_framed = mask is not None and mask in schema.feature_lists
-        # Where the others are image files, one that is none is a damaged file, whatever its size.
+        # Among image files, other bytes are a damaged file, whatever their size.
         self._is_encoded = schema[features.image].logical == "image"
 
     def find_image(self, row: Row) -> Any:
-        """The value of the image feature as it is stored; None where the row has none."""
+        """The stored value of the image feature, or None."""
         return flatten_row(row, self._schema).get(self._features.image)
 
     def read(self, row: Row) -> Picture:
-        """The picture of a row; what is wrong with it is in its `cause`."""
+        """The image of a row; a failure is in its `cause`."""
         values = flatten_row(row, self._schema)
         picture = Picture(caption=self._read_texts(values, self._features.labels))
         try:
@@ -105,7 +105,7 @@ class PictureReader:
         return picture
 
     def _describe_objects(self, picture: Picture) -> list[Span]:
-        """The classes of the boxes; that there are none, where other records of the dataset have some."""
+        """The classes of the boxes; "no objects" if other records have some."""
         has_objects = self._features.boxes is not None or self._features.mask is not None
         if picture.boxes or not has_objects or picture.cause is not None:
             return _summarize_boxes(picture.boxes)

@@ -1,4 +1,4 @@
-"""Raw pixels as pictures: their shape, given or stored beside them, and their levels."""
+"""Raw pixels as images: their shape, given or from size features, and their levels."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read_shape(shape: ShapeWord | None) -> tuple[int, ...] | None:
 
 
 def require_raw_shape(name: str, sizes: SizeFeatures, nbytes: int, *, shard: str) -> None:
-    """Raise where raw bytes, `nbytes` in every record, have no shape, or the given one does not fit."""
+    """Raise if raw bytes, `nbytes` in every record, have no shape, or the given one does not fit."""
     if sizes.fixed is not None:
         if fill_shape(sizes.fixed, nbytes) is None:
             raise ValueError(f"{describe_misfit(sizes.fixed, nbytes)} - at {shard}{_suggest(sizes.fixed, nbytes)}")
@@ -59,12 +59,12 @@ def require_raw_shape(name: str, sizes: SizeFeatures, nbytes: int, *, shard: str
 
 
 def is_ppm(data: bytes) -> bool:
-    """Are these bytes a file of the Netpbm family, which no other reader here knows?"""
+    """Whether these bytes are a Netpbm file, which no other reader here supports."""
     return data[:1] == b"P" and data[1:2] in b"123456" and data[2:3].isspace()
 
 
 def is_raw(data: bytes, sizes: SizeFeatures) -> bool:
-    """Are these bytes raw pixels of a known size: not an image file, or exactly as many as the given shape has?"""
+    """Whether these bytes are raw pixels of a known size: not an image file, or exactly of the given shape."""
     if sizes.fixed is not None and fill_shape(sizes.fixed, len(data)) is not None:
         return True
     return sizes.is_known and bool(data) and sniff_image(data[:64]) is None and not is_ppm(data)
@@ -84,7 +84,7 @@ def read_size(values: Mapping[str, Any], sizes: SizeFeatures) -> tuple[int, ...]
 def fold_pixels(
     flat: Array, values: Mapping[str, Any], sizes: SizeFeatures, *, channels: Collection[int] | None
 ) -> Array:
-    """Pixels one after the other as (height, width, channels); raises `CodecError` where they do not fit.
+    """Flat pixels as (height, width, channels); raises `CodecError` if they do not fit.
 
     Where only height and width are known, channels are those that fit, and one of `channels` unless that is None.
     """
@@ -122,7 +122,7 @@ def to_pixels(array: Array) -> UInt8Array:
 
 
 def to_levels(array: Array) -> UInt8Array:
-    """Numbers as levels from 0 to 255: unchanged where they fit, 0 to 1 in proportion, anything else stretched."""
+    """Numbers as levels from 0 to 255: unchanged if they fit, 0 to 1 scaled, anything else stretched."""
     if array.dtype == np.uint8:
         return array
     if array.dtype == np.uint16:

@@ -26,7 +26,7 @@ FAULT_MAT: Color = (253, 236, 236)
 
 MARGIN = 12
 GAP = 10
-# How much of a colour of a mask there is in the picture under it.
+# Opacity of a mask over the image.
 MASK_SHARE = 0.55
 _MAX_TEXT = 120
 _LINE = 1.35  # height of a line in sizes of its font
@@ -34,7 +34,7 @@ _LINE = 1.35  # height of a line in sizes of its font
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything is on a sheet, in pixels; sizes of fonts follow that of a tile."""
+    """Layout of a sheet, in pixels; font sizes follow the tile size."""
 
     num_tiles: int
     columns: int
@@ -58,7 +58,7 @@ class Layout:
 
     @property
     def top(self) -> int:
-        """Where the first row begins."""
+        """Top of the first row."""
         return MARGIN + round(_LINE * self.title_size) + GAP
 
     @property
@@ -226,7 +226,7 @@ def clean_text(text: str) -> str:
 
 
 def shorten(text: str, font: Font, width: float) -> str:
-    """As much of a text as fits, with … where some is left out; nothing where not even that fits."""
+    """As much of a text as fits, with … if it is cut; "" if nothing fits."""
     text = clean_text(text)
     if font.getlength(text) <= width:
         return text

@@ -31,7 +31,7 @@ def list_values(value: Any) -> list[Any]:
 
 
 def read_corners(values: Mapping[str, Any], boxes: BoxFeatures) -> Corners:
-    """The boxes of a row; raises `CodecError` where their numbers do not make whole boxes."""
+    """The boxes of a row; raises `CodecError` if their numbers do not form whole boxes."""
     sides = [np.asarray(list_values(values.get(name)), np.float64) for name in boxes.sides]
     lengths = [len(side) for side in sides]
     if len(sides) == 1:

@@ -1,4 +1,4 @@
-"""Sidecars that go along when records are written anew: label files, TFDS's metadata, the name of the dataset."""
+"""Sidecars copied when records are rewritten: label files, TFDS's metadata, the name of the dataset."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tfrkit.storage.text_files import read_text
 
 @dataclass
 class Carried:
-    """Texts of sidecars by name, and what else goes along; of several folders, what they agree about.
+    """Texts of sidecars by name, and other carried facts; of several folders, those they agree on.
 
     Attributes:
         labels: Files with names of classes and characters.
         tfds: features.json and the files of names that belong to it.
         info: The content of TFDS's dataset_info.json.
         name: The name of the dataset.
-        notes: What does not go along, and why.
+        notes: What is not carried, and why.
         is_new: The dataset is made of files that are no records, so TFDS's metadata is expected of it.
     """
 
@@ -36,7 +36,7 @@ class Carried:
 
 
 def collect_carried(sidecars: Sidecars) -> Carried:
-    """What goes along with the records of these shards."""
+    """The sidecars to carry with these shards."""
     carried = Carried()
     groups: dict[str, list[str]] = {}
     for path in sidecars.paths:

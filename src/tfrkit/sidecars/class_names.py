@@ -1,4 +1,4 @@
-"""Names of class ids: read for display and counts, and written beside a new dataset."""
+"""Names of class ids: read for display and counts, and written with a new dataset."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tfrkit.sidecars.places import CLASSES, LABEL_MAP
 
 
 class ClassNames:
-    """Names of class ids: those a schema gives a feature, else those of a file beside the data."""
+    """Names of class ids: from the schema of a feature, else from a class file."""
 
     def __init__(self, classes: Mapping[str, tuple[str, ...]], beside: LabelMap | None) -> None:
         self._classes = classes
@@ -23,7 +23,7 @@ class ClassNames:
         return cls({name: spec.classes for name, spec in specs.items() if spec.classes is not None}, beside)
 
     def name_of(self, feature: str, value: object) -> str | None:
-        """The name of a class id; None where it has none."""
+        """The name of a class id, or None."""
         if not isinstance(value, int):
             return None
         classes = self._classes.get(feature)
@@ -32,7 +32,7 @@ class ClassNames:
         return classes[value] if 0 <= value < len(classes) else None
 
     def show(self, feature: str, number: int) -> str:
-        """The name of a class id, or the number where it has none."""
+        """The name of a class id, or its number."""
         return self.name_of(feature, int(number)) or str(number)
 
     def list_ids(self, feature: str) -> list[int]:
@@ -48,7 +48,7 @@ class ClassNames:
 def make_detection_labels(labels: LabelMap) -> dict[str, str]:
     """Texts by file name for a dataset of boxes: classes.txt, and label_map.pbtxt for the Object Detection API.
 
-    Both have the ids of `image/object/class/label`. Nothing where there are no classes.
+    Both have the ids of `image/object/class/label`. Empty without classes.
 
     Example:
         >>> print(make_detection_labels(LabelMap(("cat",), offset=1))["label_map.pbtxt"], end="")

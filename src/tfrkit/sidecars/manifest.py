@@ -44,7 +44,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Entry:
-    """What a manifest says of one shard; None where it says nothing that can be used."""
+    """The entry of one shard in a manifest; None if unusable."""
 
     split: str | None
     records: int | None
@@ -53,7 +53,7 @@ class Entry:
 
 
 class Manifest:
-    """A manifest as read: `content` as it stands in the file, and the parts of it that others ask for."""
+    """A manifest as read: its raw `content`, and parsed parts."""
 
     def __init__(self, path: str, content: Mapping[str, Any]) -> None:
         self.path = path
@@ -61,7 +61,7 @@ class Manifest:
 
     @cached_property
     def entries(self) -> dict[str, Entry]:
-        """What it says of each shard, by file name. Names that lead out of the folder are not used."""
+        """The entry of each shard, by file name. Names that lead out of the folder are not used."""
         listed = self.content.get("shards")
         rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
         return {row["name"]: _read_entry(row) for row in rows if _is_file_name(row.get("name"))}
@@ -74,7 +74,7 @@ class Manifest:
 
     @cached_property
     def schema(self) -> Schema | None:
-        """What the records hold, or None. Raises `SchemaError` for a schema that cannot be read."""
+        """The schema, or None. Raises `SchemaError` for a schema that cannot be read."""
         content = self.content.get("schema")
         return None if content is None else from_json(content)
 
@@ -98,12 +98,12 @@ class Manifest:
 
 
 def write_manifest(path: str, content: Mapping[str, Any]) -> None:
-    """Write a manifest; it appears whole or not at all."""
+    """Write a manifest atomically."""
     write_json(path, {"format": _FORMAT, "version": _VERSION, **content})
 
 
 def read_manifest(path: str) -> Manifest | None:
-    """A manifest; None where there is no file. Raises `ContainerError` for one that is damaged."""
+    """A manifest; None if missing. Raises `ContainerError` for one that is damaged."""
     try:
         content = read_json(path)
     except StorageError as error:

@@ -1,4 +1,4 @@
-"""What is known about some shards from the files beside them: read once, by one rule of precedence.
+"""Facts about shards from their sidecars: read once, by one rule of precedence.
 
 The rule, for every fact and every way to name the shards (folder, glob, list, one shard alone, one file):
 
@@ -34,11 +34,11 @@ from tfrkit.sidecars.places import CHARSET, CLASS_FILES, FEATURES, INFO, MANIFES
 from tfrkit.sidecars.tfds_files import TfdsFolder, read_tfds_folder
 
 STDIN = "-"
-_CALLERS = 4  # from `warn` up to the line that asked for a schema
+_CALLERS = 4  # stack levels from `warn` to the caller
 
 
 class Problem(NamedTuple):
-    """A sidecar that is there and was not used, and why."""
+    """An unused sidecar, and the reason."""
 
     path: str
     what: str
@@ -95,7 +95,7 @@ class Sidecars:
 
     @property
     def name(self) -> str | None:
-        """The name of the dataset, where all manifests have the same."""
+        """The name of the dataset, if all manifests agree."""
         names = {None if manifest is None else manifest.name for manifest in self.manifests}
         return names.pop() if len(names) == 1 else None
 
@@ -106,7 +106,7 @@ class Sidecars:
         return None if manifest is None else manifest.source_kind
 
     def folder_manifest(self, folder: str) -> Manifest | None:
-        """The manifest of a folder, whatever it lists."""
+        """The manifest of a folder."""
         return self._load_manifest(os.path.join(folder, MANIFEST))
 
     def entry(self, number: int) -> Entry | None:
@@ -116,7 +116,7 @@ class Sidecars:
 
     @cached_property
     def fits(self) -> list[bool]:
-        """Of each shard: is it listed in a manifest, and as large as that says?"""
+        """For each shard, whether it is listed in a manifest with its size."""
         return [self._compare_size(number) for number in range(len(self.paths))]
 
     def _compare_size(self, number: int) -> bool:
@@ -139,7 +139,7 @@ class Sidecars:
 
     @cached_property
     def counts(self) -> list[int | None]:
-        """Records of each shard as its manifest says; None where that is not known, or the shard is another by now."""
+        """Records of each shard by its manifest; None if unknown, or the shard has changed."""
         return [
             entry.records if (entry := self.entry(number)) is not None and self.fits[number] else None
             for number in range(len(self.paths))
@@ -217,14 +217,14 @@ class Sidecars:
         return {} if info is None else read_split_lengths(info)
 
     def is_tfds(self, number: int) -> bool:
-        """Does a features.json describe a shard?"""
+        """Whether a features.json describes a shard."""
         path = self.paths[number]
         if path == STDIN or self.is_of_others(number, FEATURES):
             return False
         return self.tfds_of(os.path.dirname(path)).schema is not None
 
     def info_of(self, number: int) -> Mapping[str, Any] | None:
-        """TFDS's dataset_info.json, where it describes a shard."""
+        """TFDS's dataset_info.json, if it describes a shard."""
         if self.paths[number] == STDIN or self.is_of_others(number, INFO):
             return None
         return self.tfds_of(os.path.dirname(self.paths[number])).info
@@ -239,14 +239,14 @@ class Sidecars:
 
     @cached_property
     def schema(self) -> Schema | None:
-        """The schema of all shards by their manifests; None where one is not listed or does not fit, or they differ."""
+        """The schema of all shards by their manifests; None if one is not listed or does not fit, or they differ."""
         if not self.paths or not all(self.fits):
             return None
         said = self._said_by_manifests
         return said[0] if len(said) == 1 and all(self._schema_of(m) is not None for m in self.manifests) else None
 
     def refuse_schema(self, reasons: Sequence[str]) -> None:
-        """Note that the records are not what `schema` says; it is not used any more."""
+        """Record that `schema` contradicts the records; it is not used any more."""
         for manifest in dict.fromkeys(self.manifests):
             if manifest is not None:
                 self.report(manifest.path, f"schema does not fit the records, {'; '.join(reasons)}; it is not used")
@@ -255,7 +255,7 @@ class Sidecars:
 
     @property
     def schema_origin(self) -> Literal["manifest", "tfds", "records"]:
-        """Where `refine` takes most of the schema from: a manifest that fits, features.json, or the records alone."""
+        """The main source of the schema for `refine`: a manifest that fits, features.json, or the records alone."""
         return "manifest" if self.schema is not None else "tfds" if self.paths and self.is_tfds(0) else "records"
 
     def refine(self, inferred: InferredSchema) -> Schema:
@@ -289,7 +289,7 @@ class Sidecars:
 
     @cached_property
     def _said_by_tfds(self) -> list[Schema]:
-        """Different schemas of features.json files, beside shards whose manifest says nothing."""
+        """Distinct schemas of features.json files, for shards without a manifest entry."""
         has_more = bool(self._said_by_manifests)
         described = [n for n in range(len(self.paths)) if not (has_more and self.fits[n]) and self.is_tfds(n)]
         folders = dict.fromkeys(os.path.dirname(self.paths[number]) for number in described)
@@ -297,7 +297,7 @@ class Sidecars:
         return self._list_different({path: schema for path, schema in said.items() if schema is not None})
 
     def _list_different(self, said: Mapping[str, Schema]) -> list[Schema]:
-        """The distinct schemas; reports a problem where a class has two names."""
+        """The distinct schemas; reports a problem if a class has two names."""
         different: list[Schema] = []
         named: dict[str, tuple[str, tuple[str, ...]]] = {}
         for path, schema in said.items():
@@ -346,7 +346,7 @@ class Sidecars:
 
     @cached_property
     def class_file(self) -> LabelMap | None:
-        """Names of a file of class names, where all shards have the same one."""
+        """Names of the class file, if all shards have the same one."""
         for name in CLASS_FILES:
             path = self.find_file(name)
             if path is not None:
@@ -355,7 +355,7 @@ class Sidecars:
 
     @cached_property
     def charset(self) -> LabelMap | None:
-        """Characters of labels by their ids, where all shards have the same file of them."""
+        """Characters of labels by id, if all shards have the same charset file."""
         path = self.find_file(CHARSET)
         return None if path is None else self._read_names(path, read_charset)
 
@@ -392,16 +392,16 @@ def _list_splits(manifest: Manifest) -> dict[str, None]:
 
 
 def _find_agreed(schemas: Sequence[Schema], name: str, *, is_list: bool) -> Spec | None:
-    """The spec of a feature in all schemas that have it; None where they differ."""
+    """The spec of a feature in all schemas that have it; None if they differ."""
     specs = [(schema.feature_lists if is_list else schema.features).get(name) for schema in schemas]
     found = {spec for spec in specs if spec is not None}
     return found.pop() if len(found) == 1 else None
 
 
 def _is_possible(name: str, wanted: Spec, found: Spec, *, is_empty: bool) -> bool:
-    """Can a feature be what a sidecar says, after what was seen of it in the records?"""
+    """Whether the spec of a sidecar is compatible with the records."""
     if found.encoding == "tensor_proto" and wanted.encoding == "list":
-        # TFDS calls a serialized tensor a string: it has no word for it.
+        # TFDS declares serialized tensors as strings.
         return False
     if wanted.logical == "text" and found.logical != "text" and found.seen is None and not is_empty:
         return False

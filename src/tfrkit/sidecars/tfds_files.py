@@ -1,4 +1,4 @@
-"""TFDS's files beside the shards: features.json and dataset_info.json, read, and made for new datasets."""
+"""TFDS's sidecars: features.json and dataset_info.json, read, and made for new datasets."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class SizedShard(Protocol):
 
 @dataclass(frozen=True)
 class TfdsFolder:
-    """What TFDS's files in a folder say.
+    """Contents of TFDS's files in a folder.
 
     Attributes:
         schema: By features.json; None without a usable one.
         info: The content of dataset_info.json; None without a usable one.
-        problems: (path, what) of each file that is there and cannot be used.
+        problems: (path, what) of each unusable file.
     """
 
     schema: Schema | None = None

@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"-(\d{5,})-of-(\d{5,})")
 
 @dataclass(frozen=True)
 class ShardChange:
-    """One shard before and after: None where it was not there, or is new.
+    """One shard before and after: None if it is new or removed.
 
     `sha256` is that of the new bytes, None where they are the old ones.
     """
@@ -37,7 +37,7 @@ class ShardChange:
 
 
 def list_sidecars(sidecars: Sidecars) -> list[str]:
-    """Every sidecar of these shards, all of one folder, that is there, by its path in the folder. No index is one."""
+    """Existing sidecars of these shards, all of one folder, by path, without indexes."""
     [folder] = sidecars.folders
     names = [FEATURES, INFO, *LABEL_FILES, REPORT, SKIPPED, os.path.join("_index", INPUTS)]
     names += [os.path.basename(path) for path in glob.glob(os.path.join(glob.escape(folder), f"*{TFDS_LABELS}"))]
@@ -71,14 +71,14 @@ def update_manifest(
     if isinstance(content.get("schema"), dict):
         updated["schema"] = _drop_meanings(content["schema"])
     updated["changes"] = [*(content.get("changes") or ()), {**entry, "made_by": f"tfrkit {VERSION}"}]
-    # No build makes these bytes, so none may take them for its own.
+    # No build makes these bytes, so none may reuse them.
     text = json.dumps([content.get("plan"), updated["changes"], rows], sort_keys=True)
     updated["plan"] = hashlib.sha256(text.encode()).hexdigest()[:16]
     return updated
 
 
 def _drop_meanings(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema without its guesses in words: they name ranges of values, which a change may have moved."""
+    """A schema without guessed meanings: they contain value ranges, which a change may affect."""
     return {
         key: [{name: one for name, one in spec.items() if name != "meaning"} for spec in value]
         if key in ("features", "feature_lists")
@@ -111,7 +111,7 @@ def _sum_splits(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
 def update_info(
     info: Mapping[str, Any], changes: Sequence[ShardChange], *, only: bool = False
 ) -> dict[str, Any] | None:
-    """The content of TFDS's dataset_info.json after a change; None where it does not fit the shards.
+    """The content of TFDS's dataset_info.json after a change; None if it does not fit the shards.
 
     `only`: the result has no other shards than these, so only splits that are whole are left.
     """
@@ -142,7 +142,7 @@ def update_info(
 
 
 def _number_of(name: str, num_shards: int) -> int | None:
-    """Which of a split's shards this is by its name; None where it cannot be one of them."""
+    """The shard number in its split by its name; None if it cannot be one of them."""
     found = _NUMBER.search(name)
     if found is None:
         return 0 if num_shards == 1 else None

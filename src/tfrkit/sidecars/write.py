@@ -1,4 +1,4 @@
-"""Everything that is written beside the shards of a new dataset, by builds and by verbs that reshape."""
+"""Sidecars of a new dataset, for builds and reshape verbs."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class NewShard:
 
 @dataclass(frozen=True)
 class NewDataset:
-    """A dataset that was written: enough to write everything beside its shards.
+    """A written dataset: everything needed for its sidecars.
 
     Attributes:
         name: Of the dataset.
-        schema: What the records hold.
+        schema: Schema of the records.
         compression: Of the shards.
         shards: All of them, in order.
         recipe: Source or verb, and the options that decide about the bytes.
@@ -119,7 +119,7 @@ class NewDataset:
         }
 
     def _find_tfds_obstacle(self) -> str:
-        """Why TFDS could not read the shards; "" where it can."""
+        """Why TFDS cannot read the shards; "" if it can."""
         if self.compression != "none":
             return f"no shards compressed with {self.compression}"
         numbers: dict[str, list[str]] = {}

@@ -28,7 +28,7 @@ _LOCAL_HEADER_NBYTES = 30  # of a file in a zip, before its name and extra field
 
 @dataclass(frozen=True)
 class StoredArray:
-    """Where an array lies on disk: mapped by each worker, read by none as a whole."""
+    """An array on disk, mapped by each worker."""
 
     path: str
     offset: int
@@ -46,15 +46,15 @@ class StoredArray:
 
 @dataclass(frozen=True, eq=False)
 class Arrays(DescribedSource):
-    """Arrays whose rows become records: one feature an array.
+    """Arrays whose rows become records: one feature per array.
 
-    A .npy file gives the feature `data`; a .npz file and a dict give one feature a name. Integers and booleans become
+    A .npy file gives the feature `data`; a .npz file and a dict give one feature per name. Integers and booleans become
     int64, float32 stays float; rows of int64 or float32 become lists; rows of any other dtype or rank are stored as
     serialized tensors, which keep dtype and shape.
 
     Args:
         data: A .npy or .npz file, or a dict of arrays of one length.
-        label: The array that holds a class a record, for `stratify`.
+        label: The array with the class of each record, for `stratify`.
         floats: What to do with float64 values that float32 does not hold: "ask" raises, "float32" rounds, "float64"
             keeps them as serialized tensors.
     """
@@ -192,7 +192,7 @@ def _find_members(path: str, scratch: str) -> dict[str, StoredArray]:
 
 
 def _read_header(path: str, offset: int, name: str) -> StoredArray:
-    """Where the values of an .npy file start that lies at `offset`, and what they are."""
+    """Start and dtype of the values of an .npy file at `offset`."""
     with open_to_read(path) as file:
         file.seek(offset)
         version = np.lib.format.read_magic(file)

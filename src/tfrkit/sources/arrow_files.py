@@ -9,7 +9,7 @@ from tfrkit.storage.local import open_to_read
 
 
 def is_parquet(path: str) -> bool:
-    """Whether a file starts as Parquet files do."""
+    """Whether a file starts like a Parquet file."""
     with open_to_read(path) as file:
         return file.read(4) == b"PAR1"
 

@@ -1,7 +1,7 @@
-"""Boxes of objects, held against the true size of their image.
+"""Boxes of objects, checked against the size of their image.
 
-Formats differ in how they write a box and in nothing else that matters here: all become corners in pixels, are judged
-by one rule, and leave the same notes about what was done with those that do not fit.
+Formats differ only in how they write a box: all become corners in pixels, are checked by one rule, and give the same
+notes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from tfrkit.errors import Hint, Step
 
 BoxPolicy = Literal["fail", "clip", "drop"]
-"""What becomes of a box that does not lie in its image: it fails the build, is cut to the image, or is left out."""
+"""Handling of a box outside its image: fail the build, clip to the image, or drop."""
 
 BOX_POLICIES: tuple[BoxPolicy, ...] = ("fail", "clip", "drop")
 
@@ -31,14 +31,14 @@ _CUT_OR_DROP = Hint(Step("cut them to the image: {boxes}", boxes="clip"), _DROP)
 
 
 class BadBox(NamedTuple):
-    """What is wrong with a box, and what helps."""
+    """The problem of a box, with a hint."""
 
     reason: str
     hint: str
 
 
 def judge_box(corners: Corners, *, width: int, height: int) -> str | None:
-    """What is wrong with a box in an image of this size, or None.
+    """The error of a box in an image of this size, or None.
 
     Example:
         >>> judge_box((1, 1, 400, 90), width=320, height=240)
@@ -58,7 +58,7 @@ def judge_box(corners: Corners, *, width: int, height: int) -> str | None:
 
 
 def clip_box(corners: Corners, *, width: int, height: int) -> Corners | None:
-    """The part of a box that lies in the image, or None where there is none.
+    """The part of a box inside the image, or None.
 
     Example:
         >>> clip_box((-5.0, 10.0, 50.0, 400.0), width=320, height=240)
@@ -70,7 +70,7 @@ def clip_box(corners: Corners, *, width: int, height: int) -> Corners | None:
 
 
 class BoxFitter:
-    """Fits boxes one by one under one policy, and remembers what it did, for the notes of a scan."""
+    """Fits boxes by one policy, and counts changes for the notes of a scan."""
 
     def __init__(self, policy: BoxPolicy) -> None:
         if policy not in BOX_POLICIES:

@@ -1,6 +1,6 @@
-"""What the cells of a text table are: whole numbers, numbers, or text. Decided over a whole column.
+"""Types of the cells of a text table: integers, floats, or text. Decided over a whole column.
 
-A cell counts as a number only where the number says all that the text says: 007 and +49 are text, because 7 and 49
+A cell counts as a number only if nothing of the text is lost: 007 and +49 are text, because 7 and 49
 would lose something. The core's parser of plain CSV (`csv_typed`) follows the same rules.
 """
 
@@ -27,13 +27,13 @@ _IS_FLOAT = re.compile(FLOAT)
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 # Offending cells that are named; the rest is counted.
 _MAX_PLACES = 5
-# Digits that float64 holds whatever they are.
+# Number of digits that float64 always holds.
 _SAFE_DIGITS = 15
 
 
 @dataclass
 class Tally:
-    """How many cells of a column are what, and where the unusual ones are: (row, cell)."""
+    """Counts of cell types of a column, and examples: (row, cell)."""
 
     num_int: int = 0
     num_float: int = 0
@@ -130,7 +130,7 @@ def decide_kind(tally: Tally, wanted: CellKind | None = None) -> Verdict:
 
 
 def kind_of_cell(cell: str) -> CellKind:
-    """What one cell is.
+    """The type of one cell.
 
     Example:
         >>> [kind_of_cell(cell) for cell in ("7", "-0.5", "007")]
@@ -142,7 +142,7 @@ def kind_of_cell(cell: str) -> CellKind:
 
 
 def tally_cells(cells: Sequence[str | None], tally: Tally, first_row: int) -> None:
-    """Count what the cells of one block are; None is a missing cell."""
+    """Count the cell types of one block; None is a missing cell."""
     present = [cell for cell in cells if cell is not None]
     tally.num_missing += len(cells) - len(present)
     if _are_small_ints(present):

@@ -15,7 +15,7 @@ CLASS_FILES = ("labelmap.txt", "class_names.txt", "classes.txt", "labels.txt")
 
 
 def find_class_file(root: str) -> str | None:
-    """The file of class names that lies in a dataset's folder, or None."""
+    """The class file in a dataset's folder, or None."""
     paths = (os.path.join(root, name) for name in CLASS_FILES)
     return next((path for path in paths if os.path.isfile(path)), None)
 

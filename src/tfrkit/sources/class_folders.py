@@ -105,7 +105,7 @@ class ClassFolders(DescribedSource):
         )
 
     def _advise(self, has_classes: bool) -> str:
-        """What to do about images in no class folder: without any, another folder was meant."""
+        """The hint for images outside class folders."""
         if has_classes:
             return ""
         if self.split_folders:
@@ -135,7 +135,7 @@ class ClassFolders(DescribedSource):
 
 
 def _depth_of(folder: str) -> int:
-    """How many folders below the root; 0 for the root itself."""
+    """Depth below the root; 0 for the root itself."""
     return folder.count("/") + 1 if folder else 0
 
 

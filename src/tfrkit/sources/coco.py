@@ -20,7 +20,7 @@ from tfrkit.sources.detection import DetectionGatherer, FoundObject, note_zero
 
 FIELDS: Mapping[str, str] = {"is_crowd": "int64", "area": "float"}
 
-# Category ids leave gaps; so wide a one means that they are no ids at all.
+# Category ids have gaps; a wider gap means that they are not ids.
 _MAX_ID_RANGE = 1 << 16
 _SET_NAME = re.compile(r"(?:instances|captions|person_keypoints|annotations)_(?P<set>.+)\.json")
 _SPLITS = {"valid": "val", "validation": "val"}

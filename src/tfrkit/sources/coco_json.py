@@ -52,7 +52,7 @@ class CocoData:
 
 
 def parse_coco(data: bytes, path: str, *, masks: bool = False) -> CocoData:
-    """The images of a file with their annotations; raises `SourceError` for what is no COCO file at all.
+    """The images of a file with their annotations; raises `SourceError` for other files.
 
     With `masks` outlines are kept, of the annotations that have one.
     """
@@ -100,7 +100,7 @@ def add_captions(coco: CocoData, data: bytes, path: str) -> None:
 
 
 def load_json(data: bytes, path: str) -> Mapping[str, Any]:
-    """A JSON object, or `SourceError` with the line where it ends to be one."""
+    """A JSON object, or `SourceError` with the line of the error."""
     try:
         content = json.loads(data)
     except json.JSONDecodeError as error:

@@ -1,7 +1,7 @@
 """Columns of a table on disk: written once while it is scanned, then read by number in any process.
 
 A column is a few plain files of numbers: values, and where it needs them, offsets of bytes, splits of lists and
-presence. They are mapped, so a worker touches only the rows it is asked for, and all workers share them.
+presence. They are mapped, so a worker touches only its rows, and all workers share them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DTYPES: dict[SpoolKind, str] = {"int64": "<i8", "float32": "<f4", "float64": "<
 
 @dataclass(frozen=True)
 class SpooledColumn:
-    """One column: what its values are, whether a row holds a list of them, and whether some rows hold nothing."""
+    """One column: kind, whether rows hold lists, and whether some are missing."""
 
     name: str
     kind: SpoolKind
@@ -86,7 +86,7 @@ class ColumnWriter:
         self._num_rows += num_rows
 
     def close(self) -> SpooledColumn:
-        """What was written, for the reader."""
+        """The written files, for the reader."""
         for file in self._files.values():
             file.close()
         column = self._column
@@ -127,7 +127,7 @@ class ColumnSpool:
 
     @property
     def row_nbytes(self) -> float:
-        """About how many bytes a row has."""
+        """Approximate bytes per row."""
         files = os.scandir(self._folder)
         return sum(file.stat().st_size for file in files) / max(1, self.num_rows)
 

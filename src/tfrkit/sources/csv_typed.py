@@ -1,4 +1,4 @@
-"""CSV straight into columns: the fast way, taken only where no cell can lose anything by it.
+"""CSV straight into columns: the fast path, taken only if no cell loses anything.
 
 Types are given, or guessed from rows taken all over the file, and the core parses stretches of it on several threads.
 It takes a number only where it is written as numbers are: 7 and not 007. At any other cell, a quote, a ragged row or
@@ -22,7 +22,7 @@ from tfrkit.sources.table_spool import SpoolColumn, TableSpooler
 GuessedKind = Literal["int64", "float", "text", "none"]
 Parsed = tuple[int, list[tuple[Any, Any, Any, int, int]]]
 
-# Rows looked at for a guess, and at how many places of the file.
+# Rows sampled for a guess, and the number of places in the file.
 _NUM_GUESSED = 200
 _NUM_PLACES = 8
 _STRETCH_NBYTES = 1 << 20
@@ -91,7 +91,7 @@ def _spool(
 
 
 def _read_stretch(descriptor: int, start: int, stop: int) -> bytes | None:
-    """All bytes of a stretch; None where the file became shorter."""
+    """All bytes of a range; None if the file was truncated."""
     pieces = []
     # The system gives at most 2 GB at a time.
     while start < stop and (piece := os.pread(descriptor, stop - start, start)):

@@ -13,7 +13,7 @@ from tfrkit.storage.resolve import expand_home
 
 @dataclass(frozen=True)
 class DescribedSource:
-    """What sources of files and tables say of themselves."""
+    """Shared part of file and table sources."""
 
     def __post_init__(self) -> None:
         """Expand ~ in paths, and make tuples of lists of names."""

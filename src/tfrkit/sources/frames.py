@@ -40,7 +40,7 @@ class Frames(DescribedSource):
 
     Attributes:
         root: The folder.
-        frame_rate: Frames a second; gives each frame a timestamp in microseconds.
+        frame_rate: Frames per second; gives each frame a timestamp in microseconds.
         classes: Names of classes in the order of their ids, or a file of them; sorted folder names without.
         label_offset: The id of the first class.
         images: What becomes of the images.

@@ -1,4 +1,4 @@
-"""Any Python iterable of rows. How many there are is known at its end, so they are written to a spool first."""
+"""Any Python iterable of rows. Their number is known only at the end, so they are spooled first."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Rows:
 
     Args:
         rows: The rows. A function is called to get them, so that a build can be started again.
-        schema: Checks each row; read off the rows where there is none.
+        schema: Checks each row; inferred from the rows by default.
         floats: What to do with floats that float32 does not hold, as in `Writer`.
     """
 

@@ -1,4 +1,4 @@
-"""JSON lines: one object a line, its keys the columns. Inner objects are columns of their own, ``outer/inner``.
+"""JSON lines: one object per line, its keys are the columns. Inner objects are columns of their own, ``outer/inner``.
 
 Bytes and arrays as `tfr export jsonl` writes them come back as what they are; see `sources.json_values`.
 """
@@ -85,7 +85,7 @@ class JsonColumn:
 
 
 class JsonLines:
-    """A file of JSON lines. `survey` looks at all of them; lines it found bad are left out afterwards."""
+    """A file of JSON lines. `survey` reads all of them; bad lines are skipped afterwards."""
 
     def __init__(self, path: str, encoding: str = "utf-8") -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""How a table is read: the words of a user, checked."""
+"""Options of reading a table, checked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TABLE_FORMATS = ("auto", "csv", "jsonl", "parquet", "arrow")
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How a table is read; the words are those of `Table`."""
+    """Options of reading a table, as in `Table`."""
 
     format: str = "auto"
     separator: str | None = None
@@ -36,7 +36,7 @@ class TableOptions:
                 raise ValueError(f"type of {name!r} expected one of {', '.join(CELL_KINDS)}, got {kind!r:.64}")
 
     def check_names(self, names: Iterable[str], where: str) -> None:
-        """Raise for a type given to a column that is not there."""
+        """Raise for a type of an unknown column."""
         known = list(names)
         for name in self.types:
             require_column(name, known, where)

@@ -1,7 +1,7 @@
-"""Columns of a table on their way into the spool, with the one decision they share: what becomes of floats.
+"""Columns of a table on the way to the spool, with the shared rule for floats.
 
-A float that float32 would round is stored only as the user said: rounded, or whole as a serialized tensor. Where
-nothing was said, every such column is named, with the row and the value.
+A float that float32 would round is stored as requested: rounded, or exact as a serialized tensor. By default every such
+column is reported, with the row and the value.
 """
 
 from __future__ import annotations

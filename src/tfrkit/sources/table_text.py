@@ -16,7 +16,7 @@ from tfrkit.sources.json_lines import JsonLines, convert_values
 from tfrkit.sources.table_options import TableOptions
 from tfrkit.sources.table_spool import LoadedTable, SpoolColumn, TableSpooler
 
-# What other programs write into a cell that holds nothing, in lower case.
+# Texts for missing cells in other programs, in lower case.
 _GAPS = frozenset({"na", "n/a", "nan", "null", "none", "nil", "missing", "-", "--", "?", ".", "nat", "\\n"})
 
 

@@ -1,4 +1,4 @@
-"""Where things lie in a dataset in the form of Pascal VOC: lists of images, images, annotations, masks.
+"""Layout of a Pascal VOC dataset: lists of images, images, annotations, masks.
 
 ImageSets/Main/train.txt  ImageSets/Segmentation/train.txt     ids, one per line
 JPEGImages/<id>.jpg  Annotations/<id>.xml  SegmentationClass/<id>.png

@@ -58,7 +58,7 @@ _HEAD_NBYTES = 1 << 14
 
 @dataclass(frozen=True)
 class MaskOptions:
-    """How masks are read: numbers that stand for others, colours that stand for numbers, and which may occur."""
+    """Mask options: remapped numbers, colours of classes, and valid numbers."""
 
     num_classes: int
     ignore: int | None = 255

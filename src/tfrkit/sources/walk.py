@@ -1,4 +1,4 @@
-"""Files below a folder, for sources that take pictures as they lie there."""
+"""Files below a folder, for image sources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tfrkit.storage.folders import FolderList, list_folder
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer
 from tfrkit.storage.resolve import suggest_path
 
-# Names that look like a picture's. What a file really is, its first bytes tell when it is read.
+# Image suffixes. The first bytes decide when the file is read.
 IMAGE_SUFFIXES = frozenset(SUFFIX_FORMATS)
 # Files of file managers, always ignored.
 _LITTER = frozenset({b"thumbs.db", b"desktop.ini", b"ehthumbs.db", b"__macosx", b"@eadir", b"picasa.ini"})
@@ -219,7 +219,7 @@ def describe_unreadable(error: OSError, verb: str = "read") -> str:
 
 
 def describe_dangling(target: str) -> str:
-    """What is wrong with a link to this."""
+    """The error text of a dangling link."""
     return f"link leads nowhere, to {target!r:.200}"
 
 

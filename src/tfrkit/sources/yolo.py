@@ -181,7 +181,7 @@ class _Tally:
 
 
 class _Layout:
-    """Where images and labels of a dataset lie, and what its classes are called."""
+    """Paths of images and labels of a dataset, and its class names."""
 
     def __init__(self, path: str, sets: Sequence[str]) -> None:
         self.notes: list[str] = []
