@@ -129,12 +129,12 @@ sanitize-native: .venv-asan/.tools
 # The engine and the pool alone: other tests replace mapped pages in a signal handler on purpose. Where the system places
 # memory at random in more bits than the sanitizer expects, it runs without that.
 .PHONY: sanitize-threads
-sanitize-threads: .venv-asan/.tools  ## the engine's C++ tests under the thread sanitizer
+sanitize-threads: .venv-asan/.tools  ## the engine's C++ tests under the thread sanitizer, SECONDS=30 of stress
 	.venv-asan/bin/cmake -S . -B build-tsan-native -G Ninja -DCMAKE_MAKE_PROGRAM="$(CURDIR)/.venv-asan/bin/ninja" \
 	    -DTFRKIT_NATIVE_TESTS=ON -DTFRKIT_WERROR=ON -DTFRKIT_SANITIZE_THREADS=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo
 	.venv-asan/bin/cmake --build build-tsan-native --parallel $(JOBS)
 	for suite in BatchEngine Pool; do \
-	    TSAN_OPTIONS=halt_on_error=1 setarch --addr-no-randomize build-tsan-native/native/tests/tfrkit_tests $$suite; done
+	    TFRKIT_STRESS_SECONDS=$(SECONDS_EACH) TSAN_OPTIONS=halt_on_error=1 setarch --addr-no-randomize build-tsan-native/native/tests/tfrkit_tests $$suite; done
 
 # The C++ runtime must be preloaded with the sanitizer's, or the process dies at the first C++ exception.
 # Leak reports are off because CPython itself never frees everything.

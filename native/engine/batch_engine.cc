@@ -53,16 +53,12 @@ uint64_t BatchEngine::Limit() const {
 
 // With the lock held. Threads that cannot be started are done without.
 void BatchEngine::Start() {
-  while (benches_.size() < std::max<size_t>(1, options_.threads)) {
-    benches_.emplace_back(options_.kind, options_.specs, options_.known);
-  }
   is_started_ = true;
   process_id_ = ProcessId();
-  KeepLargeBlocks();  // columns that the taker frees are the memory of the next ones
   const SignalsBlocked blocked;
   try {
     workers_.reserve(options_.threads);
-    for (size_t i = 0; i < options_.threads; ++i) {
+    for (size_t i = 1; i <= options_.threads; ++i) {
       workers_.emplace_back([this, bench = &benches_[i]] { Work(bench); });
     }
   } catch (const std::system_error&) {
@@ -151,6 +147,7 @@ bool BatchEngine::NextJob(Job* job) {
 bool BatchEngine::WorkOnce(Workbench* bench) {
   Job job;
   if (!NextJob(&job)) return false;
+  ReleasePages();
   uint64_t num_arrivals = UINT64_MAX;
   while (!source_->Prepare(&board_, &mutex_, bench, &job)) {
     std::unique_lock lock(mutex_);
@@ -193,7 +190,8 @@ void BatchEngine::Make(Workbench* bench, Job* job, MadeBatch* made) {
   }
 }
 
-// The thread that takes makes the batch itself. With alone_mutex_ held.
+// The thread that takes makes the batch itself: each where there are no workers, else the first, which then
+// does not wait for a thread to start. With alone_mutex_ held.
 BatchEngine::Status BatchEngine::MakeHere(MadeBatch* made) {
   Workbench* const bench = &benches_[0];
   if (!job_) {
@@ -215,65 +213,87 @@ BatchEngine::Status BatchEngine::MakeHere(MadeBatch* made) {
     is_cut_ = true;
   }
   if (!source_->Prepare(&board_, &mutex_, bench, &*job_)) return Status::kWait;
+  {
+    const std::lock_guard lock(mutex_);
+    num_claimed_ = num_taken_ + 1;
+    if (options_.threads != 0 && !is_started_ && !is_closed_) Start();
+  }
   Make(bench, &*job_, made);
   job_.reset();
   const std::lock_guard lock(mutex_);
   ++num_taken_;
+  if (made->last_stop != 0) NoteRead(made->last_shard, made->last_stop);
   if (made->IsLast(options_.skips)) num_batches_ = num_taken_;
+  for_workers_.notify_all();
+  if (num_waiting_consumers_ != 0) for_consumers_.notify_all();
   return Status::kBatch;
 }
 
 BatchEngine::Status BatchEngine::Take(std::chrono::milliseconds patience, MadeBatch* made) {
-  bool is_alone = false;
   {
     std::unique_lock lock(mutex_);
-    if (!is_started_) Start();
-    const auto is_over = [&] { return is_closed_ || (num_batches_ && num_taken_ >= *num_batches_); };
-    if (is_over()) return Status::kEnd;
-    is_alone = workers_.empty();
-    if (!is_alone) {
-      const auto is_ready = [&] { return slots_[num_taken_ % slots_.size()].has_value(); };
-      const auto wants = [&] { return board_.has_wanted() || is_hungry_; };
-      ++num_waiting_consumers_;
-      const bool is_something = for_consumers_.wait_for(
-          lock, patience, [&] { return is_over() || is_ready() || wants() || is_out_of_memory_; });
-      --num_waiting_consumers_;
-      if (is_over()) return Status::kEnd;
-      if (!is_something) return Status::kTimeout;
-      // The first batch waits for nothing that only later ones need.
-      if (wants() && (num_taken_ > 0 || !is_ready())) return Status::kWait;
-      std::optional<MadeBatch>& slot = slots_[num_taken_ % slots_.size()];
-      if (!slot) return Status::kNoMemory;
-      *made = std::move(*slot);
-      slot.reset();
-      ++num_taken_;
-      for_workers_.notify_one();
+    if (workers_.empty()) {
+      lock.unlock();
+      const std::lock_guard alone(alone_mutex_);
+      lock.lock();
+      if (workers_.empty()) {
+        if (is_closed_ || (num_batches_ && num_taken_ >= *num_batches_)) return Status::kEnd;
+        if (benches_.empty()) KeepLargeBlocks();  // columns that are freed are the memory of the next ones
+        while (benches_.size() <= options_.threads) {
+          benches_.emplace_back(options_.kind, options_.specs, options_.known);
+        }
+        lock.unlock();
+        const Status status = MakeHere(made);
+        if (status == Status::kBatch) ReleasePages();
+        return status;
+      }
     }
+    const auto is_over = [&] { return is_closed_ || (num_batches_ && num_taken_ >= *num_batches_); };
+    const auto is_ready = [&] { return slots_[num_taken_ % slots_.size()].has_value(); };
+    const auto wants = [&] { return board_.has_wanted() || is_hungry_; };
+    ++num_waiting_consumers_;
+    const bool is_something = for_consumers_.wait_for(
+        lock, patience, [&] { return is_over() || is_ready() || wants() || is_out_of_memory_; });
+    --num_waiting_consumers_;
+    if (is_over()) return Status::kEnd;
+    if (!is_something) return Status::kTimeout;
+    if (wants()) return Status::kWait;
+    std::optional<MadeBatch>& slot = slots_[num_taken_ % slots_.size()];
+    if (!slot) return Status::kNoMemory;
+    *made = std::move(*slot);
+    slot.reset();
+    ++num_taken_;
+    if (made->last_stop != 0) NoteRead(made->last_shard, made->last_stop);
+    for_workers_.notify_one();
+    if (num_waiting_consumers_ != 0) for_consumers_.notify_one();
   }
-  if (is_alone) {
-    const std::lock_guard making(alone_mutex_);
-    const Status status = MakeHere(made);
-    if (status != Status::kBatch) return status;
-  }
-  if (made->last_stop != 0) ReleaseBehind(made->last_shard, made->last_stop);
   return Status::kBatch;
 }
 
-// Frames of a stream before `stop` are never looked at again: their pages should not count as this process's
-// memory.
-void BatchEngine::ReleaseBehind(uint32_t shard, uint64_t stop) {
-  const std::lock_guard lock(mutex_);
-  if (shard < released_shard_) return;  // another consumer was faster
+// Pages that were read should not count as this process's memory.
+void BatchEngine::NoteRead(uint32_t shard, uint64_t stop) {
+  if (shard < released_shard_) return;
   if (shard != released_shard_) {
     const ShardSource& before = board_.source(released_shard_);
-    if (before.range != nullptr) before.range->Release(released_, before.frames.span.size());
+    if (before.range != nullptr) read_pages_.push_back({before.range, released_, before.frames.span.size()});
     released_shard_ = shard;
     released_ = 0;
   }
   if (stop < released_ + kReleaseNbytes) return;
-  const ShardSource& source = board_.source(shard);
-  if (source.range != nullptr) source.range->Release(released_, stop);
+  MappedRange* const range = board_.source(shard).range;
+  if (range != nullptr) read_pages_.push_back({range, released_, stop});
   released_ = stop;
+}
+
+// Without the lock: taking 16 MiB out of the tables of all cores costs as much as decoding half a batch.
+void BatchEngine::ReleasePages() {
+  std::vector<Pages> pages;
+  {
+    const std::lock_guard lock(mutex_);
+    if (read_pages_.empty()) return;
+    pages.swap(read_pages_);
+  }
+  for (const Pages& read : pages) read.range->Release(read.start, read.stop);
 }
 
 std::vector<uint32_t> BatchEngine::TakeWanted() {

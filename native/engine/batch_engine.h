@@ -52,8 +52,8 @@ class BatchEngine {
   BatchEngine(const BatchEngine&) = delete;
   BatchEngine& operator=(const BatchEngine&) = delete;
 
-  // The next batch. Starts the threads when it is first called. With threads it waits no longer than
-  // `patience`.
+  // The next batch. The first one is made by the caller, while the threads start; later ones are waited for
+  // no longer than `patience`.
   Status Take(std::chrono::milliseconds patience, MadeBatch* made);
 
   // Shards that are waited for, each listed once.
@@ -88,7 +88,10 @@ class BatchEngine {
   // Is there room for one batch more? As many as `Limit` may be claimed and not taken.
   bool HasRoom() const { return num_claimed_ - num_taken_ < Limit(); }
   uint64_t Limit() const;
-  void ReleaseBehind(uint32_t shard, uint64_t stop);
+  // With the lock held: of a stream, what lies before `stop` is never looked at again.
+  void NoteRead(uint32_t shard, uint64_t stop);
+  // Gives pages that were read back to the system.
+  void ReleasePages();
 
   const EngineOptions options_;
   const std::unique_ptr<BatchSource> source_;
@@ -113,17 +116,22 @@ class BatchEngine {
   bool is_out_of_memory_ = false;
   bool is_started_ = false;
   bool is_closed_ = false;
-  std::deque<Workbench> benches_;  // one for each worker; made once
+  std::deque<Workbench> benches_;  // of the thread that takes, and of each worker; made once
   std::vector<std::thread> workers_;
   std::atomic<int> process_id_{0};
 
-  // Where there are no workers, of the thread that takes; alone_mutex_ protects it.
+  // Of the thread that takes, as long as there are no workers; alone_mutex_ protects it.
   std::optional<Job> job_;
   bool is_cut_ = false;
 
-  // Of a stream: pages before here went back to the system.
+  // Of a stream: pages before here are released, or wait for a worker to do that.
   uint32_t released_shard_ = 0;
   uint64_t released_ = 0;
+  struct Pages {
+    MappedRange* range;
+    uint64_t start, stop;
+  };
+  std::vector<Pages> read_pages_;
 };
 
 }  // namespace tfrkit

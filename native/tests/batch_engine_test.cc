@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -355,7 +357,11 @@ TEST(BatchEngine, ManyConsumersAndRandomClosesLoseNothingBeforeTheClose) {
   Shards shards({3000, 10, 2000});
   shards.DamagePayload(2, 1500);
   Random random(20261117);
-  for (int round = 0; round < 40; ++round) {
+  // Longer where somebody looks for races.
+  const char* const seconds = std::getenv("TFRKIT_STRESS_SECONDS");
+  const auto stop =
+      std::chrono::steady_clock::now() + std::chrono::seconds(seconds == nullptr ? 0 : std::atoi(seconds));
+  for (int round = 0; round < 40 || std::chrono::steady_clock::now() < stop; ++round) {
     const size_t threads = 1 + random.Below(8);
     const bool is_shuffled = random.Below(2) == 0;
     const uint64_t size = 1 + random.Below(40);
