@@ -95,7 +95,7 @@ Encoding = Annotated[str, typer.Option("--encoding", metavar="NAME", help="Of CS
 
 
 def or_nothing(texts: Sequence[str] | None) -> Sequence[str]:
-    """What an option was given, several times or never."""
+    """The values of a repeatable option."""
     return texts or ()
 
 
@@ -106,7 +106,7 @@ def one_or_all(paths: list[str]) -> str | list[str]:
 
 @dataclass
 class Images:
-    """What becomes of images."""
+    """Image options."""
 
     resize: Annotated[
         str | None, typer.Option("--resize", metavar="WxH", help="Bring every image to this width and height.")

@@ -1,4 +1,4 @@
-"""From the core's columns to batches and rows, as a schema says."""
+"""From the core's columns to batches and rows, by a schema."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _list_others(known: Schema, schema: Schema) -> list[tuple[bytes, bool]]:
 
 
 def _is_plain(spec: Spec) -> bool:
-    """Is the column what the core makes: one number a row?"""
+    """Whether the column has one number per row."""
     if spec.is_list or spec.kind == "bytes" or spec.encoding != "list" or spec.fixed_length < 0 or spec.shape != ():
         return False
     stored = np.dtype(np.int64 if spec.kind == "int64" else np.float32)
@@ -192,7 +192,7 @@ def _cast(spec: Spec, values: Column) -> Column:
 def _find_cast(spec: Spec) -> np.dtype[Any] | None:
     """The dtype that numbers of a list are cast to, if to any.
 
-    TFDS keeps bool, uint8 and the like in int64 lists and says so in its features.json.
+    TFDS stores bool, uint8 and similar types in int64 lists and declares them in its features.json.
     """
     if spec.dtype is None or spec.kind == "bytes":
         return None

@@ -70,7 +70,7 @@ def as_str_any(value: Any, encoding: str = "utf-8") -> str:
 
 
 def _no_devices(*values: Any, **options: Any) -> list[Any]:
-    """There are none: scripts that ask go on without."""
+    """Always empty: scripts continue without."""
     return []
 
 

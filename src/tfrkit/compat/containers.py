@@ -1,4 +1,4 @@
-"""What a message's repeated fields and maps are: lists and dicts that check what is put in.
+"""Repeated fields and maps of messages: lists and dicts that check their values.
 
 A change makes the message present in the one it belongs to, as in protobuf: appending to `feature.int64_list.value`
 is what sets the kind of a Feature.

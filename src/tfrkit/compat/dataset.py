@@ -38,7 +38,7 @@ _CYCLE_LENGTH = 16
 
 
 class Dataset:
-    """Elements one after the other, read anew by each iteration. Elements are tensors, or dicts and tuples of them.
+    """A sequence of elements, read again by each iteration. Elements are tensors, or dicts and tuples of them.
 
     Nothing runs in parallel: options that ask for it are accepted. An error is raised for its element; the next
     element comes after it.
@@ -116,7 +116,7 @@ class Dataset:
         output_signature: Any = None,
         name: Any = None,
     ) -> Dataset:
-        """What a function that is called for each iteration yields."""
+        """The elements of a generator function, called for each iteration."""
         if not callable(generator):
             raise TypeError(f"generator expected a function that returns an iterable, got {type(generator).__name__}")
         if (output_types is None) == (output_signature is None):
@@ -165,7 +165,7 @@ class Dataset:
         use_unbounded_threadpool: Any = False,
         name: Any = None,
     ) -> Dataset:
-        """What a function makes of each element."""
+        """The result of a function for each element."""
 
         def change(element: Any) -> Any:
             return to_element(call(map_func, element))
@@ -173,11 +173,11 @@ class Dataset:
         return self._then(lambda elements: map(change, elements), outline=lambda: call(map_func, self._outline()))
 
     def filter(self, predicate: Callable[..., Any], name: Any = None) -> Dataset:
-        """The elements a function says yes to."""
+        """The elements for which a function returns true."""
         return self._then(lambda elements: filter(lambda element: bool(call(predicate, element)), elements), UNKNOWN)
 
     def take_while(self, predicate: Callable[..., Any], name: Any = None) -> Dataset:
-        """The elements before the first that a function says no to."""
+        """The elements before the first for which a function returns false."""
         return self._then(
             lambda elements: itertools.takewhile(lambda element: bool(call(predicate, element)), elements), UNKNOWN
         )
@@ -200,7 +200,7 @@ class Dataset:
         return self._then(lambda elements: steps.skip_errors(elements, (OpError, ValueError), report), UNKNOWN)
 
     def apply(self, transformation_func: Callable[[Dataset], Any], name: Any = None) -> Any:
-        """What a function makes of the dataset."""
+        """The result of a function for the dataset."""
         return transformation_func(self)
 
     # --- steps on the order and number of elements
@@ -357,7 +357,7 @@ class Dataset:
     # --- reading
 
     def cardinality(self, name: Any = None) -> Any:
-        """How many elements there are: -1 for no end, -2 where it is not known without reading."""
+        """Number of elements: -1 if endless, -2 if unknown without reading."""
         return wrap(np.int64(self._size))
 
     def get_single_element(self, name: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""What a parse function asks of a record: `FixedLenFeature` and its kin."""
+"""Specs of parse functions: `FixedLenFeature` and others."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def shape_of(name: str, spec: FixedLenFeature | FixedLenSequenceFeature) -> tupl
 
 
 def count_of(shape: tuple[int, ...]) -> int:
-    """How many values a shape has room for."""
+    """Number of values of a shape."""
     return math.prod(shape)
 
 

@@ -33,7 +33,7 @@ def executing_eagerly() -> bool:
 
 
 class ValueIterator:
-    """What `iter(dataset)` gives."""
+    """The iterator of `iter(dataset)`."""
 
     def __init__(self, elements: Iterator[Any]) -> None:
         self._elements = elements

@@ -1,4 +1,4 @@
-"""What all messages can do, as protobuf's generated classes do it."""
+"""Shared methods of all messages, as in protobuf's generated classes."""
 
 from __future__ import annotations
 
@@ -261,14 +261,14 @@ class Message:
         return len(self.SerializeToString())
 
     def ParseFromString(self, data: Any) -> int:
-        """Become what these bytes say; answers how many there were."""
+        """Replace the message by these serialized bytes; returns their number."""
         parsed = self.FromString(data)
         self.Clear()
         self.MergeFrom(parsed)
         return len(data)
 
     def MergeFromString(self, data: Any) -> int:
-        """Add what these bytes say."""
+        """Merge these serialized bytes."""
         self.MergeFrom(self.FromString(data))
         return len(data)
 

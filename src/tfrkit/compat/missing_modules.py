@@ -1,4 +1,4 @@
-"""What is said about a module that a script imports and that is not installed."""
+"""Messages for modules that a script imports and that are not installed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _TRAINING = (
 
 
 def explain_module(name: str) -> tuple[str, str]:
-    """(what, what to do) about a module that is not there."""
+    """(message, hint) for a missing module."""
     top = name.partition(".")[0]
     if top in _PYTHON_2:
         return f"module {name} is of Python 2, not of Python 3", f"import {_PYTHON_2[top]} in its place"

@@ -1,4 +1,4 @@
-"""What is under which of TensorFlow's names."""
+"""TensorFlow's names and their implementations."""
 
 from __future__ import annotations
 

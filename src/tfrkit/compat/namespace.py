@@ -1,4 +1,4 @@
-"""Names under a dot, as `tf.train`, and what is said about names that are not there."""
+"""Namespaces such as `tf.train`, and errors for unknown names."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class MissingNameError(AttributeError):
 
 
 def explain_missing(path: str, siblings: Iterable[str] = ()) -> MissingNameError:
-    """The error for a name that compat does not offer; `siblings` are those it offers beside it."""
+    """The error for a name that compat does not offer; `siblings` are the existing ones."""
     plain = path.replace("tf.compat.v1.", "tf.").replace("tf.compat.v2.", "tf.")
     starts = [start for start in _ADVICE if f"{plain}.".startswith(f"{start}.")]
     advice = _ADVICE[max(starts, key=len)] if starts else _OTHERWISE

@@ -32,11 +32,11 @@ class OpError(TfrkitError):
 
 
 class InvalidArgumentError(OpError, code=3):
-    """A record or a value that is not what was asked for."""
+    """A record or a value that does not fit the request."""
 
 
 class NotFoundError(OpError, code=5):
-    """A file that is not there."""
+    """A missing file."""
 
 
 class AlreadyExistsError(OpError, code=6):

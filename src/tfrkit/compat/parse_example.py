@@ -29,7 +29,7 @@ _Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def parse_single_example(serialized: Any, features: Any, example_names: Any = None, name: Any = None) -> dict[str, Any]:
-    """The asked features of one serialized Example."""
+    """The requested features of one serialized Example."""
     check_features(features)
     if is_deferred(serialized):
         parsed = Node(lambda record: parse_single_example(record, features), serialized)
@@ -38,7 +38,7 @@ def parse_single_example(serialized: Any, features: Any, example_names: Any = No
 
 
 def parse_example(serialized: Any, features: Any, example_names: Any = None, name: Any = None) -> dict[str, Any]:
-    """The asked features of many serialized Examples; of one, given alone, as `parse_single_example`."""
+    """The requested features of many serialized Examples; of a single one, as `parse_single_example`."""
     check_features(features)
     if is_deferred(serialized):
         parsed = Node(lambda records: parse_example(records, features), serialized)
@@ -81,7 +81,7 @@ def wanted_columns(features: dict[str, Any], *, is_list: bool = False) -> dict[K
 
 
 def gather(key: str, spec: Any, columns: dict[Key, ParsedColumn]) -> Any:
-    """The tensor of a batch that a spec asks for."""
+    """The tensor of a batch for a spec."""
     if isinstance(spec, SparseFeature):
         return gather_sparse_feature(key, spec, columns)
     if isinstance(spec, RaggedFeature):

@@ -21,7 +21,7 @@ _MAX_EMPTY_FILES = 10_000
 
 
 class Queue:
-    """Values one after the other, for one or more epochs or for ever, in a new order each epoch if asked."""
+    """A queue of values, for some epochs or endlessly, optionally shuffled each epoch."""
 
     def __init__(self, find_values: Callable[[], Sequence[Any]], num_epochs: int | None, random: Random | None) -> None:
         self._values = self._cycle(find_values, num_epochs, random)
@@ -75,7 +75,7 @@ def slice_input_producer(
 
 
 def match_filenames_once(pattern: Any, name: Any = None) -> Node:
-    """Paths that match a pattern, sorted, when they are first asked for."""
+    """Paths that match a pattern, sorted, listed on first use."""
     found: list[Any] = []
 
     def find() -> Any:

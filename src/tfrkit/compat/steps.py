@@ -1,4 +1,4 @@
-"""What the steps of a dataset do to its elements, one iterator each.
+"""The steps of a dataset, one iterator each.
 
 None is a generator: an error ends a generator, and a dataset continues with the next element.
 """
@@ -193,7 +193,7 @@ def interleave(
 
 
 def together(opened: Any) -> Iterator[Any]:
-    """The next elements of nested iterators; where one has an error, the others go on all the same."""
+    """The next elements of nested iterators; if one has an error, the others continue."""
 
     def pull(iterators: list[Iterator[Any]]) -> list[Any]:
         if not iterators:

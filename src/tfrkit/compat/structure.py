@@ -7,7 +7,7 @@ from typing import Any
 
 
 def map_parts(function: Callable[..., Any], first: Any, *others: Any, lists: bool = False) -> Any:
-    """What a function makes of each part, in the same dicts and tuples; with `lists`, in lists too.
+    """The result of a function for each part, in the same dicts and tuples; with `lists`, also in lists.
 
     The first value says how far to go down; the others must have its dicts and tuples, and may have more below.
     """

@@ -58,7 +58,7 @@ class RecordChange:
 
 @dataclass
 class Difference:
-    """What `diff` found. `listed` holds the first of each kind of change; the counts are of all.
+    """Result of `diff`. `listed` holds the first of each kind of change; the counts are of all.
 
     `recoded` are records with the same values in other bytes (another order of features, say), which is no change;
     `schema_only` those that differ in nothing but what `schema` names.
@@ -115,7 +115,7 @@ def diff(
         a: Files, folders or globs: how it was.
         b: How it is.
         key: A feature with one integer or text in every record, each value once.
-        max_listed: How many records of each kind of change are listed.
+        max_listed: Number of listed records per kind of change.
         progress: Progress callback.
 
     Example:
@@ -146,7 +146,7 @@ def _open(address: Address | Iterable[Address]) -> Iterator[ShardSet]:
 
 
 class _Comparison:
-    """Counts while it goes along."""
+    """Running counts."""
 
     def __init__(self, a: ShardSet, b: ShardSet, key: str | None, max_listed: int, progress: Progress | None) -> None:
         self._a, self._b = a, b

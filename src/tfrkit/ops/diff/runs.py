@@ -59,7 +59,7 @@ class RecordRuns:
         return bytes(self._data[int(start) : int(stop)])
 
     def record(self, ahead: int) -> Record:
-        """The payload of a record that is so far ahead."""
+        """The payload of the record `ahead` positions further."""
         start, stop = self._starts[self._place + ahead], self._starts[self._place + ahead + 1]
         return bytes(self._data[int(start) + _HEADER_NBYTES : int(stop) - _FOOTER_NBYTES])
 

@@ -1,4 +1,4 @@
-"""What differs between two records: feature by feature, images by their pixels."""
+"""Differences of two records: feature by feature, images by their pixels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tfrkit.ops.preview import preview_bytes, preview_value
 Change = Literal["changed", "added", "removed"]
 
 Compared = tuple[list["FeatureChange"], bool]
-"""What differs between two records, and whether something more does that the schemas tell."""
+"""Differences of two records, and whether there are others that the schemas already show."""
 
 _HEAD_NBYTES = 4096
 _MAX_NAMED_FRAMES = 3
@@ -127,7 +127,7 @@ def _are_equal(a: _Stored, b: _Stored) -> bool:
 
 
 def _note(a: _Stored, b: _Stored) -> str:
-    """What there is to say beside the two values."""
+    """An additional note on the two values."""
     if a.is_list and b.is_list:
         return _note_frames(a, b)
     if a.kind != b.kind:
@@ -172,7 +172,7 @@ def _note_images(a: bytes, b: bytes) -> str:
 
 
 def _read_features(record: Record, kind: RecordKind) -> dict[str, _Stored] | None:
-    """The features of a record by name; None for one that is no message of this kind."""
+    """The features of a record by name; None if it is not a message of this kind."""
     if kind not in ("example", "sequence_example"):
         return None
     found = _native.read_message(kind, record)

@@ -29,7 +29,7 @@ from tfrkit.storage.local import NamedFile
 from tfrkit.storage.resolve import Address, open_reader
 from tfrkit.storage.temporaries import TemporaryFolder, make_scratch
 
-# What is decoded at a time: enough to hide the cost of a call, little enough to stay small with images.
+# Rows decoded per step: enough to hide the cost of a call, few enough to stay small with images.
 _ROWS_NBYTES = 4 << 20
 _MAX_ROWS = 1024
 _SPOOL_NBYTES = 1 << 20

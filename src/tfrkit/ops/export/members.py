@@ -47,7 +47,7 @@ _READ_KINDS = frozenset(
 
 
 class MemberPlan:
-    """Which member each feature of a schema goes to."""
+    """The member of each feature of a schema."""
 
     def __init__(self, schema: Schema, *, image: str | None, label: str | None, sizes: SizeFeatures) -> None:
         self.notes: list[str] = []
@@ -114,7 +114,7 @@ class MemberPlan:
         return list(made.items())
 
     def describe(self) -> list[str]:
-        """What a user should know of the samples that were made."""
+        """Notes on the written samples."""
         notes = list(self.notes)
         for name, count in self._num_coded.items():
             notes.append(

@@ -115,7 +115,7 @@ class PictureSource:
         return None if value is None else to_mask_file(name, value, size)
 
     def name_file(self, name: str | None, file: ImageFile, otherwise: str) -> tuple[str, str]:
-        """What a file is called: the name it would have, and the name it gets where that is not fit."""
+        """File name: the stored one, and the written one if that is unsafe."""
         if not name:
             return f"{otherwise}{file.suffix}", f"{otherwise}{file.suffix}"
         suffix = os.path.splitext(name)[1].lower()
@@ -142,7 +142,7 @@ class PictureSource:
         return notes
 
     def _find_class(self, label: str | None) -> str | None:
-        """The feature that says in which class folder a picture belongs."""
+        """The feature with the class folder of an image."""
         features = self._schema.features
         if label is not None:
             return label if label in features and self._names_class(label, is_asked=True) else None

@@ -1,4 +1,4 @@
-"""What an export did."""
+"""Report of an export."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tfrkit.errors import CodecError, Hint, Step
 from tfrkit.ops.export.input import ExportInput, RecordNumber
 
 OnBad = Literal["fail", "skip"]
-"""What becomes of a record that cannot be written in the form asked for."""
+"""Handling of a record that cannot be written in the requested form."""
 
 # Names of a report; a hostile dataset may have a million.
 _MAX_RENAMED = 10_000
@@ -25,7 +25,7 @@ class Renamed(NamedTuple):
 
 @dataclass
 class Export:
-    """What was written where. `skipped` are the records that were left out for what is wrong with them.
+    """What was written where. `skipped` are the records left out, with their errors.
 
     `available` is how many records there are, where only some were asked for. Of an export of images, `images` and
     `masks` count those files, and `tables` names the others.
@@ -57,7 +57,7 @@ class Export:
             self.renamed.append(Renamed(stored, written))
 
     def take_bad(self, source: ExportInput, place: RecordNumber, cause: str, on_bad: OnBad) -> None:
-        """Remember a record that cannot be written, or raise."""
+        """Record a record that cannot be written, or raise."""
         finding = source.locate(place, cause)
         if on_bad == "fail":
             raise CodecError(

@@ -28,7 +28,7 @@ from tfrkit.storage.resolve import Address
 _BLOCK_LINES = 512
 # Made once: json.dumps makes one for every call that asks for anything but its defaults.
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-# What a cell of CSV does not hold without quotes.
+# Characters that need quotes in CSV.
 _QUOTED = re.compile(r'[,"\n\r]|^ | \Z')
 # Bytes that are no text grow by a third, numbers and names by more.
 _TEXT_GROWTH = 2.0
@@ -43,7 +43,7 @@ def export_jsonl(
     incomplete: bool = False,
     progress: Progress | None = None,
 ) -> Export:
-    """Write one JSON object a record and line; nothing is lost but the kind of a list without values.
+    """Write one JSON object per line and record; only the kind of an empty list is lost.
 
     Records that are no Examples are {"record": bytes}. A feature whose kind differs from record to record is written
     as each record has it. `output` is a file, "-" for standard output, or a folder for one file per split.

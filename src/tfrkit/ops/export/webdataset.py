@@ -110,7 +110,7 @@ def _find_features(source: ExportInput, image: str | None, label: str | None) ->
 
 
 def _find_image(source: ExportInput, features: PictureFeatures | None) -> str | None:
-    """The encoded image; pixels stay the bytes or numbers they are, unless they are asked for as an image."""
+    """The encoded image; raw pixels are unchanged unless requested as an image."""
     if features is None:
         return None
     spec = source.schema[features.image]
@@ -129,7 +129,7 @@ def _find_label(source: ExportInput, features: PictureFeatures | None) -> str | 
 
 
 class _Keys:
-    """Gives each sample a key of its own."""
+    """Gives each sample a unique key."""
 
     def __init__(self, source: ExportInput, report: Export, name: str | None, features: PictureFeatures | None) -> None:
         schema = source.schema

@@ -1,4 +1,4 @@
-"""The DuckDB of this process: started by the first query, and there for those after it.
+"""The DuckDB of this process: started by the first query and reused.
 
 Starting one takes as long as reading 50 MB of records: it makes its catalogue of functions anew each time.
 """
@@ -32,7 +32,7 @@ _SPILL_SHARE = 0.5
 
 
 class Engine:
-    """A running DuckDB. It ends, and its folder goes, with the last who holds it."""
+    """A running DuckDB. It is closed, and its folder removed, with the last reference."""
 
     def __init__(self, duckdb: Any, memory: int) -> None:
         # What does not fit into memory is spilled here, and not into the folder the user happens to be in.
@@ -48,7 +48,7 @@ class Engine:
         self._connection = duckdb.connect(":memory:", config={**_SETTINGS, **limits})
 
     def connect(self) -> Any:
-        """A connection of its own: what one registers and names, others do not see."""
+        """A separate connection: its tables are not visible to others."""
         return self._connection.cursor()
 
 

@@ -1,4 +1,4 @@
-"""What a query may take, seconds and memory, and how one that runs is stopped."""
+"""Time and memory limits of a query, and its interruption."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ASK_SECONDS = 0.05
 
 
 def parse_memory(memory: int | str | None) -> int:
-    """Bytes a query may hold: as asked for, or half of what this process may use."""
+    """Memory limit of a query: as given, or half of that of this process."""
     if memory is None:
         return max(MIN_MEMORY, int(find_memory() * _MEMORY_SHARE))
     if isinstance(memory, bool) or not isinstance(memory, (int, str)):
@@ -70,8 +70,8 @@ def _list_cgroup_files() -> list[str]:
 class Watch:
     """Runs calls into DuckDB so that they can be stopped: by Ctrl-C at once, and when their time is up.
 
-    They run on a thread of their own, while the one who asked waits: a signal reaches only a thread that runs Python
-    code. Time counts while calls run, not between them.
+    They run on a separate thread while the caller waits: only a thread that runs Python code receives a signal. Time
+    counts while calls run, not between them.
     """
 
     def __init__(self, timeout: float | None) -> None:

@@ -1,4 +1,4 @@
-"""SQL over TFRecord files: DuckDB runs the query, on columns that are decoded as it asks for them."""
+"""SQL over TFRecord files: DuckDB runs the query, on columns decoded on demand."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def sql(
     timeout: float | None = None,
     memory: int | str | None = None,
 ) -> Answer:
-    """Run a SELECT of DuckDB's SQL over TFRecord files, which stand in FROM by their name or glob, in quotes.
+    """Run a SELECT of DuckDB's SQL over TFRecord files, named in FROM by path or glob, in quotes.
 
-    Only the features that the query names are decoded. Nothing is read before rows are asked for, and each pass over
-    them runs the query anew. The query cannot reach any other file, nor the network.
+    Only the features that the query names are decoded. Nothing is read before rows are requested, and each pass runs
+    the query again. The query cannot reach any other file, nor the network.
 
     A feature is a column: text is VARCHAR, other bytes are BLOB, several values are a list. A SequenceExample is two
     structs, `context` and `feature_lists`. Records that are no Examples have the column `record`. The number of a
@@ -95,7 +95,7 @@ def sql(
 
 
 class Answer:
-    """What a query gives: rows to iterate over, an Arrow stream, or a file.
+    """The result of a query: rows to iterate over, an Arrow stream, or a file.
 
     `pyarrow.table(answer)` and `polars.DataFrame(answer)` take it as it is. One pass at a time.
     """
@@ -123,7 +123,7 @@ class Answer:
         return list(self._types)
 
     def rows(self) -> Iterator[Row]:
-        """Run the query: its rows as dicts. A value that is not there is None."""
+        """Run the query: its rows as dicts. A missing value is None."""
         names = self._columns
         for values in self.tuples():
             yield dict(zip(names, values, strict=True))

@@ -1,4 +1,4 @@
-"""The answer to a query as a file: Parquet, CSV, JSON lines, or TFRecord."""
+"""The result of a query as a file: Parquet, CSV, JSON lines, or TFRecord."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _PIECE_NBYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Saved:
-    """What was written: `copied` where records went over byte for byte."""
+    """Report of a written file: `copied` if records were copied byte for byte."""
 
     output: str
     records: int
@@ -110,7 +110,7 @@ def _save(answer: Answer, session: Session, path: str, kind: Kind, compression: 
 
 
 def find_kind(path: str) -> Kind:
-    """What kind of file a name asks for; ValueError where it asks for none."""
+    """The format of a file name; ValueError if unknown."""
     lower = os.path.basename(path).lower()
     if lower.endswith((".parquet", ".pq")):
         return "parquet"
@@ -143,7 +143,7 @@ def _copy_records(session: Session, table: QueryTable, path: str, compression: C
 
 
 def _pick_records(table: QueryTable, numbers: UInt64Array) -> Iterator[Record]:
-    """Records by number, in the order asked for."""
+    """Records by number, in the given order."""
     records = table.shard_set.records
     if len(records):
         for number, shard in enumerate(table.shard_set.shards):

@@ -1,4 +1,4 @@
-"""Tables of a query: TFRecord files as Arrow streams of the columns that are asked for, and of nothing else."""
+"""Tables of a query: TFRecord files as Arrow streams of the requested columns only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS, ParsedQuery, fold
 from tfrkit.storage.resolve import Address
 
 RAW_COLUMN = "record"
-"""What the one column of records that are no Examples is called."""
+"""Name of the one column of records that are not Examples."""
 
 # Rows of a batch: enough that what is done once for each does not show, few enough to stay in memory with images.
 _MAX_ROWS = 1 << 16
@@ -95,7 +95,7 @@ class QueryTable:
         return named + [(column.name, quote_name(column.name)) for column in self.class_columns]
 
     def has_column(self, name: str) -> bool:
-        """Is there a feature of this name?"""
+        """Whether there is a feature of this name."""
         return any(not part and fold(column) == fold(name) for (part, _), column in self._names.items())
 
     def _find_class_columns(self) -> list[ClassColumn]:
@@ -135,7 +135,7 @@ class QueryTable:
         return TableScan(self, wanted, is_whole=is_whole, has_numbers=has_numbers, threads=threads)
 
     def name_of(self, part: str, feature: str) -> str:
-        """What a feature is called in a query."""
+        """The name of a feature in a query."""
         return self._names[part, feature]
 
     def read(self, schema: Schema, threads: int, *, is_whole: bool = False) -> Iterator[SizedBatch]:

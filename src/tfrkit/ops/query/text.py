@@ -1,4 +1,4 @@
-"""What a query asks for: its tables, and the names it can reach columns by. DuckDB's own parser reads it.
+"""Tables and column names of a query, by DuckDB's parser.
 
 DuckDB asks an Arrow stream for all of its columns, so which of them are decoded is decided here, before it runs. A
 column can be reached by its name, which then stands in the query, or by something that stands for all of them: a `*`

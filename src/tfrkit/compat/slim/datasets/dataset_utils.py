@@ -65,7 +65,7 @@ def has_labels(dataset_dir: Any, filename: str = LABELS_FILENAME) -> bool:
 
 
 def read_label_file(dataset_dir: Any, filename: str = LABELS_FILENAME) -> dict[int, str]:
-    """What `write_label_file` wrote."""
+    """Read a file of `write_label_file`."""
     path = os.path.join(dataset_dir, filename)
     with open_file(path) as file:
         lines = [line for line in file.read().split("\n") if line]
