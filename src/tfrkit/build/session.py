@@ -253,7 +253,7 @@ def _write_shards(prepared: Prepared, journal: Journal, progress: Progress) -> S
         listing.close()
         journal.sweep(plan.hash)
         if isinstance(error, StorageError) and error.hint is None:
-            error.hint = "what is finished is kept: the same command goes on from there"
+            error.hint = "finished shards are kept: the same command resumes"
         raise
     finally:
         progress.end()

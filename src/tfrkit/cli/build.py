@@ -51,7 +51,7 @@ def make_command(source: Callable[..., Any]) -> Callable[..., int]:
         try:
             report = build(make_source(source, given), **building.arguments())
         except KeyboardInterrupt:
-            say("\ninterrupted; the same command goes on from here")
+            say("\ninterrupted; the same command resumes")
             raise
         print_report(report, building.format, flags)
         return ExitCode.DONE if report.ok else ExitCode.FOUND

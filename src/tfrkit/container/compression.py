@@ -257,7 +257,7 @@ class InflateReader:
                 return False
             if not starts_member(head, self._compression):
                 self._failure = CompressionError(
-                    f"expected the end of the file behind the {self._compression} stream, got {head.hex(' ')}",
+                    f"expected the end of the file after the {self._compression} stream, got {head.hex(' ')}",
                     shard=self._reader.name,
                     offset=self._feed.offset,
                     hint=advise_repair(self._reader.name),

@@ -173,7 +173,7 @@ class Shard:
         computed = _native.masked_crc32c(head[:8])
         raise NotATFRecordError(
             f"expected a TFRecord, no frame starts at byte 0 (length checksum stored {stored:#010x}, "
-            f"computed {computed:#010x}) and none was found behind it",
+            f"computed {computed:#010x}) and none was found after it",
             shard=self.name,
         )
 

@@ -48,7 +48,7 @@ def read_sets(root: str, folder: str, sets: Sequence[str]) -> ListedIds | None:
         shown = os.path.relpath(path, root)
         ids, is_marked = _read_list(path)
         if is_marked:
-            listed.notes.append(f"set {name!r}: the marks -1, 0 and 1 behind its ids were passed over")
+            listed.notes.append(f"set {name!r}: the marks -1, 0 and 1 after its ids were ignored")
         for line, identifier in ids:
             where = f"{shown}, line {line}"
             if identifier not in listed.ids:

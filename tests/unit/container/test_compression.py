@@ -322,7 +322,7 @@ def test_garbage_after_the_stream_raises_after_all_data(compression: Compression
     data, error = unpack_until_damage(packed + bytes(3) + b"garbage!", compression)
     assert data == b"abc" * 100
     assert str(error).split("\n")[0] == (
-        f"expected the end of the file behind the {compression} stream, got 67 61 72 62 61 67 65 21"
+        f"expected the end of the file after the {compression} stream, got 67 61 72 62 61 67 65 21"
         f" - at x, byte {len(packed) + 3}"
     )
     assert error is not None

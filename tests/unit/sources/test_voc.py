@@ -178,7 +178,7 @@ def test_read_sets_marks_of_class_lists_are_skipped(tmp_path: Path) -> None:
     listed = read_sets(str(tmp_path), "Main", ["car_train"])
     assert listed is not None
     assert list(listed.ids) == ["2008_000002", "2008_000003", "2008_000004"]
-    assert listed.notes == ["set 'car_train': the marks -1, 0 and 1 behind its ids were passed over"]
+    assert listed.notes == ["set 'car_train': the marks -1, 0 and 1 after its ids were ignored"]
 
 
 def test_read_sets_unknown_set_names_those_that_are_there(tmp_path: Path) -> None:
