@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from tfrkit import _native
+from tfrkit._limits import LIMITS
 from tfrkit._types import Row
 from tfrkit.codec.coerce import Coercer, Floats
 from tfrkit.codec.columns import BytesColumn
@@ -27,10 +28,6 @@ from tfrkit.features.schema import Schema, show_name
 from tfrkit.sidecars.places import remove_own
 from tfrkit.storage.resolve import expand_home, open_writer
 
-# Frames are passed on in pieces of about this size: large enough for the codec, small enough for the cache.
-_FLUSH_NBYTES = 1 << 18
-# Frames wait up to this size for a row that fixes the kind of earlier empty lists.
-_UNSETTLED_NBYTES = 32 << 20
 # Columns of many rows are encoded in runs, so that memory stays bounded by the run and not by the column.
 _RUN_ROWS = 1 << 14
 
@@ -127,7 +124,7 @@ class Writer:
                 self._untyped.keep(coercer.row, row, coercer.untyped, False)
         else:
             pending = self._write_any(row)
-        if pending >= _FLUSH_NBYTES:
+        if pending >= LIMITS.flush_nbytes:
             self._flush_if_settled(pending)
 
     def _write_any(self, row: Row) -> int:
@@ -193,7 +190,7 @@ class Writer:
         """Write a payload unchanged."""
         self._require_open()
         pending = self._encoder.write_record(record)
-        if pending >= _FLUSH_NBYTES:
+        if pending >= LIMITS.flush_nbytes:
             self._flush_if_settled(pending)
 
     def close(self) -> None:
@@ -244,7 +241,7 @@ class Writer:
 
     def _flush_if_settled(self, pending: int) -> None:
         """Pass frames on, unless that would fix the kind of empty lists that a later row may define."""
-        if not self._untyped or self._untyped.is_settled or pending >= _UNSETTLED_NBYTES:
+        if not self._untyped or self._untyped.is_settled or pending >= LIMITS.unsettled_nbytes:
             self._flush()
 
     def _flush(self) -> None:
@@ -327,7 +324,7 @@ class Writer:
         for raw_name, kind, *_ in encoded:
             if kind is not None:
                 self._encoder.kind_of(raw_name.decode(), kind)
-        if pending >= _FLUSH_NBYTES:
+        if pending >= LIMITS.flush_nbytes:
             self._flush_if_settled(pending)
 
 

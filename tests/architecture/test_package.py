@@ -279,3 +279,10 @@ def test_messages_are_lower_case_without_full_stop_or_manners() -> None:
             wrong.append(f"{place} has a word the guide forbids: {first}")
     assert wrong == []
     assert len(raised_messages()) > 20
+
+
+def test_tests_patch_limits_and_no_private_constants() -> None:
+    """A size that a test makes small stands in `tfrkit._limits`."""
+    patch = re.compile(r'setattr\(\s*(?:\w+, "|"[\w.]+\.)_[A-Z][A-Z_]+"')
+    found = [path.name for path in (ROOT / "tests").rglob("*.py") if patch.search(path.read_text(encoding="utf-8"))]
+    assert found == []

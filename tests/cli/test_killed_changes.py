@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import tfrkit
+from tfrkit._limits import LIMITS
 from tfrkit.testing.commands import run_command
 
 pytest.importorskip("duckdb")
@@ -55,7 +56,7 @@ def test_dataset_is_old_or_new_whenever_a_change_is_killed(
     verb: str, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # All runs of this process are in a folder called d, which it would look through only now and then.
-    monkeypatch.setattr("tfrkit.storage.temporaries._SWEEP_SHARE", 1e9)
+    monkeypatch.setattr(LIMITS, "sweep_share", 1e9)
     old = read_all(dataset)
     whole = tmp_path / "whole"
     shutil.copytree(dataset, whole)

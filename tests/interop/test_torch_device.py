@@ -13,9 +13,9 @@ from PIL import Image
 torch = pytest.importorskip("torch")
 
 import tfrkit as tfr  # noqa: E402
+from tfrkit._limits import LIMITS  # noqa: E402
 from tfrkit.errors import CodecError, CpuImagesWarning  # noqa: E402
 from tfrkit.feeds import torch as feed_module  # noqa: E402
-from tfrkit.feeds import torch_device  # noqa: E402
 from tfrkit.feeds.torch_device import DeviceFeed  # noqa: E402
 from tfrkit.images.decode import decode_image  # noqa: E402
 
@@ -133,7 +133,7 @@ def test_cut_off_image_is_named_or_skipped(tmp_path: Path, device: str) -> None:
 
 def test_large_images_are_decoded_in_several_calls(photos: str, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = list(tfr.open(photos).decode(image=SIZE, device=device).batch(23).to_torch())
-    monkeypatch.setattr(torch_device, "CALL_PIXELS", 20_000)
+    monkeypatch.setattr(LIMITS, "device_pixels", 20_000)
     parts = list(tfr.open(photos).decode(image=SIZE, device=device).batch(23).to_torch())
     assert torch.equal(whole[0]["image"], parts[0]["image"])
 

@@ -11,7 +11,8 @@ from PIL import Image
 
 import tfrkit as tfr
 from tfrkit import sources
-from tfrkit.build import frame_task, schedule
+from tfrkit._limits import LIMITS
+from tfrkit.build import schedule
 
 LABEL = r"^(?P<class>[a-z]+)"
 NAMES = [f"{name}{number}.png" for name in "ab" for number in range(6)]
@@ -115,7 +116,7 @@ def test_table_killed_at_any_step_the_next_run_gives_the_same_bytes(tmp_path, op
     def build(place: str) -> None:
         with pytest.MonkeyPatch.context() as patch:
             if not options:
-                patch.setattr(frame_task, "_PART_NBYTES", 1000)
+                patch.setattr(LIMITS, "part_nbytes", 1000)
             # One job, because a process is forked here; the resumed build uses threads.
             jobs = 1 if place.startswith("step") else 3
             tfr.build(sources.table(table), tmp_path / place / "out", jobs=jobs, **options)

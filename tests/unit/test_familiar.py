@@ -15,7 +15,7 @@ import pytest
 
 import tfrkit
 from tfrkit import _familiar
-from tfrkit.batches import shard_set
+from tfrkit._limits import LIMITS
 from tfrkit.dataset.batched import Batches
 from tfrkit.errors import MissingFeatureError, QueryError, UnlistedShardWarning
 
@@ -147,9 +147,9 @@ def test_repr_of_a_damaged_or_large_file_shows_what_is_known(
     assert repr(tfrkit.open(ds.files)) == "Dataset(a.tfrecord; 30 rows; features id, label)"
     (tmp_path / "cut.tfrecord").write_bytes((tmp_path / "a.tfrecord").read_bytes()[:-5])
     assert repr(tfrkit.open(tmp_path / "cut.tfrecord")) == "Dataset(cut.tfrecord)"
-    monkeypatch.setattr(shard_set, "_QUICK_NBYTES", (tmp_path / "a.tfrecord").stat().st_size)
+    monkeypatch.setattr(LIMITS, "quick_count_nbytes", (tmp_path / "a.tfrecord").stat().st_size)
     assert "30 rows" in repr(tfrkit.open(ds.files))
-    monkeypatch.setattr(shard_set, "_QUICK_NBYTES", 10)
+    monkeypatch.setattr(LIMITS, "quick_count_nbytes", 10)
     assert repr(tfrkit.open(ds.files)) == "Dataset(a.tfrecord)"
 
 

@@ -11,7 +11,7 @@ import pyarrow
 import pytest
 
 import tfrkit as tfr
-from tfrkit.batches import survey
+from tfrkit._limits import LIMITS
 from tfrkit.errors import QueryError, UnknownFeatureError
 from tfrkit.testing.reference import encode_example, encode_sequence_example, write_frames
 
@@ -23,8 +23,8 @@ ERROR = rf"feature 'rare' is not in the schema - at .*rare\.tfrecord, record {RA
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A dataset with a sampled schema, and one unsampled record with another feature."""
-    monkeypatch.setattr(survey, "_SMALL_NBYTES", 0)
-    monkeypatch.setattr(survey, "_SAMPLE_RECORDS", 64)
+    monkeypatch.setattr(LIMITS, "schema_nbytes", 0)
+    monkeypatch.setattr(LIMITS, "schema_records", 64)
     file = tmp_path / "rare.tfrecord"
     with tfr.Writer(file) as writer:
         for number in range(NUM_ROWS):
@@ -98,8 +98,8 @@ def test_infer_is_one_of_two(path: str) -> None:
 
 
 def test_lists_of_a_sequence_among_examples_are_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(survey, "_SMALL_NBYTES", 0)
-    monkeypatch.setattr(survey, "_SAMPLE_RECORDS", 64)
+    monkeypatch.setattr(LIMITS, "schema_nbytes", 0)
+    monkeypatch.setattr(LIMITS, "schema_records", 64)
     records = [encode_example({b"id": ("int64", [number])}) for number in range(NUM_ROWS)]
     records[RARE] = encode_sequence_example({b"id": ("int64", [RARE])}, {b"steps": [("int64", [1])]})
     file = tmp_path / "mixed.tfrecord"
@@ -110,8 +110,8 @@ def test_lists_of_a_sequence_among_examples_are_not_lost(tmp_path: Path, monkeyp
 
 
 def test_long_name_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(survey, "_SMALL_NBYTES", 0)
-    monkeypatch.setattr(survey, "_SAMPLE_RECORDS", 64)
+    monkeypatch.setattr(LIMITS, "schema_nbytes", 0)
+    monkeypatch.setattr(LIMITS, "schema_records", 64)
     file = tmp_path / "long.tfrecord"
     with tfr.Writer(file) as writer:
         for number in range(NUM_ROWS):

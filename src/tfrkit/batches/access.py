@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from tfrkit import _native
+from tfrkit._limits import LIMITS
 from tfrkit._types import Record, UInt64Array
 from tfrkit.container.codecs import FORMATS
 from tfrkit.container.compression import InflateReader
@@ -29,16 +30,6 @@ from tfrkit.storage.forking import renew_lock_after_fork
 
 _HEADER_NBYTES = 8 + 4
 _FRAME_OVERHEAD = 16
-# An open shard costs two maps (of itself, of its index) and no descriptor; 65,530 maps are all a process may have.
-MAX_OPEN_SHARDS = 16384
-# One without inflate checkpoints (xz, zstd) is unpacked to a file, which stays open.
-_MAX_UNPACKED = 64
-# Counting keeps the offsets of at most this many frames, 128 MiB; beyond that, a shard is scanned again when it is
-# picked from.
-_KEPT_RECORDS = 1 << 24
-# Compressed shards read out of order are kept inflated up to this total: inflating from a checkpoint for every record
-# is a hundred times slower.
-_HELD_NBYTES = 256 << 20
 # Neighbouring records of a compressed shard are inflated in pieces of this size.
 _STRETCH_NBYTES = 1 << 20
 
@@ -176,7 +167,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
         self._scanned: dict[int, ShardIndex] = {}
         self._open: OrderedDict[int, ShardAccess] = OrderedDict()
         self._unpacked: OrderedDict[int, None] = OrderedDict()  # of these, those that may have a file open
-        self._unheld_nbytes = _HELD_NBYTES
+        self._unheld_nbytes = LIMITS.held_nbytes
         self._recall = recall
         if counts is not None:
             self._starts = self._add_counts(counts)
@@ -288,7 +279,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
 
     def _count_shards(self) -> Iterator[int]:
         policy = self._policy.for_one_pass()
-        room = _KEPT_RECORDS
+        room = LIMITS.max_kept_offsets
         for number, shard in enumerate(self._shards):
             counted = count_frames(shard, policy, max_kept=room)
             # Offsets from an index file are not kept: it is read again when the shard is picked from.
@@ -319,7 +310,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
             self._check_count(number, index.num_records)
             access = self._open[number] = ShardAccess(shard, index, self._policy)
             self.set_table(number, access.table)
-            if len(self._open) > MAX_OPEN_SHARDS:
+            if len(self._open) > LIMITS.max_open_shards:
                 self._drop(next(iter(self._open)))
             if access.needs_file:
                 self._limit_unpacked(number)
@@ -339,7 +330,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
     def _limit_unpacked(self, number: int) -> None:
         self._unpacked[number] = None
         self._unpacked.move_to_end(number)
-        if len(self._unpacked) > _MAX_UNPACKED:
+        if len(self._unpacked) > LIMITS.max_unpacked_shards:
             self._drop(next(iter(self._unpacked)))
 
     def _drop(self, number: int) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from tfrkit._limits import LIMITS
 from tfrkit._types import Int64Array, Row, UInt64Array
 from tfrkit.batches.fetch import Fetcher
 from tfrkit.batches.loop import Stage
 from tfrkit.batches.pad import Pad, choose_pad
-from tfrkit.batches.rows import ROWS_AT_ONCE, make_rows
+from tfrkit.batches.rows import make_rows
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.batches.stages import Processes, find_kept, require_function
 from tfrkit.batches.stream import read_batches
@@ -34,7 +35,7 @@ def choose_rows(
     """Positions of an order for whose rows a function returns True."""
     require_function("filter", function)
     workers = None if processes is None else Processes(function, processes)
-    at_once = ROWS_AT_ONCE if workers is None else 16 * ROWS_AT_ONCE * workers.count
+    at_once = LIMITS.rows_at_once if workers is None else 16 * LIMITS.rows_at_once * workers.count
     kept: list[UInt64Array] = []
     for start in range(0, order.size, at_once):
         positions = np.arange(start, min(order.size, start + at_once), dtype=np.uint64)

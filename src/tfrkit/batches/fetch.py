@@ -11,8 +11,9 @@ from collections.abc import Callable, Hashable, Iterator
 import numpy as np
 
 from tfrkit import _native
+from tfrkit._limits import LIMITS
 from tfrkit._types import Row, UInt64Array
-from tfrkit.batches.access import MAX_OPEN_SHARDS, Records, ShardAccess
+from tfrkit.batches.access import Records, ShardAccess
 from tfrkit.batches.collate import stack_rows
 from tfrkit.codec.decode import Batch, Decoder
 from tfrkit.container.faults import fault_to_error, locate_memory_error
@@ -20,9 +21,6 @@ from tfrkit.container.records import Finding, Policy
 from tfrkit.errors import CodecError, ContainerError, SchemaError, TfrkitError
 
 _Builder = _native.ColumnBuilder | _native.RowBuilder
-
-# A batch may span more shards than may be open; then records are read one by one.
-_MAX_TABLES = MAX_OPEN_SHARDS // 2
 
 
 class Fetched:
@@ -143,7 +141,7 @@ class Fetcher:
     ) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
         """Decode into the builder; the rows that decoded, None for all."""
         distinct, places = np.unique(shards, return_inverse=True)
-        if len(distinct) <= _MAX_TABLES:
+        if len(distinct) <= LIMITS.max_batch_shards:
             opened = [self._records.hold_shard(int(shard)) for shard in distinct]
             tables = [access.table for access in opened]
             mapped = [table for table in tables if table is not None]

@@ -8,6 +8,7 @@ from itertools import chain
 import numpy as np
 
 from tfrkit import _native
+from tfrkit._limits import LIMITS
 from tfrkit._types import Row, UInt64Array
 from tfrkit.batches.fetch import Fetched, Fetcher
 from tfrkit.batches.loop import Stage
@@ -17,9 +18,6 @@ from tfrkit.container.records import Finding, FrameStream, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import CodecError, ContainerError, SchemaError
 from tfrkit.storage.base import ByteSource
-
-# Rows are decoded some at a time: enough to hide the cost of a call, few enough to stay small with images.
-ROWS_AT_ONCE = 64
 
 
 def read_rows(shard_set: ShardSet, fetcher: Fetcher) -> Iterator[Row]:
@@ -32,7 +30,7 @@ def _read_runs(shards: Sequence[Shard], decoder: Decoder, policy: Policy) -> Ite
     builder = decoder.new_row_builder()
 
     def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
-        return builder.append_frames(data, start, stop, ROWS_AT_ONCE, policy.verify)
+        return builder.append_frames(data, start, stop, LIMITS.rows_at_once, policy.verify)
 
     for shard in shards:
         stream = FrameStream(shard, policy, columns=decoder.column_names)
@@ -54,8 +52,8 @@ def pick_row(shard_set: ShardSet, fetcher: Fetcher, number: int) -> list[Row]:
 def make_rows(numbers: UInt64Array, fetcher: Fetcher, stages: Sequence[Stage]) -> list[Row]:
     """Rows by record number, in the given order, without those skipped as damaged."""
     rows: list[Row] = []
-    for start in range(0, len(numbers), ROWS_AT_ONCE):
-        some = np.ascontiguousarray(numbers[start : start + ROWS_AT_ONCE])
+    for start in range(0, len(numbers), LIMITS.rows_at_once):
+        some = np.ascontiguousarray(numbers[start : start + LIMITS.rows_at_once])
         if not stages:
             rows += fetcher.fetch_rows(some)
             continue

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from tfrkit._limits import LIMITS
 from tfrkit._types import Infer, OnError, Verify
 from tfrkit.batches.access import Records
 from tfrkit.batches.fetch import Fetcher
@@ -32,7 +33,6 @@ from tfrkit.orders.order import Whole
 from tfrkit.sidecars.read import Sidecars
 
 _COLUMN_BATCH = 4096
-_QUICK_NBYTES = 32 << 20
 _MAX_QUICK_SHARDS = 64
 
 
@@ -99,7 +99,7 @@ class ShardSet:
         if len(nbytes) > _MAX_QUICK_SHARDS or self.is_pipe:
             return False
         # Compressed data may be many times larger.
-        return sum((size or 0) * (1 if is_plain else 8) for size, is_plain in nbytes) <= _QUICK_NBYTES
+        return sum((size or 0) * (1 if is_plain else 8) for size, is_plain in nbytes) <= LIMITS.quick_count_nbytes
 
     def look_at_all(self) -> bool:
         """Infer the schema from all records; False if already done, or a schema was given."""

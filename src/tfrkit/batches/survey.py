@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tfrkit import _native
+from tfrkit._limits import LIMITS
 from tfrkit._types import UInt64Array
 from tfrkit.container.index import FRAME_OVERHEAD
 from tfrkit.container.records import SAMPLED_SEARCH_NBYTES, FrameStream, Policy
@@ -23,9 +24,7 @@ from tfrkit.storage.base import ByteSource
 
 T = TypeVar("T")
 
-# A schema is inferred from all records of a small dataset, and from this many, spread out, of a large one.
-_SAMPLE_RECORDS = 4096
-_SMALL_NBYTES = 32 << 20
+# Places of a large dataset that its schema is inferred from.
 _PLACES = 16
 _MAX_SHARDS = 64
 # Records checked against a given schema before reading starts.
@@ -134,9 +133,9 @@ def find_schema(
     # The reader reports damage; here a damaged record is only left out.
     lenient = Policy("none" if policy.verify == "none" else "all", "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
     surveyed = surveyed or Surveyed()
-    is_small = sum(shard.nbytes or 0 for shard in shards) <= _SMALL_NBYTES
+    is_small = sum(shard.nbytes or 0 for shard in shards) <= LIMITS.schema_nbytes
     sampled = shards if from_all or is_small else _spread(shards)
-    per_shard = max(64, _SAMPLE_RECORDS // max(1, len(sampled)))
+    per_shard = max(64, LIMITS.schema_records // max(1, len(sampled)))
     for shard in sampled:
         if shard.nbytes is None:
             raise SchemaError(
@@ -149,7 +148,7 @@ def find_schema(
         elif shard.compression == "none":
             _add_places(surveyed, shard, per_shard)
         else:
-            limit = _SAMPLE_RECORDS if is_small else per_shard
+            limit = LIMITS.schema_records if is_small else per_shard
             surveyed.is_sample |= surveyed.add_shard(shard, lenient, max_records=limit) == limit
     surveyed.is_sample |= not from_all and not is_small
     return sidecars.refine(surveyed.infer())

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfrkit._ahead import map_ahead
+from tfrkit._limits import LIMITS
 from tfrkit._types import Int64Array
 from tfrkit.build.journal import ShardResult, write_done
 from tfrkit.build.task import ShardTask, Tick
@@ -22,9 +23,6 @@ from tfrkit.storage.resolve import open_writer
 
 # Frames are made in blocks of about this size, which stay in the cache until they are written and hashed.
 _BLOCK_NBYTES = 1 << 20
-_MAX_ROWS = 1 << 13
-# A shard larger than this is written in parts of about this size, so that a run that is killed loses no more.
-_PART_NBYTES = 1 << 30
 
 
 def count_parts(expected_nbytes: float) -> int:
@@ -34,7 +32,7 @@ def count_parts(expected_nbytes: float) -> int:
         >>> count_parts(256e6), count_parts(10e9)
         (1, 10)
     """
-    return max(1, -(-int(expected_nbytes) // _PART_NBYTES))
+    return max(1, -(-int(expected_nbytes) // LIMITS.part_nbytes))
 
 
 @dataclass(frozen=True)
@@ -66,6 +64,6 @@ class FrameTask(ShardTask):
         """Numbers of the items, in groups whose frames make about a block."""
         numbers = self.items.numbers
         # A frame has names and lengths in addition to its values: about as much again.
-        num_rows = max(1, min(_MAX_ROWS, int(_BLOCK_NBYTES / (2 * row_nbytes + 1))))
+        num_rows = max(1, min(LIMITS.frame_rows, int(_BLOCK_NBYTES / (2 * row_nbytes + 1))))
         for start in range(0, len(numbers), num_rows):
             yield numbers[start : start + num_rows]

@@ -25,6 +25,7 @@ import zlib
 from collections.abc import Sequence
 from typing import IO, Any, Final
 
+from tfrkit._limits import LIMITS
 from tfrkit.errors import StaleIndexError, StorageError, TfrkitError
 from tfrkit.storage.base import ByteReader
 
@@ -32,11 +33,6 @@ _TAG: Final = b"CKP1"
 _HEAD: Final = struct.Struct("<4sIQ")
 _POINT: Final = struct.Struct("<QQII")
 _WINDOW_NBYTES: Final = 32 << 10
-
-# 1 MiB between checkpoints costs 1 % of the inflated size and about a millisecond per read. During the search each
-# holds its window in memory, so a large shard gets wider steps: at most 4096 * 32 KiB.
-_SPACING_NBYTES: Final = 1 << 20
-_MAX_POINTS: Final = 4096
 
 
 def _pack_bits(*fields: tuple[int, int]) -> tuple[int, int]:
@@ -145,7 +141,7 @@ def find_checkpoints(reader: ByteReader, *, inflated_size: int, stored_stop: int
     """
     if reader.size is None:
         raise StorageError("expected a file, got a pipe, which cannot be read at a position", shard=reader.name)
-    spacing = min(max(_SPACING_NBYTES, -(-inflated_size // _MAX_POINTS)), 1 << 31)
+    spacing = min(max(LIMITS.checkpoint_nbytes, -(-inflated_size // LIMITS.max_checkpoints)), 1 << 31)
     file = _StoredFile(reader, reader.size if stored_stop is None else min(stored_stop, reader.size))
     # Loaded here: few programs look for checkpoints, and `import tfrkit` stays light.
     library: Any = importlib.import_module("indexed_gzip")
@@ -191,7 +187,7 @@ def pack_checkpoints(points: Sequence[tuple[int, int, int, bytes]], inflated_siz
 
     The start of the file always is one and is not in `points`. If there are too many, some are left out.
     """
-    kept = points[:: -(-len(points) // _MAX_POINTS) or 1]
+    kept = points[:: -(-len(points) // LIMITS.max_checkpoints) or 1]
     table = [_POINT.pack(0, 0, 0, 0)]
     table += [_POINT.pack(inflated, stored, bits, len(window)) for inflated, stored, bits, window in kept]
     return b"".join([_HEAD.pack(_TAG, len(table), inflated_size), *table, *(window for *_, window in kept)])

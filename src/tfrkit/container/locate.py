@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tfrkit import _native
+from tfrkit._limits import LIMITS
 from tfrkit._types import UInt64Array, Verify
 from tfrkit.container.index import (
     ShardIndex,
@@ -27,8 +28,6 @@ from tfrkit.container.seekable import SeekableInflate
 from tfrkit.container.shards import Shard
 from tfrkit.errors import StaleIndexError, StaleIndexWarning, StorageError
 
-# A scan that took longer than this is saved in the user's cache folder.
-_SLOW_SECONDS = 0.5
 # Counting keeps the offsets of at most this many frames, 32 MiB, for the cache: a few megabytes of gzip may hold
 # hundreds of millions.
 KEPT_RECORDS = 1 << 22
@@ -96,7 +95,7 @@ def scan_frames_once(shard: Shard, policy: Policy) -> ShardIndex:
 def _scan_once(shard: Shard, policy: Policy, max_kept: int | None) -> Count:
     started = time.monotonic()
     count = _scan(shard, policy, max_kept)
-    took_long = time.monotonic() - started > _SLOW_SECONDS
+    took_long = time.monotonic() - started > LIMITS.slow_scan_seconds
     if count.index is not None and took_long and shard.nbytes is not None and policy.on_error == "raise":
         # A failed cache write is ignored: the scan is done.
         with contextlib.suppress(StorageError, OSError):

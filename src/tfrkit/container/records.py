@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from tfrkit import _native
+from tfrkit._limits import LIMITS
 from tfrkit._types import OnError, Record, Verify
 from tfrkit.container.codecs import FORMATS
 from tfrkit.container.compression import InflateReader
@@ -29,15 +30,10 @@ from tfrkit.errors import (
 )
 from tfrkit.storage.base import ByteReader, ByteSource
 
-# Small enough to stay in the L2 cache between checking and parsing, large enough to hide the Python overhead of a call.
-_INFLATE_NBYTES = 1 << 20
-# Bytes copied to bytes objects per step: touched twice, so they should stay in the cache.
-_READ_NBYTES = 1 << 16
+# Records per step that are copied to bytes objects.
 _READ_RECORDS = 4096
 # Views are touched once, so only the Python overhead per call counts.
 _VIEW_NBYTES = 1 << 21
-# Resident part of a mapped file.
-_WINDOW_NBYTES = 16 << 20
 # Deflate expands at most 1032 times; a longer length in a header is damage.
 _MAX_DEFLATE_RATIO = 1032
 # A frame of a stream is collected in memory, so a few hostile bytes must not allocate all of it. No protobuf message is
@@ -161,10 +157,10 @@ class _SpanWindows:
 
     def grow(self, wanted: int) -> None:
         """Make at least `wanted` bytes from `start` visible, or all that remain."""
-        if self._releases and self.start - self._released >= _WINDOW_NBYTES:
+        if self._releases and self.start - self._released >= LIMITS.window_nbytes:
             self._reader.release(self._released, self.start)
             self._released = self.start
-        self.stop = min(self._limit, self.start + max(wanted, _WINDOW_NBYTES))
+        self.stop = min(self._limit, self.start + max(wanted, LIMITS.window_nbytes))
 
 
 class _InflateWindows:
@@ -192,7 +188,7 @@ class _InflateWindows:
         target = max(wanted, have + 1 + have // 4)
         while have < target and not self.is_final:
             try:
-                piece = self.source.read(min(max(_INFLATE_NBYTES, target - have), 4 * _INFLATE_NBYTES))
+                piece = self.source.read(min(max(LIMITS.inflate_nbytes, target - have), 4 * LIMITS.inflate_nbytes))
             except CompressionError as error:
                 self.tear = error
                 piece = b""
@@ -496,12 +492,12 @@ class FrameStream:
             if isinstance(windows, _InflateWindows) and self.offset - offset > self._policy.search_nbytes:
                 windows.give_up()
                 return False
-            self._grow(windows.stop - windows.start + _INFLATE_NBYTES)
+            self._grow(windows.stop - windows.start + LIMITS.inflate_nbytes)
 
 
 def read_records(shard: Shard, policy: Policy) -> Iterator[list[Record]]:
     """Yield the records of a shard in file order, many at a time."""
-    return _read_lists(shard, policy, read_list, _READ_NBYTES)
+    return _read_lists(shard, policy, read_list, LIMITS.read_nbytes)
 
 
 def view_records(shard: Shard, policy: Policy) -> Iterator[list[memoryview]]:

@@ -8,13 +8,14 @@ from typing import Any, Self, overload
 
 import numpy as np
 
+from tfrkit._limits import LIMITS
 from tfrkit._types import Row, UInt64Array
 from tfrkit.batches.access import Records
 from tfrkit.batches.choose import KeyIndex
 from tfrkit.batches.fetch import Fetcher
 from tfrkit.batches.loop import Stage
 from tfrkit.batches.part_records import PartRecords
-from tfrkit.batches.rows import ROWS_AT_ONCE, make_rows, pick_row, read_rows
+from tfrkit.batches.rows import make_rows, pick_row, read_rows
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.errors import WireError
 from tfrkit.features.schema import Schema
@@ -192,7 +193,7 @@ class Part:
 
     def _iterate_rows(self, fetcher: Fetcher) -> Iterator[Row]:
         size = self._get_order().size
-        for start in range(0, size, ROWS_AT_ONCE):
-            positions = np.arange(start, min(size, start + ROWS_AT_ONCE), dtype=np.uint64)
+        for start in range(0, size, LIMITS.rows_at_once):
+            positions = np.arange(start, min(size, start + LIMITS.rows_at_once), dtype=np.uint64)
             yield from self._make_rows(positions, fetcher)
         self._set.policy.warn_of_skipped()

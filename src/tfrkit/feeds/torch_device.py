@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tfrkit._ahead import run_ahead
+from tfrkit._limits import LIMITS
 from tfrkit._optional import import_or_explain
 from tfrkit.batches.device_images import EncodedImages, Place
 from tfrkit.codec.decode import Batch
@@ -30,9 +31,6 @@ Decode = Callable[[list[Any], int], list[Any]]
 
 _THREADS = 2
 _AHEAD = 2  # batches whose copies are on their way
-# Pixels of one call of the decoder and of one matrix product; large photos take several. 128 Mi pixels are 0.4 GB
-# decoded and 0.8 GB as the numbers that are multiplied.
-CALL_PIXELS = 128 << 20
 
 
 class Placed(NamedTuple):
@@ -271,7 +269,7 @@ def _cut(rows: list[int], areas: list[int]) -> Iterator[list[int]]:
     largest = 0
     for row in rows:
         largest = max(largest, areas[row])
-        if call and largest * (len(call) + 1) > CALL_PIXELS:
+        if call and largest * (len(call) + 1) > LIMITS.device_pixels:
             yield call
             call, largest = [], areas[row]
         call.append(row)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfrkit._limits import LIMITS
 from tfrkit._types import Int64Array, UInt8Array, UInt64Array
 from tfrkit.images.perceptual import LONG_BITS
 
@@ -22,8 +23,6 @@ _NEAR_BITS = 3
 _PART_BITS = 16
 # Of 256 bits. Copies in another size or quality differ in 0 to 20, unrelated images in about 128.
 NEAR_LONG_BITS = 26
-# If more images than this share a part of their hash, each is compared with this many neighbours.
-_MAX_NEIGHBOURS = 4096
 _NONE = np.iinfo(np.uint64).max
 _INDEX_BITS = 40
 
@@ -123,7 +122,7 @@ class _NearSearch:
         in_order = values[order]
         stops = np.searchsorted(in_order, in_order, side="right")
         active = np.arange(len(order))
-        for lag in range(1, _MAX_NEIGHBOURS + 1):
+        for lag in range(1, LIMITS.max_neighbours + 1):
             active = active[active + lag < stops[active]]
             if not len(active):
                 return

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tfrkit import _native
+from tfrkit._limits import LIMITS
 from tfrkit._types import Verify
 from tfrkit.batches.survey import Surveyed
 from tfrkit.container.records import SAMPLED_SEARCH_NBYTES, Finding, FrameStream, Policy, Stretch
@@ -19,8 +20,6 @@ from tfrkit.storage.base import ByteSource
 # Records sampled to see whether a shard holds Examples at all.
 _SAMPLE_RECORDS = 256
 NOT_AN_EXAMPLE = "record is neither an Example nor a SequenceExample, as most others are"
-# Large enough to hide the cost of a task, small enough that several fit into memory.
-_STRETCH_NBYTES = 8 << 20
 
 
 @dataclass
@@ -60,10 +59,10 @@ def cut_shard(shard: Shard) -> Iterator[Stretch]:
     the header is damaged.
     """
     rest = held = Stretch(shard, b"", 0, shard.nbytes or 0, 0, 0, 0)
-    if shard.compression == "none" and rest.nbytes > 2 * _STRETCH_NBYTES:
+    if shard.compression == "none" and rest.nbytes > 2 * LIMITS.check_nbytes:
         stream = FrameStream(shard, Policy("lengths"), releases=False)
         try:
-            while stretch := stream.take(_native.check_frames, max_nbytes=_STRETCH_NBYTES):
+            while stretch := stream.take(_native.check_frames, max_nbytes=LIMITS.check_nbytes):
                 if held is not rest:
                     yield held
                 held = stretch

@@ -14,11 +14,11 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from tfrkit._limits import LIMITS
 from tfrkit.errors import Hint, SourceError, Step
 
 # Separators that are looked for, in the order in which they win where two of them fit equally well.
 _SEPARATORS = ",\t;|"
-_BLOCK_ROWS = 1 << 15
 # A cell may be as long as memory allows; csv stops at 131,072 characters by default.
 _MAX_CELL = 1 << 30
 # Ragged rows that are named.
@@ -100,7 +100,7 @@ class CsvFile:
         for _, row in self.rows():
             if len(row) == width:
                 rows.append(row)
-                if len(rows) == _BLOCK_ROWS:
+                if len(rows) == LIMITS.csv_rows:
                     yield self._turn(rows)
                     rows = []
         if rows:

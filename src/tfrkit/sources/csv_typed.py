@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from tfrkit import _native
 from tfrkit._ahead import count_cores, map_ahead
+from tfrkit._limits import LIMITS
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.sources.cell_types import kind_of_cell
 from tfrkit.sources.csv_file import CsvFile
@@ -25,7 +26,6 @@ Parsed = tuple[int, list[tuple[Any, Any, Any, int, int]]]
 # Rows sampled for a guess, and the number of places in the file.
 _NUM_GUESSED = 200
 _NUM_PLACES = 8
-_STRETCH_NBYTES = 1 << 20
 _LOOK_NBYTES = 1 << 16
 _NUM_THREADS = 4
 
@@ -124,7 +124,7 @@ def _find_line(descriptor: int, offset: int) -> int:
 def _cut(descriptor: int, start: int, size: int) -> Iterator[tuple[int, int]]:
     """Stretches of whole lines of about one size."""
     while start < size:
-        stop = _find_line(descriptor, start + _STRETCH_NBYTES) if start + _STRETCH_NBYTES < size else size
+        stop = _find_line(descriptor, start + LIMITS.csv_nbytes) if start + LIMITS.csv_nbytes < size else size
         yield start, stop
         start = stop
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 
+from tfrkit._limits import LIMITS
 from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.images.orientation import find_orientation
 from tfrkit.images.resize import UPRIGHT, swaps_sides
@@ -14,10 +15,6 @@ from tfrkit.sources.walk import require_data
 
 Size = tuple[int, int]
 """(width, height)."""
-
-# The size of nearly every image stands in its first bytes; a JPEG with a colour profile or a thumbnail needs more.
-_HEAD_NBYTES = 1 << 14
-_MAX_HEAD_NBYTES = 16 << 20
 
 
 def measure_image(path: str, exif: ExifPolicy = "keep") -> Size:
@@ -64,10 +61,10 @@ def explain_difference(path: str, declared: Size, size: Size, exif: ExifPolicy) 
 
 def _measure_stored(path: str) -> Size:
     with open(path, "rb") as file:
-        head = file.read(_HEAD_NBYTES)
+        head = file.read(LIMITS.image_head_nbytes)
         info = sniff_image(head)
         if info is not None and info.width is None:
-            info = sniff_image(head + file.read(_MAX_HEAD_NBYTES - len(head)))
+            info = sniff_image(head + file.read(LIMITS.max_image_head_nbytes - len(head)))
     if not head:
         raise SourceError("expected an image, got an empty file")
     require_data(head)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+from tfrkit._limits import LIMITS
 from tfrkit.storage.resolve import open_reader
-
-_PIECE_NBYTES = 1 << 20
 
 
 def hash_file(path: str) -> str:
@@ -15,7 +14,7 @@ def hash_file(path: str) -> str:
     reader = open_reader(path)
     try:
         offset = 0
-        while piece := reader.read_at(offset, _PIECE_NBYTES):
+        while piece := reader.read_at(offset, LIMITS.digest_nbytes):
             digest.update(piece)
             offset += len(piece)
     finally:

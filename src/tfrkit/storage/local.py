@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, BinaryIO, NamedTuple, Self
 
 from tfrkit import _native
+from tfrkit._limits import LIMITS
 from tfrkit.errors import StorageError
 from tfrkit.storage.base import ByteSource, explain_os_error
 from tfrkit.storage.forking import renew_lock_after_fork
@@ -22,8 +23,6 @@ from tfrkit.storage.temporaries import TemporaryFile
 
 # Bytes written before the disk is asked to start writeback.
 _SEND_NBYTES = 8 << 20
-# Reserve in addition to the expected output.
-_SPARE_NBYTES = 16 << 20
 
 
 class _Identity(NamedTuple):
@@ -349,10 +348,10 @@ def require_space(path: str, nbytes: int) -> None:
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     free = shutil.disk_usage(folder).free
-    needed = nbytes + _SPARE_NBYTES
+    needed = nbytes + LIMITS.spare_nbytes
     if needed > free:
         raise StorageError(
-            f"too little space, about {needed / 1e6:,.0f} MB are needed ({_SPARE_NBYTES / 1e6:,.0f} of them to spare) "
-            f"and {free / 1e6:,.0f} MB are free",
+            f"too little space, about {needed / 1e6:,.0f} MB are needed "
+            f"({LIMITS.spare_nbytes / 1e6:,.0f} of them to spare) and {free / 1e6:,.0f} MB are free",
             shard=path,
         )

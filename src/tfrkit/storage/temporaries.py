@@ -26,6 +26,7 @@ import time
 from functools import cache
 
 from tfrkit import _native
+from tfrkit._limits import LIMITS
 from tfrkit.errors import StorageError
 from tfrkit.storage.base import describe_os_error
 
@@ -34,8 +35,6 @@ _FOLDER_LOCK = "lock"
 _UNKNOWN_START = "0" * 8
 # A name has at most 255 bytes; about 40 are added.
 _MAX_BASE_NBYTES = 200
-# Maximum share of time spent scanning a folder.
-_SWEEP_SHARE = 0.01
 _COPY_NBYTES = 1 << 20
 
 # Next scan of each folder, by the monotonic clock.
@@ -250,7 +249,7 @@ def sweep_folder(folder: str) -> None:
     if len(_next_sweeps) > 1000:
         _next_sweeps.clear()
     stopped = time.monotonic()
-    _next_sweeps[folder] = stopped + (stopped - started) / _SWEEP_SHARE
+    _next_sweeps[folder] = stopped + (stopped - started) / LIMITS.sweep_share
 
 
 def _remove_abandoned(path: str, start: str, *, is_lock: bool) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tfrkit.batches import access
+from tfrkit._limits import LIMITS
 from tfrkit.batches.access import Records, ShardAccess
 from tfrkit.container.locate import save_index, scan_frames
 from tfrkit.container.records import Policy, read_records
@@ -168,7 +168,7 @@ def test_eight_threads_pick_what_one_does(on_disk: Any, parts: Any) -> None:
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 def test_more_shards_than_stay_open_are_read(on_disk: Any, monkeypatch: pytest.MonkeyPatch, compression: str) -> None:
-    monkeypatch.setattr(access, "MAX_OPEN_SHARDS", 2)
+    monkeypatch.setattr(LIMITS, "max_open_shards", 2)
     records = on_disk(*[(start, start + 6, compression) for start in range(0, 60, 6)])
     failures: list[object] = []
 
@@ -244,7 +244,7 @@ def test_checkpoints_that_do_not_fit_are_not_used(tmp_path: Path, monkeypatch: p
 def test_places_of_too_many_frames_are_found_again_when_they_are_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(access, "_KEPT_RECORDS", len(RECORDS) + 5)
+    monkeypatch.setattr(LIMITS, "max_kept_offsets", len(RECORDS) + 5)
     records = in_memory(FRAMES, pack(RECORDS, "gzip"), FRAMES)
     assert len(records) == 3 * len(RECORDS)
     assert list(records._scanned) == [0]
@@ -261,7 +261,7 @@ def test_known_counts_are_not_recounted_but_checked() -> None:
 
 
 def test_shards_that_are_unpacked_to_files_are_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "_MAX_UNPACKED", 2)
+    monkeypatch.setattr(LIMITS, "max_unpacked_shards", 2)
     records = in_memory(*[pack(RECORDS[:3], "xz")] * 5)
     for number in [*range(15), 0, 7, 1]:
         assert records[number] == RECORDS[number % 3]

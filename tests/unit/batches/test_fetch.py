@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import tfrkit
-from tfrkit.batches import access, fetch
+from tfrkit._limits import LIMITS
+from tfrkit.batches import access
 from tfrkit.batches.access import Records
 from tfrkit.batches.fetch import Fetcher
 from tfrkit.errors import TfrkitError
@@ -49,11 +50,11 @@ def test_every_fetch_path_returns_the_requested_records_in_order(
 ) -> None:
     limits = WAYS[way]
     if "held" in limits:
-        monkeypatch.setattr(access, "_HELD_NBYTES", limits["held"])
+        monkeypatch.setattr(LIMITS, "held_nbytes", limits["held"])
     if "tables" in limits:
-        monkeypatch.setattr(fetch, "_MAX_TABLES", limits["tables"])
+        monkeypatch.setattr(LIMITS, "max_batch_shards", limits["tables"])
     if "open" in limits:
-        monkeypatch.setattr(access, "MAX_OPEN_SHARDS", limits["open"])
+        monkeypatch.setattr(LIMITS, "max_open_shards", limits["open"])
     ds = tfrkit.open(folder)
     rng = np.random.default_rng(0)
     for size in (0, 1, 5, 100):
@@ -68,8 +69,8 @@ def test_compressed_shards_are_held_as_long_as_they_fit(tmp_path: Path, monkeypa
             for number in range(100):
                 writer.write({"id": shard * 100 + number, "pad": bytes(50)})
     size = len(tfrkit.open(tmp_path / "s0.tfrecord").records()[0]) + 16
-    monkeypatch.setattr(access, "_HELD_NBYTES", 2 * 100 * (size + 2))
-    monkeypatch.setattr(access, "MAX_OPEN_SHARDS", 100)
+    monkeypatch.setattr(LIMITS, "held_nbytes", 2 * 100 * (size + 2))
+    monkeypatch.setattr(LIMITS, "max_open_shards", 100)
     ds = tfrkit.open(tmp_path)
     assert pick(ds, range(0, 300, 7)) == list(range(0, 300, 7))
     records: Records = ds.records()
@@ -77,13 +78,13 @@ def test_compressed_shards_are_held_as_long_as_they_fit(tmp_path: Path, monkeypa
 
 
 def test_room_of_a_shard_that_is_dropped_is_given_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "MAX_OPEN_SHARDS", 2)
+    monkeypatch.setattr(LIMITS, "max_open_shards", 2)
     ds = tfrkit.open(folder)
     for _ in range(3):
         pick(ds, range(0, NUM_ROWS, 10))
     records = ds.records()
     held = sum(records.open_shard(number).inflated_size for number in (5, 6) if records.open_shard(number).is_held)
-    assert records._unheld_nbytes == access._HELD_NBYTES - held
+    assert records._unheld_nbytes == LIMITS.held_nbytes - held
 
 
 def test_damaged_compressed_shard_raises_where_the_damage_is(tmp_path: Path) -> None:
@@ -108,7 +109,7 @@ def test_where_names_shard_record_and_byte(folder: Path) -> None:
 
 
 def test_windows_of_compressed_shards_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "_HELD_NBYTES", 0)
+    monkeypatch.setattr(LIMITS, "held_nbytes", 0)
     path = tmp_path / "a.tfrecord.gz"
     with tfrkit.Writer(path, compression="gzip") as writer:
         for number in range(300):

@@ -13,7 +13,7 @@ import pytest
 
 import tfrkit
 from tfrkit import Dataset
-from tfrkit.batches import access
+from tfrkit._limits import LIMITS
 from tfrkit.container.codecs import COMPRESSIONS, Compression
 from tfrkit.errors import CorruptRecordError
 from tfrkit.testing.corruption import flip, frame_offsets
@@ -66,7 +66,7 @@ PARTS: dict[str, Callable[[Dataset], Dataset]] = {
 def test_records_of_a_part_are_its_rows_in_their_order(
     name: str, compression: Compression, held_nbytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(access, "_HELD_NBYTES", held_nbytes)
+    monkeypatch.setattr(LIMITS, "held_nbytes", held_nbytes)
     paths = write(tmp_path, compression)
     part = PARTS[name](tfrkit.open(paths))
     whole = tfrkit.open(paths).records()

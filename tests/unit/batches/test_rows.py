@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tfrkit.batches import rows as rows_module
+from tfrkit._limits import LIMITS
 from tfrkit.batches.fetch import Fetcher
 from tfrkit.batches.rows import make_rows, pick_row, read_rows
 from tfrkit.batches.shard_set import ShardSet
@@ -46,7 +46,7 @@ def wanted() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("at_once", [1, 7, 64, 1000])
 def test_rows_read_and_picked_agree(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    monkeypatch.setattr(rows_module, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(LIMITS, "rows_at_once", at_once)
     opened, fetcher = open_set(make_shard(FEATURES[:33]), make_shard(FEATURES[33:]))
     assert list(read_rows(opened, fetcher)) == wanted()
     assert pick(fetcher, range(100)) == wanted()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tfrkit.batches import survey as survey_module
+from tfrkit._limits import LIMITS
 from tfrkit.batches.survey import Surveyed, find_schema, kind_of_shapes
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
@@ -139,7 +139,7 @@ def test_damage_says_nothing_about_the_schema() -> None:
 
 
 def test_large_shard_is_sampled_in_many_places(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(survey_module, "_SMALL_NBYTES", 0)
+    monkeypatch.setattr(LIMITS, "schema_nbytes", 0)
     rows: list[Features] = [{b"a": ints(number)} for number in range(1000)]
     rows[-1] = {b"a": ints(1, 2)}
     data = examples(*rows)
@@ -148,7 +148,7 @@ def test_large_shard_is_sampled_in_many_places(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_large_shard_with_damage_is_still_surveyed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(survey_module, "_SMALL_NBYTES", 0)
+    monkeypatch.setattr(LIMITS, "schema_nbytes", 0)
     assert infer(flip(examples(*[{b"a": ints(1)}] * 100), 3)).names == ("a",)
 
 

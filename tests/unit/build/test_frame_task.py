@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tfrkit as tfr
-from tfrkit.build import frame_task
+from tfrkit._limits import LIMITS
 from tfrkit.build.frame_task import FrameTask, count_parts
 from tfrkit.build.journal import read_done
 from tfrkit.build.task import JoinTask, ShardTask
@@ -40,7 +40,7 @@ class Squares:
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
-    monkeypatch.setattr(frame_task, "_MAX_ROWS", 7)
+    monkeypatch.setattr(LIMITS, "frame_rows", 7)
 
 
 def take(numbers):

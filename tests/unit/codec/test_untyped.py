@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tfrkit
-from tfrkit import writer as writer_module
+from tfrkit._limits import LIMITS
 from tfrkit.errors import FeatureKindError, GuessedKindWarning
 from tfrkit.writer import Writer
 
@@ -69,7 +69,7 @@ def test_sequence_examples_wait_for_context_and_frames_apart(tmp_path: Path) -> 
 
 
 def test_frames_are_passed_on_once_the_kind_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer_module, "_FLUSH_NBYTES", 100)
+    monkeypatch.setattr(LIMITS, "flush_nbytes", 100)
     path = tmp_path / "x.tfrecord"
     rows: list[dict[str, Any]] = [{"i": i, "x": [] if i % 3 else [i]} for i in range(1, 50)]
     typed = [{**row, "x": np.array(row["x"], np.int64)} for row in rows]
@@ -90,8 +90,8 @@ def test_feature_that_no_row_fills_is_bytes_with_a_warning(tmp_path: Path) -> No
 
 
 def test_kind_is_decided_when_too_many_rows_are_pending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer_module, "_FLUSH_NBYTES", 100)
-    monkeypatch.setattr(writer_module, "_UNSETTLED_NBYTES", 200)
+    monkeypatch.setattr(LIMITS, "flush_nbytes", 100)
+    monkeypatch.setattr(LIMITS, "unsettled_nbytes", 200)
     with Writer(tmp_path / "x.tfrecord") as writer:
         for _ in range(20):
             writer.write({"x": []})

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tfrkit import Writer
-from tfrkit.container import locate
+from tfrkit._limits import LIMITS
 from tfrkit.container.index import index_path
 from tfrkit.container.locate import count_frames, load_frames, save_index, scan_frames, scan_frames_once
 from tfrkit.container.records import Policy
@@ -126,7 +126,7 @@ def test_count_keeps_no_more_places_than_requested(compression: str, on_error: A
 
 def test_scan_that_took_long_is_remembered(tmp_path: Path, shard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(locate, "_SLOW_SECONDS", -1.0)
+    monkeypatch.setattr(LIMITS, "slow_scan_seconds", -1.0)
     path = write(tmp_path / "s")
     scan_frames_once(shard(path), Policy())
     loaded = load_frames(shard(path), Policy())
@@ -140,7 +140,7 @@ def test_cache_that_cannot_be_written_is_no_failure(
 ) -> None:
     (tmp_path / "cache").write_text("a file where a folder should be")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(locate, "_SLOW_SECONDS", -1.0)
+    monkeypatch.setattr(LIMITS, "slow_scan_seconds", -1.0)
     assert scan_frames_once(shard(write(tmp_path / "s")), Policy()).num_records == 30
 
 
@@ -148,7 +148,7 @@ def test_remembered_scan_of_a_replaced_file_is_not_used(
     tmp_path: Path, shard: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(locate, "_SLOW_SECONDS", -1.0)
+    monkeypatch.setattr(LIMITS, "slow_scan_seconds", -1.0)
     path = write(tmp_path / "s")
     scan_frames_once(shard(path), Policy())
     write(path, num_records=10)

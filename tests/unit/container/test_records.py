@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tfrkit import _native
-from tfrkit.container import records as records_module
+from tfrkit._limits import LIMITS
 from tfrkit.container.records import Finding, FrameStream, Policy, read_records
 from tfrkit.container.shards import Shard
 from tfrkit.errors import CompressionError, CorruptRecordError, StorageError, TruncatedShardError
@@ -39,9 +39,9 @@ def read_skipping(data: bytes, **options: Any) -> tuple[list[bytes], list[Findin
 def windows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same tests with windows smaller than a frame: frames that cross a border must not be lost."""
     if request.param == "small windows":
-        monkeypatch.setattr(records_module, "_WINDOW_NBYTES", 7)
-        monkeypatch.setattr(records_module, "_INFLATE_NBYTES", 5)
-        monkeypatch.setattr(records_module, "_READ_NBYTES", 11)
+        monkeypatch.setattr(LIMITS, "window_nbytes", 7)
+        monkeypatch.setattr(LIMITS, "inflate_nbytes", 5)
+        monkeypatch.setattr(LIMITS, "read_nbytes", 11)
 
 
 pytestmark = pytest.mark.usefixtures("windows")

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tfrkit.container import checkpoints, seekable
+from tfrkit._limits import LIMITS
+from tfrkit.container import seekable
 from tfrkit.container.checkpoints import find_checkpoints, make_lead
 from tfrkit.container.compression import COMPRESSIONS, Compression, Deflater, InflateReader, Level
 from tfrkit.container.seekable import SeekableInflate
@@ -54,7 +55,7 @@ def check_ranges(inflate: SeekableInflate, data: bytes, count: int = 60) -> None
 @pytest.fixture
 def dense(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checkpoints as close as the library makes them, so that a small shard has many."""
-    monkeypatch.setattr(checkpoints, "_SPACING_NBYTES", 33 << 10)
+    monkeypatch.setattr(LIMITS, "checkpoint_nbytes", 33 << 10)
 
 
 # --- reading ------------------------------------------------------------------------------------------
@@ -166,8 +167,8 @@ def test_checkpoints_are_few_and_small() -> None:
 
 
 def test_large_shards_get_wider_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "_SPACING_NBYTES", 33 << 10)
-    monkeypatch.setattr(checkpoints, "_MAX_POINTS", 8)
+    monkeypatch.setattr(LIMITS, "checkpoint_nbytes", 33 << 10)
+    monkeypatch.setattr(LIMITS, "max_checkpoints", 8)
     blob = find_checkpoints(MemoryReader(gzip.compress(TEXT)), inflated_size=len(TEXT))
     (num_points,) = struct.unpack_from("<I", blob, 4)
     assert 4 <= num_points <= 9

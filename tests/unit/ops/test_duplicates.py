@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from tfrkit.ops import duplicates
+from tfrkit._limits import LIMITS
 from tfrkit.ops.duplicates import NEAR_LONG_BITS, Fingerprints, Match, count_bits
 
 
@@ -107,7 +107,7 @@ def test_near_search_finds_every_pair_that_comparing_all_finds() -> None:
 
 
 def test_crowd_of_alike_hashes_is_compared_with_neighbours_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duplicates, "_MAX_NEIGHBOURS", 2)
+    monkeypatch.setattr(LIMITS, "max_neighbours", 2)
     prints = Fingerprints()
     add(prints, [str(number) for number in range(50)], hashes=[(0, 0)] * 50)
     assert len({match.later for match in prints.find_matches()}) == 49

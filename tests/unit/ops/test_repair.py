@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import tfrkit
+from tfrkit._limits import LIMITS
 from tfrkit.errors import NotATFRecordError, StorageError
 from tfrkit.ops.repair import repair
 from tfrkit.ops.reshape.reshard import reshard
-from tfrkit.storage import local
 from tfrkit.testing.corruption import flip, flip_each_byte, frame_offsets, make_frame, splice
 from tfrkit.testing.reference import write_frames
 
@@ -104,7 +104,7 @@ def test_output_that_is_another_source_is_refused(tmp_path: Path) -> None:
 
 def test_full_disk_is_reported_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").write_bytes(FRAMES)
-    monkeypatch.setattr(local, "_SPARE_NBYTES", 1 << 62)
+    monkeypatch.setattr(LIMITS, "spare_nbytes", 1 << 62)
     with pytest.raises(StorageError, match="too little space"):
         repair(tmp_path / "a", tmp_path / "out" / "b")
     assert not (tmp_path / "out").exists()

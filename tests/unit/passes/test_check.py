@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from tfrkit.container import records
+from tfrkit._limits import LIMITS
 from tfrkit.container.records import Stretch
 from tfrkit.container.shards import Shard
 from tfrkit.errors import StorageError
-from tfrkit.passes import check as check_module
 from tfrkit.passes.check import check_stretch, cut_shard, holds_examples
 from tfrkit.storage.memory import MemoryReader
 from tfrkit.testing.corruption import flip, frame_offsets, make_frame, truncate
@@ -73,7 +72,7 @@ def test_findings_of_both_sorts_come_in_file_order() -> None:
 
 @pytest.fixture
 def small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check_module, "_STRETCH_NBYTES", 100)
+    monkeypatch.setattr(LIMITS, "check_nbytes", 100)
 
 
 def check_in_stretches(data: bytes, *, parse: bool = True) -> tuple[int, list[tuple[int, int]], list[Stretch]]:
@@ -124,7 +123,7 @@ def test_cut_and_spliced_shards_are_found_in_stretches_as_in_one_go() -> None:
 
 
 def test_records_after_damage_in_a_stretch_keep_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check_module, "_STRETCH_NBYTES", len(FRAMES) // 3)
+    monkeypatch.setattr(LIMITS, "check_nbytes", len(FRAMES) // 3)
     data = flip(flip(flip(FRAMES, OFFSETS[0] + 13), OFFSETS[2] + 13), OFFSETS[3] + 13)
     data = data[: OFFSETS[4]] + make_frame(b"hello") + data[OFFSETS[4] :]
     num_frames, places, stretches = check_in_stretches(data)
@@ -157,7 +156,7 @@ def test_shard_that_changes_between_cut_and_check_is_reported(tmp_path: Path) ->
 
 
 def test_check_ends_at_the_next_step_when_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "_WINDOW_NBYTES", 100)
+    monkeypatch.setattr(LIMITS, "window_nbytes", 100)
     stop = threading.Event()
     stop.set()
     assert 0 < check_stretch(whole(Shard(MemoryReader(FRAMES))), parse=False, stop=stop).num_frames < len(EXAMPLES)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from tfrkit._limits import LIMITS
 from tfrkit.errors import SourceError
 from tfrkit.sources.measure import explain_difference, measure_image, read_orientation
 
@@ -49,8 +50,8 @@ def test_measure_image_refuses_an_orientation_when_requested(tmp_path: Path) -> 
 def test_tiff_whose_directory_is_far_away_has_the_size_of_its_pixels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tfrkit.sources.measure._HEAD_NBYTES", 16)
-    monkeypatch.setattr("tfrkit.sources.measure._MAX_HEAD_NBYTES", 16)
+    monkeypatch.setattr(LIMITS, "image_head_nbytes", 16)
+    monkeypatch.setattr(LIMITS, "max_image_head_nbytes", 16)
     path = save(tmp_path / "a.tif", 6)
     assert (measure_image(path), measure_image(path, "apply")) == ((31, 17), (17, 31))
 

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import tfrkit as tfr
+from tfrkit._limits import LIMITS
 from tfrkit.codec.columns import BytesColumn, Ragged
 from tfrkit.codec.encode_columns import rows_of_columns
 from tfrkit.codec.tensor_proto import decode_tensor
 from tfrkit.errors import SourceError
 from tfrkit.features.spec import Spec
-from tfrkit.sources import csv_file, csv_typed, table_text
+from tfrkit.sources import table_text
 from tfrkit.sources.base import Scan
 from tfrkit.sources.cell_types import CELL_KINDS
 from tfrkit.sources.column_spool import ColumnSpool, ColumnWriter
@@ -284,7 +285,7 @@ def test_table_csv_cell_longer_than_the_modules_limit(tmp_path: Path, way: str) 
 
 
 def test_table_csv_line_feeds_at_the_seams_of_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_file, "_BLOCK_ROWS", 7)
+    monkeypatch.setattr(LIMITS, "csv_rows", 7)
     rows = [{"a": number, "b": b"x\n" * (number % 5) + b"y,z"} for number in range(500)]
     text = "a,b\n" + "".join(f'{row["a"]},"{row["b"].decode()}"\n' for row in rows)  # type: ignore[attr-defined]
     assert rows_of(scan_text(tmp_path, text)) == rows
@@ -328,7 +329,7 @@ def test_table_csv_by_the_core_is_what_the_slow_way_reads(
 
     def read(native: bool) -> Any:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(csv_typed, "_STRETCH_NBYTES", 16)
+            patch.setattr(LIMITS, "csv_nbytes", 16)
             if not native:
                 patch.setattr(table_text, "spool_typed", lambda *_: None)
             try:
@@ -360,7 +361,7 @@ def test_table_csv_plain_cells_are_read_by_the_core(
 
 
 def test_table_csv_that_the_core_leaves_half_way_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_typed, "_STRETCH_NBYTES", 64)
+    monkeypatch.setattr(LIMITS, "csv_nbytes", 64)
     lines = [f"{row},word {row}" for row in range(1000)]
     lines[990] = '7,"quo""ted"'
     rows = rows_of(scan_text(tmp_path, "a,b\n" + "\n".join(lines)))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tfrkit._limits import LIMITS
 from tfrkit.errors import StorageError
-from tfrkit.storage import digest
 from tfrkit.storage.digest import hash_file
 
 
@@ -19,7 +19,7 @@ def test_hash_of_an_empty_file_is_that_of_nothing(tmp_path: Path) -> None:
 
 
 def test_hash_of_a_file_of_several_pieces_is_that_of_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(digest, "_PIECE_NBYTES", 1000)
+    monkeypatch.setattr(LIMITS, "digest_nbytes", 1000)
     data = os.urandom(3007)
     (tmp_path / "x").write_bytes(data)
     assert hash_file(str(tmp_path / "x")) == hashlib.sha256(data).hexdigest()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tfrkit._limits import LIMITS
 from tfrkit.container.shards import find_shards
 from tfrkit.errors import StorageError, UnfinishedChangeError
 from tfrkit.storage import replace
@@ -86,7 +87,7 @@ def run_and_kill(work: Callable[[], None], step: int) -> bool:
 
 
 def test_killed_at_any_step_leaves_the_old_files_or_the_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfrkit.storage.temporaries._SWEEP_SHARE", 1e9)
+    monkeypatch.setattr(LIMITS, "sweep_share", 1e9)
     seen = set()
     for step in range(200):
         folder = fill(tmp_path / str(step))

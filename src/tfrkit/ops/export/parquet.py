@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, Literal
 
+from tfrkit._limits import LIMITS
 from tfrkit._optional import import_or_explain
 from tfrkit.codec.decode import Batch
 from tfrkit.errors import Hint, SchemaError, Step
@@ -19,9 +20,7 @@ from tfrkit.storage.resolve import Address
 ParquetCompression = Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"]
 
 # Limits of a row group, which is in memory until it is written.
-_GROUP_NBYTES = 32 << 20
 _GROUP_ROWS = 1 << 20
-_BATCH_NBYTES = 4 << 20
 
 
 def export_parquet(
@@ -60,7 +59,9 @@ def export_parquet(
 
         def make_batches() -> Iterator[Batch]:
             names = list(schema.names)
-            for batch in source.batches(names, shards=shards, max_nbytes=_BATCH_NBYTES, max_rows=_GROUP_ROWS):
+            for batch in source.batches(
+                names, shards=shards, max_nbytes=LIMITS.parquet_batch_nbytes, max_rows=_GROUP_ROWS
+            ):
                 yield batch.columns
 
         stream = to_arrow(make_batches, schema)
@@ -92,7 +93,7 @@ def _gather(batches: Iterable[Any]) -> Iterator[list[Any]]:
     group: list[Any] = []
     nbytes = num_rows = 0
     for batch in batches:
-        if group and (nbytes + batch.nbytes > _GROUP_NBYTES or num_rows + batch.num_rows > _GROUP_ROWS):
+        if group and (nbytes + batch.nbytes > LIMITS.parquet_group_nbytes or num_rows + batch.num_rows > _GROUP_ROWS):
             yield group
             group, nbytes, num_rows = [], 0, 0
         group.append(batch)

@@ -15,6 +15,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
+from tfrkit._limits import LIMITS
 from tfrkit._types import UInt64Array
 from tfrkit.container.codecs import CompressionWord, Level, read_compression
 from tfrkit.errors import Step, misuse
@@ -39,11 +40,7 @@ from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.resolve import Address
 
-MIN_MEMORY = 64 << 20
 DEFAULT_MEMORY = "1GB"
-_MAX_BUCKETS = 512
-# From this size on, random reads are about as fast as sequential ones, from memory and from an SSD.
-_LARGE_NBYTES = 32 << 10
 _POSITIONS_AT_ONCE = 4096
 # A bucket has its share of positions, but may have more bytes.
 _HEADROOM = 1.1
@@ -86,8 +83,8 @@ def shuffle(
     """
     seed = operator.index(seed)
     nbytes = parse_size(memory) if isinstance(memory, str) else memory
-    if nbytes < MIN_MEMORY:
-        raise ValueError(f"memory expected at least {MIN_MEMORY >> 20}MiB, got {memory}")
+    if nbytes < LIMITS.min_shuffle_nbytes:
+        raise ValueError(f"memory expected at least {LIMITS.min_shuffle_nbytes >> 20}MiB, got {memory}")
     sizes = read_sizes(shards, shard_size)
     target = choose_target(output)
     if target.is_file and shards not in (None, 1):
@@ -147,7 +144,7 @@ class _Shuffle:
         self._queue_nbytes = memory // 8
         # If it fits into memory, reading sequentially is best.
         is_small = sources.known_nbytes * _HEADROOM < memory / 4
-        is_large = sources.known_nbytes >= _LARGE_NBYTES * max(1, sources.num_records)
+        is_large = sources.known_nbytes >= LIMITS.large_record_nbytes * max(1, sources.num_records)
         self.is_direct = is_large and not is_small and all(shard.compression == "none" for shard in sources.shards)
         self._bucket_starts = [] if self.is_direct else self._cut_buckets(memory)
 
@@ -214,8 +211,8 @@ class _Shuffle:
                 start + cut for cut in cut_evenly(group.num_records, min(number, max(1, group.num_records)))[:-1]
             ]
         starts.append(self._starts[-1])
-        if len(starts) - 1 > _MAX_BUCKETS + len(self._groups):
-            needed = sum(group.nbytes for group in self._groups) * 2 / _MAX_BUCKETS
+        if len(starts) - 1 > LIMITS.max_buckets + len(self._groups):
+            needed = sum(group.nbytes for group in self._groups) * 2 / LIMITS.max_buckets
             raise ValueError(
                 f"memory expected at least {needed / 1e6:,.0f}MB for as much data, got {memory / 1e6:,.0f}MB"
             )

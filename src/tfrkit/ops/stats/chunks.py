@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tfrkit import _native
+from tfrkit._limits import LIMITS
 from tfrkit._types import Int64Array, Verify
 from tfrkit.container.index import FRAME_OVERHEAD
 from tfrkit.container.records import FrameStream, Policy, Stretch
 from tfrkit.container.shards import Shard
 
-# Columns that a core keeps in its cache, long enough that the Python around them does not show.
-CHUNK_RECORDS = 32768
+# Frames of a chunk: its columns stay in the cache.
 CHUNK_NBYTES = 12 << 20
 
 
@@ -44,13 +44,13 @@ def cut_chunks(shard: Shard, number: int, policy: Policy, verify: Verify) -> Ite
     chunk = Chunk(shard, number)
     stream = FrameStream(shard, policy, releases=False)  # a chunk is read later than it is cut
     while stretch := stream.take(
-        _native.index_frames, CHUNK_RECORDS - chunk.num_records, CHUNK_NBYTES - chunk.nbytes, verify=verify
+        _native.index_frames, LIMITS.chunk_records - chunk.num_records, CHUNK_NBYTES - chunk.nbytes, verify=verify
     ):
         sizes = np.diff(stretch.taken, append=np.uint64(stretch.stop)).view(np.int64) - FRAME_OVERHEAD
         chunk.stretches.append(stretch._replace(taken=sizes))
         chunk.num_records += stretch.num_frames
         chunk.nbytes += stretch.nbytes
-        if chunk.num_records >= CHUNK_RECORDS or chunk.nbytes >= CHUNK_NBYTES:
+        if chunk.num_records >= LIMITS.chunk_records or chunk.nbytes >= CHUNK_NBYTES:
             yield chunk
             chunk = Chunk(shard, number, chunk.place + 1)
     if chunk.num_records:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tfrkit import _native
+from tfrkit._limits import LIMITS
 from tfrkit.errors import SchemaError
 from tfrkit.features.spec import StorageKind
 from tfrkit.ops.stats.features import FeatureKey
@@ -20,10 +21,6 @@ class ColumnSpec(NamedTuple):
     key: FeatureKey
     kind: StorageKind
     length: int = -1
-
-
-# Each name takes some memory, and a file may have a new one in every record.
-MAX_FEATURES = 20_000
 
 
 class KnownColumns:
@@ -65,9 +62,9 @@ class KnownColumns:
                 is_scalar = found["min_length"] == found["max_length"] == 1 and found["present"] == num_records
                 if found["is_list"] or found["num_unset"] or not is_scalar:
                     self._vary((found["name"], found["is_list"]))
-            if len(self._kinds) > MAX_FEATURES:
+            if len(self._kinds) > LIMITS.max_features:
                 raise SchemaError(
-                    f"expected at most {MAX_FEATURES:,} different features, got more",
+                    f"expected at most {LIMITS.max_features:,} different features, got more",
                     hint="choose some: --features a,b",
                 )
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit._ahead import choose_threads, run_ahead
+from tfrkit._limits import LIMITS
 from tfrkit._types import Int64Array, Verify
 from tfrkit.codec.columns import ABSENT
 from tfrkit.container.index import FRAME_OVERHEAD
@@ -32,8 +33,7 @@ from tfrkit.passes.check import NOT_AN_EXAMPLE
 from tfrkit.progress import Progress
 from tfrkit.storage.base import ByteSource
 
-# Records that are surveyed, to guess what features mean: the first ones of a shard's first chunks and of some later.
-_PROBED_RECORDS = 32
+# Chunks of a shard whose first records are surveyed, to guess what features mean; of later chunks, some.
 _PROBED_CHUNKS = 4
 _PROBED_EVERY = 16
 _AHEAD_NBYTES = 64 << 20
@@ -143,7 +143,7 @@ class StatsReader:
             return []
         survey = _native.Survey("sequence_example")
         first = chunk.stretches[0]
-        survey.add_frames(first.data, first.start, first.stop, _PROBED_RECORDS, "none")
+        survey.add_frames(first.data, first.start, first.stop, LIMITS.probed_records, "none")
         probed: list[Any] = [one for one in survey.features() if self._columns.wants((one["name"], one["is_list"]))]
         self._columns.learn(probed, survey.num_records)
         return probed

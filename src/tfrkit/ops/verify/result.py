@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from tfrkit._limits import LIMITS
 from tfrkit.errors import CompressionError, ContainerError, CorruptRecordError, StorageError, TruncatedShardError
 
 Kind = Literal[
@@ -28,9 +29,6 @@ Kind = Literal[
     "leak",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-
-# A dataset of copies must not become a report that is larger than the dataset.
-MAX_LISTED = 10_000
 
 
 @dataclass(frozen=True)
@@ -119,14 +117,14 @@ class Verification:
             if finding.kind in self.ignored:
                 continue
             self.counts[finding.kind] += 1
-            if self.counts[finding.kind] <= MAX_LISTED:
+            if self.counts[finding.kind] <= LIMITS.max_findings:
                 self.findings.append(finding)
 
     def close(self) -> None:
         """Say what was not listed, and count findings by shard."""
         for kind, number in self.counts.items():
-            if number > MAX_LISTED:
-                self.notes.append(f"{number:,} findings of kind {kind}, of which {MAX_LISTED:,} are listed")
+            if number > LIMITS.max_findings:
+                self.notes.append(f"{number:,} findings of kind {kind}, of which {LIMITS.max_findings:,} are listed")
         by_shard = Counter(finding.shard for finding in self.findings)
         for tally in self.shards:
             tally.num_findings = by_shard[tally.path]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import tfrkit
+from tfrkit._limits import LIMITS
 from tfrkit.errors import (
     CorruptRecordError,
     FeatureKindError,
@@ -25,7 +26,6 @@ from tfrkit.ops.edit import edit as edit_module
 from tfrkit.ops.edit.edit import edit
 from tfrkit.ops.make_index import make_index
 from tfrkit.ops.verify.verify import verify
-from tfrkit.storage import local
 from tfrkit.testing.reference import encode_example, encode_sequence_example, write_frames
 
 pytest.importorskip("duckdb")
@@ -301,7 +301,7 @@ def test_damage_is_named_and_nothing_is_changed(folder: Path) -> None:
 
 def test_disk_without_room_is_refused_before_anything_is_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = read_all(folder)
-    monkeypatch.setattr(local, "_SPARE_NBYTES", 1 << 60)
+    monkeypatch.setattr(LIMITS, "spare_nbytes", 1 << 60)
     with pytest.raises(StorageError, match="too little space"):
         edit(folder, where="id = 17", set={"label": "1"}, in_place=True)
     assert read_all(folder) == before

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tfrkit
+from tfrkit._limits import LIMITS
 from tfrkit.errors import MissingFeatureError, SchemaError
-from tfrkit.ops.export import parquet as module
 from tfrkit.ops.export.parquet import export_parquet
 from tfrkit.testing.reference import encode_example, encode_sequence_example, write_frames
 
@@ -74,8 +74,8 @@ def test_compression_is_zstd_unless_another_is_requested(tmp_path: Path) -> None
 
 
 def test_row_groups_are_bounded_and_small_shards_share_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_GROUP_NBYTES", 15_000)
-    monkeypatch.setattr(module, "_BATCH_NBYTES", 1000)
+    monkeypatch.setattr(LIMITS, "parquet_group_nbytes", 15_000)
+    monkeypatch.setattr(LIMITS, "parquet_batch_nbytes", 1000)
     for shard in range(20):
         records = [encode_example({b"b": ("bytes", [bytes(100)]), b"n": ("int64", [n])}) for n in range(50)]
         write(tmp_path / f"x-{shard:02d}.tfrecord", records)

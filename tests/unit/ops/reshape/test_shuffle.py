@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tfrkit
+from tfrkit._limits import LIMITS
 from tfrkit.errors import CorruptRecordError
-from tfrkit.ops.reshape import shuffle as module
 from tfrkit.ops.reshape.shuffle import shuffle
 from tfrkit.testing.corruption import flip, frame_offsets
 from tfrkit.testing.reference import encode_example, write_frames
@@ -55,8 +55,8 @@ def test_order_does_not_depend_on_memory(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket_nbytes: int
 ) -> None:
     shuffle(source, tmp_path / "whole.tfrecord", seed=5)
-    monkeypatch.setattr(module, "MIN_MEMORY", 1)
-    monkeypatch.setattr(module, "_MAX_BUCKETS", 1000)
+    monkeypatch.setattr(LIMITS, "min_shuffle_nbytes", 1)
+    monkeypatch.setattr(LIMITS, "max_buckets", 1000)
     shuffle(source, tmp_path / "bits.tfrecord", seed=5, memory=bucket_nbytes * 8)
     assert (tmp_path / "bits.tfrecord").read_bytes() == (tmp_path / "whole.tfrecord").read_bytes()
 
@@ -64,8 +64,8 @@ def test_order_does_not_depend_on_memory(
 def test_too_small_memory_limit_is_reported(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="memory expected at least 64MiB, got 1MB"):
         shuffle(source, tmp_path / "out.tfrecord", memory="1MB")
-    monkeypatch.setattr(module, "MIN_MEMORY", 1)
-    monkeypatch.setattr(module, "_MAX_BUCKETS", 4)
+    monkeypatch.setattr(LIMITS, "min_shuffle_nbytes", 1)
+    monkeypatch.setattr(LIMITS, "max_buckets", 4)
     with pytest.raises(ValueError, match="memory expected at least .*MB for as much data"):
         shuffle(source, tmp_path / "out.tfrecord", memory=1000)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.tfrecord"]
@@ -75,7 +75,7 @@ def test_too_small_memory_limit_is_reported(source: Path, tmp_path: Path, monkey
 def test_several_files_some_compressed_some_empty_are_mixed_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int | str
 ) -> None:
-    monkeypatch.setattr(module, "MIN_MEMORY", 1)
+    monkeypatch.setattr(LIMITS, "min_shuffle_nbytes", 1)
     records = make_records(900)
     (tmp_path / "a.tfrecord").write_bytes(write_frames(records[:300]))
     (tmp_path / "b.tfrecord").write_bytes(b"")
@@ -119,7 +119,7 @@ def test_labels_are_mixed_as_by_chance(tmp_path: Path) -> None:
 
 
 def test_record_larger_than_a_bucket_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MIN_MEMORY", 1)
+    monkeypatch.setattr(LIMITS, "min_shuffle_nbytes", 1)
     records = [*make_records(50), b"x" * 300_000]
     (tmp_path / "in.tfrecord").write_bytes(write_frames(records))
     shuffle(tmp_path / "in.tfrecord", tmp_path / "out.tfrecord", memory=100_000)
@@ -127,7 +127,7 @@ def test_record_larger_than_a_bucket_is_kept(tmp_path: Path, monkeypatch: pytest
 
 
 def test_damage_in_a_bucket_run_leaves_nothing(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MIN_MEMORY", 1)
+    monkeypatch.setattr(LIMITS, "min_shuffle_nbytes", 1)
     data = source.read_bytes()
     source.write_bytes(flip(data, len(data) - 6))
     with pytest.raises(CorruptRecordError, match="record 1999"):
@@ -151,8 +151,8 @@ def test_large_records_are_read_in_the_new_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: str
 ) -> None:
     """All methods write the same files; compressed ones have no random access."""
-    monkeypatch.setattr(module, "MIN_MEMORY", 1)
-    monkeypatch.setattr(module, "_LARGE_NBYTES", 100)
+    monkeypatch.setattr(LIMITS, "min_shuffle_nbytes", 1)
+    monkeypatch.setattr(LIMITS, "large_record_nbytes", 100)
     records = make_records(500, 400)
     for number in range(3):
         data = write_frames(records[number * 200 : number * 200 + 200])
@@ -169,8 +169,8 @@ def test_large_records_are_read_in_the_new_order(
 
 
 def test_damage_in_a_large_record_names_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MIN_MEMORY", 1)
-    monkeypatch.setattr(module, "_LARGE_NBYTES", 100)
+    monkeypatch.setattr(LIMITS, "min_shuffle_nbytes", 1)
+    monkeypatch.setattr(LIMITS, "large_record_nbytes", 100)
     data = write_frames(make_records(100, 400))
     offset = frame_offsets(data)[57]
     (tmp_path / "in.tfrecord").write_bytes(flip(data, offset + 15))

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from tfrkit import _native
-from tfrkit.container import records
+from tfrkit._limits import LIMITS
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import CorruptRecordError
-from tfrkit.ops.stats import chunks as stats_chunks
 from tfrkit.ops.stats.chunks import Chunk, cut_chunks
 from tfrkit.storage.local import LocalReader
 from tfrkit.testing.corruption import flip, frame_offsets
@@ -29,8 +28,8 @@ def cut(path: Path) -> tuple[Shard, list[Chunk]]:
 @pytest.fixture
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows of a few records, so that a small file has many."""
-    monkeypatch.setattr(records, "_WINDOW_NBYTES", 4096)
-    monkeypatch.setattr(stats_chunks, "CHUNK_RECORDS", 30)
+    monkeypatch.setattr(LIMITS, "window_nbytes", 4096)
+    monkeypatch.setattr(LIMITS, "chunk_records", 30)
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])

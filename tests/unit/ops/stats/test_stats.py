@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 import tfrkit
+from tfrkit._limits import LIMITS
 from tfrkit.errors import (
     CodecError,
     CorruptRecordError,
@@ -19,9 +20,6 @@ from tfrkit.errors import (
     SchemaError,
     StorageError,
 )
-from tfrkit.ops.stats import chunks as stats_chunks
-from tfrkit.ops.stats import columns as stats_columns
-from tfrkit.ops.stats import read as stats_read
 from tfrkit.ops.stats.sketches import DistinctSketch, hash_numbers
 from tfrkit.ops.stats.stats import Stats, stats
 from tfrkit.testing.corruption import flip, frame_offsets, truncate
@@ -51,8 +49,8 @@ def feature_of(found: Stats, name: str) -> dict[str, Any]:
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of 7 records, so that a few records are many chunks."""
-    monkeypatch.setattr(stats_chunks, "CHUNK_RECORDS", 7)
-    monkeypatch.setattr(stats_read, "_PROBED_RECORDS", 2)
+    monkeypatch.setattr(LIMITS, "chunk_records", 7)
+    monkeypatch.setattr(LIMITS, "probed_records", 2)
 
 
 # --- figures
@@ -186,7 +184,7 @@ def test_other_record_that_parses_as_an_empty_example_is_found(tmp_path: Path, s
 
 
 def test_too_many_names_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stats_columns, "MAX_FEATURES", 5)
+    monkeypatch.setattr(LIMITS, "max_features", 5)
     path = write(tmp_path / "a.tfrecord", [encode_example({b"n%d" % number: ("int64", [1])}) for number in range(6)])
     with pytest.raises(SchemaError, match="at most 5 different features"):
         stats(path)
@@ -270,7 +268,7 @@ def make_dataset(folder: Path, *, compressed: bool) -> Path:
 
 @pytest.mark.parametrize("compressed", [False, True])
 def test_figures_do_not_depend_on_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compressed: bool) -> None:
-    monkeypatch.setattr(stats_chunks, "CHUNK_RECORDS", 500)
+    monkeypatch.setattr(LIMITS, "chunk_records", 500)
     folder = make_dataset(tmp_path / "data", compressed=compressed)
     one = stats(folder, jobs=1).to_json()
     assert not next(feature for feature in one["features"] if feature["name"] == "x")["numbers"]["exact"]
@@ -281,14 +279,14 @@ def test_figures_do_not_depend_on_threads(tmp_path: Path, monkeypatch: pytest.Mo
 def test_number_of_different_values_is_that_of_one_sketch_over_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stats_chunks, "CHUNK_RECORDS", 5000)
+    monkeypatch.setattr(LIMITS, "chunk_records", 5000)
     values = np.random.default_rng(4).integers(0, 1 << 40, 9300)
     path = write(tmp_path / "a.tfrecord", [example(x=("int64", [value])) for value in values.tolist()])
     assert stats(path, jobs=1).features[0]["distinct"] == DistinctSketch(hash_numbers(values)).count
 
 
 def test_compression_does_not_change_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stats_chunks, "CHUNK_RECORDS", 500)
+    monkeypatch.setattr(LIMITS, "chunk_records", 500)
     plain = stats(make_dataset(tmp_path / "plain", compressed=False), jobs=2)
     packed = stats(make_dataset(tmp_path / "packed", compressed=True), jobs=2)
     assert plain.features == packed.features
@@ -340,7 +338,7 @@ def test_progress_counts_every_record(tmp_path: Path, small_chunks: None) -> Non
 
 
 def test_figures_equal_those_of_numpy_over_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stats_chunks, "CHUNK_RECORDS", 700)
+    monkeypatch.setattr(LIMITS, "chunk_records", 700)
     random = np.random.default_rng(3)
     columns = {
         "i": random.integers(-50, 50, 3000),

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 import tfrkit
+from tfrkit._limits import LIMITS
 from tfrkit.errors import StorageError
-from tfrkit.ops.verify import result as verify_result
 from tfrkit.ops.verify.verify import verify, write_report
-from tfrkit.passes import check as check_module
 from tfrkit.testing.corruption import flip, frame_offsets, truncate
 from tfrkit.testing.reference import encode_example, write_frames
 
@@ -144,7 +143,7 @@ def test_findings_are_the_same_on_any_number_of_threads(
     alone = verify(damaged, jobs=1).to_json()
     assert len(alone["findings"]) == 23
     assert verify(damaged, jobs=jobs).to_json() == alone
-    monkeypatch.setattr(check_module, "_STRETCH_NBYTES", 300)
+    monkeypatch.setattr(LIMITS, "check_nbytes", 300)
     assert verify(damaged, jobs=jobs).to_json() == alone
 
 
@@ -169,7 +168,7 @@ class Watch:
 
 
 def test_progress_counts_every_byte(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check_module, "_STRETCH_NBYTES", 300)
+    monkeypatch.setattr(LIMITS, "check_nbytes", 300)
     (damaged / "05.tfrecord").unlink()
     watch = Watch()
     verify(damaged, progress=watch)
@@ -198,7 +197,7 @@ def test_kinds_can_be_ignored(tmp_path: Path) -> None:
 
 
 def test_long_list_is_cut_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify_result, "MAX_LISTED", 3)
+    monkeypatch.setattr(LIMITS, "max_findings", 3)
     (tmp_path / "a.tfrecord").write_bytes(FRAMES + write_frames([b"no example"] * 5))
     result = verify(tmp_path)
     assert len(result.findings) == 3

@@ -1,0 +1,69 @@
+"""How much is read, held, listed and refused: one table, since together they bound the memory of a pass.
+
+They are read when they are used, so a test makes one small: ``monkeypatch.setattr(LIMITS, "held_nbytes", 0)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Limits:
+    """Sizes are in bytes. No value changes a result, only its cost; those that refuse something say so."""
+
+    # Storage.
+    digest_nbytes: int = 1 << 20  # hashed per step
+    spare_nbytes: int = 16 << 20  # free space asked for in addition to the expected output
+    sweep_share: float = 0.01  # of the time, at most, is spent looking for temporaries of dead processes
+
+    # Reading shards. Inflated pieces stay in the L2 cache between checking and parsing; what is copied to bytes objects
+    # is touched twice, so its pieces are smaller.
+    inflate_nbytes: int = 1 << 20
+    read_nbytes: int = 1 << 16
+    window_nbytes: int = 16 << 20  # resident part of a mapped file
+    # 1 MiB between inflate checkpoints costs 1 % of the inflated size and about a millisecond per read. Each holds a
+    # window of 32 KiB during the search, so a large shard gets wider steps.
+    checkpoint_nbytes: int = 1 << 20
+    max_checkpoints: int = 4096
+    slow_scan_seconds: float = 0.5  # a scan that took longer is saved in the user's cache folder
+    check_nbytes: int = 8 << 20  # frames that one thread checks at a time
+
+    # Records by number. An open shard costs two maps, of itself and of its index; a process may have 65,530.
+    max_open_shards: int = 16384
+    max_batch_shards: int = 8192  # a batch that spans more is read record by record
+    max_unpacked_shards: int = 64  # xz and zstd are unpacked to a file, which stays open
+    max_kept_offsets: int = 1 << 24  # of frames, 128 MiB; other shards are scanned again when picked from
+    held_nbytes: int = 256 << 20  # compressed shards read out of order are kept inflated up to this total
+    rows_at_once: int = 64  # enough to hide the cost of a call, few enough to stay small with images
+    device_pixels: int = 128 << 20  # per call of a GPU decoder: 0.4 GB decoded
+
+    # Guessing. A schema is inferred from all records of a small dataset, from a sample of a large one.
+    schema_records: int = 4096
+    schema_nbytes: int = 32 << 20
+    quick_count_nbytes: int = 32 << 20  # files this small are counted where a count is only nice to have
+    image_head_nbytes: int = 1 << 14  # the size of most images is there
+    max_image_head_nbytes: int = 16 << 20  # of a JPEG with a colour profile or a thumbnail
+
+    # Writing.
+    flush_nbytes: int = 1 << 18  # large enough for the codec, small enough for the cache
+    unsettled_nbytes: int = 32 << 20  # frames that wait for a row that fixes the kind of earlier empty lists
+    frame_rows: int = 1 << 13  # of a table, made into frames at a time
+    part_nbytes: int = 1 << 30  # a larger shard is written in parts, so that a killed run loses no more
+    csv_nbytes: int = 1 << 20  # parsed at a time by the core
+    csv_rows: int = 1 << 15  # parsed at a time where cells are quoted
+    parquet_group_nbytes: int = 32 << 20  # a row group is in memory until it is written
+    parquet_batch_nbytes: int = 4 << 20
+
+    # Whole datasets.
+    chunk_records: int = 32768  # of statistics: columns that stay in the cache
+    probed_records: int = 32  # per chunk, to guess what features mean
+    max_features: int = 20_000  # refused: each name takes memory, and a file may have a new one in every record
+    max_findings: int = 10_000  # per kind; a report must not be larger than the dataset
+    max_neighbours: int = 4096  # an image is compared with, of those that share a part of its hash
+    min_shuffle_nbytes: int = 64 << 20  # less memory is refused
+    max_buckets: int = 512  # of a shuffle
+    large_record_nbytes: int = 32 << 10  # from here on random reads are about as fast as sequential ones
+
+
+LIMITS = Limits()
