@@ -27,7 +27,6 @@ import numpy as np
 
 from tfrkit._types import Int64Array, Row
 from tfrkit.codec.coerce import Floats
-from tfrkit.codec.column_frames import Frames
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.errors import SourceError
 from tfrkit.features.schema import Schema
@@ -286,17 +285,6 @@ class ColumnReader(Protocol):
 
     def read_columns(self, numbers: Int64Array) -> Mapping[str, Any]:
         """Columns of these items, in this order: what `Writer.write_columns` takes."""
-
-
-class FrameReader(ColumnReader, Protocol):
-    """Reads columns that it can also give as finished frames, to many threads at the same time."""
-
-    @property
-    def row_nbytes(self) -> float:
-        """About how many bytes a row has."""
-
-    def open_framer(self, keys: Mapping[str, str]) -> Callable[[Int64Array], Frames]:
-        """What gives the frames that `Writer.write_columns` writes of some items; `keys` renames features."""
 
 
 class RecordReader(Protocol):

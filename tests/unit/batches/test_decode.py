@@ -342,8 +342,14 @@ def test_error_that_is_no_damage_comes_through(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_unknown_feature_is_reported_with_the_nearest_name() -> None:
-    with pytest.raises(MissingFeatureError, match="no feature 'imgae', did you mean 'image'"):
+    with pytest.raises(MissingFeatureError, match="no feature 'imgae', did you mean 'image'") as caught:
         DecodeStage({"imgae": (4, 4)}).bind(Schema({"image": "image", "label": "int64"}))
+    assert caught.value.hint is None
+
+
+def test_feature_called_did_you_mean_is_still_listed_as_unknown() -> None:
+    with pytest.raises(MissingFeatureError, match="no feature 'did you mean'\n  there are: label"):
+        DecodeStage({"did you mean": "text"}).bind(Schema({"label": "int64"}))
 
 
 def test_short_name_stands_for_the_encoded_feature() -> None:

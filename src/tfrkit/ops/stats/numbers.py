@@ -93,16 +93,11 @@ class NumberSummary:
         """Values in ascending order, and how many each stands for: all of them where the table is exact."""
         return (self.table.values, self.table.counts) if self.ranks is None else self.ranks.to_weighted()
 
-    def find_quantiles(self) -> dict[str, Any] | None:
-        """The quantiles named in QUANTILES, NaN left out; None where there are no numbers."""
-        return _find_quantiles(*self.weigh())
-
-    def count_bins(self) -> Bins:
-        """A histogram of the finite numbers: (start, stop, count), the last bin with its stop."""
-        return self._count_bins(*self.weigh())
-
     def describe(self) -> tuple[dict[str, Any] | None, Bins]:
-        """Both of these, which sort what the sketch keeps but once."""
+        """Quantiles named in QUANTILES, without NaN, and a histogram of the finite numbers.
+
+        Without numbers the quantiles are None. A bin is (start, stop, count); the last one includes its stop.
+        """
         values, weights = self.weigh()
         return _find_quantiles(values, weights), self._count_bins(values, weights)
 

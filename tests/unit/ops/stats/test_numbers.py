@@ -40,8 +40,8 @@ def test_integers_have_exact_figures(values: list[int]) -> None:
     exact = math.sqrt(sum((value - sum(values) / len(values)) ** 2 for value in values) / len(values))
     assert found.std == pytest.approx(exact, rel=1e-9)
     assert found.num_distinct == len(set(values))
-    assert found.find_quantiles()["p50"] == sorted(values)[(len(values) - 1) // 2]
-    assert sum(count for _, _, count in found.count_bins()) == len(values)
+    assert found.describe()[0]["p50"] == sorted(values)[(len(values) - 1) // 2]
+    assert sum(count for _, _, count in found.describe()[1]) == len(values)
 
 
 def test_floats_have_exact_figures() -> None:
@@ -51,7 +51,7 @@ def test_floats_have_exact_figures() -> None:
     assert found.mean == pytest.approx(values.astype(np.float64).mean(), rel=1e-12)
     assert found.std == pytest.approx(values.astype(np.float64).std(), rel=1e-12)
     assert found.num_distinct == len(np.unique(values))
-    assert found.find_quantiles()["p75"] == np.quantile(values, 0.75, method="inverted_cdf")
+    assert found.describe()[0]["p75"] == np.quantile(values, 0.75, method="inverted_cdf")
 
 
 def test_nan_and_infinities_are_counted_and_left_out_of_the_moments() -> None:
@@ -61,19 +61,18 @@ def test_nan_and_infinities_are_counted_and_left_out_of_the_moments() -> None:
     assert found.mean == 1.0
     assert found.std == pytest.approx(math.sqrt(1.5))
     assert found.num_distinct == 5
-    assert [count for _, _, count in found.count_bins() if count] == [2, 1, 1]
+    assert [count for _, _, count in found.describe()[1] if count] == [2, 1, 1]
 
 
 def test_numbers_that_are_all_nan_have_no_range() -> None:
     found = merge(summarize_floats(floats(np.nan, np.nan)), summarize_floats(floats(np.nan)))
     assert (found.count, found.num_nan, found.low, found.std) == (3, 3, None, None)
-    assert found.find_quantiles() is None
-    assert found.count_bins() == []
+    assert found.describe() == (None, [])
 
 
 def test_no_numbers_have_nothing() -> None:
     for found in (summarize_ints(np.empty(0, np.int64)), summarize_floats(floats()), summarize_equal(1, 0)):
-        assert (found.count, found.num_distinct, found.find_quantiles(), found.count_bins()) == (0, 0, None, [])
+        assert (found.count, found.num_distinct, found.describe()) == (0, 0, (None, []))
 
 
 @pytest.mark.parametrize("size", [0, 1, 50, 4097, 30_000])
@@ -85,8 +84,7 @@ def test_merged_parts_equal_the_whole_in_all_that_is_exact(size: int) -> None:
         assert getattr(merged, name) == getattr(whole, name), name
     assert merged.mean == pytest.approx(whole.mean, rel=1e-12)
     assert merged.m2 == pytest.approx(whole.m2, rel=1e-12)
-    assert merged.find_quantiles() == whole.find_quantiles()
-    assert merged.count_bins() == whole.count_bins()
+    assert merged.describe() == whole.describe()
 
 
 def test_many_different_numbers_have_figures_that_are_near() -> None:
@@ -94,10 +92,10 @@ def test_many_different_numbers_have_figures_that_are_near() -> None:
     merged = merge(*map(summarize_floats, np.array_split(values, 13)))
     assert not merged.table.is_exact
     for name, share in (("p1", 0.01), ("p50", 0.5), ("p99", 0.99)):
-        found = merged.find_quantiles()[name]
+        found = merged.describe()[0][name]
         assert (values <= found).mean() == pytest.approx(share, abs=0.002)
     assert merged.num_distinct == pytest.approx(len(np.unique(values)), rel=0.08)
-    bins = merged.count_bins()
+    bins = merged.describe()[1]
     exact, _ = np.histogram(values, 20, (values.min(), values.max()))
     assert sum(count for _, _, count in bins) == len(values)
     assert np.abs(np.array([count for _, _, count in bins]) - exact).max() < 0.004 * len(values)
@@ -117,9 +115,9 @@ def test_parts_of_few_and_of_many_different_numbers_merge() -> None:
     for merged in (merge(few, many), merge(many, few)):
         assert merged.count == 20_000
         assert merged.table.list_top(1)[0][0] == 7
-        assert merged.find_quantiles()["p25"] == 7
+        assert merged.describe()[0]["p25"] == 7
         assert merged.num_distinct == pytest.approx(10_001, rel=0.08)
 
 
 def test_histogram_of_few_integers_has_a_bin_for_each() -> None:
-    assert summarize_ints(np.array([2, 4, 4], np.int64)).count_bins() == [(2, 3, 1), (3, 4, 0), (4, 5, 2)]
+    assert summarize_ints(np.array([2, 4, 4], np.int64)).describe()[1] == [(2, 3, 1), (3, 4, 0), (4, 5, 2)]
