@@ -54,7 +54,7 @@ def make_works(root: Path, out: Path, *, threads: int) -> dict[str, Work]:
 
 def run_query(path: Path, threads: int) -> list[dict[str, object]]:
     """Count and average by group."""
-    return list(tools.sql(print_query(str(path)), threads=threads))
+    return list(tools.sql(print_query(str(path)), jobs=threads))
 
 
 def run_stats(path: Path, threads: int) -> Any:

@@ -124,7 +124,7 @@ def test_second_run_has_nothing_to_do(tfr, fruit):
     assert "already there" in tfr(*command).out
     ran = tfr(*command, "--seed", "5", code=3)
     assert "seed was 0, is 5" in ran.err
-    tfr(*command, "--seed", "5", "--overwrite")
+    tfr(*command, "--seed", "5", "--force")
 
 
 def test_progress_is_json_lines_on_stderr(tfr, fruit):
@@ -188,7 +188,7 @@ def test_options_of_every_source_are_arguments_of_it(make):
 def test_help_of_every_source_has_an_example_and_the_shared_options(tfr, name):
     ran = tfr("build", name, "--help")
     assert f"  tfr build {name} " in ran.out
-    for option in ("--split", "--shards", "--seed", "--jobs", "--on-bad", "--dry-run", "--overwrite", "--progress"):
+    for option in ("--split", "--shards", "--seed", "--jobs", "--on-bad", "--dry-run", "--force", "--progress"):
         assert option in ran.out
 
 
@@ -222,15 +222,18 @@ def test_dimensions_are_width_and_height():
     assert parse_dimensions("160X60") == (160, 60)
 
 
-def test_force_is_an_alias_of_overwrite(fruit, tmp_path, monkeypatch):
+def test_overwrite_is_a_hidden_alias_of_force(fruit, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made = ["build", "file-names", "data", "-o", "out", "--label", CLASS, "--jobs", "1"]
     assert run_command(made).exit_code == 0
     ran = run_command([*made, "--seed", "4"])
     assert ran.exit_code == 3
-    assert ran.stderr.endswith("\n  replace it: --overwrite\n")
-    assert run_command([*made, "--seed", "4", "--force"]).exit_code == 0
-    assert run_command([*made, "--seed", "5", "--overwrite"]).exit_code == 0
+    assert ran.stderr.endswith("\n  replace it: --force\n")
+    ran = run_command([*made, "--seed", "4", "--force"])
+    assert (ran.exit_code, "deprecated" in ran.stderr) == (0, False)
+    ran = run_command([*made, "--seed", "5", "--overwrite"])
+    assert (ran.exit_code, ran.stderr.count("note: --overwrite is deprecated, use --force\n")) == (0, 1)
+    assert "--overwrite" not in run_command(["build", "file-names", "--help"]).stdout
 
 
 def test_quiet_build_still_says_why_it_failed(fruit, tmp_path, monkeypatch):

@@ -13,11 +13,19 @@ from tfrkit.testing.commands import run_command
 
 
 def test_convert_to_gzip_and_back(tfr, sample: Path, tmp_path: Path) -> None:
-    done = tfr("convert", "sample.tfrecord", "-o", "packed.tfrecord", "--compression", "gzip", "--level", "best")
+    done = tfr("convert", "sample.tfrecord", "-o", "packed.tfrecord", "--compression", "gzip", "--level", "small")
     assert done.lines[-1].startswith("packed.tfrecord: 10 records")
     assert gzip.decompress((tmp_path / "packed.tfrecord").read_bytes()) == sample.read_bytes()
     tfr("convert", "packed.tfrecord", "-o", "plain.tfrecord", "--compression", "none")
     assert (tmp_path / "plain.tfrecord").read_bytes() == sample.read_bytes()
+
+
+def test_level_best_is_an_alias_of_small(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for level, is_noted in (("small", False), ("best", True)):
+        ran = run_command(["convert", str(sample), "-o", f"{level}.gz", "--level", level])
+        assert (ran.exit_code, "note: --level best is deprecated, use --level small\n" in ran.stderr) == (0, is_noted)
+    assert (tmp_path / "best.gz").read_bytes() == (tmp_path / "small.gz").read_bytes()
 
 
 def test_convert_edits_features(tfr, sample: Path) -> None:

@@ -146,8 +146,8 @@ def test_killed_while_it_replaces_a_dataset_the_next_run_finishes(root, tmp_path
     while True:
         place = f"step{step}"
         build(place, shards=5, splits={"test": 3})
-        was_killed = run_and_kill(lambda place=place: build(place, shards=2, overwrite=True), step)
-        build(place, shards=2, overwrite=True)
+        was_killed = run_and_kill(lambda place=place: build(place, shards=2, force=True), step)
+        build(place, shards=2, force=True)
         assert files_of(tmp_path / place) == expected, f"killed at step {step}"
         if not was_killed:
             break

@@ -41,7 +41,7 @@ class BuildOptions:
     keys: Mapping[str, str] = field(default_factory=dict)
     on_bad: OnBad = "fail"
     jobs: int | None = None
-    overwrite: bool = False
+    force: bool = False
 
     def __post_init__(self) -> None:
         if self.on_bad not in ("fail", "skip"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -38,11 +39,12 @@ def build(
     keys: Mapping[str, str] | None = None,
     on_bad: OnBad = "fail",
     jobs: int | None = None,
-    overwrite: bool = False,
+    force: bool = False,
     dry_run: bool = False,
     schema: Schema | Mapping[str, Any] | None = None,
     floats: Floats = "ask",
     progress: Progress | None = None,
+    overwrite: bool | None = None,
 ) -> Report:
     """Build a dataset folder, or one file, from a source, from any iterable of rows, or from a table in memory.
 
@@ -71,11 +73,12 @@ def build(
         keys: Features to rename, old names to new ones.
         on_bad: "fail" names every bad input and stops; "skip" leaves them out and lists them in the report.
         jobs: Worker processes; all processors by default.
-        overwrite: Replace existing files. The old dataset stays until the new one is complete.
+        force: Replace existing files. The old dataset stays until the new one is complete.
         dry_run: Look at everything and write nothing; problems are in the report.
         schema: Of rows or a table: checks each row. Other sources have their own.
         floats: Of rows or a table: what to do with floats that float32 does not hold, as in `Writer`.
         progress: Progress callback.
+        overwrite: Deprecated name of `force`.
 
     Example:
         >>> rows = [{"x": i, "label": i % 2} for i in range(100)]
@@ -94,9 +97,12 @@ def build(
     from tfrkit.sources.table import Table
     from tfrkit.storage.resolve import expand_home
 
+    if overwrite is not None:
+        warnings.warn("overwrite is deprecated, use force", DeprecationWarning, stacklevel=2)
+        force = force or overwrite
     # In the order of the fields of BuildOptions.
     layout = (splits, shards, shard_size, seed, order, stratify, group)
-    writing = (read_compression(compression), level, keys or {}, on_bad, jobs, overwrite)
+    writing = (read_compression(compression), level, keys or {}, on_bad, jobs, force)
     options = BuildOptions(*layout, *writing)
     chosen: Any = source
     if not hasattr(chosen, "scan"):

@@ -84,7 +84,7 @@ def carry_out(source: Source, target: Target, options: BuildOptions, progress: P
             if not prepared.plan.num_records:
                 raise refuse(prepared.problems, found=prepared.found, can_skip=False)
             old = read_manifest(target.sidecar(MANIFEST))
-            if old is not None and not options.overwrite:
+            if old is not None and not options.force:
                 report = _compare_finished(prepared, old)
                 if report is not None:
                     journal.remove()
@@ -132,7 +132,7 @@ def _compare_finished(prepared: Prepared, old: Manifest) -> Report | None:
         raise StorageError(
             "a finished dataset is there, made otherwise",
             shard=target.out,
-            hint=Hint(*changes, Step("replace it: {overwrite}", overwrite=True), gap="\n  "),
+            hint=Hint(*changes, Step("replace it: {force}", force=True), gap="\n  "),
         )
     report = prepared.new_report()
     for shard in prepared.plan.shards:
@@ -156,7 +156,7 @@ def _begin(prepared: Prepared, journal: Journal, old: Manifest | None) -> None:
     }
     begun = journal.load_plan()
     if begun is not None and begun != wanted:
-        if not prepared.options.overwrite:
+        if not prepared.options.force:
             changes = describe_changes(begun.get("description") or {}, plan.description)
             if begun.get("made_by") != prepared.made_by:
                 changes.append(f"made by was {begun.get('made_by')}, is {prepared.made_by}")
@@ -164,7 +164,7 @@ def _begin(prepared: Prepared, journal: Journal, old: Manifest | None) -> None:
             raise StorageError(
                 "an unfinished build is there, begun otherwise",
                 shard=target.out,
-                hint=Hint(*changes, Step("begin anew: {overwrite}", overwrite=True), gap="\n  "),
+                hint=Hint(*changes, Step("begin anew: {force}", force=True), gap="\n  "),
             )
         begun = None
     if begun is None:
@@ -179,7 +179,7 @@ def _begin(prepared: Prepared, journal: Journal, old: Manifest | None) -> None:
 
 
 def _require_free_names(prepared: Prepared, old: Manifest | None) -> None:
-    if prepared.options.overwrite or old is not None:
+    if prepared.options.force or old is not None:
         return
     target = prepared.target
     names = [target.shard(shard.name) for shard in prepared.plan.shards]
@@ -189,7 +189,7 @@ def _require_free_names(prepared: Prepared, old: Manifest | None) -> None:
         raise StorageError(
             "a file is there that this build did not make",
             shard=taken[0],
-            hint=Hint(Step("choose another place, or replace it: {overwrite}", overwrite=True)),
+            hint=Hint(Step("choose another place, or replace it: {force}", force=True)),
         )
 
 

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tfrkit.cli.options import COMPRESSION_METAVAR
+from tfrkit.cli.options import COMPRESSION_METAVAR, Force
+from tfrkit.cli.output import say
 from tfrkit.cli.progress import Progress, ProgressForm
 
 Classes = Annotated[
@@ -202,7 +203,8 @@ class Building:
         int | None,
         typer.Option("--jobs", "-j", min=1, metavar="N", help="Worker processes; all processors by default."),
     ] = None
-    overwrite: Annotated[bool, typer.Option("--overwrite", "--force", help="Replace what is there.")] = False
+    force: Force = False
+    overwrite: Annotated[bool, typer.Option("--overwrite", hidden=True, help="Deprecated: --force.")] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Look at everything, write nothing.")] = False
     progress: Annotated[
         ProgressForm,
@@ -216,5 +218,8 @@ class Building:
     def arguments(self) -> dict[str, Any]:
         """The options as `build` takes them."""
         given = {**vars(self), "splits": parse_splits(self.split), "shards": parse_shards(self.shards)}
-        del given["split"], given["format"]
+        if self.overwrite:
+            say("note: --overwrite is deprecated, use --force")
+            given["force"] = True
+        del given["split"], given["format"], given["overwrite"]
         return {**given, "keys": parse_pairs(self.keys, "--keys"), "progress": Progress(self.progress)}

@@ -30,15 +30,22 @@ ShardSize = Annotated[
 ]
 
 
+def _rename_level(level: str) -> str:
+    if level != "best":
+        return level
+    say("note: --level best is deprecated, use --level small")
+    return "small"
+
+
 @dataclass
 class Rewriting:
     """How records are written anew, and how that is reported."""
 
     compression: CompressionOption = None
     level: Annotated[
-        Literal["fast", "default", "best"],
-        typer.Option("--level", metavar="fast|default|best", help="How hard to compress."),
-        lambda level: "small" if level == "best" else level,  # as the writers call it
+        Literal["fast", "default", "small", "best"],
+        typer.Option("--level", metavar="fast|default|small", help="How hard to compress."),
+        _rename_level,
     ] = "default"
     force: Force = False
     incomplete: Incomplete = False

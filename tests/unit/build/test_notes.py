@@ -23,7 +23,7 @@ def make(folder, *, mode="RGB", kind="JPEG", suffix="jpg"):
 
 def build(root, folder, **options):
     source = sources.class_folders(root, images=sources.ImageOptions(**options))
-    return tfrkit.build(source, folder / "x.record", jobs=1, overwrite=True).notes
+    return tfrkit.build(source, folder / "x.record", jobs=1, force=True).notes
 
 
 def test_cmyk_that_is_kept_is_one_note_with_the_option(tmp_path):

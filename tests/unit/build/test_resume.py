@@ -79,7 +79,7 @@ def test_unfinished_build_with_other_options_says_what_changed(make_images, tmp_
     with pytest.raises(StorageError, match="an unfinished build is there, begun otherwise") as caught:
         tfr.build(sources.file_names(root, LABEL), tmp_path / "out", shards=4, seed=9, jobs=1)
     assert "seed was 0, is 9" in str(caught.value)
-    report = tfr.build(sources.file_names(root, LABEL), tmp_path / "out", shards=4, seed=9, jobs=1, overwrite=True)
+    report = tfr.build(sources.file_names(root, LABEL), tmp_path / "out", shards=4, seed=9, jobs=1, force=True)
     assert (report.resumed, report.written) == (0, 12)
 
 

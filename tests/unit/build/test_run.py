@@ -329,7 +329,7 @@ def test_finished_dataset_with_other_options_names_the_change(fruit, tmp_path):
     assert "splits test was 5, is 6" in text
     assert "seed was 0, is 3" in text
     assert 'charset was "auto", is "digits"' in text
-    assert "replace it: overwrite=True" in text
+    assert "replace it: force=True" in text
 
 
 def test_changed_inputs_are_named(fruit, make_images, tmp_path):
@@ -351,11 +351,19 @@ def test_input_changed_after_the_build_is_detected_by_mtime(fruit, tmp_path):
         tfr.build(sources.file_names(fruit, LABEL), tmp_path / "out", jobs=1)
 
 
-def test_overwrite_replaces_everything_of_the_old_dataset(fruit, tmp_path):
+def test_force_replaces_everything_of_the_old_dataset(fruit, tmp_path):
     tfr.build(sources.file_names(fruit, LABEL), tmp_path / "out", splits={"test": 5}, shards=4, jobs=1)
-    tfr.build(sources.file_names(fruit, LABEL), tmp_path / "out", shards=1, overwrite=True, jobs=1)
+    tfr.build(sources.file_names(fruit, LABEL), tmp_path / "out", shards=1, force=True, jobs=1)
     tfr.build(sources.file_names(fruit, LABEL), tmp_path / "fresh/out", shards=1, jobs=1)
     assert files_of(tmp_path / "out") == files_of(tmp_path / "fresh/out")
+
+
+def test_overwrite_is_a_deprecated_alias_of_force(tmp_path):
+    tfr.build([{"x": 1}], tmp_path / "x.tfrecord", jobs=1)
+    with pytest.warns(DeprecationWarning, match="overwrite is deprecated, use force") as caught:
+        tfr.build([{"x": 2}], tmp_path / "x.tfrecord", jobs=1, overwrite=True)
+    assert caught[0].filename == __file__
+    assert next(iter(tfr.open(tmp_path / "x.tfrecord")))["x"] == 2
 
 
 def test_file_from_another_program_is_not_replaced(fruit, tmp_path):
@@ -363,7 +371,7 @@ def test_file_from_another_program_is_not_replaced(fruit, tmp_path):
     with pytest.raises(StorageError, match="a file is there that this build did not make"):
         tfr.build(sources.file_names(fruit, LABEL), tmp_path / "x.tfrecord", jobs=1)
     assert (tmp_path / "x.tfrecord").read_bytes() == b"mine"
-    tfr.build(sources.file_names(fruit, LABEL), tmp_path / "x.tfrecord", overwrite=True, jobs=1)
+    tfr.build(sources.file_names(fruit, LABEL), tmp_path / "x.tfrecord", force=True, jobs=1)
     assert len(tfr.open(tmp_path / "x.tfrecord")) == 20
 
 

@@ -166,7 +166,7 @@ def test_link_as_output_stays_and_what_it_names_is_written(records: Path, verb: 
 def test_writers_and_builds_go_through_a_link_to_nothing(records: Path) -> None:
     for name, write in {
         "a.tfrecord": lambda: tfrkit.Writer("a.tfrecord").close(),
-        "b.tfrecord": lambda: tfrkit.build([{"x": 1}], "b.tfrecord", overwrite=True),
+        "b.tfrecord": lambda: tfrkit.build([{"x": 1}], "b.tfrecord", force=True),
     }.items():
         (records / name).symlink_to(records / f"real-{name}")
         write()

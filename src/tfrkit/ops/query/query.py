@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import warnings
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -44,9 +45,10 @@ def sql(
     binary: Collection[str] = (),
     infer: Infer = "sample",
     verify: Verify = "all",
-    threads: int | None = None,
+    jobs: int | None = None,
     timeout: float | None = None,
     memory: int | str | None = None,
+    threads: int | None = None,
 ) -> Answer:
     """Run a SELECT of DuckDB's SQL over TFRecord files, named in FROM by path or glob, in quotes.
 
@@ -65,16 +67,20 @@ def sql(
         infer: Which records the columns are found from: "sample" is all of a small table and some thousands of a large
             one, "all" is all. A column that the sample lacks is looked for in all records before it is missed.
         verify: "all" compares both checksums of every frame, "lengths" those of lengths, "none" none.
-        threads: How many decode; by default one for each core.
+        jobs: Decoding threads; default one per core.
         timeout: Seconds that one run of the query may take; then it is a `QueryError`. By default there is no end.
         memory: What DuckDB may hold in memory, in bytes or as "2GB"; by default half of what this process may use. What
             does not fit goes to the folder for temporary files (TMPDIR), up to half of the space that is free there.
+        threads: Deprecated name of `jobs`.
 
     Example:
         >>> answer = tfr.sql("select label, count(*) n from 'train-*' group by label order by n desc")
         >>> list(answer)
         [{'label': 3, 'n': 7321}, {'label': 1, 'n': 6802}]
     """
+    if threads is not None:
+        warnings.warn("threads is deprecated, use jobs", DeprecationWarning, stacklevel=2)
+        jobs = threads if jobs is None else jobs
     if not isinstance(query, str):
         raise TypeError(f"query expected a str, got {type(query).__name__}")
     if isinstance(binary, str):
@@ -87,7 +93,7 @@ def sql(
         binary=binary,
         infer=infer,
         verify=verify,
-        threads=choose_threads(threads),
+        threads=choose_threads(jobs),
         timeout=parse_timeout(timeout),
         memory=None if memory is None else parse_memory(memory),
     )

@@ -43,6 +43,13 @@ def decoded(answer: Answer) -> list[list[str]]:
     return [sorted(scan.features) for scan in answer._session.scans]
 
 
+def test_threads_is_a_deprecated_alias_of_jobs(data: Path) -> None:
+    with pytest.warns(DeprecationWarning, match="threads is deprecated, use jobs") as caught:
+        answer = sql("select label from 'train-*'", threads=3)
+    assert caught[0].filename == __file__
+    assert answer._session._threads == sql("select label from 'train-*'", jobs=3)._session._threads == 3
+
+
 def test_glob_is_a_table(data: Path) -> None:
     answer = sql(
         "select label, count(*) n, avg(\"image/height\") h from 'train-*' group by label order by n desc, label"
