@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tfrkit._core import (
+    MAPS_ARE_GUARDED,
     MAX_NAMES,
+    BatchEngine,
     ColumnBuilder,
     ColumnFrames,
     Fault,
@@ -58,11 +60,6 @@ from tfrkit._core import (
     view_frames,
     walk_jpeg_scans,
 )
-
-try:
-    from tfrkit._core import MAPS_ARE_GUARDED, BatchEngine
-except ImportError:  # a core that was built before the engine: Python's threads make the batches
-    MAPS_ARE_GUARDED = False
 
 __all__ = [
     "MAPS_ARE_GUARDED",
