@@ -1,4 +1,4 @@
-"""Frame offsets of a shard: the `.tfidx` sidecar, and DALI's `.idx` text files.
+"""Frame offsets of a shard: the `.tfidx` sidecar, and DALI's `.idx` text files, which are only written.
 
 A `.tfidx` file is at `<folder>/_index/<shard name>.tfidx`. All numbers are little-endian:
 
@@ -31,7 +31,6 @@ import fcntl
 import hashlib
 import os
 import struct
-from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -295,7 +294,7 @@ def _find_disorder(offsets: Offsets, end: int) -> str | None:
 def write_dali_index(path: str, offsets: Offsets, end: int) -> None:
     """Write DALI's index of an uncompressed shard: a line "start size" for each whole frame.
 
-    `end` is the byte after the last frame.
+    `end` is the byte after the last frame. There is no reader: a check of every frame reads the headers a scan reads.
     """
     starts = np.ascontiguousarray(offsets, dtype=np.uint64)
     reason = _find_disorder(starts, end)
@@ -309,42 +308,3 @@ def write_dali_index(path: str, offsets: Offsets, end: int) -> None:
             lines = [f"{start} {size}\n" for start, size in zip(piece.tolist(), sizes.tolist(), strict=True)]
             writer.write("".join(lines).encode())
         writer.commit()
-
-
-def read_dali_index(path: str, shard_nbytes: int | None) -> Offsets:
-    """Frame starts from DALI's index, checked: frames are adjacent and end where the shard ends.
-
-    `shard_nbytes` of None leaves the end unchecked. Raises `StaleIndexError` for anything else.
-    """
-    starts = array("Q")
-    expected = 0
-    try:
-        with open(path, "rb") as file:
-            # A line is at most two 20-digit numbers; do not read longer ones.
-            while line := file.readline(64):
-                start, size = _parse_dali_line(line, len(starts) + 1, path)
-                if start != expected or size < FRAME_OVERHEAD:
-                    raise StaleIndexError(
-                        f"expected a frame of at least {FRAME_OVERHEAD} bytes at {expected}, "
-                        f"got {size} bytes at {start}, line {len(starts) + 1}",
-                        shard=path,
-                    )
-                starts.append(start)
-                expected = start + size
-                if expected > (2**64 - 1 if shard_nbytes is None else shard_nbytes):
-                    break
-    except OSError as error:
-        raise explain_os_error(error, path) from None
-    if shard_nbytes is not None and expected != shard_nbytes:
-        raise StaleIndexError(
-            f"index does not fit its shard, frames up to byte {expected}, expected {shard_nbytes}", shard=path
-        )
-    return np.array(starts, dtype=np.uint64)
-
-
-def _parse_dali_line(line: bytes, number: int, path: str) -> tuple[int, int]:
-    words = line.split()
-    # isdigit first: int() would take "+1" and "1_0".
-    if len(words) != 2 or not all(word.isdigit() and len(word) <= 20 for word in words):
-        raise StaleIndexError(f'expected "start size", got {line!r}, line {number}', shard=path)
-    return int(words[0]), int(words[1])
