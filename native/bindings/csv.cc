@@ -30,12 +30,25 @@ nb::object ToPython(CellColumn&& column) {
     values = nb::cast(ToArray(std::move(column.text)));
     offsets = nb::cast(ToArray(std::move(column.offsets)));
   }
-  return nb::make_tuple(values, offsets, missing, column.num_missing, column.num_like_numbers);
+  return nb::make_tuple(values, offsets, missing, column.num_missing, column.num_simpler);
+}
+
+uint8_t ParseSeparator(std::string_view separator) {
+  if (separator.size() != 1 || separator.find_first_of("\"\r\n") == 0)
+    throw nb::value_error("separator expected one byte, no quote and no line end");
+  return static_cast<uint8_t>(separator[0]);
+}
+
+uint64_t FindCsvRowEnd(nb::handle rows, std::string_view separator, bool first) {
+  const uint8_t byte = ParseSeparator(separator);
+  const Buffer buffer(rows);
+  nb::gil_scoped_release release;
+  return FindRowEnd(buffer.bytes(), byte, first ? RowPlace::kFirst : RowPlace::kLast);
 }
 
 // (number of rows, columns), or None where a closer look is needed.
 nb::object ParseCsv(nb::handle rows, std::string_view separator, nb::sequence kinds, nb::sequence missing) {
-  if (separator.size() != 1) throw nb::value_error("separator expected one byte");
+  const uint8_t byte = ParseSeparator(separator);
   const Buffer buffer(rows);
   std::vector<CellColumn> columns;
   for (nb::handle kind : kinds) columns.emplace_back().kind = ParseCellKind(nb::cast<std::string>(kind));
@@ -45,7 +58,7 @@ nb::object ParseCsv(nb::handle rows, std::string_view separator, nb::sequence ki
     words.emplace_back(word.c_str(), word.size());
   }
   const std::vector<std::string_view> views(words.begin(), words.end());
-  const CsvForm form{static_cast<uint8_t>(separator[0]), views};
+  const CsvForm form{byte, views};
   uint64_t num_rows = 0;
   CsvEnd end;
   {
@@ -65,12 +78,15 @@ void BindCsv(nb::module_& m) {
   m.def(
       "parse_csv", &ParseCsv, nb::arg("rows"), nb::arg("separator"), nb::arg("kinds"), nb::arg("missing"),
       "Rows of CSV to columns: (number of rows, [(values, offsets, missing, number of missing cells, number "
-      "of "
-      "cells that look like numbers)]); None where a cell needs a closer look.",
+      "of cells that a simpler kind might hold)]); None where a cell needs a closer look.",
       nb::sig(
           "def parse_csv(rows: object, separator: str, kinds: typing.Sequence[str], missing: "
           "typing.Sequence[bytes]) -> tuple[int, list[tuple[typing.Any, typing.Any, typing.Any, int, int]]] "
           "| None"));
+  m.def("find_csv_row_end", &FindCsvRowEnd, nb::arg("rows"), nb::arg("separator"), nb::kw_only(),
+        nb::arg("first"),
+        "The offset after the first or last line feed outside of quotes, 0 without one. `rows` starts at the "
+        "start of a row.");
 }
 
 }  // namespace tfrkit

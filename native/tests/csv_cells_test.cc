@@ -27,6 +27,17 @@ Parsed Parse(std::string_view text, std::initializer_list<CellKind> kinds,
   return parsed;
 }
 
+std::string TextOf(const CellColumn& column, size_t row) {
+  const auto start = static_cast<size_t>(column.offsets[row]);
+  const auto stop = static_cast<size_t>(column.offsets[row + 1]);
+  return std::string(column.text.data() + start, column.text.data() + stop);
+}
+
+size_t FindEnd(std::string_view text, RowPlace place) {
+  const std::vector<uint8_t> bytes(text.begin(), text.end());
+  return FindRowEnd(bytes, ',', place);
+}
+
 bool Takes(std::string_view text, CellKind kind) { return Parse(text, {kind}).end == CsvEnd::kDone; }
 
 }  // namespace
@@ -46,7 +57,7 @@ TEST(CsvCells, PlainCellsBecomeColumns) {
   const CellColumn& text = parsed.columns[2];
   REQUIRE(text.offsets.size() == 4);
   CHECK(text.offsets[1] == 2 && text.offsets[2] == 2 && text.offsets[3] == 3);
-  CHECK_EQ(text.num_like_numbers, 0u);
+  CHECK_EQ(text.num_simpler, 0u);
 }
 
 TEST(CsvCells, IntegersAtTheEndsOfTheirTypeAreTaken) {
@@ -78,11 +89,63 @@ TEST(CsvCells, FloatsAreTheNearestOnes) {
   }
 }
 
-TEST(CsvCells, RaggedRowsQuotesAndBrokenTextNeedTheSlowPath) {
-  for (const char* text : {"1", "1,2,3", "1,2\n3", "1,\"2\"", "1,2\r3,4", "1,\xff", "1,\xe6\x97"}) {
+TEST(CsvCells, RaggedRowsUnsoundQuotesAndBrokenTextNeedTheSlowPath) {
+  for (const char* text :
+       {"1",           "1,2,3",     "1,2\n3",   "1,2\r3,4",  "1,\xff",       "1,\xe6\x97", "1,\"",
+        "1,\"x",       "1,\"x\"\"", "1,\"x\"y", "1,\"x\" ",  "1,\"x\"\r2,y", "1,\"x\"\r",  "1,\"x\ny",
+        "1,\"x,y\",z", "\"1,2\"",   "\"1\"0,x", "\"1\n\",x", "\"\"\"1\",x",  "1\",x",      " \"1\",x"}) {
     CHECK(Parse(text, {kInt, CellKind::kText}).end == CsvEnd::kNeedsCloserLook);
   }
   CHECK(Parse("1,\xe6\x97\xa5", {kInt, CellKind::kText}).end == CsvEnd::kDone);
+}
+
+TEST(CsvCells, QuotedCellsAreTakenWithoutTheirQuotes) {
+  const Parsed parsed = Parse(
+      "\"7\",\"-0.5\",\"a,b\"\r\n8,1,\"x\r\n\n\"\"y\"\"\"\n\"9\",\"1e-3\",\"\"\"\"\n1,2,b\"c\"\n1,2, "
+      "\"d\"\n1,2,\"e\"",
+      {kInt, kReal, CellKind::kText});
+  REQUIRE(parsed.end == CsvEnd::kDone);
+  REQUIRE(parsed.num_rows == 6);
+  CHECK(parsed.columns[0].ints[0] == 7 && parsed.columns[0].ints[2] == 9);
+  CHECK(parsed.columns[1].floats[0] == -0.5 && parsed.columns[1].floats[2] == 1e-3);
+  const char* const texts[] = {"a,b", "x\r\n\n\"y\"", "\"", "b\"c\"", " \"d\"", "e"};
+  for (size_t row = 0; row < 6; ++row) CHECK_EQ(TextOf(parsed.columns[2], row), std::string(texts[row]));
+}
+
+TEST(CsvCells, QuotedCellsAreMissingAsOthersAre) {
+  const std::string_view words[] = {"NA", "a,\"b"};
+  const Parsed parsed = Parse("\"\",\"NA\"\n\"NA\",\"\"\n\"5\",\"a,\"\"b\"", {kInt, CellKind::kText}, words);
+  REQUIRE(parsed.end == CsvEnd::kDone);
+  CHECK_EQ(parsed.columns[0].num_missing, 2u);
+  CHECK_EQ(parsed.columns[1].num_missing, 3u);
+  CHECK(parsed.columns[0].ints[2] == 5);
+}
+
+TEST(CsvCells, QuotedEmptyCellIsARowAndAnEmptyLineIsNot) {
+  const Parsed parsed = Parse("\"\"\n\n\"x\"\n", {CellKind::kText});
+  REQUIRE(parsed.end == CsvEnd::kDone);
+  CHECK_EQ(parsed.num_rows, 2u);
+  CHECK_EQ(parsed.columns[0].num_missing, 1u);
+}
+
+TEST(CsvCells, RowEndsAreOutsideOfQuotes) {
+  struct Case {
+    const char* text;
+    size_t first, last;
+  };
+  for (const Case& c : {Case{"", 0, 0},
+                        {"a", 0, 0},
+                        {"a\nb\nc", 2, 4},
+                        {"\"a\nb\"\nc\n", 6, 8},
+                        {"\"a\nb\"\n\"c\n", 6, 6},
+                        {"\"a\nb", 0, 0},
+                        {"x,\"a\"\"\nb\"\n\"", 10, 10},
+                        {"5\"\n\"\n\"\n", 3, 7},
+                        {" \"\n\"\n", 3, 3},
+                        {"a\n\r\"\n\"", 2, 2}}) {
+    CHECK_EQ(FindEnd(c.text, RowPlace::kFirst), c.first);
+    CHECK_EQ(FindEnd(c.text, RowPlace::kLast), c.last);
+  }
 }
 
 TEST(CsvCells, WordsForMissingAreMissing) {
@@ -103,7 +166,13 @@ TEST(CsvCells, ColumnWithoutKindAcceptsMissingCellsOnly) {
 TEST(CsvCells, TextThatMightBeNumbersIsCounted) {
   const Parsed parsed = Parse("5\n-0.5\nnan\nInfinity\n+7\n5 apples\nword\nnine", {CellKind::kText});
   REQUIRE(parsed.end == CsvEnd::kDone);
-  CHECK_EQ(parsed.columns[0].num_like_numbers, 5u);
+  CHECK_EQ(parsed.columns[0].num_simpler, 5u);
+}
+
+TEST(CsvCells, WholeNumbersAmongFloatsAreCounted) {
+  const Parsed parsed = Parse("5\n5.\n\"-7\"\n1e3\n0.5\n\n0", {kReal});
+  REQUIRE(parsed.end == CsvEnd::kDone);
+  CHECK_EQ(parsed.columns[0].num_simpler, 3u);
 }
 
 TEST(CsvCells, EmptyTextHasNoRows) {

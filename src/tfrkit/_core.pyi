@@ -488,7 +488,12 @@ class ColumnFrames:
 
 def parse_csv(rows: object, separator: str, kinds: Sequence[str], missing: Sequence[bytes]) -> tuple[int, list[tuple[Any, Any, Any, int, int]]] | None:
     """
-    Rows of CSV to columns: (number of rows, [(values, offsets, missing, number of missing cells, number of cells that look like numbers)]); None where a cell needs a closer look.
+    Rows of CSV to columns: (number of rows, [(values, offsets, missing, number of missing cells, number of cells that a simpler kind might hold)]); None where a cell needs a closer look.
+    """
+
+def find_csv_row_end(rows: object, separator: str, *, first: bool) -> int:
+    """
+    The offset after the first or last line feed outside of quotes, 0 without one. `rows` starts at the start of a row.
     """
 
 def make_arrow_schema(field: tuple[Any, ...]) -> object:

@@ -51,7 +51,9 @@ class Limits:
     frame_rows: int = 1 << 13  # of a table, made into frames at a time
     part_nbytes: int = 1 << 30  # a larger shard is written in parts, so that a killed run loses no more
     csv_nbytes: int = 1 << 20  # parsed at a time by the core
-    csv_rows: int = 1 << 15  # parsed at a time where cells are quoted
+    csv_sample_nbytes: int = 1 << 16  # read at each place where types are guessed
+    csv_row_nbytes: int = 1 << 28  # a longer row is not parsed by the core: mostly a quote that is not closed
+    csv_rows: int = 1 << 15  # parsed at a time by the csv module
     parquet_group_nbytes: int = 32 << 20  # a row group is in memory until it is written
     parquet_batch_nbytes: int = 4 << 20
 

@@ -15,10 +15,26 @@ constexpr ptrdiff_t kSafeDigits = 15;
 constexpr ptrdiff_t kMaxIntDigits = 19;
 // From here on integers may be rounded.
 constexpr double kMaxSafe = 1e15;
+constexpr uint8_t kQuote = '"';
 // All of these are exact, so one division rounds once: the nearest double.
 constexpr double kPowersOfTen[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                    1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
 static_assert(std::size(kPowersOfTen) == kSafeDigits + 1);
+
+const uint8_t* FindByte(const uint8_t* p, const uint8_t* end, uint8_t byte) {
+  const void* const found = p == end ? nullptr : std::memchr(p, byte, static_cast<size_t>(end - p));
+  return found == nullptr ? end : static_cast<const uint8_t*>(found);
+}
+
+// The quote that closes a cell, from the first byte after the one that opens it; `end` if there is none.
+// Doubled quotes belong to the cell.
+const uint8_t* FindClosingQuote(const uint8_t* p, const uint8_t* end, bool* has_doubled) {
+  *has_doubled = false;
+  for (p = FindByte(p, end, kQuote); end - p >= 2 && p[1] == kQuote; p = FindByte(p + 2, end, kQuote)) {
+    *has_doubled = true;
+  }
+  return p;
+}
 
 bool IsDigit(uint8_t byte) { return static_cast<uint8_t>(byte - '0') < 10; }
 
@@ -65,21 +81,56 @@ class CellParser {
     return true;
   }
 
+  // A quoted cell is parsed with `end_` at its closing quote; separators and line ends are part of it.
+  template <bool kIsQuoted>
   bool EndsCell(const uint8_t* p) const {
-    return p == end_ || *p == form_.separator || *p == '\n' || *p == '\r';
+    return p == end_ || (!kIsQuoted && (*p == form_.separator || *p == '\n' || *p == '\r'));
   }
 
+  template <bool kIsQuoted>
   const uint8_t* FindCellEnd() const {
+    if constexpr (kIsQuoted) return end_;
     const uint8_t* p = p_;
-    while (!EndsCell(p)) ++p;
+    while (!EndsCell<kIsQuoted>(p)) ++p;
     return p;
   }
 
   // Moves past the cell. False if it needs the slow path, or memory is exhausted.
   bool TakeCell(CellColumn* column, uint64_t row) {
-    bool is_missing = EndsCell(p_);
+    if (p_ == end_ || *p_ != kQuote) return TakeContent<false>(column, row);
+    const uint8_t* const opened = p_ + 1;
+    bool has_doubled;
+    const uint8_t* const closed = FindClosingQuote(opened, end_, &has_doubled);
+    if (closed == end_) return false;
+    const uint8_t* const end = end_;
+    p_ = opened;
+    end_ = closed;
+    if (has_doubled && !Undouble()) return false;
+    if (!TakeContent<true>(column, row)) return false;
+    p_ = closed + 1;
+    end_ = end;
+    return true;  // the caller checks what follows the quote
+  }
+
+  // Moves [p_, end_) to a copy with one quote for each two.
+  bool Undouble() {
+    undoubled_.Clear();
+    while (p_ != end_) {
+      const uint8_t* const quote = FindByte(p_, end_, kQuote);
+      const uint8_t* const stop = quote == end_ ? end_ : quote + 1;
+      if (!Keep(undoubled_.Append(p_, static_cast<size_t>(stop - p_)))) return false;
+      p_ = quote == end_ ? end_ : quote + 2;
+    }
+    p_ = undoubled_.data();
+    end_ = p_ + undoubled_.size();
+    return true;
+  }
+
+  template <bool kIsQuoted>
+  bool TakeContent(CellColumn* column, uint64_t row) {
+    bool is_missing = EndsCell<kIsQuoted>(p_);
     if (!is_missing && !form_.missing.empty()) {
-      const uint8_t* const stop = FindCellEnd();
+      const uint8_t* const stop = FindCellEnd<kIsQuoted>();
       const auto size = static_cast<size_t>(stop - p_);
       for (const std::string_view word : form_.missing) {
         is_missing |= word.size() == size && std::memcmp(word.data(), p_, size) == 0;
@@ -93,16 +144,21 @@ class CellParser {
     switch (column->kind) {
       case CellKind::kInt64: {
         int64_t value = 0;
-        return (is_missing || TakeInt(&value)) && Keep(column->ints.PushBack(value));
+        return (is_missing || TakeInt<kIsQuoted>(&value)) && Keep(column->ints.PushBack(value));
       }
       case CellKind::kFloat: {
         double value = 0;
-        return (is_missing || TakeFloat(&value)) && Keep(column->floats.PushBack(value));
+        if (!is_missing) {
+          bool is_whole = false;
+          if (!TakeFloat<kIsQuoted>(&value, &is_whole)) return false;
+          column->num_simpler += is_whole ? 1 : 0;
+        }
+        return Keep(column->floats.PushBack(value));
       }
       case CellKind::kText: {
         if (!is_missing) {
-          const uint8_t* const stop = FindCellEnd();
-          column->num_like_numbers += LooksLikeNumber(p_, stop) ? 1 : 0;
+          const uint8_t* const stop = FindCellEnd<kIsQuoted>();
+          column->num_simpler += LooksLikeNumber(p_, stop) ? 1 : 0;
           if (!Keep(column->text.Append(p_, static_cast<size_t>(stop - p_)))) return false;
           p_ = stop;
         }
@@ -120,6 +176,7 @@ class CellParser {
     return true;
   }
 
+  template <bool kIsQuoted>
   bool TakeInt(int64_t* value) {
     const bool is_negative = *p_ == '-';
     const uint8_t* const digits = p_ + (is_negative ? 1 : 0);
@@ -129,7 +186,7 @@ class CellParser {
       number = number * 10 + static_cast<uint64_t>(*p - '0');
     }
     const ptrdiff_t count = p - digits;
-    if (count == 0 || count > kMaxIntDigits || !EndsCell(p)) return false;
+    if (count == 0 || count > kMaxIntDigits || !EndsCell<kIsQuoted>(p)) return false;
     if (*digits == '0' && (count > 1 || is_negative)) return false;
     const uint64_t limit = static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) + (is_negative ? 1 : 0);
     if (number > limit) return false;
@@ -138,7 +195,8 @@ class CellParser {
     return true;
   }
 
-  bool TakeFloat(double* value) {
+  template <bool kIsQuoted>
+  bool TakeFloat(double* value, bool* is_whole) {
     const bool is_negative = *p_ == '-';
     const uint8_t* const digits = p_ + (is_negative ? 1 : 0);
     const uint8_t* p = digits;
@@ -155,11 +213,12 @@ class CellParser {
     }
     if (num_whole + num_fraction == 0) return false;
     double magnitude;
-    if (EndsCell(p) && num_whole + num_fraction <= kSafeDigits) {
+    if (EndsCell<kIsQuoted>(p) && num_whole + num_fraction <= kSafeDigits) {
+      *is_whole = !has_point;
       magnitude = static_cast<double>(number) / kPowersOfTen[num_fraction];
     } else {
       // Exponents and many digits. Other forms that from_chars accepts were refused above.
-      const uint8_t* const stop = FindCellEnd();
+      const uint8_t* const stop = FindCellEnd<kIsQuoted>();
       const auto* const first = static_cast<const char*>(static_cast<const void*>(digits));
       const auto* const last = static_cast<const char*>(static_cast<const void*>(stop));
       const auto [read, error] = std::from_chars(first, last, magnitude);
@@ -179,7 +238,8 @@ class CellParser {
 
   const CsvForm& form_;
   const uint8_t* p_;
-  const uint8_t* const end_;
+  const uint8_t* end_;
+  PoolVector<uint8_t> undoubled_;  // the quoted cell being parsed, where it has doubled quotes
   bool has_memory_ = true;
 };
 
@@ -187,9 +247,37 @@ class CellParser {
 
 CsvEnd ParseCells(ByteView rows, const CsvForm& form, std::span<CellColumn> columns, uint64_t* num_rows) {
   *num_rows = 0;
-  if (!rows.empty() && std::memchr(rows.data(), '"', rows.size()) != nullptr) return CsvEnd::kNeedsCloserLook;
   if (!IsUtf8(rows)) return CsvEnd::kNeedsCloserLook;
   return CellParser(rows, form).Run(columns, num_rows);
+}
+
+size_t FindRowEnd(ByteView rows, uint8_t separator, RowPlace place) {
+  const uint8_t* const start = rows.data();
+  const uint8_t* const end = start + rows.size();
+  const uint8_t* found = start;
+  const uint8_t* p = start;
+  while (true) {
+    // [p, quote) is outside of quotes. A quote opens a cell only as its first byte.
+    const uint8_t* quote = FindByte(p, end, kQuote);
+    while (quote != end && quote != start && quote[-1] != separator && quote[-1] != '\n' &&
+           quote[-1] != '\r') {
+      quote = FindByte(quote + 1, end, kQuote);
+    }
+    if (place == RowPlace::kFirst) {
+      const uint8_t* const line_end = FindByte(p, quote, '\n');
+      if (line_end != quote) return static_cast<size_t>(line_end + 1 - start);
+    } else {
+      const uint8_t* stop = quote;
+      while (stop != p && stop[-1] != '\n') --stop;
+      if (stop != p) found = stop;
+    }
+    if (quote == end) break;
+    bool has_doubled;
+    const uint8_t* const closed = FindClosingQuote(quote + 1, end, &has_doubled);
+    if (closed == end) break;
+    p = closed + 1;
+  }
+  return static_cast<size_t>(found - start);
 }
 
 }  // namespace tfrkit

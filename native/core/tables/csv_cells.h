@@ -1,6 +1,8 @@
-// Cells of CSV text without quotes, straight into columns of numbers and text.
+// Cells of CSV text, straight into columns of numbers and text.
 //
-// A cell becomes a number only if the number prints as the same text: 7 and -0.5, not 007, +7 or " 7".
+// A cell that begins with a quote ends with one; in between a doubled quote is one quote, and separators and
+// line ends are text. A quote anywhere else is a character like others. Quoted or not, equal text is the same
+// cell. A cell becomes a number only if the number prints as the same text: 7 and -0.5, not 007, +7 or " 7".
 // Anything unusual ends the parse; the caller then takes the slow path.
 #pragma once
 
@@ -26,7 +28,8 @@ struct CellColumn {
   PoolVector<int64_t> offsets;  // kText: cell r is text[offsets[r], offsets[r + 1])
   PoolVector<uint8_t> missing;  // 1 where a cell is missing; empty when none is
   uint64_t num_missing = 0;
-  uint64_t num_like_numbers = 0;  // kText: cells that might be numbers (upper bound)
+  // Cells that a simpler kind might hold. kText: those like numbers (upper bound); kFloat: whole numbers.
+  uint64_t num_simpler = 0;
 };
 
 struct CsvForm {
@@ -38,12 +41,19 @@ struct CsvForm {
 enum class CsvEnd : uint8_t { kDone, kNeedsCloserLook, kNoMemory };
 
 // Appends every row of `rows` to `columns`, whose kinds are set and which are empty otherwise; empty lines
-// are not rows. `rows` starts at the start of a line and ends at an end of one, or of the file.
+// are not rows. `rows` starts at the start of a row and ends at an end of one, or of the file.
 //
-// The slow path is needed for a quote, a row with another number of cells, a cell that is not of its column's
-// kind, a number in an unusual form or rounded by its type, a line that ends with a
-// carriage return alone, and text that is not UTF-8. The columns are unspecified then.
+// The slow path is needed for a row with another number of cells, a cell that is not of its column's kind, a
+// number in an unusual form or rounded by its type, a quote that is not closed, text after a closing quote, a
+// line that ends with a carriage return alone, and text that is not UTF-8. The columns are unspecified then.
+// REQUIRES: the separator is no quote, line feed or carriage return.
 [[nodiscard]] CsvEnd ParseCells(ByteView rows, const CsvForm& form, std::span<CellColumn> columns,
                                 uint64_t* num_rows);
+
+enum class RowPlace : uint8_t { kFirst, kLast };
+
+// The offset after the first or last line feed outside of quotes; 0 if there is none. `rows` starts at the
+// start of a row and ends anywhere.
+size_t FindRowEnd(ByteView rows, uint8_t separator, RowPlace place);
 
 }  // namespace tfrkit

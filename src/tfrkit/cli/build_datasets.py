@@ -91,7 +91,7 @@ def table(
     files as image/encoded, with image/format, image/height, image/width and image/channels. In JSON lines an inner
     object is columns of its own, outer/inner; {"base64": "..."}, {"float": "nan"} and {"tensor": {"dtype", "shape",
     "values"}} are bytes, a number and an array, as tfr export jsonl writes them. Parquet and Arrow need the extra
-    tfrkit[arrow]. CSV without quotes is read many times faster.
+    tfrkit[arrow].
     """
     options = {**locals(), "format": table_format, "images": images.make()}
     del options["path"], options["table_format"], options["no_header"]

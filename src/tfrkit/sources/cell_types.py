@@ -1,7 +1,7 @@
 """Types of the cells of a text table: integers, floats, or text. Decided over a whole column.
 
 A cell counts as a number only if nothing of the text is lost: 007 and +49 are text, because 7 and 49
-would lose something. The core's parser of plain CSV (`csv_typed`) follows the same rules.
+would lose something. The core's parser of CSV (`csv_typed`) follows the same rules.
 """
 
 from __future__ import annotations

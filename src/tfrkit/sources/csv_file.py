@@ -1,6 +1,6 @@
 """CSV files: what separates their cells, how their columns are called, and their cells in blocks of rows.
 
-Read with Python's csv module; see `csv_typed` for the fast way through plain files. A row with too few or too many
+Read with Python's csv module; see `csv_typed` for the fast way through sound files. A row with too few or too many
 cells is never guessed at; all of them are named with their lines.
 """
 

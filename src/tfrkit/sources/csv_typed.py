@@ -1,13 +1,15 @@
 """CSV straight into columns: the fast path, taken only if no cell loses anything.
 
 Types are given, or guessed from rows taken all over the file, and the core parses stretches of it on several threads.
-It takes a number only where it is written as numbers are: 7 and not 007. At any other cell, a quote, a ragged row or
-a wrong guess the caller reads cell by cell instead, which reports what is wrong.
+It takes a number only where it is written as numbers are: 7 and not 007. At any other cell, a ragged row, unsound
+quotes or a wrong guess the caller reads cell by cell instead, which reports what is wrong.
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import os
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -26,7 +28,7 @@ Parsed = tuple[int, list[tuple[Any, Any, Any, int, int]]]
 # Rows sampled for a guess, and the number of places in the file.
 _NUM_GUESSED = 200
 _NUM_PLACES = 8
-_LOOK_NBYTES = 1 << 16
+_MAX_HEADER_NBYTES = 1 << 20
 _NUM_THREADS = 4
 
 
@@ -37,10 +39,12 @@ def spool_typed(file: CsvFile, spooler: TableSpooler, types: Mapping[str, str]) 
     """
     if file.encoding.lower() not in ("utf-8", "utf8") or len(file.separator.encode()) != 1:
         return None
+    if file.separator in '"\r\n':
+        return None
     with open(file.path, "rb", buffering=0) as opened:
         descriptor = opened.fileno()
         size = os.fstat(descriptor).st_size
-        start = _find_first_row(descriptor, file.has_header)
+        start = _find_first_row(descriptor, file)
         kinds = None if start is None else _guess(descriptor, file, start, size)
         if start is None or kinds is None:
             return None
@@ -48,7 +52,7 @@ def spool_typed(file: CsvFile, spooler: TableSpooler, types: Mapping[str, str]) 
         columns = [
             None if kind == "none" else spooler.add(name, kind) for name, kind in zip(file.columns, kinds, strict=True)
         ]
-        num_rows = _spool(descriptor, file, kinds, columns, _cut(descriptor, start, size), types)
+        num_rows = _spool(file, kinds, columns, _cut(descriptor, file.separator, start, size), types)
     if num_rows is None:
         spooler.clear()
         return None
@@ -56,38 +60,43 @@ def spool_typed(file: CsvFile, spooler: TableSpooler, types: Mapping[str, str]) 
 
 
 def _spool(
-    descriptor: int,
     file: CsvFile,
     kinds: Sequence[GuessedKind],
     columns: Sequence[SpoolColumn | None],
-    stretches: Iterator[tuple[int, int]],
+    stretches: Iterator[memoryview | None],
     given: Container[str],
 ) -> int | None:
     """Parse the stretches and append them in order; the number of rows, or None where one needs a closer look."""
     missing = [word.encode() for word in sorted(file.missing) if word]
 
-    def parse(stretch: tuple[int, int]) -> Parsed | None:
-        rows = _read_stretch(descriptor, *stretch)
+    def parse(rows: memoryview | None) -> Parsed | None:
         return None if rows is None else _native.parse_csv(rows, file.separator, kinds, missing)
 
     num_rows = 0
     num_cells = [0] * len(columns)
-    num_like_numbers = [0] * len(columns)
+    num_simpler = [0] * len(columns)
     parsing = map_ahead(parse, stretches, threads=min(_NUM_THREADS, count_cores()))
     with contextlib.closing(parsing):
         for parsed in parsing:
             if parsed is None:
                 return None
-            for index, (values, offsets, gaps, num_missing, num_like) in enumerate(parsed[1]):
+            for index, (values, offsets, gaps, num_missing, simpler) in enumerate(parsed[1]):
                 column = columns[index]
                 num_cells[index] += parsed[0] - num_missing
-                num_like_numbers[index] += num_like
+                num_simpler[index] += simpler
                 if column is not None:
                     column.append(values if offsets is None else BytesColumn(values, offsets), None, gaps)
             num_rows += parsed[0]
-    # A column guessed as text in which most cells are numbers is a mistake somewhere, or no text at all.
-    counts = zip(file.columns, num_like_numbers, num_cells, strict=True)
-    return None if any(2 * like > count and name not in given for name, like, count in counts) else num_rows
+    checked = zip(file.columns, kinds, num_cells, num_simpler, strict=True)
+    is_sure = all(name in given or _is_decided(kind, count, simpler) for name, kind, count, simpler in checked)
+    return num_rows if is_sure else None
+
+
+def _is_decided(kind: GuessedKind, num_cells: int, num_simpler: int) -> bool:
+    """Are all cells of a column what a few of them seemed to be? Text in which most are numbers is a mistake."""
+    if kind == "text":
+        return 0 < num_cells >= 2 * num_simpler
+    return kind == "none" or num_simpler < num_cells
 
 
 def _read_stretch(descriptor: int, start: int, stop: int) -> bytes | None:
@@ -100,56 +109,80 @@ def _read_stretch(descriptor: int, start: int, stop: int) -> bytes | None:
     return b"".join(pieces) if start == stop else None
 
 
-def _find_first_row(descriptor: int, has_header: bool) -> int | None:
+def _find_first_row(descriptor: int, file: CsvFile) -> int | None:
     """Where the rows start: after the byte order mark and the header; None where it is not clear where that ends."""
     mark = 3 if os.pread(descriptor, 3, 0) == b"\xef\xbb\xbf" else 0
-    if not has_header:
+    if not file.has_header:
         return mark
-    stop = _find_line(descriptor, mark)
-    header = (_read_stretch(descriptor, mark, stop) or b"").removesuffix(b"\n").removesuffix(b"\r")
-    # A line break inside quotes ends no line; one more quote opens a cell than closes one then.
-    return None if b"\r" in header or header.count(b'"') % 2 else stop
+    head = os.pread(descriptor, _MAX_HEADER_NBYTES, mark)
+    stop = _native.find_csv_row_end(head, file.separator, first=True)
+    # A carriage return ends a header, too, where no line feed follows it.
+    return mark + stop if stop and b"\r" not in head[:stop].removesuffix(b"\r\n") else None
 
 
-def _find_line(descriptor: int, offset: int) -> int:
-    """Where the line after the one at `offset` starts, or the end of the file."""
-    while piece := os.pread(descriptor, _LOOK_NBYTES, offset):
-        found = piece.find(b"\n")
-        if found >= 0:
-            return offset + found + 1
-        offset += len(piece)
-    return offset
+def _cut(descriptor: int, separator: str, start: int, size: int) -> Iterator[memoryview | None]:
+    """Stretches of whole rows of about one size; None at the end where the file became shorter or a row is too long.
 
-
-def _cut(descriptor: int, start: int, size: int) -> Iterator[tuple[int, int]]:
-    """Stretches of whole lines of about one size."""
+    A line end inside quotes ends no row, so that the cuts are found one after the other.
+    """
+    nbytes = LIMITS.csv_nbytes
     while start < size:
-        stop = _find_line(descriptor, start + LIMITS.csv_nbytes) if start + LIMITS.csv_nbytes < size else size
-        yield start, stop
-        start = stop
+        rows = _read_stretch(descriptor, start, min(start + nbytes, size)) if nbytes <= LIMITS.csv_row_nbytes else None
+        if rows is None:
+            yield None
+            return
+        stop = len(rows) if start + nbytes >= size else _native.find_csv_row_end(rows, separator, first=False)
+        if stop == 0:
+            nbytes *= 2
+            continue
+        yield memoryview(rows)[:stop]
+        start += stop
+        nbytes = LIMITS.csv_nbytes
 
 
 def _guess(descriptor: int, file: CsvFile, start: int, size: int) -> list[GuessedKind] | None:
-    """What rows from all over the file say; None where one of them is not a plain row."""
+    """What rows from all over the file say; None where one of the first is not sound.
+
+    Text with line ends inside quotes may be taken for rows. The parse of all cells finds that out.
+    """
     seen: list[set[str]] = [set() for _ in file.columns]
     for place in range(_NUM_PLACES):
         offset = start + (size - start) * place // _NUM_PLACES
-        if place:
-            offset = _find_line(descriptor, offset)
-        lines = os.pread(descriptor, _LOOK_NBYTES, offset).split(b"\n")
-        # The last one may be cut off; it counts where it ends with the file.
-        if offset + _LOOK_NBYTES < size:
-            lines.pop()
-        for line in lines[: _NUM_GUESSED // _NUM_PLACES]:
-            if not line.strip(b"\r"):
-                continue
-            cells = line.removesuffix(b"\r").decode("utf-8", "replace").split(file.separator)
-            if len(cells) != len(seen):
-                return None
-            for kinds, cell in zip(seen, cells, strict=True):
+        piece = os.pread(descriptor, LIMITS.csv_sample_nbytes, offset)
+        # The last line may be cut off; it counts where it ends with the file.
+        text = piece[: None if offset + len(piece) == size else piece.rfind(b"\n") + 1].decode("utf-8", "replace")
+        rows = _read_rows(text, file) if place == 0 else _find_rows(text, file)
+        if rows is None:
+            return None
+        for row in rows:
+            for kinds, cell in zip(seen, row, strict=True):
                 if cell not in file.missing:
                     kinds.add(kind_of_cell(cell))
     return [
         "none" if not kinds else "int64" if kinds == {"int64"} else "text" if "text" in kinds else "float"
         for kinds in seen
     ]
+
+
+def _find_rows(text: str, file: CsvFile) -> list[list[str]]:
+    """Rows of a piece of a file from its second line on, which may start inside a quoted cell."""
+    text = text.partition("\n")[2]
+    quoted = _read_rows('"' + text, file, num_skipped=1) if '"' in text else None
+    return quoted if quoted is not None else _read_rows(text, file) or []
+
+
+def _read_rows(text: str, file: CsvFile, *, num_skipped: int = 0) -> list[list[str]] | None:
+    """The first rows of a text; None where it is not sound, or one has another number of cells than the header."""
+    rows: list[list[str]] = []
+    try:
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=file.separator, strict=True):
+            if row:
+                rows.append(row)
+            if len(rows) == _NUM_GUESSED // _NUM_PLACES:
+                break
+    except csv.Error:
+        # With rows before it: mostly a quoted cell that goes on after the end of the text.
+        if not rows:
+            return None
+    rows = rows[num_skipped:]
+    return rows if all(len(row) == len(file.columns) for row in rows) else None

@@ -21,7 +21,7 @@ _GAPS = frozenset({"na", "n/a", "nan", "null", "none", "nil", "missing", "-", "-
 
 
 def load_csv(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
-    """A CSV file: by the core where every cell is plain, else cell by cell."""
+    """A CSV file: by the core where every row is sound, else cell by cell."""
     file = open_csv(
         path,
         separator=options.separator,

@@ -325,7 +325,11 @@ def test_table_csv_by_the_core_is_what_the_slow_way_reads(
     types = data.draw(st.dictionaries(st.sampled_from("abc"[: len(kinds)]), st.sampled_from(CELL_KINDS)))
     lines = [",".join("abc"[: len(kinds)]), *(",".join(row) for row in rows), extra]
     text = line_end.join(lines) + data.draw(st.sampled_from(["", line_end]))
-    folder = tmp_path_factory.mktemp("csv")
+    check_both_ways(tmp_path_factory.mktemp("csv"), text, types=types)
+
+
+def check_both_ways(folder: Path, text: str, **options: Any) -> None:
+    """The core, with stretches of a few bytes, gives the rows, problems, notes or the error of the csv module."""
 
     def read(native: bool) -> Any:
         with pytest.MonkeyPatch.context() as patch:
@@ -333,12 +337,56 @@ def test_table_csv_by_the_core_is_what_the_slow_way_reads(
             if not native:
                 patch.setattr(table_text, "spool_typed", lambda *_: None)
             try:
-                scan = scan_text(folder, text, missing=["NA"], floats="float32", types=types)
+                scan = scan_text(folder, text, missing=["NA"], floats="float32", **options)
             except SourceError as error:
                 return str(error)
             return kinds_of(scan), repr(rows_of(scan)) if not scan.problems else scan.problems, scan.notes
 
     assert read(native=True) == read(native=False)
+
+
+def quote(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"'
+
+
+_INNER = st.text('ab5",;\r\n é', max_size=6)
+# Sound cells: quoted, or plain with quotes after their first character.
+_SOUND_CELLS = {
+    "int64": st.integers(-99, 99).map(str).flatmap(lambda cell: st.sampled_from([cell, quote(cell)])),
+    "float": st.sampled_from(["0.5", '"0.5"', "5", '"5"', '"-1.25"', '""', "", "NA", '"NA"']),
+    "text": st.one_of(_INNER.map(quote), st.sampled_from(["word", 'w"x"', ' "y"', '"word"', "", '""', '"NA"'])),
+    "lines": st.lists(st.sampled_from(["1,2", "x", '"q"', "7,0.5,a"]), min_size=2).map("\n".join).map(quote),
+}
+
+
+@settings(max_examples=300)
+@given(
+    kinds=st.lists(st.sampled_from(sorted(_SOUND_CELLS)), min_size=1, max_size=3),
+    data=st.data(),
+    line_end=st.sampled_from(["\n", "\r\n"]),
+    mark=st.sampled_from(["", "\ufeff"]),
+)
+def test_table_csv_quoted_cells_by_the_core_are_what_the_slow_way_reads(
+    tmp_path_factory: pytest.TempPathFactory, kinds: list[str], data: st.DataObject, line_end: str, mark: str
+) -> None:
+    rows = data.draw(st.lists(st.tuples(*(_SOUND_CELLS[kind] for kind in kinds)), max_size=12))
+    header = data.draw(st.tuples(*(st.sampled_from([name, f'"{name}"', f'"{name}\n{name}"']) for name in "abc")))
+    # One time in three a row that is not sound: ragged, text after a quote, an unclosed quote.
+    bad = data.draw(st.sampled_from(["", "", "", "", "", "", '1,"2,3",4,5', '"x"y', '"x']))
+    lines = [",".join(header[: len(kinds)]), *(",".join(row) for row in rows)]
+    lines.insert(data.draw(st.integers(1, len(lines))), bad)
+    check_both_ways(
+        tmp_path_factory.mktemp("csv"), mark + line_end.join(lines) + data.draw(st.sampled_from(["", line_end]))
+    )
+
+
+@settings(max_examples=300)
+@given(text=st.text('""",,\n\n\r5a .', max_size=40), has_header=st.booleans())
+def test_table_csv_any_quotes_by_the_core_are_what_the_slow_way_reads(
+    tmp_path_factory: pytest.TempPathFactory, text: str, has_header: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("csv")
+    check_both_ways(folder, "a,b\n" + text if has_header else text, columns=None if has_header else ["a", "b"])
 
 
 @pytest.mark.parametrize(
@@ -350,10 +398,25 @@ def test_table_csv_by_the_core_is_what_the_slow_way_reads(
         ("a;b\n-9223372036854775808;\n9223372036854775807;\n", [{"a": -(1 << 63)}, {"a": (1 << 63) - 1}]),
         ("a\nx\x00y\n", [{"a": b"x\0y"}]),
         ("a,b\nNA,1\n5,NA\n", [{"b": [1]}, {"a": [5]}]),
+        ('a,b\r\n"1","x,""y"""\r\n"2",z"z', [{"a": 1, "b": b'x,"y"'}, {"a": 2, "b": b'z"z'}]),
+        ('a,b\n1,"x\r\ny\n"\n2,"z"\n', [{"a": 1, "b": b"x\r\ny\n"}, {"a": 2, "b": b"z"}]),
+        ('"a\n1","b"\n"",x\n"NA",y\n5,z\n', [{"b": b"x"}, {"b": b"y"}, {"a\n1": [5], "b": b"z"}]),
+        ('a\n""\n\n"x"\n', [{}, {"a": b"x"}]),
     ],
-    ids=["empty line", "mark and carriage returns", "quoted header", "ends of int64", "zero byte", "missing"],
+    ids=[
+        "empty line",
+        "mark and carriage returns",
+        "quoted header",
+        "ends of int64",
+        "zero byte",
+        "missing",
+        "quotes",
+        "line ends in quotes",
+        "line end in header",
+        "quoted empty cell",
+    ],
 )
-def test_table_csv_plain_cells_are_read_by_the_core(
+def test_table_csv_sound_cells_are_read_by_the_core(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, rows: list[dict[str, Any]]
 ) -> None:
     monkeypatch.setattr(table_text, "_spool_cells", lambda *_: pytest.fail("taken as text"))
@@ -363,10 +426,53 @@ def test_table_csv_plain_cells_are_read_by_the_core(
 def test_table_csv_that_the_core_leaves_half_way_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LIMITS, "csv_nbytes", 64)
     lines = [f"{row},word {row}" for row in range(1000)]
-    lines[990] = '7,"quo""ted"'
+    lines[990] = '7.5,"quo""ted"'
     rows = rows_of(scan_text(tmp_path, "a,b\n" + "\n".join(lines)))
     assert len(rows) == 1000
-    assert rows[989:992] == [{"a": 989, "b": b"word 989"}, {"a": 7, "b": b'quo"ted'}, {"a": 991, "b": b"word 991"}]
+    assert rows[989:992] == [{"a": 989, "b": b"word 989"}, {"a": 7.5, "b": b'quo"ted'}, {"a": 991, "b": b"word 991"}]
+
+
+def test_table_csv_lines_inside_quotes_decide_no_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A look at the middle of the file finds no quote, and takes lines of the text for rows with a fraction.
+    monkeypatch.setattr(LIMITS, "csv_sample_nbytes", 100)
+    text = "a,b\n0,y\n" + "".join(f'{row},"' + "0.5,x\n" * 300 + '"\n' for row in range(1, 20))
+    scan = scan_text(tmp_path, text)
+    assert kinds_of(scan) == {"a": "int64", "b": "bytes"}
+    assert rows_of(scan)[1:] == [{"a": row, "b": b"0.5,x\n" * 300} for row in range(1, 20)]
+
+
+def test_table_csv_lines_inside_quotes_fill_no_empty_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LIMITS, "csv_sample_nbytes", 100)
+    scan = scan_text(tmp_path, "a,b\ny,\n" + ('"' + "x,z\n" * 300 + '",\n') * 20)
+    assert kinds_of(scan) == {"a": "bytes"}
+    assert scan.notes == ["columns without any value, left out: 'b'"]
+
+
+def test_table_csv_lines_inside_quotes_with_separators_are_read_by_the_core(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_text, "_spool_cells", lambda *_: pytest.fail("taken as text"))
+    scan = scan_text(tmp_path, "a,b\n" + "".join(f'{row},"this, that\nand these, those"\n' for row in range(200)))
+    assert rows_of(scan) == [{"a": row, "b": b"this, that\nand these, those"} for row in range(200)]
+
+
+def test_table_csv_line_ends_in_quotes_at_every_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_text, "_spool_cells", lambda *_: pytest.fail("taken as text"))
+    rows = [{"a": row, "b": b'"\n' * (row % 40) + b"y,z"} for row in range(200)]
+    text = "a,b\n" + "".join(f"{row['a']},{quote(row['b'].decode())}\n" for row in rows)  # type: ignore[attr-defined]
+    for nbytes in range(1, 40):
+        monkeypatch.setattr(LIMITS, "csv_nbytes", nbytes)
+        assert rows_of(scan_text(tmp_path, text)) == rows
+
+
+def test_table_csv_row_longer_than_the_limit_is_read_cell_by_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LIMITS, "csv_nbytes", 64)
+    monkeypatch.setattr(LIMITS, "csv_row_nbytes", 256)
+    rows = [{"a": row, "b": b"x" * (500 * (row == 7))} for row in range(1, 20)]
+    text = "a,b\n" + "".join(f'{row["a"]},"{row["b"].decode() or "y"}"\n' for row in rows)  # type: ignore[attr-defined]
+    assert [len(row["b"]) for row in rows_of(scan_text(tmp_path, text))] == [len(row["b"]) or 1 for row in rows]
 
 
 def test_table_long_columns_are_decided_by_all_of_their_cells(tmp_path: Path) -> None:
