@@ -94,13 +94,16 @@ def spread_groups(run: Callable[..., int]) -> Callable[..., int]:
                 default = one.empty if field.default is MISSING else field.default
                 yield one.__class__(field.name, one.KEYWORD_ONLY, default=default, annotation=hints[field.name])
 
-    parameters = list(spread())
-    converters = {
-        one.name: convert
-        for one in parameters
-        for convert in getattr(one.annotation, "__metadata__", ())
-        if callable(convert)
-    }
+    parameters: list[inspect.Parameter] = []
+    converters: dict[str, Callable[[Any], Any]] = {}
+    for one in spread():
+        metadata = getattr(one.annotation, "__metadata__", ())
+        if functions := [each for each in metadata if callable(each)]:
+            [converters[one.name]] = functions
+            # Without its function, so that a command that is spread again converts once.
+            rest = tuple(each for each in metadata if not callable(each))
+            one = one.replace(annotation=Annotated[(one.annotation.__origin__, *rest)])
+        parameters.append(one)
 
     def call(**given: Any) -> int:
         for name, convert in converters.items():
