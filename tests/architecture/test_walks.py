@@ -38,5 +38,5 @@ def test_functions_of_the_walks_exist() -> None:
 
 
 def test_missing_function_and_missing_file_are_reported() -> None:
-    text = "1. `_ahead.py` `run_ahead`, `no_such`: words\n2. `no/such.py` `main`: words\n"
-    assert find_missing(text) == [("_ahead.py", "no_such"), ("no/such.py", "main")]
+    text = "1. `_threads.py` `run_ahead`, `no_such`: words\n2. `no/such.py` `main`: words\n"
+    assert find_missing(text) == [("_threads.py", "no_such"), ("no/such.py", "main")]

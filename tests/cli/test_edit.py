@@ -9,7 +9,7 @@ import pytest
 
 import tfrkit
 from tfrkit.cli.edit import parse_assignments
-from tfrkit.storage.replace import PENDING
+from tfrkit.storage.transaction import PENDING
 from tfrkit.testing.reference import encode_example, write_frames
 
 pytest.importorskip("duckdb")

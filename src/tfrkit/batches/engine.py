@@ -88,7 +88,7 @@ class EnginePass:
         return self
 
     def read_plan(self, plan: Plan | TokenPlan, order: Order, epoch: int, numbers: range) -> EnginePass:
-        """The batches `numbers` of a plan."""
+        """Read the batches of a plan with these numbers."""
         starts = np.array(self._records.find_starts(), np.uint64)
         steps = order.steps(epoch) if isinstance(plan, Plan) else None
         if isinstance(plan, Plan) and steps is not None:
@@ -150,7 +150,7 @@ class EnginePass:
             self._engine.feed(records, np.array(counts, np.uint64))
 
     def _open_wanted(self) -> bool:
-        """Open what the engine waits for. What cannot be opened is raised when its batch comes."""
+        """Open the shards the engine waits for. An error is raised when the batch that needs the shard comes."""
         wanted = self._engine.take_wanted()
         for number in wanted:
             try:

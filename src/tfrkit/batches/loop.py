@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tfrkit._ahead import choose_threads, run_ahead
+from tfrkit._threads import choose_threads, run_ahead
 from tfrkit.batches.collate import count_rows, size_batch
 from tfrkit.batches.engine import EnginePass, choose_workers, explain_no_engine
 from tfrkit.batches.fetch import Fetched, Fetcher

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tfrkit import _native
-from tfrkit._ahead import submit
+from tfrkit._threads import submit
 from tfrkit.codec.decode import Batch, Decoder
 from tfrkit.container.faults import fault_to_error, locate_memory_error
 from tfrkit.container.records import FrameStream, Policy

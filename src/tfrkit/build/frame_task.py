@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tfrkit._ahead import map_ahead
 from tfrkit._limits import LIMITS
+from tfrkit._threads import map_ahead
 from tfrkit._types import Int64Array
 from tfrkit.build.journal import ShardResult, write_done
 from tfrkit.build.task import ShardTask, Tick

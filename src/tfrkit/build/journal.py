@@ -143,7 +143,7 @@ class Journal:
         return folder
 
     def sweep(self, plan_hash: str) -> None:
-        """Remove what a run that was killed left half written, so that many of them do not fill the disk."""
+        """Remove half-written files of killed runs, so that they do not fill the disk."""
         folder = self.shards_folder(plan_hash)
         for place in (self.folder, folder, os.path.join(folder, INDEX_FOLDER)):
             for name in os.listdir(place):

@@ -62,7 +62,7 @@ def build(
         splits: Names with a ratio (0.1), a count (500), the path of a list of names, or None for the rest. What
             nothing asks for goes to "train".
         shards: Files of each split: a number, or a dict of splits. Never more than records.
-        shard_size: Alternative to `shards`: approximate size of a file, 256_000_000 or "256MB". That is the default.
+        shard_size: Alternative to `shards`: approximate size of a file, such as 256_000_000 or "256MB". Default 256MiB.
         seed: Decides the splits and the order.
         order: "seeded" mixes the records of each split, "source" keeps their order. By default folders of files and
             everything that is split is mixed; arrays, tables and rows that are not split keep their order.

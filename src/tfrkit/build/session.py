@@ -9,7 +9,7 @@ import time
 from functools import partial
 from typing import Any
 
-from tfrkit._ahead import count_cores
+from tfrkit._threads import count_cores
 from tfrkit.build.changes import describe_changes, describe_input_changes
 from tfrkit.build.engines.local import run_tasks
 from tfrkit.build.finish import draft_inputs, finish_build, recall_shards

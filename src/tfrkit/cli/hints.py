@@ -1,7 +1,7 @@
 """Next steps in the words of a command.
 
 The library writes `replace it: force=True`, a command `replace it: --force`; it leaves out a step that it has no option
-for.
+for. The steps come with the error, from where it is raised: those for damage are in container/faults.py.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def run(
 ) -> int:
     """Print the findings, or ok."""
     from tfrkit.ops.verify.verify import verify, write_report
-    from tfrkit.outputs.place import require_output
+    from tfrkit.outputs.target import require_output
 
     if report is not None:
         # Fail before an hour of reading, not after it.
@@ -100,7 +100,7 @@ def print_text(result: dict[str, Any]) -> None:
 
 
 def to_line(finding: dict[str, Any]) -> str:
-    """A finding in the form of every other message: cause, then where."""
+    """A finding as one line: place, then cause."""
     where = [finding["shard"]]
     if finding["record"] is not None:
         where.append(f"record {finding['record']}")

@@ -70,7 +70,7 @@ def parallel_interleave(
 
 
 def assert_cardinality(expected_cardinality: Any) -> Step:
-    """Say how many elements there are; another number is an error when they are read."""
+    """Declare the number of elements; reading raises an error if it differs."""
     expected = int(expected_cardinality)
 
     def count(elements: Iterator[Any]) -> Iterator[Any]:

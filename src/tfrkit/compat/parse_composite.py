@@ -37,7 +37,7 @@ def gather_sparse_feature(key: str, spec: SparseFeature, columns: _Columns) -> S
 
 
 def index_keys(spec: SparseFeature) -> list[str]:
-    """The features that hold the places of values."""
+    """Names of the features that hold the indices of the values."""
     return [spec.index_key] if isinstance(spec.index_key, str) else list(spec.index_key)
 
 

@@ -62,7 +62,7 @@ _CHECKED_AT_ONCE: Final = 1 << 20
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ShardIndex:
-    """Frame starts of one shard, in inflated bytes. `offsets` read from a file are a read-only map of it."""
+    """Frame offsets of one shard, in the uncompressed stream. Read from a file, `offsets` is a read-only map."""
 
     num_records: int
     offsets: Offsets

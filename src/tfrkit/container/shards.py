@@ -36,8 +36,8 @@ from tfrkit.errors import (
 from tfrkit.storage.base import ByteReader
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer, describe_pointer_file
 from tfrkit.storage.local import open_to_read
-from tfrkit.storage.replace import require_no_change
 from tfrkit.storage.resolve import Address, expand_address, expand_home, open_reader, walk_folder
+from tfrkit.storage.transaction import require_no_change
 
 _HEAD_NBYTES = 4096
 _MAX_NAMED = 3  # files in a message

@@ -34,7 +34,7 @@ class Recipe:
 
 
 class Part:
-    """Rows of shards by number and in order: what `Dataset` reads with."""
+    """Reads rows of shards, by number or in order, for `Dataset`."""
 
     def __init__(
         self, shard_set: ShardSet, *, features: Sequence[str] | None = None, recipe: Recipe | None = None

@@ -26,7 +26,7 @@ class Loader(ABC):
 
     @abstractmethod
     def _start(self, start: Position) -> Iterator[tuple[Batch, int]]:
-        """Start a pass: batches, each with the row of the epoch that it ends at."""
+        """Start a pass; yields each batch with the row of the epoch at which it ends."""
 
     @property
     def epoch(self) -> int:

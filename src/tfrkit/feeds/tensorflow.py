@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tfrkit._ahead import choose_threads
 from tfrkit._optional import import_or_explain
+from tfrkit._threads import choose_threads
 from tfrkit.batches.loop import BatchLoop
 from tfrkit.codec.decode import Batch
 from tfrkit.feeds.tensorflow_layout import Leaf, find_leaves, flatten_batch, merge_leaves

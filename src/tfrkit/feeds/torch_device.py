@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tfrkit._ahead import run_ahead
 from tfrkit._limits import LIMITS
 from tfrkit._optional import import_or_explain
+from tfrkit._threads import run_ahead
 from tfrkit.batches.device_images import EncodedImages, Place
 from tfrkit.codec.decode import Batch
 from tfrkit.errors import CpuImagesWarning, warn_caller

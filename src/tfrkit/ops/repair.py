@@ -16,7 +16,7 @@ from tfrkit.container.salvage import Gap, Salvage
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.container.writer import ShardWriter, frame_records
 from tfrkit.errors import CompressionError, ContainerError, StorageError, TfrkitError
-from tfrkit.outputs.place import require_output
+from tfrkit.outputs.target import require_output
 from tfrkit.passes.walk import CollectPolicy, measure_files, walk_streams
 from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.read import Sidecars

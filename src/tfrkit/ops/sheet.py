@@ -29,6 +29,7 @@ from tfrkit.errors import (
 )
 from tfrkit.images.sniff import sniff_image
 from tfrkit.ops.choose_records import choose_records
+from tfrkit.outputs.target import require_output
 from tfrkit.pictures.features import PictureFeatures, find_picture_features
 from tfrkit.pictures.picture import Picture, PictureReader, Span
 from tfrkit.pictures.pixels import ShapeWord, read_shape, require_raw_shape
@@ -270,14 +271,7 @@ def _check_arguments(count: int, columns: int, size: int) -> None:
 def _check_target(target: str, paths: list[str], force: bool) -> None:
     if not target.lower().endswith(".png"):
         raise ValueError(f"output expected a name that ends in .png, got {target!r}")
-    if not os.path.exists(target):
-        return
-    if any(os.path.samefile(path, target) for path in paths if os.path.exists(path)):
-        raise StorageError("the output is a file of the dataset", shard=target, hint="choose another output")
-    if not force:
-        raise StorageError(
-            "the output is there already", shard=target, hint=Hint(Step("replace it: {force}", force=True))
-        )
+    require_output(target, sources=paths, force=force)
 
 
 def _name_dataset(paths: list[str]) -> str:

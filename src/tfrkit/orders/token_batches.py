@@ -17,7 +17,7 @@ _BATCHES_AT_ONCE = 64
 
 
 class TokenBatches(Rearranged):
-    """Another order cut into batches of similar length, with rows times longest row at most `max_tokens`.
+    """Another order, cut into batches of rows of similar length; rows times longest row is at most `max_tokens`.
 
     Each chunk of `chunk` positions is sorted by length, cut from the shortest row on, and its batches are shuffled.
     `lengths` are those of all records, each at most `max_tokens`; an empty row counts as one. If the other order

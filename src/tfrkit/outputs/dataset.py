@@ -10,8 +10,7 @@ from functools import partial
 from tfrkit.container.index import INDEX_FOLDER, index_path
 from tfrkit.container.shards import looks_like_shard
 from tfrkit.errors import ContainerError, StorageError
-from tfrkit.outputs.place import require_output
-from tfrkit.outputs.target import Target
+from tfrkit.outputs.target import Target, require_output
 from tfrkit.sidecars.manifest import Manifest, read_manifest
 from tfrkit.sidecars.places import MANIFEST, list_own
 from tfrkit.storage.base import explain_os_error

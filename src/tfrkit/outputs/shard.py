@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tfrkit import _native
-from tfrkit._ahead import count_cores
+from tfrkit._threads import count_cores
 from tfrkit._types import UInt64Array
 from tfrkit.container.block_deflate import BlockDeflater
 from tfrkit.container.codecs import FORMATS

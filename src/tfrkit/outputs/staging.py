@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 from tfrkit.errors import StorageError
-from tfrkit.outputs.place import require_output
+from tfrkit.outputs.target import require_output
 from tfrkit.storage.base import explain_os_error
 from tfrkit.storage.local import LocalWriter, NamedFile, require_file_place, require_space
 from tfrkit.storage.sync import sync_folder, sync_tree

@@ -1,15 +1,16 @@
-"""Output targets: a dataset folder, or one file with its sidecars in `_index`."""
+"""Output targets: a dataset folder, or one file with its sidecars in `_index`. Nothing is replaced without `force`."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tfrkit.container.codecs import Compression, compression_of_name
 from tfrkit.container.index import INDEX_FOLDER, index_path
 from tfrkit.container.names import refuse_foreign_suffix, strip_output_suffix
-from tfrkit.errors import StorageError
+from tfrkit.errors import Hint, Step, StorageError
 from tfrkit.sidecars.manifest import Manifest
 from tfrkit.sidecars.places import INPUTS, REPORT, SKIPPED, own_path
 from tfrkit.storage.base import describe_os_error
@@ -94,6 +95,21 @@ class Target:
             raise StorageError(f"cannot make the output folder, {reason}", shard=self.folder) from None
         if not os.access(self.folder, os.W_OK | os.X_OK):
             raise StorageError("cannot write, permission denied", shard=self.folder)
+
+
+def require_output(path: str, *, sources: Iterable[str] = (), force: bool = False) -> None:
+    """Raise `StorageError` if `path` must not be written: it exists, or it is one of the sources.
+
+    An empty folder does not count as existing. A source is never replaced, not even with `force`.
+    """
+    if not os.path.lexists(path):
+        return
+    for source in sources:
+        if os.path.exists(source) and os.path.exists(path) and os.path.samefile(source, path):
+            raise StorageError("the output is one of the files to read", shard=path, hint="choose another output")
+    if force or (os.path.isdir(path) and not os.listdir(path)):
+        return
+    raise StorageError("the output is there already", shard=path, hint=Hint(Step("replace it: {force}", force=True)))
 
 
 def name_dataset(out: str) -> str:

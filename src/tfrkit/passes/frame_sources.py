@@ -94,7 +94,7 @@ class FrameSources:
 
     @property
     def num_records(self) -> int:
-        """Records of all shards."""
+        """Number of records in all shards."""
         return sum(count.num_records for count in self.counts)
 
     def begin(self, progress: Progress) -> None:

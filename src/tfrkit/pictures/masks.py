@@ -31,7 +31,8 @@ def inspect_mask(data: bytes) -> ImageInfo:
     """What the header says; raises `SourceError` for other files, and for lossy formats."""
     info = sniff_image(data)
     if info is None:
-        raise SourceError("mask expected an image, got something else" if data else "mask expected, got an empty file")
+        got = "something else" if data else "an empty file"
+        raise SourceError(f"mask expected an image file, got {got}")
     if info.format in _LOSSY:
         raise SourceError(f"mask expected a lossless image, got {info.format}, which changes class numbers")
     return info

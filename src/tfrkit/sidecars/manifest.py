@@ -20,8 +20,8 @@
 features/schema_json.py. `files` are the sidecars that belong to the dataset. `changes`, where there are some, is
 what was done to the records since they were made.
 
-It is written last: a folder with a manifest is whole. Beside a single file x.tfrecord it is
-`_index/x.tfrecord.tfrkit.json`.
+Its keys are made by `make_manifest` in sidecars/write.py. It is written last: a folder with a manifest is whole. The
+manifest of a single file x.tfrecord is `_index/x.tfrecord.tfrkit.json`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfrkit._version import VERSION
-from tfrkit.container.index import index_path
+from tfrkit.container.index import INDEX_FOLDER, index_path
 from tfrkit.sidecars.places import FEATURES, INFO, INPUTS, LABEL_FILES, MANIFEST, REPORT, SKIPPED, TFDS_LABELS, list_own
 from tfrkit.sidecars.read import Sidecars
 
@@ -39,7 +39,7 @@ class ShardChange:
 def list_sidecars(sidecars: Sidecars) -> list[str]:
     """Existing sidecars of these shards, all of one folder, by path, without indexes."""
     [folder] = sidecars.folders
-    names = [FEATURES, INFO, *LABEL_FILES, REPORT, SKIPPED, os.path.join("_index", INPUTS)]
+    names = [FEATURES, INFO, *LABEL_FILES, REPORT, SKIPPED, os.path.join(INDEX_FOLDER, INPUTS)]
     names += [os.path.basename(path) for path in glob.glob(os.path.join(glob.escape(folder), f"*{TFDS_LABELS}"))]
     names = [name for name in names if not sidecars.is_of_others(0, name)]
     for manifest in sidecars.manifests:

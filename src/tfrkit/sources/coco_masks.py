@@ -97,7 +97,7 @@ def _read_polygon(polygon: object) -> list[tuple[float, float]]:
     if not isinstance(polygon, Sequence) or isinstance(polygon, (str, bytes)):
         raise ValueError(f"polygon expected a list of numbers, got {type(polygon).__name__}")
     if len(polygon) < 6 or len(polygon) % 2:
-        raise ValueError(f"polygon expected pairs of at least 3 corners, got {len(polygon)} numbers")
+        raise ValueError(f"polygon expected x, y pairs for at least 3 corners, got {len(polygon)} numbers")
     for value in polygon:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
             raise ValueError(f"polygon expected numbers, got {value!r:.64}")

@@ -15,8 +15,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from tfrkit import _native
-from tfrkit._ahead import count_cores, map_ahead
 from tfrkit._limits import LIMITS
+from tfrkit._threads import count_cores, map_ahead
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.sources.cell_types import kind_of_cell
 from tfrkit.sources.csv_file import CsvFile

@@ -158,7 +158,7 @@ class FileNames(DescribedSource):
 
 
 class _Labelled:
-    """Files and their labels, as numbers: a hundred thousand of them take memory."""
+    """Files with their labels, stored as integer codes to save memory."""
 
     def __init__(self, files: FoundFiles) -> None:
         self._files = files

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tfrkit._ahead import count_cores
 from tfrkit._optional import import_or_explain
+from tfrkit._threads import count_cores
 from tfrkit.codec.arrow_columns import (
     ArrowType,
     NoKindError,

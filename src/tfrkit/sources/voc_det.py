@@ -32,7 +32,7 @@ FOLDER_SPLITS = {"train": "train", "val": "val", "valid": "val", "validation": "
 
 @dataclass(frozen=True)
 class VocDet(DescribedSource):
-    """A dataset of images with annotations in the XML of Pascal VOC.
+    """A dataset of images with annotations in Pascal VOC XML.
 
     Attributes:
         root: The folder: VOCdevkit/VOC2007, or any with .xml files and images below it.

@@ -122,7 +122,7 @@ class MaskStore:
 
 
 def _advise(number: int, counts: Mapping[int, int], options: MaskOptions) -> str:
-    """What to do about a number that is no class; a number that is passed over already stays so."""
+    """The hint for a mask value that is not a class; a value that is ignored already stays so."""
     is_class = Step(f"if {number} is a class: {{map}}", map={number: min(1, options.num_classes - 1)})
     if options.ignore in counts:
         return Hint(is_class, Step("if it is none: {map}", map={number: options.ignore}))

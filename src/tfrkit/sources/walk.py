@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from tfrkit._types import Int64Array
+from tfrkit.container.index import INDEX_FOLDER
 from tfrkit.errors import SourceError
 from tfrkit.images.sniff import SUFFIX_FORMATS
 from tfrkit.sources.base import Items, ItemsBuilder
@@ -23,8 +24,8 @@ from tfrkit.storage.resolve import suggest_path
 IMAGE_SUFFIXES = frozenset(SUFFIX_FORMATS)
 # Files of file managers, always ignored.
 _LITTER = frozenset({b"thumbs.db", b"desktop.ini", b"ehthumbs.db", b"__macosx", b"@eadir", b"picasa.ini"})
-_OWN_FOLDERS = ("_build", "_index")
-_SET_APART = (b".", b"_build", b"_index")
+_OWN_FOLDERS = ("_build", INDEX_FOLDER)
+_SET_APART = (b".", *(name.encode() for name in _OWN_FOLDERS))
 
 
 class FoundFile(NamedTuple):

@@ -64,7 +64,7 @@ class MadeFolders:
             raise StorageError(f"cannot make a folder, {reason}", shard=path) from None
 
     def keep(self) -> None:
-        """The output is in place: its folders stay."""
+        """Keep the folders that were made; call when the output is in place."""
         self._made.clear()
 
     def remove(self) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tfrkit._ahead import count_cores
+from tfrkit._threads import count_cores
 from tfrkit.build.engines import local
 from tfrkit.build.engines.local import choose_start_method, run_tasks
 from tfrkit.build.journal import ShardResult

@@ -395,7 +395,7 @@ def test_equal_calls_give_equal_bytes(tmp_path: Path) -> None:
 
 def test_output_is_not_replaced_by_accident(tmp_path: Path) -> None:
     source = write(tmp_path / "a.png", [{"image": encode(RED)}])
-    with pytest.raises(StorageError, match="the output is a file of the dataset"):
+    with pytest.raises(StorageError, match="the output is one of the files to read"):
         sheet(source, tmp_path / "a.png", force=True)
     (tmp_path / "b.png").write_bytes(b"precious")
     with pytest.raises(StorageError, match=r"the output is there already - at .*b\.png\n  replace it: force=True"):

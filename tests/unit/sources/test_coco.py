@@ -79,7 +79,7 @@ def test_unpack_counts_long_and_negative_differences() -> None:
         ([], "at least one polygon"),
         ("x", "polygons or run lengths, got str"),
         ([[1, 1, 2, 2]], "at least 3 corners, got 4 numbers"),
-        ([[1, 1, 2, 2, 3, 3, 4]], "pairs of at least 3 corners, got 7 numbers"),
+        ([[1, 1, 2, 2, 3, 3, 4]], "x, y pairs for at least 3 corners, got 7 numbers"),
         ([[1, 1, 2, 2, 3, float("nan")]], "polygon expected numbers, got nan"),
         ([[1, 1, 2, 2, 3, 1e9]], "corners near the image"),
         ([[0, 0, 60000, 60000] * 200], "at most 16,777,216 points"),

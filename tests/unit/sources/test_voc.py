@@ -621,8 +621,8 @@ def test_voc_seg_bad_masks_are_named_while_scanning(tmp_path: Path) -> None:
     assert problems_of(scan) == {
         "SegmentationClass/large.png": "mask expected the size of its image, 60x40, got 120x80",
         "SegmentationClass/lossy.png": "mask expected a lossless image, got JPEG, which changes class numbers",
-        "SegmentationClass/void.png": "mask expected, got an empty file",
-        "SegmentationClass/text.png": "mask expected an image, got something else",
+        "SegmentationClass/void.png": "mask expected an image file, got an empty file",
+        "SegmentationClass/text.png": "mask expected an image file, got something else",
         "SegmentationClass/lone": "no image in JPEGImages of id 'lone'",
     }
     assert scan.items.size == 0

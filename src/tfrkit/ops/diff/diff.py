@@ -173,7 +173,7 @@ class _Comparison:
         return self._found
 
     def compare_by_position(self) -> None:
-        """The n-th record with the n-th; what is left of the longer side was added or removed."""
+        """Compare record n of one side with record n of the other; the rest of the longer side was added or removed."""
         found = self._found
         a = RecordRuns(self._a.shards, self._a.policy.for_one_pass())
         b = RecordRuns(self._b.shards, self._b.policy.for_one_pass())

@@ -18,7 +18,7 @@ from tfrkit.errors import Hint, Step, StorageError, UnfinishedChangeError, misus
 from tfrkit.ops.reshape.rewrite import FileCounts
 from tfrkit.passes.frame_sources import FrameSources, open_sources
 from tfrkit.progress import Progress, Quiet
-from tfrkit.storage import replace
+from tfrkit.storage import transaction
 from tfrkit.storage.resolve import Address
 
 Put = Callable[[Any], None]
@@ -185,7 +185,7 @@ def restore_change(address: Address | Iterable[Address]) -> bool:
         try:
             find_shards(address)
         except UnfinishedChangeError as error:
-            replace.restore(error.shard or ".")
+            transaction.restore(error.shard or ".")
             was_restored = True
         else:
             return was_restored

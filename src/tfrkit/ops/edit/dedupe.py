@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrkit._ahead import choose_threads
+from tfrkit._threads import choose_threads
 from tfrkit._types import Int64Array
 from tfrkit.container.records import Policy, read_list
 from tfrkit.errors import MissingFeatureError

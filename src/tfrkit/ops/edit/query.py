@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tfrkit._ahead import choose_threads
 from tfrkit._optional import import_or_explain
+from tfrkit._threads import choose_threads
 from tfrkit._types import UInt64Array
 from tfrkit.errors import CodecError, Hint, MissingFeatureError, QueryError, SchemaError, Step, TfrkitError
 from tfrkit.features.schema import Schema, describe_missing, show_name

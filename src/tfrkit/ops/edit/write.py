@@ -30,9 +30,9 @@ from tfrkit.sidecars.update import ShardChange, list_sidecars, update_info, upda
 from tfrkit.storage.base import ByteSource, explain_os_error
 from tfrkit.storage.digest import hash_file
 from tfrkit.storage.local import require_space
-from tfrkit.storage.replace import Replacement
 from tfrkit.storage.sync import sync_path
 from tfrkit.storage.text_files import format_json, write_text
+from tfrkit.storage.transaction import Replacement
 
 
 class _NothingChangedError(Exception):

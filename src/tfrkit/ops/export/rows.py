@@ -183,7 +183,7 @@ def _read_documents(
 
 
 def to_json(value: Any) -> Any:
-    """`value_to_json`, with a short way for the values that most records are made of."""
+    """`value_to_json`, with a fast path for the most common values."""
     if isinstance(value, np.ndarray) and value.ndim == 1:
         if value.dtype == np.int64 or (value.dtype == np.float32 and np.isfinite(value).all()):
             return value.tolist()

@@ -148,7 +148,7 @@ def make_voc_xml(image: AnnotatedImage, filename: str, *, is_segmented: bool) ->
 def _to_xml(text: str) -> str:
     found = _NOT_XML.search(text)
     if found is not None:
-        raise CodecError(f"name expected characters that XML holds, got {text!r:.64}")
+        raise CodecError(f"name expected characters that XML allows, got {text!r:.64}")
     return escape(text)
 
 

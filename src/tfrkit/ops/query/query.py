@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tfrkit._ahead import choose_threads
 from tfrkit._optional import import_or_explain
+from tfrkit._threads import choose_threads
 from tfrkit._types import Infer, Row, Verify
 from tfrkit.container.codecs import CompressionWord
 from tfrkit.errors import Hint, QueryError, SchemaError, Step, TfrkitError
@@ -137,7 +137,7 @@ class Answer:
     __iter__ = rows
 
     def tuples(self) -> Iterator[tuple[Any, ...]]:
-        """The same as tuples."""
+        """The rows as tuples."""
         has_blobs = any("BLOB" in kind for kind in self._types)
         yield from self._session.run(_FETCHED_BLOBS if has_blobs else _FETCHED_ROWS)
 

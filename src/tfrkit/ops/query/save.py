@@ -24,7 +24,7 @@ from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec, StorageKind
 from tfrkit.ops.preview import json_to_cell
 from tfrkit.ops.query.text import STRUCTS, ask_for_numbers, find_copied_table, is_ordered
-from tfrkit.outputs.place import require_output
+from tfrkit.outputs.target import require_output
 from tfrkit.storage.base import explain_os_error
 from tfrkit.storage.resolve import open_writer
 from tfrkit.storage.sync import sync_folder, sync_tree

@@ -58,7 +58,7 @@ class Buckets:
             self._write_held()
 
     def flush(self) -> None:
-        """Flush; no more frames are added."""
+        """Write the buffered frames. Call once, after the last frame."""
         if not self._is_one:
             self._write_held()
             self._queue.drain()

@@ -100,7 +100,7 @@ def choose_numbers(num_records: int, count: int, seed: int) -> UInt64Array:
         ([0, 1, 2], 5)
     """
     if operator.index(count) < 0:
-        raise ValueError(f"expected a number of records from 0 up, got {count}")
+        raise ValueError(f"expected 0 or more records, got {count}")
     positions = np.arange(min(count, num_records), dtype=np.uint64)
     return np.sort(Shuffled(Whole(num_records), operator.index(seed)).at(positions))
 

@@ -249,7 +249,7 @@ def _number(value: object) -> str:
 
 
 def _text(value: Any) -> str:
-    """A value as JSON has it, for eyes."""
+    """A JSON value as readable text."""
     if isinstance(value, dict):
         return str(next(iter(value.values()), ""))
     if isinstance(value, bytes):

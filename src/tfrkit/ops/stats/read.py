@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrkit import _native
-from tfrkit._ahead import choose_threads, run_ahead
 from tfrkit._limits import LIMITS
+from tfrkit._threads import choose_threads, run_ahead
 from tfrkit._types import Int64Array, Verify
 from tfrkit.codec.columns import ABSENT
 from tfrkit.container.index import FRAME_OVERHEAD
@@ -149,7 +149,7 @@ class StatsReader:
         return probed
 
     def _read_usual(self, chunk: Chunk, sizes: Int64Array, limits: Limits) -> DatasetSummary | None:
-        """The summary of records that hold what others held; None where some of them do not, or are damaged."""
+        """Fast path: the summary of a chunk whose records have the features seen so far, or None."""
         for number in range(_MAX_RETRIES + 2):
             version, specs, builder = self._columns.borrow()
             reads = (part.read(builder.append_frames, self._read_verify) for part in chunk.stretches)

@@ -17,7 +17,7 @@ from tfrkit.ops.stats.features import DatasetSummary, Sample
 from tfrkit.ops.stats.html import print_html
 from tfrkit.ops.stats.read import StatsReader
 from tfrkit.ops.stats.splits import compare_splits, count_classes
-from tfrkit.outputs.place import require_output
+from tfrkit.outputs.target import require_output
 from tfrkit.progress import Progress
 from tfrkit.sidecars.class_names import ClassNames
 from tfrkit.sidecars.read import Sidecars

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tfrkit import _native
-from tfrkit._ahead import run_ahead
+from tfrkit._threads import run_ahead
 from tfrkit._types import Record, Row, UInt64Array, Verify
 from tfrkit.codec.decode import Decoder
 from tfrkit.container.records import read_list

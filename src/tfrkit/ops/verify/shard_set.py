@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from tfrkit._ahead import run_ahead
+from tfrkit._threads import run_ahead
 from tfrkit.container.index import index_path, read_index
 from tfrkit.container.shards import find_incomplete_sets
 from tfrkit.errors import StaleIndexError, StorageError

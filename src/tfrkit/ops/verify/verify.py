@@ -8,15 +8,15 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 
-from tfrkit._ahead import choose_threads, run_ahead
 from tfrkit._native import MAX_NAMES
+from tfrkit._threads import choose_threads, run_ahead
 from tfrkit.batches.survey import note_kinds
 from tfrkit.container.records import Finding
 from tfrkit.container.shards import Shard, find_named_shards
 from tfrkit.errors import ContainerError, NotATFRecordError, Step, StorageError, misuse
 from tfrkit.ops.verify.result import ShardTally, Verification, VerifyFinding, kind_of_error, read_kinds
 from tfrkit.ops.verify.shard_set import Asked, check_sets
-from tfrkit.outputs.place import require_output
+from tfrkit.outputs.target import require_output
 from tfrkit.passes.check import Checked, check_stretch, cut_shard, holds_examples
 from tfrkit.passes.walk import measure_files
 from tfrkit.pictures.pixels import ShapeWord, read_shape

@@ -11,8 +11,8 @@ import pytest
 from tfrkit._limits import LIMITS
 from tfrkit.container.shards import find_shards
 from tfrkit.errors import StorageError, UnfinishedChangeError
-from tfrkit.storage import replace
-from tfrkit.storage.replace import PENDING, Replacement, require_no_change, restore
+from tfrkit.storage import transaction
+from tfrkit.storage.transaction import PENDING, Replacement, require_no_change, restore
 
 OLD = {"a": b"old a", "b": b"old b", "gone": b"old gone", "_index/a": b"old index", "same": b"same"}
 NEW = {"a": b"new a", "b": b"new b", "c": b"new c", "_index/a": b"new index", "same": b"same", "moved": b"old gone"}
@@ -115,7 +115,7 @@ def test_killed_at_any_step_leaves_the_old_files_or_the_new(tmp_path: Path, monk
 
 def test_step_that_fails_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path)
-    real, calls = replace.move_file, []
+    real, calls = transaction.move_file, []
 
     def fail_once(source: str, target: str) -> None:
         calls.append(target)
@@ -123,7 +123,7 @@ def test_step_that_fails_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             raise OSError(errno.EIO, "Input/output error")
         real(source, target)
 
-    monkeypatch.setattr(replace, "move_file", fail_once)
+    monkeypatch.setattr(transaction, "move_file", fail_once)
     with pytest.raises(StorageError, match="cannot put the new files in place, input/output error"):
         change(tmp_path)
     assert read_all(tmp_path) == OLD

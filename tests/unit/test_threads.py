@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tfrkit import _ahead
+from tfrkit import _threads
 
 
 @pytest.mark.parametrize(
@@ -23,11 +23,11 @@ def test_limit_of_the_control_group_is_read(tmp_path: Path, files: dict[str, str
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert _ahead._read_quota(str(tmp_path)) == wanted
+    assert _threads._read_quota(str(tmp_path)) == wanted
 
 
 def test_cores_are_no_more_than_the_control_group_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_ahead.os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
+    monkeypatch.setattr(_threads.os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
     for quota, wanted in ((None, 8), (0.2, 1), (2.5, 3), (64.0, 8)):
-        monkeypatch.setattr(_ahead, "_read_quota", lambda root: quota)  # noqa: B023
-        assert _ahead.count_cores() == wanted
+        monkeypatch.setattr(_threads, "_read_quota", lambda root: quota)  # noqa: B023
+        assert _threads.count_cores() == wanted
