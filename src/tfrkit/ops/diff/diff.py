@@ -26,7 +26,7 @@ _ADVANCED_AT_ONCE = 4096
 
 @dataclass(frozen=True)
 class NumberedRecord:
-    """A record: its number over all shards, the shard, and its number in it."""
+    """The location of a record: its number across all shards, its shard, and its number within that shard."""
 
     number: int
     shard: str
@@ -38,7 +38,7 @@ class NumberedRecord:
 
 @dataclass(frozen=True)
 class RecordChange:
-    """A record that is not the same on both sides; `a` is None where it was added, `b` where it was removed."""
+    """A record that differs between the two sides; `a` is None if it was added, `b` is None if it was removed."""
 
     change: Change
     a: NumberedRecord | None
@@ -58,10 +58,10 @@ class RecordChange:
 
 @dataclass
 class Difference:
-    """Result of `diff`. `listed` holds the first of each kind of change; the counts are of all.
+    """Result of `diff`. `listed` holds the first changes of each kind; the counts cover all changes.
 
-    `recoded` are records with the same values in other bytes (another order of features, say), which is no change;
-    `schema_only` those that differ in nothing but what `schema` names.
+    `recoded` counts records with equal values but different bytes (features in another order, say): not a change.
+    `schema_only` counts records that differ only by changes listed in `schema`.
     """
 
     records_a: int = 0
@@ -106,16 +106,16 @@ def diff(
     max_listed: int = 100,
     progress: Progress | None = None,
 ) -> Difference:
-    """Compare two datasets record by record: the n-th with the n-th, or those with the same value of feature `key`.
+    """Compare two datasets record by record: matched by position, or by the value of feature `key`.
 
-    How the records are cut into shards and compressed makes no difference. Records of equal bytes are not decoded.
-    Memory is bounded: by key, 8 or 16 bytes are held for each record.
+    Sharding and compression are ignored. Records with equal bytes are not decoded. Memory use is bounded; with
+    `key`, 8 or 16 bytes are held per record.
 
     Args:
-        a: Files, folders or globs: how it was.
-        b: How it is.
-        key: A feature with one integer or text in every record, each value once.
-        max_listed: Number of listed records per kind of change.
+        a: Files, folders or globs of the old dataset.
+        b: Files, folders or globs of the new dataset.
+        key: A feature that holds one integer or text per record, different in every record.
+        max_listed: Limit on listed records per kind of change.
         progress: Progress callback.
 
     Example:
@@ -146,7 +146,7 @@ def _open(address: Address | Iterable[Address]) -> Iterator[ShardSet]:
 
 
 class _Comparison:
-    """Running counts."""
+    """Compares the records of two datasets and keeps the counts."""
 
     def __init__(self, a: ShardSet, b: ShardSet, key: str | None, max_listed: int, progress: Progress | None) -> None:
         self._a, self._b = a, b
@@ -156,12 +156,12 @@ class _Comparison:
         self._features: Counter[str] = Counter()
         self._found = Difference(schema=compare_schemas(a.schema, b.schema))
         names_a, names_b = set(a.schema.names), set(b.schema.names)
-        # A feature that a schema lacks is listed once, for all records; but records that share no feature are different
-        # records.
+        # A feature missing from one schema is listed once, not for each record. But if the two sides share no feature,
+        # every record counts as changed.
         is_alike = not names_a or not names_b or bool(names_a & names_b)
         self._compare = make_comparison(a.schema.kind, b.schema.kind, self._found.schema if is_alike else ())
         plain = all(shard.compression == "none" for shard in a.shards)
-        # To know how many there are, compressed shards would have to be read once more.
+        # Counting the records of compressed shards would take another pass over them.
         self._progress = progress if plain else None
         if self._progress is not None:
             self._progress.begin(len(a.records), sum(shard.nbytes or 0 for shard in a.shards))
@@ -191,7 +191,7 @@ class _Comparison:
         found.records_a, found.records_b = a.number, b.number
 
     def compare_by_key(self, matching: Matching) -> None:
-        """Records of one key with each other, in the order of a."""
+        """Compare the records that have the same key, in the order of side a."""
         found = self._found
         partners = matching.partners
         found.records_a, found.records_b = len(partners), len(self._b.records)
@@ -208,7 +208,7 @@ class _Comparison:
     def _compare_pairs(self, numbers: Int64Array, partners: Int64Array) -> None:
         found = self._found
         if any(shard.compression != "none" for side in (self._a, self._b) for shard in side.shards):
-            # Records of a compressed shard are slow to reach one by one, so only those that differ are.
+            # Random access is slow in a compressed shard, so only records whose digests differ are read one by one.
             is_equal = digest_records(self._a)[numbers] == digest_records(self._b)[partners[numbers]]
             found.equal += int(is_equal.sum())
             numbers = numbers[~is_equal]

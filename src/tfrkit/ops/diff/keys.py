@@ -1,4 +1,4 @@
-"""Records of two datasets matched by a feature. Held are 8 or 16 bytes per record: the key, or a digest of it."""
+"""Match the records of two datasets by a key feature. Memory: 8 or 16 bytes per record, for the key or its digest."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from tfrkit.ops.preview import preview_value
 Keys = np.ndarray[Any, np.dtype[Any]]
 
 _BATCH_ROWS = 4096
-# Bytes of a digest: equal by chance less often than a disk gives wrong bytes.
+# Bytes of a digest: enough that a collision is less likely than an undetected disk error.
 _DIGEST_NBYTES = 16
 _MAX_NAMED = 3
 
 
 @dataclass(frozen=True)
 class Matching:
-    """`partners[i]` is the record of b that has the key of record `i` of a, or -1; `added` have keys a lacks."""
+    """`partners[i]` is the record of b with the key of record `i` of a, or -1; `added` lists records only b has."""
 
     partners: Int64Array
     added: Int64Array
 
 
 def match_keys(a: ShardSet, b: ShardSet, feature: str) -> Matching:
-    """Match records by key. Raises `SchemaError` where a key is missing or comes twice in one dataset."""
+    """Match records by key. Raises `SchemaError` if a key is missing or occurs twice in one dataset."""
     keys_a, keys_b = read_keys(a, feature), read_keys(b, feature)
     if keys_a.dtype != keys_b.dtype and len(keys_a) and len(keys_b):
         kinds = f"{a.schema[feature].kind} and {b.schema[feature].kind}"
@@ -54,7 +54,7 @@ def match_keys(a: ShardSet, b: ShardSet, feature: str) -> Matching:
 
 
 def read_keys(shard_set: ShardSet, feature: str) -> Keys:
-    """One key per record, in file order: int64, or a digest of bytes."""
+    """Read one key per record, in file order: an int64, or a digest if the feature holds bytes."""
     schema = shard_set.schema
     if not len(schema):
         if not len(shard_set.records):
@@ -88,20 +88,20 @@ def read_keys(shard_set: ShardSet, feature: str) -> Keys:
 
 
 def digest_values(values: Iterable[bytes]) -> Keys:
-    """A digest of each value."""
+    """Compute a digest of each value."""
     digests = [hashlib.blake2b(value, digest_size=_DIGEST_NBYTES).digest() for value in values]
     return np.frombuffer(b"".join(digests), f"S{_DIGEST_NBYTES}")
 
 
 def digest_records(shard_set: ShardSet) -> Keys:
-    """A digest of each record, in file order."""
+    """Compute a digest of each record, in file order."""
     policy = shard_set.policy.for_one_pass()
     pieces = [digest_values(records) for shard in shard_set.shards for records in read_records(shard, policy)]
     return np.concatenate(pieces) if pieces else np.empty(0, f"S{_DIGEST_NBYTES}")
 
 
 def show_key(shard_set: ShardSet, feature: str, number: int) -> str:
-    """The key of a record, short."""
+    """Return the key of a record as short text, or "?" if it cannot be read."""
     kind = shard_set.schema.kind
     found = _native.read_message(kind, shard_set.records[number])
     if isinstance(found, _native.Fault) or found[0] is None:
@@ -112,7 +112,7 @@ def show_key(shard_set: ShardSet, feature: str, number: int) -> str:
 
 
 def _require_one(column: Any, shard_set: ShardSet, feature: str, first: int) -> Any:
-    """The column of one value per row; raises at the first row of none or several."""
+    """Return the column as one value per row; raises `SchemaError` at the first row with none or several."""
     if isinstance(column, Ragged):
         wrong = np.flatnonzero(column.lengths != 1)
         if not len(wrong):

@@ -1,4 +1,4 @@
-"""Records of two datasets side by side, in file order: equal bytes are passed over without making records of them."""
+"""Compare the stored bytes of two datasets in file order, without creating a record object for each equal record."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfrkit.container.shards import Shard
 from tfrkit.passes.walk import walk_frames
 from tfrkit.storage.base import ByteSource
 
-# Looked at together: what fits into a cache twice, and comes from memory that is used again.
+# Size of a run: one run of each side fits into the cache, and the allocator reuses blocks of this size.
 _RUN_NBYTES = 112 << 10
 _RUN_FRAMES = 4096
 _HEADER_NBYTES = 8 + 4  # length, its checksum
@@ -21,7 +21,7 @@ _FOOTER_NBYTES = 4  # the payload's checksum
 
 
 class RecordRuns:
-    """A place in the records of a dataset. The next `num_left` of them lie in one piece; `fill` gets more."""
+    """A cursor over the records of a dataset. The next `num_left` records are in one buffer; `fill` loads more."""
 
     def __init__(self, shards: Sequence[Shard], policy: Policy) -> None:
         self._runs = walk_frames(shards, policy, _native.index_frames, _RUN_FRAMES, _RUN_NBYTES)
@@ -38,7 +38,7 @@ class RecordRuns:
         return len(self._starts) - 1 - self._place
 
     def fill(self) -> bool:
-        """Make sure there is a next record; False at the end."""
+        """Load the next run if the current one is used up; return False at the end of the dataset."""
         while not self.num_left:
             run = next(self._runs, None)
             if run is None:
@@ -48,29 +48,29 @@ class RecordRuns:
         return True
 
     def ends(self, count: int) -> Int64Array:
-        """Where the next `count` frames end, from where the first one starts; with the start, 0, before them."""
+        """Return 0 and the end of each of the next `count` frames, as offsets from the start of the first one."""
         starts = self._starts[self._place : self._place + count + 1]
         ends: Int64Array = starts - starts[0]
         return ends
 
     def frames(self, count: int) -> bytes:
-        """The next `count` frames as they are stored."""
+        """Return the stored bytes of the next `count` frames."""
         start, stop = self._starts[self._place], self._starts[self._place + count]
         return bytes(self._data[int(start) : int(stop)])
 
     def record(self, ahead: int) -> Record:
-        """The payload of the record `ahead` positions further."""
+        """Return the payload of the record `ahead` positions after the next one."""
         start, stop = self._starts[self._place + ahead], self._starts[self._place + ahead + 1]
         return bytes(self._data[int(start) + _HEADER_NBYTES : int(stop) - _FOOTER_NBYTES])
 
     def skip(self, count: int) -> None:
-        """Continue after the next `count` records."""
+        """Skip the next `count` records."""
         self.nbytes += int(self._starts[self._place + count] - self._starts[self._place])
         self._place += count
         self.number += count
 
     def skip_rest(self) -> int:
-        """Go to the end; how many records that were."""
+        """Skip all remaining records and return their count."""
         before = self.number
         while self.fill():
             self.skip(self.num_left)
@@ -78,14 +78,14 @@ class RecordRuns:
 
 
 def compare_ahead(a: RecordRuns, b: RecordRuns) -> tuple[int, list[int]]:
-    """How many of the next records were compared, and which of these, counted from here, differ.
+    """Compare the next records of both sides; return how many were compared, and the positions of those that differ.
 
-    REQUIRES: both have a next record.
+    Positions count from the next record. REQUIRES: both sides have a next record.
     """
     count = min(a.num_left, b.num_left)
     ends_a, ends_b = a.ends(count), b.ends(count)
     other = np.flatnonzero(ends_a != ends_b)
-    # Frames of equal length lie side by side up to the first that differs in length.
+    # Frames are at equal offsets up to the first one that differs in length.
     num_aligned = int(other[0]) - 1 if len(other) else count
     differing: list[int] = []
     frames_a, frames_b = a.frames(num_aligned), b.frames(num_aligned)

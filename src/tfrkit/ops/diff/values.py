@@ -1,4 +1,4 @@
-"""Differences of two records: feature by feature, images by their pixels."""
+"""Compare two records feature by feature, and images pixel by pixel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tfrkit.ops.preview import preview_bytes, preview_value
 Change = Literal["changed", "added", "removed"]
 
 Compared = tuple[list["FeatureChange"], bool]
-"""Differences of two records, and whether there are others that the schemas already show."""
+"""Differences of two records, and whether there are others that the schema comparison already lists."""
 
 _HEAD_NBYTES = 4096
 _MAX_NAMED_FRAMES = 3
@@ -28,7 +28,7 @@ _MAX_NAMED_FRAMES = 3
 
 @dataclass(frozen=True)
 class FeatureChange:
-    """One feature of a record: how it was (a) and is (b), in short, and what can be said about it."""
+    """A change of one feature: previews of the old (a) and new (b) value, and a note on the difference."""
 
     feature: str
     change: Change
@@ -42,7 +42,7 @@ class FeatureChange:
 
 @dataclass(frozen=True)
 class _Stored:
-    """A feature as it is stored: values of one kind, or frames of these."""
+    """A stored feature: values of one kind or, for a feature list, the (kind, values) of each step."""
 
     kind: str | None
     values: Sequence[Any]
@@ -60,7 +60,7 @@ class _Stored:
 
 
 def compare_schemas(a: Schema, b: Schema) -> list[FeatureChange]:
-    """Features that one side lacks altogether, or has as another kind."""
+    """List features that one side lacks or stores as another kind; one change if the record kinds differ."""
     if a.kind != b.kind and len(a) + len(b):
         return [FeatureChange("", "changed", f"{a.kind} records", f"{b.kind} records")]
     if not len(a) or not len(b):
@@ -79,7 +79,7 @@ def compare_schemas(a: Schema, b: Schema) -> list[FeatureChange]:
 def make_comparison(
     kind_a: RecordKind, kind_b: RecordKind, schema_changes: Collection[FeatureChange]
 ) -> Callable[[Record, Record], Compared]:
-    """A function that returns the differences of two records, without those of the schemas, which are listed once."""
+    """Return a function that finds the differences of two records, except those listed in `schema_changes`."""
     listed = {(change.feature, change.change) for change in schema_changes}
 
     def compare(a: Record, b: Record) -> Compared:
@@ -121,13 +121,13 @@ def _are_equal(a: _Stored, b: _Stored) -> bool:
     if a.is_list:
         return all(map(_are_equal, _frames(a), _frames(b)))
     if a.kind == "float":
-        # By bits, so that NaN equals itself and 0.0 is not -0.0.
+        # Compare bits, so that NaN equals itself and 0.0 differs from -0.0.
         return bool(_to_array(a).tobytes() == _to_array(b).tobytes())
     return list(a.values) == list(b.values)
 
 
 def _note(a: _Stored, b: _Stored) -> str:
-    """An additional note on the two values."""
+    """Describe how two unequal values differ; may return an empty string."""
     if a.is_list and b.is_list:
         return _note_frames(a, b)
     if a.kind != b.kind:
@@ -154,7 +154,7 @@ def _note_frames(a: _Stored, b: _Stored) -> str:
 
 
 def _note_images(a: bytes, b: bytes) -> str:
-    """How the pixels of two images compare; nothing where they are no images."""
+    """Describe how the pixels of two images differ; an empty string if either value is not an image."""
     if sniff_image(bytes(a[:_HEAD_NBYTES])) is None or sniff_image(bytes(b[:_HEAD_NBYTES])) is None:
         return ""
     try:
@@ -172,7 +172,7 @@ def _note_images(a: bytes, b: bytes) -> str:
 
 
 def _read_features(record: Record, kind: RecordKind) -> dict[str, _Stored] | None:
-    """The features of a record by name; None if it is not a message of this kind."""
+    """Return the features of a record by name, or None if the record is not a message of this kind."""
     if kind not in ("example", "sequence_example"):
         return None
     found = _native.read_message(kind, record)
@@ -199,7 +199,7 @@ def _to_array(stored: _Stored) -> Any:
 
 
 def _list_kinds(schema: Schema) -> dict[str, str]:
-    """Feature to storage kind; several, where records disagree."""
+    """Map each feature to its storage kind; several kinds are joined by "|" if records disagree."""
     prefixes = ("context/", "feature_lists/") if schema.kind == "sequence_example" else ("", "")
     kinds = {}
     for prefix, specs in ((prefixes[0], schema.features), (prefixes[1], schema.feature_lists)):
