@@ -1,4 +1,4 @@
-"""Differences between two descriptions of a build, as text."""
+"""Describe the differences between two builds as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHOWN_LENGTH = 60
 
 
 def describe_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """One sentence for each value that differs."""
+    """Return one sentence for each value that differs."""
     lines = list(_compare(old, new, ()))
     if not lines and old != new:
         if old.get("schema_digest") != new.get("schema_digest"):
@@ -25,9 +25,9 @@ def describe_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str
 
 
 def describe_input_changes(old: Mapping[str, tuple[int, int]], items: Items, *, since: int | None = None) -> list[str]:
-    """Inputs added, removed or changed since they were listed.
+    """Describe the inputs added, removed or changed since the list `old` was written.
 
-    mtimes are compared if listed; otherwise inputs changed after `since` (ns) count.
+    mtimes are compared if `old` has them; otherwise an input counts as changed if its mtime is after `since` (ns).
     """
     if items.keys is None or not old:
         return []

@@ -1,4 +1,4 @@
-"""Estimated size of a dataset, from a few records."""
+"""Estimate the size of a dataset from a few records."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tfrkit.container.index import FRAME_OVERHEAD
 from tfrkit.errors import CodecError, SourceError
 from tfrkit.sources.base import Scan
 
-# Spread over all items; always the same ones, because the number of shards may follow from them.
+# The sample is spread over all items and always the same, because the number of shards may depend on it.
 _SAMPLE_ITEMS = 24
-_FEATURE_NBYTES = 10  # lengths and tags around one feature
+_FEATURE_NBYTES = 10  # lengths and tags of one feature
 _SMALL_INT_NBYTES = 2
 
 
 @dataclass(frozen=True)
 class SizeEstimate:
-    """Estimate from a sample: output bytes per input byte, or bytes per record.
+    """Size estimate from a sample: output bytes per input byte, or bytes per record.
 
-    Uncompressed; `per_byte` is None if inputs have no size, or it is meaningless.
+    Sizes are uncompressed. `per_byte` is None if inputs have no size or the output does not depend on it.
     """
 
     per_record: float
@@ -31,16 +31,16 @@ class SizeEstimate:
     is_guess: bool = False
 
     def of(self, scan: Scan, numbers: Int64Array) -> float:
-        """Expected bytes of the records of some items."""
+        """Return the expected size in bytes of the records of these items."""
         if self.per_byte is not None and scan.items.nbytes is not None:
             return float(scan.items.nbytes[numbers].sum() * self.per_byte)
         return len(numbers) * self.per_record
 
 
 def sample_sizes(scan: Scan) -> SizeEstimate:
-    """Read a few items; unreadable ones are ignored."""
+    """Estimate sizes from a few items; unreadable items are ignored."""
     size = scan.items.size
-    # Not `np.unique`, which imports NumPy's masked arrays: ten milliseconds at the start of every build.
+    # Not `np.unique`: it imports NumPy's masked arrays, which adds ten milliseconds to every build.
     places = {number * size // _SAMPLE_ITEMS for number in range(_SAMPLE_ITEMS)} if size else set()
     numbers = np.array(sorted(places), np.int64)
     reader: Any = scan.reader
@@ -62,7 +62,7 @@ def sample_sizes(scan: Scan) -> SizeEstimate:
 
 
 def size_row(row: Mapping[str, Any]) -> int:
-    """Approximate bytes per row in a file."""
+    """Return the approximate size in bytes of a row in a file."""
     nbytes = FRAME_OVERHEAD
     for name, value in row.items():
         if isinstance(value, Mapping):
@@ -88,6 +88,6 @@ def _summarize(sizes: list[int], inputs: list[int] | None) -> SizeEstimate:
     if not sizes:
         return SizeEstimate(0.0, None, is_guess=True)
     per_record = sum(sizes) / len(sizes)
-    # The size of re-encoded images does not depend on the files.
+    # The size of re-encoded images does not depend on the size of their files.
     follows_input = inputs is not None and sum(inputs) > 0 and max(sizes) > 1.05 * min(sizes)
     return SizeEstimate(per_record, sum(sizes) / sum(inputs) if follows_input and inputs else None)

@@ -1,6 +1,6 @@
-"""The last step: shards are moved into place, sidecars are written, the manifest last.
+"""The last step of a build: move shards into place and write sidecars, the manifest last.
 
-Every action is idempotent. After a kill, the next run of the same command finds the shards and does the rest.
+Every action is idempotent. If the process is killed, the next run of the same command finds the shards and finishes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tfrkit.storage.text_files import write_json, write_text
 
 
 def decide_schema(prepared: Prepared, results: dict[str, ShardResult], folder: str) -> Schema:
-    """The schema: from the source after everything was read, or inferred from the records."""
+    """Return the schema the source knows after everything was read, or infer it from the records."""
     facts: Facts = {}
     for result in results.values():
         add_facts(facts, result.facts)
@@ -52,9 +52,9 @@ def decide_schema(prepared: Prepared, results: dict[str, ShardResult], folder: s
 def finish_build(
     prepared: Prepared, journal: Journal, results: dict[str, ShardResult], report: Report, old: Manifest | None
 ) -> None:
-    """Put everything in place; `old` is the manifest of the dataset this one replaces.
+    """Move all files into place; `old` is the manifest of the dataset that is replaced.
 
-    REQUIRES: the steps of `draft_inputs` were taken.
+    REQUIRES: the generator of `draft_inputs` was run to its end.
     """
     target, plan = prepared.target, prepared.plan
     folder = journal.shards_folder(plan.hash)
@@ -82,7 +82,7 @@ def finish_build(
 
 
 def draft_inputs(prepared: Prepared, journal: Journal) -> Generator[None]:
-    """Write the list of inputs in steps, while others write the shards."""
+    """Write the list of inputs in steps, while the shards are written."""
     path = os.path.join(journal.sidecars_folder, INPUTS)
     return write_inputs_by_steps(path, prepared.scan.items, stamps=False)
 
@@ -104,7 +104,7 @@ def recall_shards(target: Target, journal: Journal, plan_hash: str, names: list[
 
 
 def _collect_carried(prepared: Prepared) -> Carried:
-    """Sidecars of the new records, from the source."""
+    """Collect the sidecars that the source provides for the new records."""
     sidecars = prepared.scan.sidecars
     carried = Carried(is_new=True) if sidecars is None else collect_carried(sidecars)
     return replace(carried, labels={**carried.labels, **prepared.scan.label_files})
@@ -131,9 +131,9 @@ def _describe(prepared: Prepared, schema: Schema, results: dict[str, ShardResult
 
 
 def _remove_old(target: Target, journal: Journal, old: Manifest | None, keep: set[str]) -> None:
-    """Remove the replaced dataset, its manifest first, so that the rest never looks complete.
+    """Remove the replaced dataset, its manifest first, so that remaining files never look like a complete dataset.
 
-    The list of files to remove is kept until the end, because without the manifest it is lost.
+    The list of files to remove is stored in the journal, because it cannot be made again without the manifest.
     """
     listing = os.path.join(journal.folder, "replaced.json")
     if old is not None:
@@ -152,12 +152,12 @@ def _remove_old(target: Target, journal: Journal, old: Manifest | None, keep: se
 
 
 def _move(source: str, destination: str) -> None:
-    # Moved by a run that was stopped just after.
+    # The file is missing if an interrupted run has already moved it.
     with contextlib.suppress(FileNotFoundError):
         move_file(source, destination)
 
 
 def _place_of(target: Target, name: str) -> str:
-    """Target path of a shard: if the output is a link, its target is written."""
+    """Return the target path of a shard; an output file that is a symbolic link is resolved."""
     path = target.shard(name)
     return os.path.realpath(path) if target.is_file else path

@@ -1,7 +1,7 @@
-"""A shard of rows that a reader encodes as frames: encoded by threads, written and hashed in order.
+"""Write a shard whose reader returns frames: threads encode them, and they are written and hashed in order.
 
-For readers that return frames all work is native and releases the interpreter lock, so threads use every core, start at
-once, and write each byte once. The shard does not depend on the number of threads.
+Encoding frames is native code that releases the interpreter lock, so threads use every core, start immediately and
+write each byte once. The bytes of the shard do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tfrkit.build.task import ShardTask, Tick
 from tfrkit.container.writer import ShardWriter
 from tfrkit.storage.resolve import open_writer
 
-# Frames are made in blocks of about this size, which stay in the cache until they are written and hashed.
+# Frames are encoded in blocks of about this size, which stay in the CPU cache until they are written and hashed.
 _BLOCK_NBYTES = 1 << 20
 
 
 def count_parts(expected_nbytes: float) -> int:
-    """Number of parts to cut a shard into.
+    """Return the number of parts to cut a shard into.
 
     Example:
         >>> count_parts(256e6), count_parts(10e9)
@@ -37,7 +37,7 @@ def count_parts(expected_nbytes: float) -> int:
 
 @dataclass(frozen=True)
 class FrameTask(ShardTask):
-    """A `ShardTask` whose reader gives frames."""
+    """A `ShardTask` whose reader returns frames."""
 
     threads: int = 1
 
@@ -61,9 +61,9 @@ class FrameTask(ShardTask):
         return result
 
     def _blocks(self, row_nbytes: float) -> Iterator[Int64Array]:
-        """Numbers of the items, in groups whose frames make about a block."""
+        """Yield the item numbers in groups whose frames fill about one block."""
         numbers = self.items.numbers
-        # A frame has names and lengths in addition to its values: about as much again.
+        # Besides its values a frame has names and lengths, which take about as much space again.
         num_rows = max(1, min(LIMITS.frame_rows, int(_BLOCK_NBYTES / (2 * row_nbytes + 1))))
         for start in range(0, len(numbers), num_rows):
             yield numbers[start : start + num_rows]

@@ -1,12 +1,12 @@
-"""Progress of a build on disk, so that the next run of the same command resumes.
+"""The state of a build on disk, so that the next run of the same command resumes it.
 
     out/_build/
       lock                           held while a build runs
-      plan.json                      what is being built
-      inputs.tsv.gz                  name, size and time of change of each input
-      scratch/                       spools of the source; rebuilt by each run
+      plan.json                      the plan of the build
+      inputs.tsv.gz                  size, mtime and name of each input
+      scratch/                       temporary files of the source; rebuilt by each run
       sidecars/                      drafts of sidecars
-      shards-<hash of the plan>/     finished shards, their index, and <shard>.done.json each
+      shards-<hash of the plan>/     finished shards, each with its index and a marker <shard>.done.json
 
 A shard is done if its marker exists and its bytes match the marker's size and checksum.
 """
@@ -36,7 +36,7 @@ from tfrkit.storage.local import LocalWriter
 from tfrkit.storage.text_files import write_json
 
 _LINES_AT_ONCE = 4096
-# Staging folders locked by this process: a lock of the operating system does not keep out a second thread.
+# Staging folders locked by this process. A file lock does not exclude a second thread of the same process.
 _HELD: set[str] = set()
 
 
@@ -50,7 +50,7 @@ class BadItem(NamedTuple):
 
 @dataclass
 class ShardResult:
-    """Result of one shard, or of a part of one."""
+    """The result of writing one shard or a part of one."""
 
     name: str
     num_records: int = 0
@@ -61,7 +61,7 @@ class ShardResult:
     facts: Facts = field(default_factory=dict)
 
     def add(self, part: ShardResult) -> None:
-        """Count in a part, in the order of the parts."""
+        """Add the result of a part; parts are added in their order."""
         self.num_records += part.num_records
         self.nbytes += part.nbytes
         self.nbytes_in += part.nbytes_in
@@ -70,7 +70,7 @@ class ShardResult:
 
 
 def add_facts(total: Facts, more: Facts) -> None:
-    """Add up what several readers saw."""
+    """Add the facts `more` of one reader to `total`."""
     for name, counts in more.items():
         total.setdefault(name, Counter()).update(counts)
 
@@ -85,7 +85,7 @@ class Journal:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the build for this process; raises `StorageError` if another one holds it."""
+        """Lock the build for this process; raises `StorageError` if the lock is held already."""
         identity = os.path.realpath(self.folder)
         if identity in _HELD:
             raise _refuse(self.folder, "this process")
@@ -103,14 +103,14 @@ class Journal:
 
     @property
     def scratch(self) -> str:
-        """An empty folder for spools."""
+        """An empty folder for temporary files; removes the files of an earlier run."""
         folder = os.path.join(self.folder, "scratch")
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
         return folder
 
     def load_plan(self) -> dict[str, Any] | None:
-        """The plan being built here, or None."""
+        """Return the plan that is being built in this folder, or None."""
         try:
             with open(self._plan_path, encoding="utf-8", errors="surrogateescape") as file:
                 content = json.load(file)
@@ -119,31 +119,31 @@ class Journal:
         return content if isinstance(content, dict) else None
 
     def save_plan(self, description: dict[str, Any], items: Items) -> None:
-        """Begin: store the plan and the inputs."""
+        """Begin a build: drop the state of any other, and store the plan and the inputs."""
         self.forget()
-        # Deleted at the end: compressed at level 1.
+        # Level 1, because the file is deleted at the end of the build.
         write_inputs(self._inputs_path, items, level=1)
         write_json(self._plan_path, description)
 
     def load_inputs(self) -> dict[str, tuple[int, int]]:
-        """Size and time of change of each input when the build was begun."""
+        """Return the size and mtime of each input when the build began."""
         return read_inputs(self._inputs_path)
 
     @property
     def sidecars_folder(self) -> str:
-        """Folder for drafts of sidecars, so that a killed run leaves nothing next to the shards."""
+        """The folder for drafts of sidecars, so that a killed run leaves no sidecars in the dataset's folder."""
         folder = os.path.join(self.folder, "sidecars")
         os.makedirs(folder, exist_ok=True)
         return folder
 
     def shards_folder(self, plan_hash: str) -> str:
-        """Folder of finished shards of a plan."""
+        """Return the folder of a plan's finished shards, and create it if needed."""
         folder = os.path.join(self.folder, f"shards-{plan_hash}")
         os.makedirs(os.path.join(folder, INDEX_FOLDER), exist_ok=True)
         return folder
 
     def sweep(self, plan_hash: str) -> None:
-        """Remove half-written files of killed runs, so that they do not fill the disk."""
+        """Remove half-written files of killed runs, which would fill the disk."""
         folder = self.shards_folder(plan_hash)
         for place in (self.folder, folder, os.path.join(folder, INDEX_FOLDER)):
             for name in os.listdir(place):
@@ -152,7 +152,7 @@ class Journal:
                         os.unlink(os.path.join(place, name))
 
     def forget(self) -> None:
-        """Drop everything but the lock."""
+        """Remove everything but the lock and the scratch folder."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._plan_path)
         for name in os.listdir(self.folder):
@@ -163,7 +163,7 @@ class Journal:
                 os.unlink(path)
 
     def remove(self) -> None:
-        """The build is done: leave nothing."""
+        """Remove the whole staging folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -179,7 +179,7 @@ def write_done(path: str, result: ShardResult) -> None:
 
 
 def read_done(path: str) -> ShardResult | None:
-    """The marker of a shard, if it exists and the size matches."""
+    """Return the marker of a shard if it exists and has the size of the shard."""
     result = read_marker(path)
     try:
         return result if result is not None and os.path.getsize(path) == result.nbytes else None
@@ -188,7 +188,7 @@ def read_done(path: str) -> ShardResult | None:
 
 
 def read_marker(path: str) -> ShardResult | None:
-    """The marker of a shard, without checking the shard."""
+    """Return the marker of a shard without checking the shard."""
     try:
         with open(f"{path}.done.json", encoding="utf-8", errors="surrogateescape") as file:
             content = json.load(file)
@@ -204,21 +204,21 @@ def read_marker(path: str) -> ShardResult | None:
 
 
 def drop_done(path: str) -> None:
-    """Remove a shard that does not match its marker."""
+    """Remove a shard or a part, and its marker."""
     for stale in (f"{path}.done.json", path):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(stale)
 
 
 def write_inputs(path: str, items: Items, *, stamps: bool = True, level: int = 6) -> None:
-    """List the inputs: a line each of size, mtime (optional) and name."""
+    """Write the list of inputs: one line per input with size, mtime (0 without `stamps`) and name."""
     for _ in write_inputs_by_steps(path, items, stamps=stamps, level=level):
         pass
 
 
 def write_inputs_by_steps(path: str, items: Items, *, stamps: bool = True, level: int = 6) -> Generator[None]:
-    """`write_inputs` in steps of some milliseconds; the file appears with the last one."""
-    # Written by zlib itself the header has no time of packing: equal inputs, equal bytes.
+    """Do the work of `write_inputs` in steps of a few milliseconds; the file appears after the last step."""
+    # zlib, unlike the gzip module, writes no timestamp into the header: equal inputs give equal bytes.
     packer = zlib.compressobj(level, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
     with LocalWriter(path) as writer:
         for start in range(0, items.size if items.keys is not None else 0, _LINES_AT_ONCE):
@@ -229,7 +229,7 @@ def write_inputs_by_steps(path: str, items: Items, *, stamps: bool = True, level
 
 
 def read_inputs(path: str) -> dict[str, tuple[int, int]]:
-    """Name → size and time of change, as listed; empty without a list."""
+    """Read a list of inputs: name → size and mtime. Empty if there is no readable list."""
     inputs = {}
     try:
         with gzip.open(path, "rb") as file:
@@ -242,7 +242,7 @@ def read_inputs(path: str) -> dict[str, tuple[int, int]]:
 
 
 def _join_lines(items: Items, start: int, stamps: bool) -> bytes:
-    """Some of the lines of the list, from an input on."""
+    """Return one block of lines of the list, from input `start` on."""
     assert items.keys is not None
     block = slice(start, start + _LINES_AT_ONCE)
     keys = [key.replace(b"\\", b"\\\\").replace(b"\n", b"\\n") for key in items.keys[block]]
@@ -256,10 +256,10 @@ def _unescape(key: bytes) -> bytes:
 
 
 def _open_lock(path: str) -> int:
-    """A descriptor that holds the lock; raises `StorageError` if another process does.
+    """Return a descriptor that holds the lock; raises `StorageError` if another process holds it.
 
-    The lock belongs to the process and not to the open file, so that workers do not inherit it: when the parent is
-    killed, the next build can begin at once.
+    The lock belongs to the process, not to the open file, so workers do not inherit it: when the parent is killed,
+    the next build can begin at once.
     """
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -269,7 +269,7 @@ def _open_lock(path: str) -> int:
             owner = os.pread(descriptor, 64, 0).decode(errors="replace").strip()
             os.close(descriptor)
             raise _refuse(os.path.dirname(path), f"process {owner}" if owner else "another process") from None
-        # The build that held it before may have removed the file just now; then the lock is on nothing.
+        # The build that held the lock before may just have removed the file; then this lock is on a deleted file.
         try:
             is_same = os.path.samestat(os.fstat(descriptor), os.stat(path))
         except FileNotFoundError:

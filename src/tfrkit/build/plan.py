@@ -1,7 +1,7 @@
-"""The plan: the records of each shard, in order. Data, with a hash.
+"""The plan of a build: the records of each shard, in order, and a hash.
 
-Equal inputs and options give an equal plan, on any machine and with any number of workers. The contents of a shard
-depend on the plan only, so a shard can be written anytime, anywhere, and again.
+Equal inputs and options give an equal plan on any machine and with any number of workers. The contents of a shard
+depend on the plan only, so a shard can be written at any time, on any worker, and more than once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tfrkit.sources.base import Items, Order, Scan
 
 @dataclass(frozen=True)
 class PlannedShard:
-    """One file to be written, and the items it will hold, in the order of its records."""
+    """One file to write, and its items in the order of its records."""
 
     name: str
     split: str
@@ -32,20 +32,20 @@ class PlannedShard:
 
 @dataclass(frozen=True)
 class Plan:
-    """All shards, and a description of everything that decides about their bytes."""
+    """All shards, and a description of everything that determines their bytes."""
 
     shards: tuple[PlannedShard, ...]
     description: dict[str, Any]
 
     @property
     def hash(self) -> str:
-        """Equal for equal plans."""
+        """A hash of the description."""
         text = json.dumps(self.description, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
     def num_records(self) -> int:
-        """Records of all shards."""
+        """The number of records in all shards."""
         return sum(len(shard.numbers) for shard in self.shards)
 
 
@@ -59,9 +59,9 @@ def make_shards(
     order: Order,
     estimate: Mapping[str, float],
 ) -> tuple[PlannedShard, ...]:
-    """Cut each split into shards of near equal numbers of records.
+    """Cut each split into shards with nearly equal numbers of records.
 
-    `estimate` has the expected bytes of each split. With `single_file` there is one shard of that name.
+    `estimate` is the expected size in bytes of each split. With `single_file` there is one shard with that name.
     """
     sizes.check(assignment.splits)
     if single_file is not None and len(assignment.splits) > 1:
@@ -87,7 +87,7 @@ def make_shards(
 
 
 def describe_inputs(items: Items) -> dict[str, Any]:
-    """Description of the inputs: number, size, and a digest of names, sizes and private data.
+    """Describe the inputs: number, size, and a digest of names, sizes and private data.
 
     mtimes are left out, so that a copy of the same files gives the same description.
     """
@@ -103,13 +103,13 @@ def describe_inputs(items: Items) -> dict[str, Any]:
 
 
 def digest_stamps(scan: Scan) -> str:
-    """A digest of the mtimes of inputs: a resumed build requires them unchanged."""
+    """Return a digest of the inputs' mtimes, which must not change before a build is resumed."""
     stamps = b"" if scan.items.stamps is None else scan.items.stamps.tobytes()
     return hashlib.sha256(stamps + scan.stamp.to_bytes(16, "little", signed=True)).hexdigest()[:32]
 
 
 def digest_shards(shards: tuple[PlannedShard, ...]) -> str:
-    """A digest of the assignment of items."""
+    """Return a digest of the assignment of items to shards."""
     digest = hashlib.sha256()
     for shard in shards:
         digest.update(f"{shard.name}\0{len(shard.numbers)}\0".encode())

@@ -1,4 +1,4 @@
-"""Before the first byte: look at the source, decide splits and shards, and find every reason not to begin."""
+"""Prepare a build: scan the source, decide splits and shards, and find every problem before anything is written."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class BuildOptions:
 
     @property
     def sizes(self) -> ShardSizes:
-        """The number or size of shards."""
+        """The requested number or size of shards."""
         return ShardSizes.of(self.shards, self.shard_size)
 
     def to_json(self) -> dict[str, Any]:
-        """Options that affect the bytes, as a JSON value."""
+        """Return the options that affect the bytes, as a JSON value."""
         splits = {
             name: os.fspath(size) if isinstance(size, os.PathLike) else size
             for name, size in (self.splits or {}).items()
@@ -76,7 +76,7 @@ class BuildOptions:
 
 @dataclass
 class Prepared:
-    """A build that could begin now."""
+    """A scanned and planned build, and the problems found so far."""
 
     source: Source
     target: Target
@@ -91,25 +91,25 @@ class Prepared:
 
     @property
     def made_by(self) -> str:
-        """Who writes the records: another version may write others."""
+        """The program and version that writes the records; another version may write different bytes."""
         return f"tfrkit {VERSION}"
 
     @property
     def found(self) -> int:
-        """Scanned inputs."""
+        """The number of scanned inputs."""
         return self.scan.num_inputs
 
     @property
     def stops(self) -> list[Problem]:
-        """The problems that keep it from beginning."""
+        """The problems that prevent the build."""
         return [problem for problem in self.problems if problem.blocking or self.options.on_bad == "fail"]
 
     def expected_nbytes(self, shard: PlannedShard) -> float:
-        """Approximate size of a shard."""
+        """Return the approximate size of a shard."""
         return self.estimate.of(self.scan, shard.numbers)
 
     def new_report(self) -> Report:
-        """The report before anything is written."""
+        """Return the report as it is before anything is written."""
         items = self.scan.items
         return Report(
             out=self.target.out,
@@ -125,7 +125,7 @@ class Prepared:
 
 
 def prepare(source: Source, target: Target, options: BuildOptions, scratch: str) -> Prepared:
-    """Scan and plan; problems are collected, not raised, unless there is nothing to build."""
+    """Scan and plan. Problems with inputs are collected, not raised, unless there is nothing to build."""
     pointer = describe_pointer_file(source.title)
     if pointer is not None:
         raise SourceError(f"expected data, got {pointer}", shard=source.title, hint=REMEDY)
@@ -160,7 +160,7 @@ def prepare(source: Source, target: Target, options: BuildOptions, scratch: str)
         "schema_digest": "" if schema is None else _digest(to_json(schema)),
         "records": digest_shards(shards),
     }
-    # As read back from JSON: lists instead of tuples.
+    # A round trip through JSON turns tuples into lists, so that the plan equals one loaded from a file.
     plan = Plan(shards, json.loads(json.dumps(description)))
     notes = [*scan.notes, *assignment.notes]
     if is_split or order == "seeded":
@@ -190,7 +190,7 @@ def _split_items(items: Items, options: BuildOptions, problems: list[Problem]) -
     try:
         assignment = assign_splits(items, options.splits, seed=options.seed, stratify=options.stratify, groups=groups)
     except ValueError:
-        # Too few records for a split may be caused by bad inputs: report those first.
+        # Bad inputs may be the reason that a split has too few records: report the bad inputs first.
         if any(problem.blocking or options.on_bad == "fail" for problem in problems):
             return Assignment({})
         raise
@@ -199,7 +199,7 @@ def _split_items(items: Items, options: BuildOptions, problems: list[Problem]) -
 
 
 def _drop_empty(assignment: Assignment) -> dict[str, Any]:
-    """The splits that hold something; one that the source names and that is empty is worth a note."""
+    """Return the splits that are not empty, and add a note for each empty one unless all are empty."""
     empty = [name for name, numbers in assignment.splits.items() if not len(numbers)]
     if len(empty) < len(assignment.splits):
         assignment.notes += [f"split {name!r} is empty" for name in empty]

@@ -1,8 +1,8 @@
-"""Display of bad inputs: equal reasons are one line with a count, and a hint is shown once.
+"""Display of bad inputs: problems with equal reasons become one line with a count, and a hint is shown once.
 
-Reasons are equal when they differ in their numbers only, as those of boxes and of bytes do; a source names the kind
-itself where they differ by more. This is for showing alone: every problem stays in `SourceError.problems`, in
-skipped.jsonl and in the JSON of a dry run.
+Reasons that differ only in their numbers, such as coordinates, count as equal; if reasons differ by more, the source
+sets the `kind` of the problem. Grouping affects the display only: every problem remains in `SourceError.problems`,
+in skipped.jsonl and in the JSON of a dry run.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from tfrkit.errors import Hint, Step
 from tfrkit.sources.base import Problem
 
-# Up to this many problems of a group are shown in full; of more, this many places.
+# A group of up to this many problems is shown in full; of a larger group, this many places are shown.
 _SHOWN = 3
-# The hint for all of them, if they can be skipped.
+# The hint for all bad inputs, if they can be skipped.
 SKIP_ADVICE = Hint("repair or remove them", Step("or leave them out: {on_bad}", on_bad="skip"))
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
@@ -33,7 +33,7 @@ class ProblemGroup:
         return self.problems[0].hint
 
     def describe(self) -> list[str]:
-        """One line for each of a few problems, one for all of many."""
+        """Return one line for each problem if they are few, else one line for all."""
         if len(self.problems) <= _SHOWN:
             return [describe_problem(problem) for problem in self.problems]
         first = self.problems[0]
@@ -43,7 +43,7 @@ class ProblemGroup:
         return [f"{len(self.problems):,} {self._name(first.reason, is_same)} - {where}"]
 
     def describe_reason(self) -> str:
-        """The reason without places."""
+        """Return the common reason, without places."""
         first = self.problems[0]
         if len(self.problems) <= 1:
             return first.reason
@@ -59,7 +59,7 @@ class ProblemGroup:
 
 
 def group_problems(problems: Iterable[Problem]) -> list[ProblemGroup]:
-    """Problems by kind, or by their reasons apart from numbers; in the order of the first of each."""
+    """Group problems by kind, or by reason without its numbers; groups are ordered by their first problem."""
     groups: dict[tuple[str, str], list[Problem]] = {}
     for problem in problems:
         alike = problem.kind or _NUMBER.sub("#", problem.reason)
@@ -68,5 +68,5 @@ def group_problems(problems: Iterable[Problem]) -> list[ProblemGroup]:
 
 
 def describe_problem(problem: Problem) -> str:
-    """A problem in one line: where, then what."""
+    """Describe a problem in one line: its place, then its reason."""
     return f"{problem.key}: {problem.reason}" if problem.reason else problem.key

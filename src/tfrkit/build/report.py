@@ -11,7 +11,7 @@ from tfrkit.build.problem_groups import SKIP_ADVICE, group_problems
 from tfrkit.errors import SourceError
 from tfrkit.sources.base import Problem, count_bad_inputs
 
-# More kinds than these are not put into one message; all problems are in `problems`, and the command prints all kinds.
+# Maximum number of groups in one message. All problems are in `problems`, and the command prints all groups.
 _SHOWN_GROUPS = 20
 
 
@@ -19,7 +19,7 @@ _SHOWN_GROUPS = 20
 class Skipped:
     """A skipped input and the reason. `split` is None if it was skipped before splitting.
 
-    `input` is the input it counts for, if not `key`; None for no single one.
+    `input` is the input it counts for; "" means `key`, None means no single input.
     """
 
     key: str
@@ -31,37 +31,37 @@ class Skipped:
 
     @classmethod
     def of(cls, problem: Problem) -> Skipped:
-        """Inputs skipped because of problems found before splitting."""
+        """Convert a problem that was found before splitting."""
         return cls(problem.key, problem.reason, input=problem.input, kind=problem.kind, hint=problem.hint)
 
     def to_problem(self) -> Problem:
-        """The problem it was left out for."""
+        """Return the problem because of which the input was skipped."""
         return Problem(self.key, self.reason, input=self.input, kind=self.kind, hint=self.hint)
 
     def to_json(self) -> dict[str, Any]:
-        """One line of skipped.jsonl."""
+        """Return the content of one line of skipped.jsonl."""
         return {"key": self.key, "reason": self.reason, "split": self.split}
 
 
 @dataclass
 class Report:
-    """The end of a build.
+    """The result of a build.
 
     Attributes:
         out: Path of the dataset.
-        found: Scanned inputs.
-        written: Records.
-        skipped: Inputs left out, with reasons.
+        found: Number of scanned inputs.
+        written: Number of records.
+        skipped: Skipped inputs, with reasons.
         ignored: Counts of other files, by kind.
         nbytes_in: Size of the inputs.
         nbytes_out: Size of the shards.
         seconds: Duration of this run.
-        splits: For each split its records, shards and bytes.
-        notes: Decisions of the build.
+        splits: Counts of records, shards and bytes of each split.
+        notes: Decisions of the build that a user should know of.
         counts: Labels and how often they occur.
-        resumed: Shards that were there from an earlier run.
-        is_dry: Nothing was written; sizes are estimates.
-        already_there: The dataset existed, from the same inputs with the same options.
+        resumed: Number of shards kept from an earlier run.
+        is_dry: Whether this was a dry run: nothing was written, and sizes are estimates.
+        already_there: Whether the dataset already existed, built from the same inputs with the same options.
     """
 
     out: str
@@ -84,16 +84,16 @@ class Report:
 
     @property
     def num_skipped(self) -> int:
-        """Inputs left out; one may have several entries in `skipped`."""
+        """The number of skipped inputs; one input may have several entries in `skipped`."""
         return count_bad_inputs(entry.to_problem() for entry in self.skipped)
 
     @property
     def ok(self) -> bool:
-        """Whether every input that was found is in the dataset."""
+        """Whether every scanned input is in the dataset."""
         return not self.skipped and not self.problems
 
     def add_shard(self, split: str, num_records: int, nbytes: int) -> None:
-        """Count in a shard of a split."""
+        """Add a shard to the counts of its split."""
         counts = self.splits.setdefault(split, {"records": 0, "shards": 0, "nbytes": 0})
         counts["records"] += num_records
         counts["shards"] += 1
@@ -101,7 +101,7 @@ class Report:
         self.nbytes_out += nbytes
 
     def to_json(self) -> dict[str, Any]:
-        """The content of report.json."""
+        """Return the content of report.json."""
         content: dict[str, Any] = {
             "out": self.out,
             "source": self.source,
@@ -125,9 +125,9 @@ class Report:
 
 
 def refuse(problems: Iterable[Problem], *, found: int, is_begun: bool = False, can_skip: bool = True) -> SourceError:
-    """The error that names every bad input; the first ones in its message, all in `problems`.
+    """Return the error for these bad inputs: the first groups are in its message, all problems in `problems`.
 
-    `can_skip` if something is left to write without them.
+    `can_skip` says whether anything is left to write without the bad inputs.
     """
     listed = tuple(problems)
     groups = group_problems(listed)
@@ -147,19 +147,19 @@ def refuse(problems: Iterable[Problem], *, found: int, is_begun: bool = False, c
 
 
 def _count(problems: Sequence[Problem], found: int) -> str:
-    """Counts of bad inputs, and of problems without a single input, such as a column."""
+    """Describe how many inputs are bad, and how many problems belong to no single input, such as those of a column."""
     num_bad = count_bad_inputs(problems)
     num_others = sum(problem.bad_input is None for problem in problems)
     others = f"{num_others:,} problem" + ("" if num_others == 1 else "s")
     if not num_bad:
-        # A table whose columns cannot be read has no rows yet.
+        # `found` is 0 if the columns of a table cannot be read: its rows are not counted then.
         return f"{others} in {found:,} input{'' if found == 1 else 's'}" if found else f"{others} found"
     counted = f"{num_bad:,} of {found:,} inputs {'is' if num_bad == 1 else 'are'} bad"
     return f"{counted} and there {'is' if num_others == 1 else 'are'} {others} more" if num_others else counted
 
 
 def write_skipped_lines(skipped: Iterable[Skipped]) -> str:
-    """The content of skipped.jsonl."""
+    """Return the content of skipped.jsonl."""
     return "".join(json.dumps(entry.to_json(), ensure_ascii=False) + "\n" for entry in skipped)
 
 

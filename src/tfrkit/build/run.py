@@ -1,4 +1,4 @@
-"""`build`: a whole dataset from a source, in one call."""
+"""`build` builds a whole dataset from a source in one call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tfrkit.sources.base import Order, Source
 
     class SupportsArrowStream(Protocol):
-        """A table of pandas, polars, pyarrow, DuckDB or any other library that has Arrow's stream."""
+        """A table of pandas, polars, pyarrow, DuckDB or any other library that supports Arrow's stream interface."""
 
         def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 
@@ -49,34 +49,34 @@ def build(
     """Build a dataset folder, or one file, from a source, from any iterable of rows, or from a table in memory.
 
     The same inputs and options give the same bytes, whatever the number of jobs. An interrupted build resumes when it
-    is called again. Nothing appears half done: shards are moved into place when all of them are written.
+    is called again. No partial dataset ever appears: shards are moved into place when all of them are written.
 
     Args:
         source: One of `tfr.sources`; an iterable of rows as `Writer.write` takes them; or a table: a DataFrame of
-            pandas or polars, a table of pyarrow, anything with Arrow's stream, or a dict of columns. Of a table, a
-            missing value is absent from its record: None, and NaN of pandas, to which it is the same. NaN of polars
-            and pyarrow is stored, and so is NaN in a list of floats of any of them. Dates and decimals ask for
-            ``tfr.sources.table(df, types={"when": "text"})``, and an index is a column where it has a name, else
-            left out.
+            pandas or polars, a table of pyarrow, anything with Arrow's stream interface, or a dict of columns. A
+            missing value of a table is left out of its record: None, and in pandas also NaN, which means the same
+            there. NaN of polars and pyarrow is stored, and so is NaN in a list of floats of any library. Dates and
+            decimals need ``tfr.sources.table(df, types={"when": "text"})``. An index becomes a column if it has a
+            name, else it is left out.
         out: A folder; or a name that ends in .tfrecord, for one file.
-        splits: Names with a ratio (0.1), a count (500), the path of a list of names, or None for the rest. What
-            nothing asks for goes to "train".
-        shards: Files of each split: a number, or a dict of splits. Never more than records.
+        splits: Split names with a ratio (0.1), a count (500), the path of a list of names, or None for the rest. The
+            remainder goes to "train".
+        shards: Number of files of each split: a number, or a dict by split. Never more than the split has records.
         shard_size: Alternative to `shards`: approximate size of a file, such as 256_000_000 or "256MB". Default 256MiB.
-        seed: Decides the splits and the order.
-        order: "seeded" mixes the records of each split, "source" keeps their order. By default folders of files and
-            everything that is split is mixed; arrays, tables and rows that are not split keep their order.
-        stratify: Every split holds each class in the same share.
-        group: A regular expression; inputs in whose name it finds the same stay in one split.
-        compression: "none", "gzip", "zlib", "xz" or "zstd"; by default as the name of a single file ends.
+        seed: Seed of the splits and of the order.
+        order: "seeded" shuffles the records of each split, "source" keeps their order. By default folders of files
+            and all splits are shuffled; arrays, tables and rows that are not split keep their order.
+        stratify: Give every split the same share of each class.
+        group: A regular expression; inputs with the same match in their names stay in one split.
+        compression: "none", "gzip", "zlib", "xz" or "zstd"; by default taken from the suffix of a single file.
         level: As in `Writer`.
         keys: Features to rename, old names to new ones.
-        on_bad: "fail" names every bad input and stops; "skip" leaves them out and lists them in the report.
-        jobs: Worker processes; all processors by default.
+        on_bad: "fail" names every bad input and stops; "skip" leaves bad inputs out and lists them in the report.
+        jobs: Number of worker processes; by default one per processor.
         force: Replace existing files. The old dataset stays until the new one is complete.
-        dry_run: Look at everything and write nothing; problems are in the report.
-        schema: Of rows or a table: checks each row. Other sources have their own.
-        floats: Of rows or a table: what to do with floats that float32 does not hold, as in `Writer`.
+        dry_run: Read everything and write nothing; problems are in the report.
+        schema: Schema to check each row of an iterable or a table against. Other sources have their own.
+        floats: For rows or a table: what to do with floats that float32 cannot represent, as in `Writer`.
         progress: Progress callback.
         overwrite: Deprecated name of `force`.
 
@@ -86,7 +86,7 @@ def build(
         >>> report.written, report.splits["test"]["records"]
         (100, 10)
     """
-    # Imported here, because `import tfrkit` imports this module and reading a dataset needs none of them.
+    # Imported here, because `import tfrkit` imports this module, and reading a dataset needs none of these modules.
     from tfrkit.build.prepare import BuildOptions
     from tfrkit.build.session import carry_out, preview
     from tfrkit.codec.arrow_streams import is_table

@@ -1,4 +1,4 @@
-"""From planned shards to tasks: existing shards are checked, missing ones written, in balanced pieces."""
+"""Turn planned shards into tasks: check existing shards, and write missing ones in balanced pieces."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tfrkit.sources.base import Scan
 
 # Small last pieces reduce idle time at the end.
 _PIECES_PER_JOB = 8
-# Cost of joining parts, which copies and reads them again, relative to storing kept images.
+# Cost of joining parts, which copies and hashes them again, relative to writing images unchanged.
 _JOIN_SHARE = 0.15
 
 MakeTask = Callable[[PlannedShard, str], ShardTask]
 
 
 def cut_shards(weights: Sequence[float], jobs: int) -> list[int]:
-    """Number of parts of each shard, so that `jobs` workers finish at nearly the same time.
+    """Return the number of parts of each shard with which `jobs` workers finish at nearly the same time.
 
-    A shard stays whole if it finishes with the others, or later by less than joining would take. Workers take the
-    largest first, so only the last ones are cut.
+    A shard stays whole if it finishes with the others, or later by less than joining its parts would take. Workers
+    take the largest shards first, so only the last ones are cut.
 
     Example:
         >>> cut_shards([1.0], 2), cut_shards([1.0] * 4, 2), cut_shards([1.0] * 5, 2)
@@ -37,7 +37,7 @@ def cut_shards(weights: Sequence[float], jobs: int) -> list[int]:
     num_parts = [1] * len(weights)
     if jobs < 2 or total <= 0:
         return num_parts
-    busy = [0.0] * jobs  # a heap: the worker that finishes first takes the next
+    busy = [0.0] * jobs  # a heap: the worker that finishes first takes the next piece
     for index in sorted(range(len(weights)), key=lambda index: -weights[index]):
         weight = weights[index]
         if busy[0] + (1 - _JOIN_SHARE) * weight > total / jobs * (1 + 1e-9):
@@ -48,7 +48,7 @@ def cut_shards(weights: Sequence[float], jobs: int) -> list[int]:
 
 
 def make_read_tasks(scan: Scan, jobs: int) -> Iterator[Task]:
-    """Tasks that read every item once and write nothing; none if items are read in blocks."""
+    """Yield tasks that read every item once and write nothing; none if the reader reads items in blocks."""
     if not hasattr(scan.reader, "read"):
         return
     size = scan.items.size
@@ -68,7 +68,7 @@ class Schedule:
     weights: dict[str, float]
     jobs: int
     may_cut: bool
-    # Number of parts by shard name; default: by `cut_shards`.
+    # Number of parts by shard name; if None, `cut_shards` decides.
     parts: Mapping[str, int] | None = None
     results: dict[str, ShardResult] = field(default_factory=dict)
     bad: list[tuple[BadItem, str]] = field(default_factory=list)
@@ -78,7 +78,7 @@ class Schedule:
     _broken: set[str] = field(default_factory=set)
 
     def begin(self) -> Iterator[Task]:
-        """The first tasks, made one by one: checks of existing shards, then the rest from large to small."""
+        """Yield the first tasks: checks of existing shards, then missing shards from large to small."""
         self._by_name = {shard.name: shard for shard in self.shards}
         there = [shard for shard in self.shards if read_done(self._path(shard)) is not None]
         names = {shard.name for shard in there}
@@ -87,7 +87,7 @@ class Schedule:
         yield from self._write(missing)
 
     def follow(self, task: Task, result: ShardResult | None) -> list[Task]:
-        """Follow-up tasks of a task."""
+        """Record the result of a task and return its follow-up tasks."""
         name = os.path.basename(task.path)
         if isinstance(task, CheckTask):
             if result is None:
@@ -106,7 +106,7 @@ class Schedule:
         return [JoinTask(task.path, task.num_parts)]
 
     def numbers_left(self) -> list[Int64Array]:
-        """Items of missing shards."""
+        """Return the item numbers of each missing shard."""
         return [shard.numbers for shard in self.shards if read_done(self._path(shard)) is None]
 
     def _take(self, name: str, result: ShardResult) -> None:

@@ -1,4 +1,4 @@
-"""One run of a build: prepare, compare with existing files, write missing shards, move them into place."""
+"""One run of a build: prepare, compare with existing files, write missing shards, and move them into place."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from tfrkit.sources.base import Facts, Problem, Source
 from tfrkit.storage.local import require_space
 from tfrkit.storage.temporaries import make_scratch
 
-# Records that are this many times as large as their inputs are worth a note.
+# Add a note if the records are this many times as large as their inputs.
 _NOTED_GROWTH = 4
-# Image encodings: description, and a smaller alternative.
+# Image encoding: its description, and smaller alternatives.
 _SMALLER: dict[str, tuple[str, list[str]]] = {"raw": ("raw pixels", ["png", "jpeg"]), "png": ("PNG", ["jpeg"])}
 
 
 def preview(source: Source, target: Target, options: BuildOptions, progress: Progress) -> Report:
-    """The report of a dry run."""
+    """Do a dry run and return its report."""
     started = time.monotonic()
     with make_scratch("tfrkit-build") as scratch:
         prepared = prepare(source, target, options, scratch)
@@ -53,7 +53,7 @@ def preview(source: Source, target: Target, options: BuildOptions, progress: Pro
 
 
 def _read_all(prepared: Prepared, progress: Progress) -> tuple[list[Problem], Facts]:
-    """Bad inputs that only reading shows, and what else it shows."""
+    """Read every item; return the bad inputs and the facts found."""
     jobs = prepared.options.jobs or count_cores()
     items = prepared.scan.items
     progress.begin(items.size, None if items.nbytes is None else int(items.nbytes.sum()))
@@ -71,7 +71,7 @@ def _read_all(prepared: Prepared, progress: Progress) -> tuple[list[Problem], Fa
 
 
 def carry_out(source: Source, target: Target, options: BuildOptions, progress: Progress) -> Report:
-    """Build, or resume an earlier run; raises with every problem."""
+    """Build, or resume an earlier run. Errors about bad inputs list all of them."""
     started = time.monotonic()
     with _made_folder(target), Journal(target.staging).locked():
         journal = Journal(target.staging)
@@ -104,7 +104,7 @@ def carry_out(source: Source, target: Target, options: BuildOptions, progress: P
 
 @contextlib.contextmanager
 def _made_folder(target: Target) -> Any:
-    """The folder of the output; removed again if it was created for a failed build."""
+    """Create the output folder if needed; remove it again if the build failed and left it empty."""
     was_there = os.path.isdir(target.folder)
     target.require_writable()
     try:
@@ -116,7 +116,7 @@ def _made_folder(target: Target) -> Any:
 
 
 def _compare_finished(prepared: Prepared, old: Manifest) -> Report | None:
-    """A report if the finished dataset is the requested one; None if shards are missing; else an error."""
+    """Return a report if the finished dataset is the requested one, None if shards are missing; raise otherwise."""
     target, items = prepared.target, prepared.scan.items
     since = os.stat(target.sidecar(MANIFEST)).st_mtime_ns
     changes = []
@@ -169,7 +169,7 @@ def _begin(prepared: Prepared, journal: Journal, old: Manifest | None) -> None:
         begun = None
     if begun is None:
         _require_free_names(prepared, old)
-        # Before the plan is written: a build that never began leaves nothing.
+        # Checked before the plan is written, so that a build that cannot begin leaves no files.
         _require_space(prepared, journal)
         journal.save_plan(wanted, prepared.scan.items)
     else:
@@ -194,7 +194,7 @@ def _require_free_names(prepared: Prepared, old: Manifest | None) -> None:
 
 
 def _require_space(prepared: Prepared, journal: Journal) -> None:
-    """Raise if the disk has no space for the rest."""
+    """Raise if the disk has no space for the missing shards."""
     if prepared.estimate.is_guess or prepared.compression != "none":
         return
     folder = journal.shards_folder(prepared.plan.hash)
@@ -207,8 +207,8 @@ def _write_shards(prepared: Prepared, journal: Journal, progress: Progress) -> S
     plan, options = prepared.plan, prepared.options
     jobs = options.jobs or count_cores()
 
-    # Threads in this process write frames as fast as workers would, which take as long to start as to write them.
-    # A compressed shard is packed by one thread, so there several shards at a time are faster.
+    # Threads in this process write frames as fast as worker processes, which take as long to start as to write.
+    # A compressed shard is compressed by one thread, so writing several shards at once in workers is faster.
     gives_frames = hasattr(prepared.scan.reader, "open_framer") and prepared.compression == "none"
 
     def make_task(shard: PlannedShard, path: str) -> ShardTask:
@@ -230,7 +230,7 @@ def _write_shards(prepared: Prepared, journal: Journal, progress: Progress) -> S
         make_task,
         weights,
         jobs,
-        # A compressed shard is one stream, so that its bytes do not depend on where it was cut.
+        # A compressed shard is never cut: it is one stream, and its bytes would depend on the cuts.
         may_cut=prepared.compression == "none",
         parts={shard.name: count_parts(prepared.expected_nbytes(shard)) for shard in plan.shards}
         if gives_frames
@@ -288,7 +288,7 @@ def _conclude(prepared: Prepared, journal: Journal, schedule: Schedule) -> Repor
 
 
 def _note_growth(prepared: Prepared, report: Report) -> list[str]:
-    """A note if re-encoded images take several times the space of their files."""
+    """Return a note if re-encoded images take several times the space of their files."""
     images: Any = getattr(prepared.source, "images", None)
     stored_as = "keep" if images is None else images.stored_as
     if stored_as not in _SMALLER or not report.nbytes_in:
@@ -310,7 +310,7 @@ def _to_problem(item: BadItem) -> Problem:
 
 
 def _weigh(prepared: Prepared, shard: PlannedShard) -> float:
-    """Estimated work of a shard: its bytes, plus a constant per record."""
+    """Estimate the work of a shard: its bytes, plus a constant per record."""
     nbytes = prepared.scan.items.nbytes
     size = float(nbytes[shard.numbers].sum()) if nbytes is not None else prepared.expected_nbytes(shard)
     return size + 1000.0 * len(shard.numbers)

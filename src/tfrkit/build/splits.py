@@ -1,7 +1,7 @@
 """Assignment of records to splits.
 
-The arithmetic of ratios, counts, strata and groups is that of `Dataset.split`, so that splits at build time and at read
-time agree. Here it is applied to the items of a source, and list files and splits the source itself knows are added.
+Ratios, counts, strata and groups are computed as in `Dataset.split`, so splits at build time and at read time agree.
+This module applies them to the items of a source, and adds list files and splits that the source itself defines.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ SplitSize = float | int | str | os.PathLike[str] | None
 """A ratio (float), a count (int), the path of a list of names (str), or None for the rest."""
 
 Groups = np.ndarray[Any, Any]
-"""A group for each item: numbers, or names as objects."""
+"""The group of each item: numbers, or names as objects."""
 
 REST = "train"
 
 
 @dataclass
 class Assignment:
-    """The record numbers of each split, ascending, and notes."""
+    """The item numbers of each split in ascending order, with notes and problems."""
 
     splits: dict[str, Int64Array]
     notes: list[str] = field(default_factory=list)
@@ -50,9 +50,9 @@ def assign_splits(
     stratify: bool = False,
     groups: Groups | None = None,
 ) -> Assignment:
-    """Every item to one split, or, if lists name the splits, possibly to none.
+    """Assign each item to one split; with list files an item may be in none.
 
-    The remainder goes to `train`. Without sizes the splits are those the source knows, or all is `train`.
+    The remainder goes to `train`. Without sizes the splits are those of the source, or all items go to `train`.
     """
     require_split_names([*(sizes or {}), *items.split_names])
     if sizes and items.splits is not None:
@@ -82,15 +82,15 @@ def assign_splits(
 
 
 def order_split(name: str, numbers: Int64Array, seed: int) -> Int64Array:
-    """The records of a split in the seeded order, which depends on nothing but their number, the seed and the name."""
+    """Shuffle the items of a split. The order depends only on their number, the seed and the name of the split."""
     positions = np.arange(len(numbers), dtype=np.uint64)
     return numbers[permute(len(numbers), derive_key(f"build {name}", seed), positions)]
 
 
 def group_by_pattern(items: Items, pattern: str) -> tuple[Groups, list[Problem]]:
-    """The group of each item: what a regular expression finds in its key.
+    """Group items by the match of a regular expression in their keys; a key without a match is a problem.
 
-    The group named `group` counts, else the first group, else the whole match.
+    The value is the capture group named `group`, else the first capture group, else the whole match.
     """
     try:
         compiled = re.compile(pattern)
@@ -145,7 +145,7 @@ def _take_listed(items: Items, lists: Mapping[str, str]) -> Assignment:
 
 
 def _names_of(key: str) -> set[str]:
-    """Names of an item in a list: its path, its file name, and both without the suffix."""
+    """Return the names of an item in a list file: its path, its file name, and both without the suffix."""
     base = key.rpartition("/")[2]
     return {key, base, os.path.splitext(key)[0], os.path.splitext(base)[0]}
 
@@ -193,7 +193,7 @@ def _cut_shares(
 
 
 def _add_rest(shares: Mapping[str, float | int | None], size: int) -> dict[str, float | int | None]:
-    """The shares with `train` for an unassigned remainder."""
+    """Add `train` to the shares if they leave a remainder."""
     parts = dict(shares)
     if None in parts.values() or REST in parts:
         return parts

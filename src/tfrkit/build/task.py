@@ -1,7 +1,7 @@
-"""Idempotent unit of work: a shard, or a part of one. The same task always gives the same bytes.
+"""Tasks: idempotent units of work, such as writing a shard or a part of one. Equal tasks write equal bytes.
 
-A part is a range of a shard's frames. Frames follow each other without gaps, so concatenated parts are the shard:
-cutting a shard for more workers does not change it.
+A part is a range of a shard's frames. Frames follow each other without gaps, so the concatenated parts are the shard:
+cutting a shard for more workers does not change its bytes.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ OnBad = Literal["fail", "skip"]
 Tick = Callable[[int, int, int], None]
 """Callback(items, input bytes, bad items) since the last call."""
 
-# What a reader raises for a bad input; anything else is a bug.
+# Exceptions that a reader raises for a bad input; any other exception is a bug.
 BAD_INPUT = (SourceError, CodecError, OSError)
-# Columns and records are read in blocks of about this size; the first one is small, to learn how large rows are.
+# Columns and records are read in blocks of about this size; the first block is small, to learn the size of a row.
 _BLOCK_NBYTES = 16 << 20
 _FIRST_ROWS = 64
 _MAX_ROWS = 1 << 14
@@ -64,11 +64,11 @@ class ShardTask:
         return self.path if self.num_parts == 1 else part_path(self.path, self.part, self.num_parts)
 
     def cut(self, part: int, num_parts: int, start: int, stop: int) -> ShardTask:
-        """The task of one part: items start to stop."""
+        """Return the task of one part: items `start` to `stop`."""
         return replace(self, items=self.items[start:stop], part=part, num_parts=num_parts)
 
     def run(self, tick: Tick) -> ShardResult:
-        """Write the shard, its index and its marker; with bad inputs that fail the build, write nothing."""
+        """Write the shard, its index and its marker; write nothing if bad inputs fail the build."""
         result = ShardResult(os.path.basename(self.path))
         is_whole = self.num_parts == 1
         digest = hashlib.sha256()
@@ -78,7 +78,7 @@ class ShardTask:
             level=self.level,
             floats=self.floats,
             index=is_whole,
-            # A part becomes the beginning or the middle of a file, whose checksum does not follow from its parts'.
+            # The checksum of a shard cannot be computed from the checksums of its parts.
             digest=digest if is_whole else None,
         )
         with writer:
@@ -96,13 +96,13 @@ class ShardTask:
 
 @dataclass(frozen=True)
 class JoinTask:
-    """Parts that are written, to be made one shard."""
+    """Joins the written parts of a shard."""
 
     path: str
     num_parts: int
 
     def run(self, tick: Tick) -> ShardResult:
-        """Append the parts to the first one and give it the shard's name."""
+        """Append the other parts to the first one and rename it to the shard's name."""
         result = ShardResult(os.path.basename(self.path))
         parts = [part_path(self.path, part, self.num_parts) for part in range(self.num_parts)]
         for path in parts:
@@ -115,7 +115,7 @@ class JoinTask:
             for path in parts[1:]:
                 with open(path, "rb") as part:
                     _append_file(first.fileno(), part.fileno())
-            # Hashed first: the disk writes meanwhile.
+            # Hash before the sync, so that the disk writes in the meantime.
             result.sha256 = hash_file(parts[0])
             os.fsync(first.fileno())
         os.replace(parts[0], self.path)
@@ -129,14 +129,14 @@ class JoinTask:
 
 @dataclass(frozen=True)
 class ReadTask:
-    """Items to be read and not written, to find those that are bad."""
+    """Reads items without writing them, to find the bad ones."""
 
     path: str
     items: TakenItems
     reader: Any
 
     def run(self, tick: Tick) -> ShardResult:
-        """The bad ones, and about how large the others would be."""
+        """Return the bad items, and the approximate size of the records of the others."""
         result = ShardResult(self.path)
         for item, nbytes in zip(self.items, _sizes_of(self.items), strict=True):
             try:
@@ -152,12 +152,12 @@ class ReadTask:
 
 @dataclass(frozen=True)
 class CheckTask:
-    """A shard of an earlier run, to be compared with its marker."""
+    """Compares a shard of an earlier run with its marker."""
 
     path: str
 
     def run(self, tick: Tick) -> ShardResult | None:
-        """The marker, or None if the shard does not match it or lacks its index."""
+        """Return the marker; if the shard does not match it or has no index, remove the shard and return None."""
         result = read_done(self.path)
         if result is not None and hash_file(self.path) == result.sha256 and os.path.exists(index_path(self.path)):
             return result
@@ -174,12 +174,12 @@ Task = ShardTask | JoinTask | CheckTask | ReadTask
 
 
 def part_path(path: str, part: int, num_parts: int) -> str:
-    """Path of a part of a shard."""
+    """Return the path of a part of a shard."""
     return f"{path}.part-{part:05d}-of-{num_parts:05d}"
 
 
 def describe_bad(key: str, error: Exception) -> BadItem:
-    """The problem of an input, with a hint."""
+    """Describe the problem of an input, with a hint."""
     if isinstance(error, TfrkitError):
         return BadItem(key, error.what, error.hint or "")
     if isinstance(error, OSError) and error.strerror:
@@ -196,7 +196,7 @@ def _write_items(writer: Writer, task: ShardTask, result: ShardResult, tick: Tic
 
 
 def _write_rows(writer: Writer, task: ShardTask, result: ShardResult, tick: Tick) -> bool:
-    """Row by row. After a bad input that fails the build the rest is still read, so that all are reported."""
+    """Write row by row. After a bad input that fails the build, go on reading, so that all bad inputs are reported."""
     is_sound = True
     reader: Any = task.reader
     for item, nbytes in zip(task.items, _sizes_of(task.items), strict=True):
@@ -271,7 +271,7 @@ def _size_column(column: Any) -> int:
 
 
 def rename_row(row: Row, keys: Mapping[str, str]) -> Row:
-    """A row with some features under other names, those of a SequenceExample too."""
+    """Rename features of a row, also in the context and feature lists of a SequenceExample."""
     if row.keys() <= {"context", "feature_lists"} and all(isinstance(value, dict) for value in row.values()):
         return {part: rename_keys(features, keys) for part, features in row.items()}
     return rename_keys(row, keys)

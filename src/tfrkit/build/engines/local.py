@@ -1,7 +1,7 @@
-"""Tasks on the processors of this machine.
+"""Run tasks in worker processes on this machine.
 
-Each worker is a process with its own pipe. A worker that dies (killed, out of memory, a decoder that crashes)
-is replaced and its task is run again: tasks are atomic. A task that kills its worker every time stops the build.
+Each worker is a process with its own pipe. A worker that dies (killed, out of memory, a crash in a decoder) is
+replaced and its task is run again, because tasks are atomic. A task whose worker dies three times stops the build.
 Workers check whether their parent is alive, and exit if not.
 """
 
@@ -22,13 +22,13 @@ from tfrkit.build.task import Task, Tick
 from tfrkit.errors import Hint, Step, TfrkitError
 
 Then = Callable[[Task, "ShardResult | None"], Sequence[Task]]
-"""Tasks that can begin now that this one ended."""
+"""Callback(task, result) that returns the follow-up tasks of a finished task."""
 
-# How often a task may kill its worker.
+# The build stops when a task's workers have died this many times.
 _MAX_DEATHS = 3
 _REPORT_SECONDS = 0.1
 _LOOK_SECONDS = 1.0
-# These start threads of their own in the process that imports them; a fork would copy their locks and not the threads.
+# Packages that start threads when they are imported; a fork would copy their locks but not the threads.
 _THREADED_PACKAGES = ("torch", "tensorflow", "jax", "grpc", "pyarrow", "obstore", "ray", "cv2", "av")
 
 
@@ -38,7 +38,7 @@ def run_tasks(
     """Run tasks and their follow-up tasks; yield results as they complete.
 
     With one job everything runs in this process. The small steps of `meanwhile` run in this process while workers are
-    busy; all of them by the end.
+    busy; all of them are done at the end.
     """
     if jobs <= 1:
         return _run_here(tasks, then, progress, meanwhile)
@@ -59,7 +59,7 @@ def _run_here(
 
 
 class _Queue:
-    """Pending tasks: follow-ups first, then the given ones, which are created lazily."""
+    """Pending tasks: follow-up tasks first, then the given tasks, which are created lazily."""
 
     def __init__(self, tasks: Iterable[Task]) -> None:
         self._given = iter(tasks)
@@ -77,21 +77,21 @@ class _Queue:
         self._ready.extendleft(reversed(tasks))
 
     def needs_main(self) -> bool:
-        """Whether a task has a reader that was defined in the main file."""
+        """Whether the next task has a reader that was defined in the main file."""
         return bool(self) and type(getattr(self._ready[0], "reader", None)).__module__ == "__main__"
 
 
 def choose_start_method() -> str:
-    """How to start workers: "fork" if it is safe in this process, else "spawn".
+    """Return how to start workers: "fork" if it is safe in this process, else "spawn".
 
-    A forked worker starts in milliseconds and shares the items of the plan; a spawned one imports everything again.
+    A forked worker starts in milliseconds and shares the items of the plan; a spawned one imports all modules again.
     """
     is_quiet = threading.active_count() == 1 and not any(name in sys.modules for name in _THREADED_PACKAGES)
     return "fork" if sys.platform == "linux" and is_quiet else "spawn"
 
 
 class _Worker:
-    """One process, and the task it is at."""
+    """A worker process and its current task."""
 
     def __init__(self, context: Any) -> None:
         self.pipe, theirs = context.Pipe()
@@ -137,7 +137,7 @@ class _Pool:
                 if not ready and has_steps:
                     has_steps = next(steps, self) is None
                 for worker in busy:
-                    # Messages first: a worker may end after its last one.
+                    # Read messages first: a worker may exit after its last message.
                     if worker.pipe in ready:
                         yield from self._receive(worker)
                     elif worker.process.sentinel in ready:
@@ -158,14 +158,14 @@ class _Pool:
         task = self._queue.take()
         try:
             worker.give(task)
-        except OSError:  # it died while idle; the sentinel reports it next
+        except OSError:  # the worker died while idle; its sentinel reports that next
             pass
 
     def _start(self) -> _Worker:
         if self._context.get_start_method() != "spawn":
             return _Worker(self._context)
-        # A spawned process runs the user's main file again, which a script without a __main__ guard does not survive.
-        # Our tasks need nothing of it, unless a reader was defined there.
+        # A spawned process runs the user's main file again, which fails for a script without a __main__ guard.
+        # Tasks do not need the main file unless a reader is defined in it.
         main = sys.modules["__main__"]
         if not self._queue.needs_main():
             sys.modules["__main__"] = type(sys)("__main__")
@@ -217,10 +217,10 @@ def _name_signal(number: int) -> str:
 
 
 def _work(pipe: Any, parent: int) -> None:
-    """Main function of a worker process."""
-    # An interrupt is for the process that leads; it ends the workers.
+    """Run the loop of a worker process."""
+    # The parent handles interrupts and stops the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # This signal ends a worker at once, whatever its parent's handler.
+    # A forked worker would inherit the parent's handler; SIGTERM must end the worker at once.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     report = _Report(pipe, parent)
     while True:
@@ -249,7 +249,7 @@ def _send_error(pipe: Any, error: BaseException) -> None:
 
 
 class _Report:
-    """Adds up progress, and sends it now and then."""
+    """Adds up progress and sends it to the parent every tenth of a second."""
 
     def __init__(self, pipe: Any, parent: int) -> None:
         self._pipe = pipe
@@ -271,6 +271,6 @@ class _Report:
         self._last = time.monotonic()
 
     def require_parent(self) -> None:
-        """Exit at once when the parent is gone."""
+        """Exit at once if the parent process is gone."""
         if os.getppid() != self._parent:
             os._exit(1)
