@@ -1,4 +1,4 @@
-"""Images with their objects, one after the other, for the formats of VOC, YOLO and COCO."""
+"""Export loop shared by the VOC, YOLO and COCO formats: images with their objects, one at a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEPTHS = {"L": 1, "P": 1, "LA": 2, "RGBA": 4, "CMYK": 4}
 
 @dataclass
 class AnnotatedImage:
-    """An image and what is on it. `path` is its safe name, free to be used below any folder; `number` counts from 0."""
+    """An image and its objects. `path` is a safe relative name; `number` is the record number, from 0."""
 
     number: int
     split: str
@@ -38,7 +38,7 @@ class AnnotatedImage:
 
     @property
     def stem(self) -> str:
-        """The path without its suffix, which no other image has."""
+        """The path without its suffix; unique among the images."""
         return os.path.splitext(self.path)[0]
 
 
@@ -46,18 +46,18 @@ class AnnotationWriter(Protocol):
     """Writes images in one format."""
 
     def prepare(self, image: AnnotatedImage) -> Any:
-        """Everything that may go wrong about an image, with `CodecError`, before anything of it is written."""
+        """Do all work that may raise `CodecError`, before any file of the image is written; `write` gets the result."""
 
     def write(self, image: AnnotatedImage, prepared: Any) -> None:
         """Write the files of an image."""
 
     def finish(self) -> None:
-        """Write what is written last."""
+        """Write the files that need all images, such as class lists."""
 
 
 @dataclass
 class AnnotationTask:
-    """What a writer is made of."""
+    """Input, output and report of one export, passed to its writer."""
 
     source: ExportInput
     pictures: PictureSource
@@ -87,7 +87,7 @@ def export_annotated(
 ) -> Export:
     """Write images with their boxes into a folder.
 
-    With `takes_masks`, masks will do instead of boxes; with `is_one_folder`, names are different in all splits.
+    With `takes_masks`, a dataset with masks needs no boxes. With `is_one_folder`, file names are unique across splits.
     """
     require_on_bad(on_bad)
     target = expand_home(output)

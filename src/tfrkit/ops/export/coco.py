@@ -1,6 +1,6 @@
-"""Datasets in the form of COCO.
+"""Export in the COCO format.
 
-annotations/instances_<split>.json with images in <split>/; without splits annotations.json with images in images/.
+Writes annotations/instances_<split>.json and images in <split>/; without splits, annotations.json and images/.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tfrkit.storage.resolve import Address
 
 _CAPTION = "image/caption"
 _SOURCE_ID = "image/source_id"
-_MAX_ID = 1 << 53  # beyond, readers that keep numbers as floats take two ids for one
+_MAX_ID = 1 << 53  # readers that parse numbers as floats cannot distinguish larger ids
 
 
 def export_coco(
@@ -42,9 +42,9 @@ def export_coco(
 ) -> Export:
     """Write images with a COCO file for each split.
 
-    Categories have the ids of the stored labels, images the ids of image/source_id where those are numbers. Masks of
-    objects become run lengths, image/caption becomes captions_<split>.json. Boxes have as few decimals as give the
-    stored values back. Arguments are those of `export_voc`.
+    Category ids are the stored labels; image ids come from image/source_id if it is a number. Object masks become run
+    lengths, image/caption becomes captions_<split>.json. Boxes have the fewest decimals that restore the stored
+    values. Arguments are those of `export_voc`.
     """
     return export_annotated(
         "coco",
@@ -62,7 +62,7 @@ def export_coco(
 
 
 class _Split:
-    """What goes into the files of one split; lists are on the disk until they are whole."""
+    """Contents of the JSON files of one split, collected in temporary files."""
 
     def __init__(self, task: AnnotationTask) -> None:
         self.images: BinaryIO = task.folder.open_scratch()
@@ -73,7 +73,7 @@ class _Split:
         self.num_captions = 0
 
     def take_id(self, wanted: int | None, number: int) -> int:
-        """The id of an image: its own where that is free, else the next free one from its number on."""
+        """Reserve and return an id: `wanted` if it is free, else the first free one from `number` + 1 on."""
         identifier = number + 1 if wanted is None or wanted in self.ids else wanted
         while identifier in self.ids:
             identifier += 1
@@ -89,7 +89,7 @@ class _CocoWriter:
         self._splits: dict[str, _Split] = {}
 
     def prepare(self, image: AnnotatedImage) -> list[dict[str, Any]]:
-        """The annotations of an image, without their ids."""
+        """Return the annotations of an image, without their ids."""
         found = image.objects
         pixels = to_pixels(found.corners, image.width, image.height)
         masks = found.extras.get("mask")
@@ -102,7 +102,7 @@ class _CocoWriter:
                 {
                     "category_id": label,
                     "bbox": [_to_number(value) for value in box],
-                    # The shortest number that is the stored one: 702.1, and not 702.0999755859375.
+                    # The shortest decimal that rounds to the stored float32: 702.1, not 702.0999755859375.
                     "area": _to_number(float(str(np.float32(area)))),
                     "iscrowd": int(found.extras["is_crowd"][index]) if "is_crowd" in found.extras else 0,
                     "segmentation": [] if masks is None else _outline(masks[index], image, index),
@@ -144,7 +144,7 @@ class _CocoWriter:
 
 
 def encode_run_lengths(mask: np.ndarray[Any, np.dtype[Any]]) -> dict[str, Any]:
-    """A mask (height, width) of 0 and others as COCO's run lengths, down the columns, of 0 first.
+    """Encode a mask (height, width) as COCO's run lengths: column by column, zeros first, any other value is 1.
 
     Example:
         >>> encode_run_lengths(np.array([[0, 1], [1, 0]]))

@@ -1,4 +1,4 @@
-"""Images of a dataset as files: the bytes that were stored, in folders of their classes and splits."""
+"""Export the images of a dataset as files with the stored bytes, in a folder per split and class."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ def export_images(
     incomplete: bool = False,
     progress: Progress | None = None,
 ) -> Export:
-    """Write the images of a dataset into a folder, with the bytes they were stored with.
+    """Write the images of a dataset into a folder, with their stored bytes.
 
-    Files are called as the records say (image/filename and the like) or by their number. Where records have a class
-    with a name, it is a folder; where the files of the dataset name several splits, so are those, unless the stored
-    name has these folders already. Raw pixels become PNG. Masks go to masks/ as PNG with a palette, and images to
-    images/ then; frames of a clip go to a folder of their own. Labels that are no classes are listed in labels.csv.
-    What `tfr build class-folders` made of a folder comes out as that folder.
+    A file gets the name stored in its record (image/filename and similar features), else the record number. Each named
+    class is a folder, and so is each split if there are several, unless the stored name already has these folders. Raw
+    pixels become PNG. If there are masks, they are written to masks/ as PNG with a palette, and images to images/. A
+    clip becomes a folder of images. Labels that are not classes are listed in labels.csv. A dataset that `tfr build
+    class-folders` made from a folder is written back as that folder.
 
     Args:
         address: Path, glob, folder, or a list of these.
-        output: The folder to make.
-        image: The feature with the images, where the one found is not the one wanted.
-        label: The feature with the class, or with what goes to labels.csv.
-        name: The feature with the names of files.
-        layout: "auto", or "flat" for no folders but those in the names; labels are then all in labels.csv.
-        shape: Of raw pixels, "224x224" or "224x224x3", height first, if no feature holds it.
-        count: Write at most this many images, spread evenly over the records.
-        where: Write only images of records that this condition is true for, in DuckDB's SQL: "label = 3". Needs
+        output: The folder to create.
+        image: The feature with the images; found by default.
+        label: The feature with the class, or with the values for labels.csv; found by default.
+        name: The feature with the file names; found by default.
+        layout: "auto", or "flat" for no folders except those in stored names; all labels are then in labels.csv.
+        shape: Shape of raw pixels, "224x224" or "224x224x3", height first, if no feature holds it.
+        count: Write the images of at most this many records, evenly spaced.
+        where: Write only images of records that match this condition in DuckDB's SQL: "label = 3". Needs
             ``pip install 'tfrkit[sql]'``.
         on_bad: A record without an image stops the export ("fail"), or is left out and listed ("skip").
         force: Replace the folder.
@@ -101,7 +101,7 @@ def export_images(
 
 
 def _choose(source: ExportInput, count: int | None, where: str | None) -> list[int] | None:
-    """Numbers of the records to write; None for all."""
+    """Return the numbers of the records to write; None for all."""
     if count is not None and count < 1:
         raise ValueError(f"count expected at least 1, got {count}")
     found = None if where is None else find_records(source.paths, where)
@@ -115,7 +115,7 @@ def _choose(source: ExportInput, count: int | None, where: str | None) -> list[i
 
 
 class _ImageWriter:
-    """Puts pictures where they belong."""
+    """Writes the pictures, masks and labels of records."""
 
     def __init__(
         self, source: ExportInput, pictures: PictureSource, folder: StagedFolder, report: Export, *, is_flat: bool
@@ -141,7 +141,7 @@ class _ImageWriter:
             self._table.write(to_csv_line(["file", *self._labels]))
 
     def _choose_labels(self) -> list[str]:
-        """Features that go to labels.csv: those without a folder."""
+        """Return the features to list in labels.csv; none if classes are folders."""
         pictures = self._pictures
         if self._has_classes:
             return []
@@ -151,7 +151,7 @@ class _ImageWriter:
         return names
 
     def write(self, place: RecordNumber, picture: PictureRow) -> None:
-        """The files of one record, or `CodecError` and none of them."""
+        """Write the files of one record; on `CodecError` none of them is written."""
         mask = self._read_mask(picture)
         number = self._starts[place.shard] + place.record
         otherwise = f"{number:0{self._digits}d}"
@@ -172,7 +172,7 @@ class _ImageWriter:
             self._table.write(to_csv_line([self._below("images", path), *cells]))
 
     def finish(self) -> None:
-        """Write what is written last."""
+        """Close labels.csv, add notes and create the folders of classes without images."""
         if self._labels:
             self._table.close()
             self._report.tables.append(_LABELS_FILE)
@@ -180,7 +180,7 @@ class _ImageWriter:
             self._report.notes.append(f"masks of clips are not written: {self._num_clip_masks} records have some")
         is_whole = self._report.available is None
         if self._has_classes and is_whole and self._source.source_kind == "class-folders":
-            # A class without an image is a folder too: with it gone, the ids of the others would shift.
+            # A class without images needs its folder, too: otherwise a new build would shift the ids of the others.
             label = "image/class/label"
             schema = self._source.schema
             classes = schema[label].classes if label in schema else None
@@ -214,7 +214,7 @@ class _ImageWriter:
         return path
 
     def _place(self, place: RecordNumber, name: str, class_name: str | None) -> str:
-        """A stored name below the folders of its split and class, unless it has them."""
+        """Return the stored name with the folders of its split and class prepended, unless it has them."""
         parts = name.split("/")
         split = self._splits[place.shard]
         if split and parts[0] == split and len(parts) > 1:

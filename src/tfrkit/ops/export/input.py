@@ -1,7 +1,7 @@
-"""What an export reads: shards with their whole schema and their splits, and rows with their place.
+"""Input of an export: shards with their splits, their schema from all records, and rows with record numbers.
 
-Every record is read once before anything is written. So damage is reported while there is nothing to clean up yet, and
-a feature that only the last record has is a column from the start: a schema inferred from a sample would lose it.
+Every record is read once before anything is written, so that damage is reported while there is nothing to clean up,
+and a feature that only the last record has is a column from the start: a schema from a sample would lose it.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _SPOOL_NBYTES = 1 << 20
 
 
 class RecordNumber(NamedTuple):
-    """A record: the number of its shard, and its own number in there."""
+    """Position of a record: the number of its shard, and its number in that shard."""
 
     shard: int
     record: int
 
 
 class SourceBatch(NamedTuple):
-    """Some records of one shard as columns, and their size in it in bytes, after inflating."""
+    """Consecutive records of one shard as columns, and the size of their frames in bytes, after inflating."""
 
     first: RecordNumber
     num_rows: int
@@ -61,7 +61,7 @@ class ExportInput:
         self.sidecars = Sidecars(self.paths)
         self._progress: Progress = progress or Quiet()
         self._scratch: TemporaryFolder | None = None
-        self._frames: dict[int, ShardIndex] = {}  # of the shard something was located in last
+        self._frames: dict[int, ShardIndex] = {}  # only the shard of the last `locate`
         self.shards: list[Shard] = []
         try:
             self.shards += [self._open(path) for path in self.paths]
@@ -81,7 +81,7 @@ class ExportInput:
         self.close()
 
     def close(self) -> None:
-        """Close the files and remove what was spooled."""
+        """Close the files and remove the spooled copies of pipes."""
         for shard in self.shards:
             shard.close()
         if self._scratch is not None:
@@ -97,18 +97,18 @@ class ExportInput:
 
     @property
     def source_kind(self) -> str | None:
-        """The source of `tfr build` that the records come from, if a manifest names it."""
+        """The source kind of `tfr build` that the records come from, if a manifest names it."""
         return self.sidecars.source_kind
 
     @property
     def splits(self) -> dict[str, list[int]]:
-        """The shards of each split; "" has those that are in none, where others are in one."""
+        """The shard numbers of each split; if only some shards are in a split, "" has the others."""
         splits = self.sidecars.splits
         others = [number for number, name in enumerate(self.sidecars.split_names) if name is None]
         return {**splits, "": others} if splits and others else splits
 
     def split_names(self) -> list[str]:
-        """The split of each shard; "" for none."""
+        """Return the split of each shard; "" for none."""
         return [name or "" for name in self.sidecars.split_names]
 
     def require_examples(self) -> None:
@@ -130,7 +130,7 @@ class ExportInput:
         max_rows: int | None = None,
         watched: bool = True,
     ) -> Iterator[SourceBatch]:
-        """Columns of all records, or of those in some shards, in file order, about `max_nbytes` at a time.
+        """Yield the columns of all records, or of those in some shards, in file order, about `max_nbytes` at a time.
 
         Progress is reported unless `watched` is False.
         """
@@ -158,7 +158,7 @@ class ExportInput:
         chosen: Collection[int] | None = None,
         watched: bool = True,
     ) -> Iterator[tuple[RecordNumber, Row]]:
-        """Every row with its place, in file order; with `chosen`, those of these numbers over all files."""
+        """Yield every row with its position, in file order; `chosen` limits them to record numbers of the dataset."""
         starts = [0, *accumulate(self.counts)]
         wanted = None if chosen is None else frozenset(chosen)
         decoder = self.new_decoder(features)
@@ -173,14 +173,14 @@ class ExportInput:
                     yield RecordNumber(number, record + index), row
 
     def records(self, *, shards: Sequence[int] | None = None) -> Iterator[bytes]:
-        """The payload of every record, in file order."""
+        """Yield the payload of every record, in file order."""
         for number in range(len(self.shards)) if shards is None else shards:
             for records in read_records(self.shards[number], Policy()):
                 yield from records
                 self._progress.advance(len(records), sum(map(len, records)), 0)
 
     def new_decoder(self, features: Sequence[str] | None) -> Decoder:
-        """A decoder of these features, None for all."""
+        """Return a decoder for these features, None for all."""
         return Decoder(self.schema if features is None else self.schema.select(features))
 
     def begin(self) -> None:
@@ -192,7 +192,7 @@ class ExportInput:
         self._progress.end()
 
     def locate(self, place: RecordNumber, cause: str) -> Finding:
-        """A finding at a record, with its offset."""
+        """Return a finding at a record, with the offset of its frame."""
         index = self._frames.get(place.shard)
         if index is None:
             shard = self.shards[place.shard]
@@ -204,7 +204,7 @@ class ExportInput:
         reader = open_reader(path)
         if reader.size is not None:
             return Shard(reader)
-        # A pipe is read twice here, so it goes to the disk first.
+        # An export reads its input twice, so a pipe is copied to disk first.
         if self._scratch is None:
             self._scratch = make_scratch("tfrkit-export")
         spooled = os.path.join(self._scratch.path, f"{len(self.shards)}.tfrecord")
@@ -213,7 +213,7 @@ class ExportInput:
                 file.write(piece)
         reader.close()
         shard = Shard.open(spooled)
-        shard.name = path  # messages name what the user typed
+        shard.name = path  # messages show the address that the user typed
         return shard
 
     def _survey(self) -> Surveyed:

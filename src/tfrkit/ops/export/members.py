@@ -1,20 +1,20 @@
-"""Features as members of a WebDataset sample: which suffix each gets, and its bytes.
+"""Features as members of a WebDataset sample: the suffix and the bytes of each.
 
-The other way of sources/webdataset.py, so that what `tfr build webdataset` made comes out as it went in:
+The inverse of sources/webdataset.py: a dataset made by `tfr build webdataset` is written back as it was.
 
-    image/encoded, x/encoded      .jpg .png ..., .x.jpg ...    by what the bytes are
+    image/encoded, x/encoded      .jpg .png ..., .x.jpg ...    by the format of the bytes
     image/class/label             .cls
     index, id                     .index, .id
-    text, x                       .txt, .x.txt                 one text a record
-    json/key, x/key               .json, .x.json               all of one prefix together; inner names are inner objects
+    text, x                       .txt, .x.txt                 one text per record
+    json/key, x/key               .json, .x.json               one file per prefix; further slashes are nested objects
     npy, x                        .npy, .x.npy                 several numbers, and arrays
-    x                             .x                           other bytes, called like the feature
+    x                             .x                           other bytes, named like the feature
 
-One integer x is .x.cls. Names with a slash that need a member of their own have a dot instead.
+A single integer x is .x.cls. In the name of a member, a dot replaces each slash.
 
-Of records that did not come from tar files (they have no __key__), the class is .cls and the image .jpg or .png,
-however they are called; single numbers and texts other than text and caption go to .json, all of them together: a tar
-takes a thousand bytes for the smallest member.
+For records that did not come from tar files (they have no __key__), the class is .cls and the image .jpg or .png,
+whatever the features are called. Single numbers, and texts other than text and caption, share one .json, because even
+the smallest member takes a thousand bytes of a tar.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ENCODED = "/encoded"
 _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _FACTS = ("format", "height", "width", "channels")
 _INTEGERS = {"image/class/label": "cls", "index": "index", "id": "id"}
-# What readers take a last part of a suffix for, whatever the bytes are.
+# Last parts of a suffix by which readers choose a decoder, whatever the bytes are.
 _READ_KINDS = frozenset(
     {"cls", "index", "id", "txt", "text", "json", "npy", "jpg", "jpeg", "png", "webp", "gif", "bmp"}
 )
@@ -55,10 +55,10 @@ class MemberPlan:
         self._label = label
         self._sizes = sizes
         self._is_gathered = KEY not in schema
-        # Height, width and the like of an image come with it when it is read again.
+        # Height, width and similar features are derived from the image when a tar is read.
         self.left_out = frozenset(_find_facts(schema)) if KEY in schema else frozenset[str]()
         self._members: dict[str, tuple[str, str]] = {}  # feature: (how, suffix)
-        self._keys: dict[str, tuple[str, str]] = {}  # feature: (suffix of its .json, key inside)
+        self._keys: dict[str, tuple[str, str]] = {}  # feature: (suffix of its .json, key in it)
         renamed = []
         for name, spec in schema.features.items():
             if name == KEY or name in self.left_out:
@@ -83,11 +83,11 @@ class MemberPlan:
 
     @property
     def features(self) -> list[str]:
-        """Every feature that has to be read."""
+        """The features to read."""
         return [*self._members, *self._keys]
 
     def make(self, values: Mapping[str, Any]) -> list[tuple[str, bytes]]:
-        """(suffix, bytes) of the members of one sample; absent features have none."""
+        """Return (suffix, bytes) of each member of one sample; an absent feature has no member."""
         made: dict[str, bytes] = {}
         for name, (how, suffix) in self._members.items():
             value = values.get(name)
@@ -114,7 +114,7 @@ class MemberPlan:
         return list(made.items())
 
     def describe(self) -> list[str]:
-        """Notes on the written samples."""
+        """Return notes on the written samples."""
         notes = list(self.notes)
         for name, count in self._num_coded.items():
             notes.append(
@@ -159,7 +159,7 @@ class MemberPlan:
         return ("json", key) if prefix == "json" else (f"{prefix}.json", key)
 
     def _require_different(self, schema: Schema) -> None:
-        """Suffixes are compared in small letters by those who read them."""
+        """Raise if two features get the same suffix; readers compare suffixes in lower case."""
         taken: dict[str, str] = {}
         planned = [
             (name, suffix if how != "image" else f"{suffix}.image") for name, (how, suffix) in self._members.items()
@@ -191,7 +191,7 @@ def _require_one(name: str, files: list[ImageFile]) -> ImageFile:
 
 
 def nest_keys(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys with a slash as objects within objects, as they were before a build made one name of them.
+    """Turn keys with slashes into nested objects: the inverse of the flattening by a build.
 
     Example:
         >>> nest_keys({"a/b": 1, "a/c": 2, "d": 3})
@@ -222,13 +222,13 @@ def _save_array(name: str, value: Any) -> bytes:
     if array.dtype.hasobject:
         raise CodecError(f"feature {show_name(name)} holds tensors of text, which no .npy without pickles does")
     if array.dtype == np.float64 and array.ndim == 0 and isinstance(value, float):
-        array = array.astype(np.float32)  # one value of a float list, which Python has as its own float
+        array = array.astype(np.float32)  # a single value of a float list, read as a Python float
     return _make_npy_header(array.dtype, array.shape) + array.tobytes()
 
 
 @functools.lru_cache(maxsize=1024)
 def _make_npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """What stands before the values in a .npy; making one takes longer than writing a short list."""
+    """Make the header of a .npy file; cached, because this takes longer than writing a short list."""
     file = io.BytesIO()
     content = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, content)

@@ -1,8 +1,7 @@
-"""Names of files from names in records: inside the output, each once, and different in more than case.
+"""Safe file names from names in records: inside the output folder, unique, and different in more than case.
 
-Names in records are untrusted. Parts such as `..` and an empty one are left out, NULs
-and names that are too long are replaced, and of names that would fall together, on this file system or on one that
-ignores case, all but the first get a number after them.
+Names in records are untrusted. Empty parts, `.` and `..` are left out; NULs and names that are too long are replaced.
+If names collide, on this file system or on one that ignores case, all but the first get a number.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\udc80-\udcff]")
 
 
 class SafeNames:
-    """Gives out names, each once. About 100 bytes of memory a name."""
+    """Makes names safe and unique. Uses about 100 bytes of memory per name."""
 
     def __init__(self, *, by_stem: bool = False, is_plain: bool = False) -> None:
-        """With `by_stem`, names that differ in their suffix only fall together too.
+        """With `by_stem`, names that differ only in their suffix collide, too.
 
-        With `is_plain`, names can stand one per line in a text file: no control characters, no blanks around them.
+        With `is_plain`, names can be listed one per line in a text file: no control characters, no surrounding blanks.
         """
         self._by_stem = by_stem
         self._is_plain = is_plain
         self._taken: set[int] = set()
         self._folders: dict[str, str] = {"": ""}
-        # The number to try next for a name that was asked for before: all records may have the same one.
+        # The last number given for a repeated name; counting from 2 each time would be quadratic if all are the same.
         self._next: dict[int, int] = {}
 
     def take(self, path: str, *, otherwise: str) -> str:
-        """The path, or the nearest safe one that is still free; `otherwise` where nothing is left of it.
+        """Return the path, made safe and unique; `otherwise` replaces a path with no usable part, or one too long.
 
         Example:
             >>> names = SafeNames()
@@ -51,12 +50,12 @@ class SafeNames:
         return self._take_free(folder, stem, suffix)
 
     def reserve(self, path: str) -> str:
-        """A path of ours that no record may have."""
+        """Reserve a path for a file of the export itself, so that no record gets it."""
         self._taken.add(self._key(*_split(path)))
         return path
 
     def _take_folder(self, parts: list[str]) -> str:
-        """The folder that stands for these parts: the first of those spelt alike keeps its name."""
+        """Return the folder for these parts; of folders that differ only in case, the first keeps its name."""
         folder = ""
         for part in parts:
             wanted = f"{folder}/{part}" if folder else part
@@ -68,7 +67,7 @@ class SafeNames:
         return folder
 
     def _take_free(self, folder: str, stem: str, suffix: str, *, is_folder: bool = False) -> str:
-        # Where suffixes do not count, the folder x and the file x.jpg are still no pair.
+        # Even if suffixes are ignored, the folder x and the file x.jpg do not collide.
         mark = "/" if is_folder and self._by_stem else ""
         first = key = self._key(folder, stem + mark, suffix)
         number = self._next.get(first, 1)
@@ -90,7 +89,7 @@ class SafeNames:
 
 
 def safe_part(name: str) -> str:
-    """A name as one part of a path, such as that of a class: nothing in it leads to another folder.
+    """Make a name, such as that of a class, safe as a single part of a path.
 
     Example:
         >>> safe_part("cat/dog"), safe_part("..")
@@ -109,7 +108,7 @@ def _make_safe(part: str) -> str:
     except UnicodeEncodeError:
         encoded = part.encode("utf-8", "replace")
         part = encoded.decode()
-    # Room is left for the number that makes a name unique.
+    # 8 bytes are left for the number that makes a name unique.
     if len(encoded) <= _MAX_PART - 8:
         return part
     stem, suffix = os.path.splitext(part)

@@ -1,14 +1,14 @@
-"""Datasets as .npz: arrays that `numpy.load` reads without unpickling anything.
+"""Export as .npz: arrays that `numpy.load` reads without unpickling.
 
 A feature x becomes
 
-    x                        numbers, or arrays, of one shape in all records: (records, *shape)
-    x                        bytes of at most 256 that end in no NUL: fixed-width bytes, (records,)
-    x/bytes, x/offsets       any other bytes: value i is bytes[offsets[i]:offsets[i + 1]]
-    x/values, x/row_splits   several values, their number varying: record i is values[row_splits[i]:row_splits[i + 1]];
-                             what is within is called by these rules again: x/values/bytes, x/values/row_splits ...
-    x/presence               where records lack the feature: 0 absent, 1 there with no kind set, 2 there
-    x/shapes                 of arrays whose shapes differ, beside x/values and x/row_splits
+    x                        numbers or arrays, if the shape is the same in all records: (records, *shape)
+    x                        bytes, if no value is longer than 256 or ends in NUL: fixed-width bytes, (records,)
+    x/bytes, x/offsets       other bytes: value i is bytes[offsets[i]:offsets[i + 1]]
+    x/values, x/row_splits   a varying number of values: record i is values[row_splits[i]:row_splits[i + 1]];
+                             values are named by the same rules: x/values/bytes, x/values/row_splits ...
+    x/presence               if some records lack the feature: 0 absent, 1 present with no kind set, 2 present
+    x/shapes                 if the shapes of arrays differ, in addition to x/values and x/row_splits
 
 The parts of a SequenceExample are context/x and feature_lists/x.
 """
@@ -38,11 +38,10 @@ from tfrkit.storage.temporaries import TemporaryFolder
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# Wider ones would be mostly padding.
 _LEAVE_OUT = Hint(Step("leave it out: {select}", select=[...]), "or take another form: tfr export jsonl")
-_MAX_WIDTH = 256
+_MAX_WIDTH = 256  # wider fixed-width bytes would be mostly padding
 _COPY_NBYTES = 1 << 20
-# The same input gives the same bytes; no zip can be older.
+# A fixed date, the earliest that a zip can hold, so that the same input gives the same bytes.
 _DATE = (1980, 1, 1, 0, 0, 0)
 
 
@@ -57,8 +56,8 @@ def export_npz(
 ) -> Export:
     """Write a dataset as one .npz of arrays, loadable with ``numpy.load(path, allow_pickle=False)``.
 
-    The top of this module lists the arrays of a feature. Arrays are assembled on the disk next to the output,
-    so memory stays bounded and twice the space is needed while it is written.
+    The top of this module lists the arrays of a feature. Arrays are assembled on disk next to the output: memory is
+    bounded, and writing needs twice the space.
 
     Args:
         address: Path, glob, folder, or a list of these.
@@ -75,7 +74,7 @@ def export_npz(
         names = list((source.schema if select is None else source.schema.select(select)).names)
         unfit: set[str] = set()
         while True:
-            # A value that ends in a NUL is known only when it is read: then its feature is written in the other form.
+            # A value that ends in NUL is found only while reading: all is then written again, its feature as x/bytes.
             with TemporaryFolder(beside) as scratch:
                 spool = _Spool(scratch, source, unfit)
                 try:
@@ -95,7 +94,7 @@ def export_npz(
 
 
 class _UnfitError(Exception):
-    """Bytes that fixed-width bytes would change."""
+    """A value ends in NUL, which fixed-width bytes would lose."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -103,14 +102,14 @@ class _UnfitError(Exception):
 
 
 class _Member:
-    """One array, its values on the disk."""
+    """One array with its values in a temporary file."""
 
     def __init__(self, path: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
         self.path = path
         self.dtype = dtype
         self.shape = shape  # of a row
         self.num_rows = 0
-        # Closed by the spool.
+        # The spool closes it.
         self.file = io.BufferedWriter(NamedFile(path, "wb", shown=path), buffer_size=_COPY_NBYTES)
 
     def append(self, array: Array) -> None:
@@ -128,7 +127,7 @@ class _Spool:
         self._members: dict[str, _Member] = {}
         self._owners: dict[str, str] = {}
         self._stops: dict[str, int] = {}
-        self._everywhere: dict[str, bool] = {}  # array of presences: nothing but PRESENT so far
+        self._everywhere: dict[str, bool] = {}  # presence array: only PRESENT so far
         self._feature = ""
 
     def add_batch(self, columns: dict[str, Any]) -> None:
@@ -142,7 +141,7 @@ class _Spool:
                 self._add_feature(f"{part}/{name}", column, specs[name], name)
 
     def write(self, file: BinaryIO) -> None:
-        """Everything as a zip of .npy files, not compressed, so that they can be mapped."""
+        """Write all arrays as a zip of .npy files, uncompressed so that they can be mapped."""
         self.close()
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             for name, member in self._members.items():
@@ -203,7 +202,7 @@ class _Spool:
         self._append(name, padded.reshape(-1).view(f"S{width}"))
 
     def _add_arrays(self, name: str, arrays: list[Array]) -> None:
-        """Arrays whose shapes differ: their values one after the other, and the shapes."""
+        """Add arrays of different shapes: their values concatenated, their row splits and their shapes."""
         if not arrays:
             return
         ranks = {array.ndim for array in arrays}
@@ -225,7 +224,7 @@ class _Spool:
         self._append(f"{name}/shapes", np.array([array.shape for array in arrays], np.int64).reshape(len(arrays), -1))
 
     def _add_splits(self, name: str, splits: Array) -> None:
-        """Stops of rows, counted on from those of the batches before."""
+        """Append the row splits of a batch, continuing from those of the previous batches."""
         stop = self._stops.get(name)
         if stop is None:
             self._append(name, np.zeros(1, np.int64))

@@ -1,4 +1,4 @@
-"""Objects in images: boxes in pixels, names and ids of classes, and further features of objects."""
+"""Objects in images: boxes, class names and ids, and other features of objects."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAX_DECIMALS = 6
 
 @dataclass
 class FoundObjects:
-    """The objects of one image: corners as they are stored (parts of width and height), and lists as long as they."""
+    """The objects of one image: their corners as fractions of width and height, and a value of each list per object."""
 
     corners: Corners
     names: list[str]
@@ -38,7 +38,7 @@ class FoundObjects:
 
 
 class ClassTable:
-    """Ids of classes and their names. Without ids in the records, names are numbered from 1 in their order."""
+    """Class ids and names. If the records have no ids, the names are numbered from 1 in alphabetical order."""
 
     def __init__(self, names: Mapping[int, str], *, has_ids: bool) -> None:
         self.names = dict(sorted(names.items()))
@@ -46,20 +46,20 @@ class ClassTable:
         self._ids = {name: number for number, name in self.names.items()}
 
     def id_of(self, name: str) -> int:
-        """The id of a class by its name; raises `CodecError` for a name that has none."""
+        """Return the id of a class name. Raises `CodecError` if it has none."""
         if name not in self._ids:
             raise CodecError(f"class {show_name(name)} has no id in any record")
         return self._ids[name]
 
     def to_text(self) -> str:
-        """`id:name` lines, as `tfr build` reads and writes them; gaps are filled."""
+        """Return `id:name` lines as `tfr build` reads and writes them; gaps get placeholder names."""
         first, last = min(self.names), max(self.names)
         filled = tuple(self.names.get(number, name_unused(number)) for number in range(first, last + 1))
         return LabelMap(filled, offset=first).to_text()
 
 
 class ObjectSource:
-    """Reads the objects of rows."""
+    """Reads the objects of each row."""
 
     def __init__(self, source: ExportInput, pictures: PictureSource) -> None:
         self.boxes: BoxFeatures | None = pictures.features.boxes
@@ -72,15 +72,15 @@ class ObjectSource:
 
     @property
     def extra_features(self) -> list[str]:
-        """Features to read besides those of pictures."""
+        """Features to read in addition to those of `PictureSource`."""
         return list(self._extras.values())
 
     def has(self, what: str) -> bool:
-        """Do records have this feature of their objects?"""
+        """Whether records have this feature of objects, such as "area"."""
         return what in self._extras
 
     def read(self, values: Mapping[str, Any]) -> FoundObjects:
-        """The objects of a row; raises `CodecError` where boxes and classes do not fit together."""
+        """Return the objects of a row. Raises `CodecError` if boxes and classes do not match."""
         boxes = self.boxes
         if boxes is None:
             return FoundObjects(np.empty((0, 4), np.float32), [], [])
@@ -111,7 +111,7 @@ class ObjectSource:
 
 
 def _check_corners(corners: Corners) -> Corners:
-    """The corners as they are stored, in single precision; raises `CodecError` for one that is not a box."""
+    """Return the corners unchanged. Raises `CodecError` for a box that is not finite or has its sides swapped."""
     is_sound = np.isfinite(corners).all(axis=1) & (corners[:, 0] <= corners[:, 2]) & (corners[:, 1] <= corners[:, 3])
     if not is_sound.all():
         number = int(np.flatnonzero(~is_sound)[0])
@@ -121,7 +121,7 @@ def _check_corners(corners: Corners) -> Corners:
 
 
 def to_pixels(corners: Corners, width: int, height: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Corners in pixels, with as few decimals as give the stored parts back: 24, and not 23.999999.
+    """Convert corners to pixels, with the fewest decimals that restore the stored fractions: 24, not 23.999999.
 
     Example:
         >>> to_pixels(np.array([[24 / 333, 0, 1, 0.5]], np.float32), 333, 100).tolist()
@@ -140,7 +140,7 @@ def to_pixels(corners: Corners, width: int, height: int) -> np.ndarray[Any, np.d
 
 
 def show_number(value: float) -> str:
-    """A number without needless decimals: 24, 0.5.
+    """Format a number with at most 6 decimals and no trailing zeros: 24, 0.5.
 
     Example:
         >>> show_number(24.0), show_number(0.125)
@@ -162,7 +162,7 @@ def _find_extras(boxes: BoxFeatures | None, schema: Schema) -> dict[str, str]:
 
 
 def _find_classes(source: ExportInput, boxes: BoxFeatures, class_names: ClassNames) -> ClassTable:
-    """All classes that are named or occur, by a look at the labels of every record."""
+    """Read the labels of every record and return all classes that are named or used."""
     names: dict[int, str] = {}
     texts: set[str] = set()
     used: set[int] = set()
@@ -183,7 +183,7 @@ def _find_classes(source: ExportInput, boxes: BoxFeatures, class_names: ClassNam
         return ClassTable(dict(enumerate(listed, 1)), has_ids=False)
     known = {number: class_names.show(boxes.label, number) for number in _known_ids(source, boxes.label, used)}
     merged = {number: names.get(number, known[number]) for number in known}
-    # An id that is neither used nor named only fills a gap between others.
+    # An id that is neither used nor named is a placeholder between other ids.
     merged = {number: name for number, name in merged.items() if number in used or not is_unused(name)}
     if len(set(merged.values())) != len(merged):
         twice = next(name for name in merged.values() if list(merged.values()).count(name) > 1)
@@ -198,7 +198,7 @@ def _known_ids(source: ExportInput, label: str, used: set[int]) -> Sequence[int]
 
 
 def _flat(column: Column) -> Any:
-    """The values of a column one after the other."""
+    """Return the values of a column as one flat sequence."""
     if isinstance(column, Ragged):
         return column.values[int(column.row_splits[0]) : int(column.row_splits[-1])]
     return column if isinstance(column, BytesColumn) else column.reshape(-1)

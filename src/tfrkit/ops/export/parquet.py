@@ -1,4 +1,4 @@
-"""Datasets as Parquet: our Arrow stream, written in row groups of bounded size."""
+"""Export as Parquet: the Arrow stream of tfrkit, written in row groups of bounded size."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tfrkit.storage.resolve import Address
 
 ParquetCompression = Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"]
 
-# Limits of a row group, which is in memory until it is written.
+# A row group is held in memory until it is written.
 _GROUP_ROWS = 1 << 20
 
 
@@ -35,17 +35,17 @@ def export_parquet(
 ) -> Export:
     """Write a dataset as Parquet: one row per record, one column per feature.
 
-    Numbers that vary in count are lists, an absent or unset feature is null and an empty list stays an empty list.
-    Text is a string, other bytes are binary, serialized tensors have the type of what is inside. A SequenceExample is
-    the structs context and feature_lists. What a type does not tell (class names, that bytes are an image) is in the
-    metadata of the column, under tfrkit.feature. Needs pyarrow. Memory: a row group and what pyarrow
-    needs to pack it, about 300 MB.
+    A varying number of values is a list; an absent or unset feature is null, and an empty list stays an empty list.
+    Text is a string, other bytes are binary, and serialized tensors have the type of their values. A SequenceExample
+    becomes the structs context and feature_lists. Facts that the type cannot express (class names, that bytes are an
+    image) are in the column metadata, under tfrkit.feature. Needs pyarrow. Memory: about 300 MB, for a row group and
+    its compression.
 
     Args:
         address: Path, glob, folder, or a list of these.
         output: The file to write, or a folder for one file per split.
         select: Only these features.
-        compression: Of the columns.
+        compression: Compression of the columns.
         force: Replace existing files.
         incomplete: Continue if shards of a set are missing.
         progress: Progress callback.
@@ -89,7 +89,7 @@ def _write_stream(stream: ArrowStream, file: BinaryIO, compression: str, arrow: 
 
 
 def _gather(batches: Iterable[Any]) -> Iterator[list[Any]]:
-    """Batches in groups of about one size: many small shards make no small row groups."""
+    """Yield batches in groups of about the same size, so that small shards do not become small row groups."""
     group: list[Any] = []
     nbytes = num_rows = 0
     for batch in batches:

@@ -1,4 +1,4 @@
-"""Which features of a dataset make a picture file, its name and its class, and the pictures of its rows."""
+"""Finds the features with image, file name and class in a dataset, and reads the pictures of its rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FRAME_NAMES = "image/filename"
 
 @dataclass
 class PictureRow:
-    """The pictures of one record: `files` has one, or one a frame (`is_clip`), with the names of the frames."""
+    """The pictures of one record: one file, or for a clip (`is_clip`) one per image, with their names if stored."""
 
     name: str | None
     files: list[ImageFile]
@@ -37,7 +37,7 @@ class PictureRow:
 
 
 class PictureSource:
-    """Reads rows of a dataset as pictures. One image is in memory at a time, beside the rows of a batch."""
+    """Reads rows of a dataset as pictures. Holds the rows of one batch in memory, and one image."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class PictureSource:
         self._has_names_beside = beside is not None
         self._schema = schema
         self.name_feature = name or _find_name(schema, self.features)
-        # The name of a file is kept to the letter; an id needs a suffix.
+        # A stored file name is used unchanged; an id needs a suffix.
         self._is_file_name = self.name_feature is not None and bool(FILE_WORDS & set(split_words(self.name_feature)))
         self.class_feature = self._find_class(label)
         self.is_framed = self.features.image in schema.feature_lists
@@ -76,7 +76,7 @@ class PictureSource:
         self._num_inexact = 0
 
     def _require_shape(self, source: ExportInput) -> None:
-        """Raise once where all images are raw bytes of one length without a shape, or with one that does not fit."""
+        """Raise if all images are raw bytes of one length, and no shape is known or it does not match that length."""
         name = self.features.image
         spec = source.schema[name]
         report = source.report.get((name, name in source.schema.feature_lists))
@@ -86,7 +86,7 @@ class PictureSource:
 
     @property
     def mask_feature(self) -> str | None:
-        """The mask of the whole image, if there is one; masks of single objects are another thing."""
+        """The feature with a mask of the whole image, or None; masks of single objects do not count."""
         mask = self.features.mask
         if mask is None or "object" in split_words(mask):
             return None
@@ -94,7 +94,7 @@ class PictureSource:
         return mask if spec.encoding != "list" or spec.shape == () else None
 
     def read(self, row: Row) -> PictureRow:
-        """The pictures of a row; raises `CodecError` where there is none."""
+        """Return the pictures of a row. Raises `CodecError` if there is none."""
         values = flatten_row(row, self._schema)
         image = self.features.image
         value = values.get(image)
@@ -105,7 +105,7 @@ class PictureSource:
         return PictureRow(self._read_name(values), files, is_clip, frames, self._read_class(values), values)
 
     def read_mask(self, picture: PictureRow, size: tuple[int, int] | None = None) -> bytes | None:
-        """The mask of a picture as a PNG with a palette, or None where it has none."""
+        """Return the mask of a picture as a PNG with a palette, or None if it has no mask."""
         name = self.mask_feature
         value = None if name is None else picture.values.get(name)
         if name is None or value is None:
@@ -115,7 +115,7 @@ class PictureSource:
         return None if value is None else to_mask_file(name, value, size)
 
     def name_file(self, name: str | None, file: ImageFile, otherwise: str) -> tuple[str, str]:
-        """File name: the stored one, and the written one if that is unsafe."""
+        """Return the file name to use, and the one to use instead if that is unsafe."""
         if not name:
             return f"{otherwise}{file.suffix}", f"{otherwise}{file.suffix}"
         suffix = os.path.splitext(name)[1].lower()
@@ -126,13 +126,13 @@ class PictureSource:
         return name, f"{otherwise}{file.suffix}"
 
     def find_others(self) -> list[str]:
-        """Further features with images, of which nothing is read here."""
+        """Return the other features with images or masks, which are not read."""
         specs = {**self._schema.features, **self._schema.feature_lists}
         taken = (self.features.image, self.mask_feature)
         return [name for name, spec in specs.items() if spec.logical in ("image", "mask") and name not in taken]
 
     def describe(self) -> list[str]:
-        """Notes on the pictures that were read."""
+        """Return notes on the pictures that were read."""
         notes = list(self.notes)
         if self._num_inexact:
             notes.append(
@@ -142,7 +142,7 @@ class PictureSource:
         return notes
 
     def _find_class(self, label: str | None) -> str | None:
-        """The feature with the class folder of an image."""
+        """Return the feature whose value names the class folder of an image, or None."""
         features = self._schema.features
         if label is not None:
             return label if label in features and self._names_class(label, is_asked=True) else None
@@ -174,7 +174,7 @@ class PictureSource:
 
 
 def read_text(value: bytes | str) -> str:
-    """Bytes as text; those that are not UTF-8 are kept as surrogates."""
+    """Decode bytes as text; bytes that are not UTF-8 become surrogates."""
     return os.fsdecode(value)
 
 
@@ -186,7 +186,7 @@ def _find_name(schema: Schema, features: PictureFeatures) -> str | None:
 
 
 def require_image(files: Sequence[ImageFile], feature: str) -> ImageFile:
-    """The only image of a record, for formats that have one each."""
+    """Return the only image of a record. Raises `CodecError` if there are several."""
     if len(files) != 1:
         raise CodecError(f"feature {show_name(feature)} expected one image, got {len(files)}")
     return files[0]

@@ -1,4 +1,4 @@
-"""Image values as files: encoded bytes stay as they are, pixels become PNG, masks become PNG with a palette."""
+"""Image values as files: encoded bytes are unchanged, pixels become PNG, masks become PNG with a palette."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tfrkit.pictures.pixels import arrange_channels, fold_pixels, is_ppm, is_raw
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# By the words of `sniff_image`.
+# Suffixes by the format names of `sniff_image`.
 _SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "TIFF": ".tif", "HEIF": ".heic"}
 _HEAD_NBYTES = 1 << 14
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
@@ -27,7 +27,7 @@ _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 class ImageFile(NamedTuple):
     """The bytes of a file and its suffix.
 
-    `is_made` where they were encoded here from pixels, `is_exact` unless a PNG cannot hold those pixels.
+    `is_made` means encoded here from pixels; `is_exact` is False if PNG cannot hold the pixel values.
     """
 
     data: bytes
@@ -37,9 +37,9 @@ class ImageFile(NamedTuple):
 
 
 def to_image_files(name: str, value: Any, values: Mapping[str, Any], sizes: SizeFeatures) -> list[ImageFile]:
-    """The images of a feature: one, or one a frame. `values` has the size features of the row.
+    """Return the images of a feature, several for a clip. `values` has the size features of the row.
 
-    Raises `CodecError` where there is none.
+    Raises `CodecError` if there is none.
     """
     if value is None:
         raise CodecError(f"feature {show_name(name)} expected an image, it is not there")
@@ -59,9 +59,9 @@ def to_image_files(name: str, value: Any, values: Mapping[str, Any], sizes: Size
 
 
 def to_mask_file(name: str, value: Any, size: tuple[int, int] | None) -> bytes:
-    """A mask as a PNG: class numbers with the palette of Pascal VOC, or 16-bit gray where they are above 255.
+    """Encode a mask as PNG: class numbers with the Pascal VOC palette, or 16-bit gray if one is above 255.
 
-    `size` is (width, height) of its image, by which bare bytes are put into rows.
+    `size` is (width, height) of its image, which gives raw bytes their shape.
     """
     if isinstance(value, bytes):
         info = sniff_image(value[:_HEAD_NBYTES])
@@ -77,7 +77,7 @@ def to_mask_file(name: str, value: Any, size: tuple[int, int] | None) -> bytes:
 
 
 def encode_palette(numbers: Array) -> bytes:
-    """Class numbers (height, width) as a PNG that shows them in the colours of Pascal VOC."""
+    """Encode class numbers (height, width) as a PNG with the Pascal VOC palette; 16-bit gray above 255."""
     from PIL import Image
 
     height, width = numbers.shape
@@ -110,7 +110,7 @@ def _fold(
 
 
 def _to_pngs(array: Array) -> list[ImageFile]:
-    """One PNG of gray or coloured pixels, channels first or last; of four dimensions one for each frame."""
+    """Encode gray or colour pixels, channels first or last, as PNG; an array with four dimensions gives several."""
     if array.ndim == 4:
         return [file for frame in array for file in _to_pngs(frame)]
     pixels = arrange_channels(array, _MODES)

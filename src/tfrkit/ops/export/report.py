@@ -12,12 +12,12 @@ from tfrkit.ops.export.input import ExportInput, RecordNumber
 OnBad = Literal["fail", "skip"]
 """Handling of a record that cannot be written in the requested form."""
 
-# Names of a report; a hostile dataset may have a million.
+# Limits the size of the report: a hostile dataset may have a million names.
 _MAX_RENAMED = 10_000
 
 
 class Renamed(NamedTuple):
-    """A name as it is stored, and as it was written."""
+    """A stored name that was unsafe or taken, and the name it was written under."""
 
     stored: str
     written: str
@@ -25,10 +25,10 @@ class Renamed(NamedTuple):
 
 @dataclass
 class Export:
-    """What was written where. `skipped` are the records left out, with their errors.
+    """Report of an export. `skipped` lists the records left out, with their errors.
 
-    `available` is how many records there are, where only some were asked for. Of an export of images, `images` and
-    `masks` count those files, and `tables` names the others.
+    `available` is the total number of records if only some were requested. For an export of images, `images` and
+    `masks` count the files of each, and `tables` lists the other files.
     """
 
     kind: str
@@ -47,17 +47,17 @@ class Export:
 
     @property
     def ok(self) -> bool:
-        """Was every record written?"""
+        """Whether every record was written."""
         return not self.skipped
 
     def note_renamed(self, stored: str, written: str) -> None:
-        """Remember a name that could not stay."""
+        """Add a name that was changed; all are counted, the first 10,000 listed."""
         self.num_renamed += 1
         if len(self.renamed) < _MAX_RENAMED:
             self.renamed.append(Renamed(stored, written))
 
     def take_bad(self, source: ExportInput, place: RecordNumber, cause: str, on_bad: OnBad) -> None:
-        """Record a record that cannot be written, or raise."""
+        """Report a record that cannot be written: raise, or with `on_bad` "skip" add it to `skipped`."""
         finding = source.locate(place, cause)
         if on_bad == "fail":
             raise CodecError(
@@ -70,9 +70,9 @@ class Export:
         self.skipped.append(finding)
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: kind, output, records, files, nbytes, skipped, renamed (stored, written), notes.
+        """The public form: kind, output, records, files, nbytes, skipped, renamed, num_renamed, notes.
 
-        Of images also available, images, masks, tables.
+        Each entry of renamed has stored and written. For images also available, images, masks, tables.
         """
         parts = {"available": self.available, "images": self.images, "masks": self.masks, "tables": self.tables}
         return {
@@ -90,6 +90,6 @@ class Export:
 
 
 def require_on_bad(on_bad: str) -> None:
-    """Raise ValueError for a word that is none of the choices."""
+    """Raise ValueError unless `on_bad` is "fail" or "skip"."""
     if on_bad not in ("fail", "skip"):
         raise ValueError(f"on_bad expected 'fail' or 'skip', got {on_bad!r}")

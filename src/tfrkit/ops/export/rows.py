@@ -1,9 +1,9 @@
-"""Records as lines of text: JSON lines, which lose nothing, and CSV, which spreadsheets read.
+"""Export as lines of text: JSON lines, which lose nothing, and CSV, which spreadsheets read.
 
-Values have the JSON form of ops/preview.py: a text where bytes are UTF-8, {"base64": "..."} where they are not. Each
-line of JSON is one record; a feature that is absent is no key, one with no kind set is null. In CSV an absent value is
-an empty cell and an empty text is "", several values are a JSON array; one number is a number, also where it is nan or
-is kept as a tensor.
+Values have the JSON form of ops/preview.py: bytes are a string if they are UTF-8, else {"base64": "..."}. Each line of
+JSON is one record; an absent feature has no key, and one with no kind set is null. In CSV an absent value is an empty
+cell, an empty text is "", and several values are a JSON array. A single number is a plain number, even nan or a number
+stored as a tensor.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tfrkit.progress import Progress
 from tfrkit.storage.resolve import Address
 
 _BLOCK_LINES = 512
-# Made once: json.dumps makes one for every call that asks for anything but its defaults.
+# Created once: json.dumps creates an encoder per call unless all options have their defaults.
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 # Characters that need quotes in CSV.
 _QUOTED = re.compile(r'[,"\n\r]|^ | \Z')
-# Bytes that are no text grow by a third, numbers and names by more.
+# Output size by input size: bytes as base64 grow by a third, numbers and names by more.
 _TEXT_GROWTH = 2.0
 
 
@@ -43,14 +43,14 @@ def export_jsonl(
     incomplete: bool = False,
     progress: Progress | None = None,
 ) -> Export:
-    """Write one JSON object per line and record; only the kind of an empty list is lost.
+    """Write one JSON object per record, each on its own line; only the kind of an empty list is lost.
 
-    Records that are no Examples are {"record": bytes}. A feature whose kind differs from record to record is written
-    as each record has it. `output` is a file, "-" for standard output, or a folder for one file per split.
+    Records that are not Examples are {"record": bytes}. A feature whose kind differs between records is written with
+    the kind that each record has. `output` is a file, "-" for standard output, or a folder for one file per split.
 
     Args:
         address: Path, glob, folder, or a list of these.
-        output: Where to write.
+        output: The file or folder to write.
         select: Only these features.
         force: Replace existing files.
         incomplete: Continue if shards of a set are missing.
@@ -84,8 +84,8 @@ def export_csv(
 ) -> Export:
     """Write a header and one line per record, in UTF-8 with line feeds.
 
-    Parts of a SequenceExample are the columns context/x and feature_lists/x. `output` is a file, "-" for standard
-    output, or a folder for one file per split. Arguments are those of `export_jsonl`.
+    A SequenceExample has the columns context/x and feature_lists/x. `output` is a file, "-" for standard output, or a
+    folder for one file per split. Arguments are those of `export_jsonl`.
     """
 
     def write(source: ExportInput, file: BinaryIO, shards: Sequence[int] | None) -> None:
@@ -109,23 +109,23 @@ def export_csv(
 
 
 def to_json_line(document: Any) -> bytes:
-    """A JSON value on one line, in UTF-8."""
+    """Encode a JSON value as one line of UTF-8."""
     text = _encode(document)
     try:
         return f"{text}\n".encode()
-    except UnicodeEncodeError:  # the name of a feature that is no UTF-8
+    except UnicodeEncodeError:  # a feature name that is not UTF-8
         return f"{json.dumps(document, allow_nan=False, separators=(',', ':'))}\n".encode()
 
 
 def to_csv_line(cells: Sequence[Any]) -> bytes:
-    r"""JSON values as a line of CSV.
+    r"""Encode JSON values as one line of CSV.
 
     Example:
         >>> to_csv_line(["a,b", 1, None, "", [1, 2]])
         b'"a,b",1,,"","[1,2]"\n'
     """
     line = ",".join(map(_to_cell, cells))
-    # A blank line is none to most readers; with one column, a row counts for more than what is not in it.
+    # Most readers skip blank lines, so an absent value in the only column is written as "" to keep the row.
     return f"{line or chr(34) * 2}\n".encode("utf-8", "backslashreplace")
 
 
@@ -171,7 +171,7 @@ def _list_columns(source: ExportInput, select: Sequence[str] | None) -> list[str
 def _read_documents(
     source: ExportInput, shards: Sequence[int] | None, select: Sequence[str] | None
 ) -> Iterator[dict[str, Any]]:
-    """The records in their JSON form."""
+    """Yield the records in their JSON form."""
     schema = source.schema if select is None or source.schema.kind == "raw" else source.schema.select(select)
     has_kinds = any(schema[name].seen is not None for name in schema.names)
     if source.kind in ("raw", "mixed") or has_kinds:
@@ -183,7 +183,7 @@ def _read_documents(
 
 
 def to_json(value: Any) -> Any:
-    """`value_to_json`, with a fast path for the most common values."""
+    """Convert like `value_to_json`, with a fast path for the most common values."""
     if isinstance(value, np.ndarray) and value.ndim == 1:
         if value.dtype == np.int64 or (value.dtype == np.float32 and np.isfinite(value).all()):
             return value.tolist()
@@ -193,7 +193,7 @@ def to_json(value: Any) -> Any:
 
 
 def _make_reader(source: ExportInput, schema: Schema) -> Callable[[bytes], dict[str, Any]]:
-    """Reads records one by one, each as what it is: for those that no column holds."""
+    """Return a function that converts one record by its own kinds, for records that do not fit into columns."""
     kind = "sequence_example" if schema.kind == "sequence_example" else "example"
     single = {name for name in schema.names if schema[name].num_values == 1}
 

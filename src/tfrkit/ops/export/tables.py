@@ -1,4 +1,4 @@
-"""Datasets as tables: which file takes which records, written whole or not at all."""
+"""Shared part of the table exports: chooses the records of each file, and writes all files or none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tfrkit.progress import Progress
 from tfrkit.storage.resolve import Address, expand_home
 
 WriteTable = Callable[[ExportInput, BinaryIO, Sequence[int] | None], None]
-"""Writes the records of some shards, None for all, into a file."""
+"""Writes the records of the given shards (None: all) into a file."""
 
 
 def export_table(
@@ -31,9 +31,9 @@ def export_table(
     incomplete: bool = False,
     progress: Progress | None = None,
 ) -> Export:
-    """Write one file, or, where `output` is a folder or ends in a slash, one for each split.
+    """Write one file, or one per split if `output` is a folder or ends in a slash.
 
-    `growth` is how much more than its records a file may take, about. With `to_stdout`, "-" is standard output.
+    `growth` is the approximate size of the output by that of the records. With `to_stdout`, "-" is standard output.
     """
     target = expand_home(output)
     if target == "-" and not to_stdout:
@@ -73,7 +73,7 @@ def export_table(
 
 
 class _Counted:
-    """Standard output, with what was written to it counted."""
+    """Standard output that counts the bytes written."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

@@ -1,7 +1,7 @@
-"""Tar files without dates and owners: the same members give the same bytes.
+"""Tar files without dates and owners, so that the same members give the same bytes.
 
-`tarfile` spends 100 microseconds on the header of a member, and a sample may have ten of a hundred bytes each. Plain
-names get a header that is made here; a test holds it against tarfile's.
+`tarfile` spends 100 microseconds on the header of a member, and a sample may have ten members of a hundred bytes.
+Headers of short ASCII names are therefore made here; a test compares them with those of tarfile.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import tarfile
 from typing import BinaryIO
 
 _BLOCK_NBYTES = 512
-_RECORD_NBYTES = 20 * _BLOCK_NBYTES  # archives end at a multiple of it
+_RECORD_NBYTES = 20 * _BLOCK_NBYTES  # the size of an archive is a multiple of this
 _MAX_NAME = 100
 _MAX_SIZE = 8**11  # eleven octal digits
-# Of a header: name, then what does not change, size, then what does not change with a checksum of blanks in it.
+# Parts of a header: name, fixed bytes, size, and fixed bytes around the checksum, which is computed with blanks there.
 _PLAIN = tarfile.TarInfo().tobuf(tarfile.USTAR_FORMAT)
 _SIZE_AT, _SUM_AT = 124, 148
 _BEFORE_SIZE = _PLAIN[_MAX_NAME:_SIZE_AT]
@@ -30,7 +30,7 @@ class TarWriter:
         self.nbytes = 0
 
     def add(self, name: str, data: bytes) -> None:
-        """A member."""
+        """Write a member."""
         padding = -len(data) % _BLOCK_NBYTES
         header = make_header(name, len(data))
         self._file.write(header + data + bytes(padding) if len(data) < _RECORD_NBYTES else header)
@@ -48,7 +48,7 @@ class TarWriter:
 
 
 def make_header(name: str, nbytes: int) -> bytes:
-    """The header of a file: readable by all, mtime 0, no owner."""
+    """Make the header of a file: readable by all, mtime 0, no owner."""
     if name.isascii() and len(name) <= _MAX_NAME and nbytes < _MAX_SIZE:
         encoded = name.encode().ljust(_MAX_NAME, b"\0")
         size = b"%011o\0" % nbytes

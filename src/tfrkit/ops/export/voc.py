@@ -1,4 +1,4 @@
-"""Datasets in the form of Pascal VOC.
+"""Export in the Pascal VOC format.
 
 JPEGImages/<id>.jpg  Annotations/<id>.xml  SegmentationClass/<id>.png  ImageSets/Main/<split>.txt  classes.txt
 """
@@ -20,9 +20,9 @@ from tfrkit.ops.export.report import Export, OnBad
 from tfrkit.progress import Progress
 from tfrkit.storage.resolve import Address
 
-# A list that is not a split; other tools use this name, too.
+# List of images without a split; other tools use this name, too.
 _NO_SPLIT = "default"
-# What no XML 1.0 document holds, however it is written.
+# Characters that XML 1.0 does not allow, even escaped.
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -39,16 +39,16 @@ def export_voc(
 ) -> Export:
     """Write images with boxes or masks into the folders of Pascal VOC.
 
-    Takes what `tfr build voc-det`, `voc-seg`, `coco` and `yolo` make, and whatever has image/object/bbox/xmin and its
-    sisters. Boxes are in pixels, with as few decimals as give the stored values back. Masks have VOC's palette. Each
-    split is a list in ImageSets; classes.txt keeps the ids of classes.
+    Takes datasets made by `tfr build voc-det`, `voc-seg`, `coco` and `yolo`, and others with image/object/bbox/xmin,
+    xmax, ymin and ymax. Boxes are in pixels, with the fewest decimals that restore the stored values. Masks have the
+    VOC palette. Each split is a list in ImageSets; classes.txt holds the class ids.
 
     Args:
         address: Path, glob, folder, or a list of these.
-        output: The folder to make.
-        image: The feature with the images, where the one found is not the one wanted.
-        name: The feature with the names of files.
-        on_bad: A record without an image, or with boxes that are none, stops the export ("fail") or is left out and
+        output: The folder to create.
+        image: The feature with the images; found by default.
+        name: The feature with the file names; found by default.
+        on_bad: A record without an image, or with an invalid box, stops the export ("fail") or is left out and
             listed ("skip").
         force: Replace the folder.
         incomplete: Continue if shards of a set are missing.
@@ -87,7 +87,7 @@ class _VocWriter:
         xml, mask = prepared
         self._folder.write(f"JPEGImages/{image.path}", image.data)
         if xml is not None:
-            # The name is final only now.
+            # Not in `prepare`: the file name is final only now.
             xml = make_voc_xml(image, os.path.basename(image.path), is_segmented=mask is not None)
             self._folder.write(f"Annotations/{image.stem}.xml", xml.encode())
             self._list("Main", image)
@@ -113,7 +113,7 @@ class _VocWriter:
 
 
 def make_voc_xml(image: AnnotatedImage, filename: str, *, is_segmented: bool) -> str:
-    """The annotation of an image; raises `CodecError` for a name that XML cannot hold."""
+    """Make the annotation of an image. Raises `CodecError` for a name that XML cannot hold."""
     found = image.objects
     lines = [
         "<annotation>",

@@ -1,4 +1,4 @@
-"""Datasets as WebDataset: tar files of samples, the same input always giving the same bytes."""
+"""Export as WebDataset: tar files of samples. The same input gives the same bytes."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def export_webdataset(
 ) -> Export:
     """Write a dataset as tar files of samples, which WebDataset and `tfr build webdataset` read.
 
-    ops/export/members.py defines the members of a feature. Samples are called by __key__, else by the name of
-    their file, else by number. Members have no date and no owner, so that the same records give the same bytes.
+    ops/export/members.py defines the member of each feature. The key of a sample is __key__, else its stored file
+    name, else the record number. Members have no date and no owner, so that the same records give the same bytes.
 
     Args:
         address: Path, glob, folder, or a list of these.
-        output: The folder to make, with train-000000.tar for each split or data-000000.tar; or one file NAME.tar.
-        shard_size: About how large a tar is to be, in bytes or as "1GB".
-        image: The feature that is to be .jpg or .png, where the one found is not the one wanted.
-        label: The feature that is to be .cls.
+        output: The folder to create, with train-000000.tar for each split or data-000000.tar; or one file NAME.tar.
+        shard_size: Approximate size of a tar file, in bytes or as "1GB".
+        image: The feature to write as .jpg or .png; found by default.
+        label: The feature to write as .cls; found by default.
         name: The feature with the keys.
-        on_bad: A record that is no sample stops the export ("fail"), or is left out and listed ("skip").
+        on_bad: A record that cannot be a sample stops the export ("fail"), or is left out and listed ("skip").
         force: Replace existing files.
         incomplete: Continue if shards of a set are missing.
         progress: Progress callback.
@@ -78,7 +78,7 @@ def export_webdataset(
         keys = _Keys(source, report, name, features)
         is_file = target.endswith(".tar") and not os.path.isdir(target)
         stage = StagedFile if is_file else StagedFolder
-        # A member takes a header of 512 bytes, and is padded to a multiple of 512.
+        # Each member has a header of 512 bytes and is padded to a multiple of 512.
         nbytes = source.nbytes + source.num_records * 4 * 1024
         with stage(target, sources=source.paths, force=force, nbytes=nbytes) as staged:
             splits = [""] * len(source.paths) if is_file else source.split_names()
@@ -110,7 +110,7 @@ def _find_features(source: ExportInput, image: str | None, label: str | None) ->
 
 
 def _find_image(source: ExportInput, features: PictureFeatures | None) -> str | None:
-    """The encoded image; raw pixels are unchanged unless requested as an image."""
+    """Return the feature with the encoded image, or None; raw pixels are an image only if named by the user."""
     if features is None:
         return None
     spec = source.schema[features.image]
@@ -119,7 +119,7 @@ def _find_image(source: ExportInput, features: PictureFeatures | None) -> str | 
 
 
 def _find_label(source: ExportInput, features: PictureFeatures | None) -> str | None:
-    """The one integer that is a class, for datasets that did not come from tar files."""
+    """Return the integer feature with the class, or None; always None for datasets that came from tar files."""
     schema = source.schema
     candidates = ["label", *(features.labels if features is not None else ())] if KEY not in schema else []
     for name in candidates:
@@ -143,7 +143,7 @@ class _Keys:
         self._starts = [0, *accumulate(source.counts)]
 
     def take(self, place: RecordNumber, values: dict[str, object]) -> str:
-        """The key of a sample: a path without a dot after its last slash."""
+        """Return the key of a sample: a path without a dot after its last slash."""
         number = f"{self._starts[place.shard] + place.record:08d}"
         value = values.get(self._feature) if self._feature is not None else None
         if not isinstance(value, (bytes, int)):
@@ -159,7 +159,7 @@ class _Keys:
 
 
 class _Tars:
-    """Tar files that are filled one after the other, each split its own: NAME-000000.tar, NAME-000001.tar ..."""
+    """Tar files of each split, filled one after the other: NAME-000000.tar, NAME-000001.tar ..."""
 
     def __init__(self, splits: list[str], staged: StagedFile | StagedFolder, limit: int) -> None:
         self._splits = splits
@@ -169,7 +169,7 @@ class _Tars:
         self._counts: dict[str, int] = {}
 
     def add(self, shard: int, key: str, members: list[tuple[str, bytes]]) -> None:
-        """One sample; it is never divided between two files."""
+        """Write one sample; its members are always in the same file."""
         split = self._splits[shard]
         if split in self._open and self._open[split][0].nbytes >= self._limit:
             self._close(split)
@@ -181,7 +181,7 @@ class _Tars:
             self._open[split][0].add(f"{key}.{suffix}", data)
 
     def commit(self) -> tuple[int, int]:
-        """Put everything in its place: number of files, and bytes."""
+        """Move the files into place; return their number and size in bytes."""
         for split in list(self._open):
             self._close(split)
         self._staged.commit()

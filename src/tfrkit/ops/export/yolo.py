@@ -1,4 +1,4 @@
-"""Datasets in the form of YOLO: images/<split>/x.jpg, labels/<split>/x.txt, and class names in data.yaml."""
+"""Export in the YOLO format: images/<split>/x.jpg, labels/<split>/x.txt, and class names in data.yaml."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tfrkit.ops.export.report import Export, OnBad
 from tfrkit.progress import Progress
 from tfrkit.storage.resolve import Address
 
-# What YOLO calls the splits that others call otherwise.
+# YOLO's names for splits that are called differently elsewhere.
 _SPLITS = {"training": "train", "valid": "val", "validation": "val", "dev": "val", "eval": "val", "testing": "test"}
 _KNOWN = ("train", "val", "test")
 _DECIMALS = range(4, 10)
@@ -36,11 +36,11 @@ def export_yolo(
     incomplete: bool = False,
     progress: Progress | None = None,
 ) -> Export:
-    """Write images with a label file each: class, centre, width and height as parts of the image.
+    """Write images with a label file each: class, centre, width and height as fractions of the image size.
 
-    Classes are numbered from 0 in the order of their ids; numbers without a name are left out, unless the dataset was
-    built from YOLO's files, which may have such gaps. Numbers have as few decimals as give the stored boxes back.
-    Arguments are those of `export_voc`.
+    Classes are numbered from 0 in the order of their ids; gaps between ids are closed, unless the dataset was built
+    from YOLO files, which may have gaps. Numbers have the fewest decimals that restore the stored boxes. Arguments are
+    those of `export_voc`.
     """
     return export_annotated(
         "yolo",
@@ -82,7 +82,7 @@ class _YoloWriter:
         lines = [f"{split}: images/{split}" for split in self._splits.values() if split]
         names = {number: name for number, (_, name) in self._names.items()}
         lines += [f"nc: {len(names)}", "names:"]
-        # The quotes of JSON are those of YAML.
+        # A JSON string is also a valid YAML string.
         lines += [
             f"  {number}: {json.dumps(_CONTROLS.sub('_', name), ensure_ascii=False)}" for number, name in names.items()
         ]
@@ -95,7 +95,7 @@ class _YoloWriter:
 
 
 def number_classes(classes: ClassTable, *, keeps_gaps: bool) -> dict[int, tuple[int, str]]:
-    """YOLO's number → (id, name), in a row from 0."""
+    """Map YOLO's class numbers, consecutive from 0, to (id, name)."""
     if not classes.names:
         return {}
     if keeps_gaps:
@@ -108,7 +108,7 @@ def number_classes(classes: ClassTable, *, keeps_gaps: bool) -> dict[int, tuple[
 
 
 def make_yolo_boxes(corners: Corners, image: AnnotatedImage) -> list[str]:
-    """`x y width height` of each box, with as few decimals as give the stored corners back."""
+    """Format each box as `x y width height`, with the fewest decimals that restore the stored corners."""
     exact = corners.astype(np.float64)
     if exact.size and not (exact.min() >= -1 and exact.max() <= 2):
         raise CodecError("boxes expected corners as parts of the image, from 0 to 1, got others")
@@ -121,7 +121,7 @@ def make_yolo_boxes(corners: Corners, image: AnnotatedImage) -> list[str]:
         rounded = np.round(values, decimals)
         half = rounded[:, 2:] / 2
         back = np.concatenate([rounded[:, :2] - half, rounded[:, :2] + half], axis=1)
-        # As readers do: through pixels, cut to the image.
+        # Readers convert to pixels and clip to the image.
         back = (np.clip(back * sizes, 0, sizes) / sizes).astype(np.float32)
         is_last = decimals == _DECIMALS[-1]
         for index in np.flatnonzero((back == corners).all(axis=1) | is_last).tolist():
@@ -135,7 +135,7 @@ def _show(value: float, decimals: int) -> str:
 
 
 def _name_splits(splits: list[str]) -> dict[str, str]:
-    """Names of splits as YOLO has them, unless two would become one."""
+    """Map splits to YOLO's names for them; if two would get the same name, all keep their own."""
     named = {split: _SPLITS.get(split, split) for split in splits}
     if len(set(named.values())) < len(named):
         named = {split: split for split in splits}
