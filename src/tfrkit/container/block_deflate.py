@@ -1,8 +1,8 @@
 """One gzip or zlib stream, compressed on several threads.
 
-The data is cut into blocks of 1 MiB. Each is deflated on its own, with the 32 KiB before it as a dictionary, and ends
-with an empty stored block at a whole byte; so the concatenated pieces are one deflate stream with one header and one
-checksum. Not several members, because TensorFlow's zlib reader stops after the first.
+The data is cut into blocks of 1 MiB. Each block is deflated separately, with the preceding 32 KiB as its dictionary,
+and ends with an empty stored block on a byte boundary, so the concatenated blocks form one deflate stream with one
+header and one checksum. Several members would not do: TensorFlow's zlib reader stops after the first.
 
 Every block start is a checkpoint, so an index with checkpoints needs no second pass.
 """
@@ -24,18 +24,18 @@ from tfrkit.container.codecs import Compression, Level, level_number
 
 Data = bytes | bytearray | memoryview
 
-# Blocks of 256 KiB are 0.3 % larger, and those of 4 MiB leave threads idle at the end of small files.
+# Blocks of 256 KiB make the file 0.3 % larger; blocks of 4 MiB leave threads idle at the end of small files.
 BLOCK_NBYTES: Final = 1 << 20
 _WINDOW_NBYTES: Final = 32 << 10
-# A window of 32 KiB, no dictionary, "default" level; checked so that the two bytes are a multiple of 31.
+# A window of 32 KiB, no dictionary, "default" level; as a big-endian number the two bytes are a multiple of 31.
 _ZLIB_HEADER: Final = b"\x78\x9c"
 
 
 class BlockDeflater:
     """A stream compressor: the file is the concatenation of the results of `write` and `finish`.
 
-    Equal input gives equal bytes, for any pieces and any number of threads. One thread at a time; blocks are compressed
-    in `pool`, at most `ahead` in parallel.
+    Equal input gives equal output, however it is split into calls and for any number of threads. Call it from one
+    thread at a time; blocks are compressed in `pool`, at most `ahead` in parallel.
 
     Example:
         >>> from concurrent.futures import ThreadPoolExecutor
@@ -61,13 +61,13 @@ class BlockDeflater:
         self._header = GZIP_HEADER if self._is_gzip else _ZLIB_HEADER
 
     def write(self, data: Data) -> bytes:
-        """Compressed bytes that are ready; often none."""
+        """Add data; return the compressed bytes that are ready, often none."""
         view = memoryview(data).cast("B")
         self._checksum = (isal_zlib.crc32 if self._is_gzip else isal_zlib.adler32)(view, self._checksum)
         out = [self._take_header()]
         for start in range(0, len(view), BLOCK_NBYTES):
             self._pending += view[start : start + BLOCK_NBYTES]
-            # One byte more than a block: the last block is marked as final and should not be empty.
+            # Wait for one byte more than a block: the last block is marked as final and should not be empty.
             if len(self._pending) > BLOCK_NBYTES:
                 block = bytes(memoryview(self._pending)[:BLOCK_NBYTES])
                 del self._pending[:BLOCK_NBYTES]
@@ -75,7 +75,7 @@ class BlockDeflater:
         return b"".join(out)
 
     def finish(self) -> bytes:
-        """The rest of the stream."""
+        """End the stream; return the rest of its bytes."""
         out = [self._take_header(), *self._submit(bytes(self._pending), is_last=True)]
         self._pending.clear()
         while self._running:
@@ -85,7 +85,7 @@ class BlockDeflater:
         return b"".join(out)
 
     def checkpoints(self) -> bytes:
-        """The checkpoints of the finished stream, for an index."""
+        """Return the checkpoints of the finished stream, packed for an index."""
         return pack_checkpoints(self._points, self._num_cut)
 
     def _submit(self, block: bytes, *, is_last: bool) -> list[bytes]:
@@ -110,7 +110,7 @@ class BlockDeflater:
 
 
 def _deflate_block(block: bytes, window: bytes, level: int, is_fast: bool, is_last: bool) -> tuple[bytes, bytes]:
-    """(the block as deflate data that ends at a whole byte, the window before it as an index stores it)."""
+    """Return the deflated block, ending on a byte boundary, and the compressed window before it for an index."""
     if is_fast:
         fast = isal_zlib.compressobj(level=level, wbits=-15, zdict=window)
         data = fast.compress(block) + fast.flush(isal_zlib.Z_FINISH if is_last else isal_zlib.Z_SYNC_FLUSH)

@@ -1,7 +1,7 @@
 """Inflate checkpoints of a gzip or zlib shard: finding, storing and using them.
 
-A checkpoint is the start of a deflate block in the compressed stream (a byte and a bit) with the 32 KiB of data before
-it, which is all that inflating from there needs.
+A checkpoint is the position of a deflate block in the compressed stream (byte and bit) and the 32 KiB of inflated data
+before it, which is all the state needed to inflate from there.
 
 Stored checkpoints, little-endian:
 
@@ -36,7 +36,7 @@ _WINDOW_NBYTES: Final = 32 << 10
 
 
 def _pack_bits(*fields: tuple[int, int]) -> tuple[int, int]:
-    """(value, number of bits) fields, first one lowest, as one such field."""
+    """Join (value, number of bits) fields into one field; the first is in the lowest bits."""
     value = num_bits = 0
     for field, field_bits in fields:
         value |= field << num_bits
@@ -44,12 +44,12 @@ def _pack_bits(*fields: tuple[int, int]) -> tuple[int, int]:
     return value, num_bits
 
 
-# Two empty deflate blocks (RFC 1951, 3.2.3) of 10 and of 91 bits: combined they end at any bit of a byte. One is coded
-# with the fixed tables: not final, kind 1, end of block.
+# Two empty deflate blocks (RFC 1951, 3.2.3) of 10 and 91 bits: combinations of them can end at any bit of a byte.
+# The first uses the fixed code tables: not final, kind 1, end of block.
 _EMPTY_FIXED: Final = _pack_bits((0, 1), (1, 2), (0, 7))
-# One brings its own: not final, kind 2, 257 literal codes, 1 distance code, and 18 lengths of code-length codes,
-# in which only "18" (a run of zeros) and "1" are used. Then literal 0, 138 + 117 unused ones, end of block,
-# distance 0. Then the end of the block.
+# The second defines its own tables: not final, kind 2, 257 literal codes, 1 distance code, and 18 lengths of
+# code-length codes, of which only "18" (a run of zeros) and "1" are used. Then the code lengths: literal 0,
+# 138 + 117 unused literals, end of block, distance 0. Then the end of the block.
 _EMPTY_DYNAMIC: Final = _pack_bits(
     *((0, 1), (2, 2), (0, 5), (0, 5), (18 - 4, 4)),
     *((0, 3), (0, 3), (1, 3), *[(0, 3)] * 14, (1, 3)),
@@ -59,7 +59,7 @@ _EMPTY_DYNAMIC: Final = _pack_bits(
 
 
 class Checkpoints:
-    """Stored checkpoints, checked."""
+    """Parsed and validated checkpoints of a shard."""
 
     def __init__(self, blob: bytes, reader: ByteReader) -> None:
         self._blob = blob
@@ -91,7 +91,7 @@ class Checkpoints:
             raise self._damage(f"{len(blob)} bytes, expected {windows_start}")
 
     def find(self, offset: int) -> tuple[int, int]:
-        """(number of the last checkpoint up to an inflated offset, inflated offset of the next one)."""
+        """Return the number of the last checkpoint at or before an inflated offset, and the offset of the next one."""
         number = bisect.bisect_right(self.inflated, offset) - 1
         is_last = number + 1 == len(self.inflated)
         return number, self.inflated_size if is_last else self.inflated[number + 1]
@@ -116,10 +116,10 @@ class Checkpoints:
 
 
 def make_lead(window: bytes, shared_byte: int, bits: int) -> bytes:
-    """Deflate data that puts a fresh decompressor into the state of a checkpoint.
+    """Return deflate data that puts a fresh decompressor into the state of a checkpoint.
 
-    The window is fed as a stored block, so it comes out first and must be dropped. A block that starts inside a byte is
-    preceded by empty blocks: the codecs take whole bytes only.
+    The window is fed as a stored block, so the decompressor returns it first; the caller drops it. A block that starts
+    inside a byte is preceded by empty blocks, because codecs accept whole bytes only.
     """
     lead = struct.pack("<BHH", 0, len(window), len(window) ^ 0xFFFF) + window if window else b""
     if not bits:
@@ -134,16 +134,16 @@ def make_lead(window: bytes, shared_byte: int, bits: int) -> bytes:
 
 
 def find_checkpoints(reader: ByteReader, *, inflated_size: int, stored_stop: int | None = None) -> bytes:
-    """Checkpoints of a gzip or zlib shard, in the form of `SeekableInflate.export`.
+    """Find the checkpoints of a gzip or zlib shard; return them in the format of `SeekableInflate.export`.
 
-    The shard must be known to inflate to `inflated_size` bytes from its first `stored_stop` (all) stored ones.
-    Cost: one pass at zlib's speed, and up to 128 MiB of memory for a shard of 4 GiB and more.
+    REQUIRES: the first `stored_stop` stored bytes (default all) inflate to `inflated_size` bytes.
+    Cost: one pass at zlib's speed, and up to 128 MiB of memory for shards of 4 GiB or more.
     """
     if reader.size is None:
         raise StorageError("expected a file, got a pipe, which cannot be read at a position", shard=reader.name)
     spacing = min(max(LIMITS.checkpoint_nbytes, -(-inflated_size // LIMITS.max_checkpoints)), 1 << 31)
     file = _StoredFile(reader, reader.size if stored_stop is None else min(stored_stop, reader.size))
-    # Loaded here: few programs look for checkpoints, and `import tfrkit` stays light.
+    # Imported here because few programs search for checkpoints, and `import tfrkit` should stay fast.
     library: Any = importlib.import_module("indexed_gzip")
     finder = library._IndexedGzipFile(fileobj=file, spacing=spacing, window_size=_WINDOW_NBYTES, readbuf_size=64 << 10)
     with tempfile.TemporaryFile(prefix="tfrkit-") as exported:
@@ -153,8 +153,8 @@ def find_checkpoints(reader: ByteReader, *, inflated_size: int, stored_stop: int
             except OSError as error:
                 if file.failure is not None:
                     raise file.failure from None
-                # A zlib stream ends with an adler32 where this library expects a gzip trailer, and a truncated one with
-                # nothing; earlier checkpoints stay valid, and fewer are only slower.
+                # A zlib stream ends with an adler32 instead of the gzip trailer that this library expects, a truncated
+                # stream without either. The checkpoints found so far are valid; with fewer, reads are only slower.
                 del error
             finder.export_index(fileobj=_Sink(exported))
         finally:
@@ -164,7 +164,7 @@ def find_checkpoints(reader: ByteReader, *, inflated_size: int, stored_stop: int
 
 
 def _convert_export(exported: IO[bytes], inflated_size: int, spacing: int) -> bytes:
-    """Turn an index of `indexed_gzip` into ours: windows compressed, redundant points left out."""
+    """Convert an index of `indexed_gzip` to our format: compress the windows, drop redundant points."""
     head = struct.Struct("<5sBBQQIII")  # magic, version, flags, sizes, spacing, window size, number of points
     magic, version, _, _, _, _, window_nbytes, num_points = head.unpack(exported.read(head.size))
     if magic != b"GZIDX" or version != 1:
@@ -174,7 +174,7 @@ def _convert_export(exported: IO[bytes], inflated_size: int, spacing: int) -> by
     last = 0
     for stored, inflated, bits, has_window in table:
         window = exported.read(window_nbytes) if has_window else b""
-        # It also adds the start of every member, of which there may be a million, and the end.
+        # `indexed_gzip` also adds the end and the start of every member; there may be a million members.
         if inflated - last < spacing or inflated >= inflated_size:
             continue
         last = inflated
@@ -183,9 +183,9 @@ def _convert_export(exported: IO[bytes], inflated_size: int, spacing: int) -> by
 
 
 def pack_checkpoints(points: Sequence[tuple[int, int, int, bytes]], inflated_size: int) -> bytes:
-    """Checkpoints as they are stored, from (inflated offset, stored offset, bits, deflated window) of each.
+    """Serialize checkpoints, each given as (inflated offset, stored offset, bits, deflated window).
 
-    The start of the file always is one and is not in `points`. If there are too many, some are left out.
+    The start of the file is always a checkpoint and is not in `points`. If there are too many, some are dropped.
     """
     kept = points[:: -(-len(points) // LIMITS.max_checkpoints) or 1]
     table = [_POINT.pack(0, 0, 0, 0)]
@@ -194,7 +194,7 @@ def pack_checkpoints(points: Sequence[tuple[int, int, int, bytes]], inflated_siz
 
 
 class _Sink(io.RawIOBase):
-    """A writable file without a descriptor: `indexed_gzip` would reopen it and leave it open."""
+    """A writable file without a descriptor: `indexed_gzip` would reopen a descriptor and leave it open."""
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__()
@@ -208,7 +208,7 @@ class _Sink(io.RawIOBase):
 
 
 class _StoredFile(io.RawIOBase):
-    """The stored bytes of a shard as a file, up to a given byte."""
+    """The stored bytes of a shard before `stop`, as a file."""
 
     def __init__(self, reader: ByteReader, stop: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What every codec of a compressed stream offers."""
+"""The interface of the codecs for compressed streams."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Codec(Protocol):
-    """The interface that the bz2, lzma, ISA-L and zstd decompressors share."""
+    """The interface shared by the lzma, ISA-L and zstd decompressors."""
 
     @property
     def eof(self) -> bool: ...
@@ -19,7 +19,7 @@ class Codec(Protocol):
 
 
 class Compressor(Protocol):
-    """The interface that their compressors share."""
+    """The interface shared by the compressors of those libraries."""
 
     @property
     def compress(self) -> Callable[[bytes | bytearray | memoryview], bytes]: ...
@@ -28,14 +28,14 @@ class Compressor(Protocol):
 
 
 class StreamCodec(Protocol):
-    """One way to compress a stream. Nothing here decodes a stream by hand: libraries do."""
+    """One compression format. Libraries do all of the encoding and decoding."""
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
-        """What its decompressors raise for damage."""
+        """The exceptions its decompressors raise for damaged data."""
 
     def open(self, *, careful: bool) -> Codec:
-        """A decompressor before a stream. A careful one gives every byte before damage."""
+        """Return a decompressor for a new stream. A careful one returns every byte before damage."""
 
     def compress(self, level: int, *, fast: bool) -> Compressor:
-        """A compressor. Equal input in equal pieces gives equal bytes: no time, no name."""
+        """Return a compressor. Equal calls give equal output: no timestamp or file name is written."""

@@ -1,4 +1,4 @@
-"""gzip and zlib streams: inflated by ISA-L, or by zlib where damage is near; deflated by zlib-ng or ISA-L."""
+"""gzip and zlib streams: inflated by ISA-L, or by zlib near damage; deflated by zlib-ng or ISA-L."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from zlib_ng import zlib_ng
 
 from tfrkit.container.codec import Codec, Compressor
 
-# Written here rather than by the library, which puts the operating system's number into it: mtime 0, no
-# name, no flags, operating system unknown.
+# mtime 0, no name, no flags, unknown operating system. Not written by the library, because it stores the number of
+# the operating system, and output would differ between systems.
 GZIP_HEADER: Final = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 
 
 class CarefulInflate:
-    """zlib under the shared interface: slower than ISA-L, but loses at most one byte before damage; then it raises.
+    """zlib with the `Codec` interface: slower than ISA-L, but returns all output up to the damaged byte, then raises.
 
-    ISA-L decodes up to 64 KiB ahead and keeps them when it meets damage; zlib gives nothing in the call that meets it.
-    So its state is copied before each call. Where one fails, it is made again from the copy with half the input, and so
-    on down to one byte, whose output is asked for byte by byte.
+    ISA-L decodes up to 64 KiB ahead and drops that output at damage; zlib returns nothing from the call that fails.
+    So the state of zlib is copied before each call. If a call fails, it is repeated from the copy with half the input,
+    and so on down to one input byte, whose output is requested byte by byte.
     """
 
     def __init__(self, wbits: int) -> None:
@@ -36,7 +36,7 @@ class CarefulInflate:
 
     @property
     def unused_data(self) -> bytes:
-        """What was not looked at: after the stream, or after the byte at which it is damaged."""
+        """The input after the end of the stream, or after the damaged byte."""
         return self._inflate.unused_data + self._tail
 
     def decompress(self, data: bytes | memoryview, max_length: int) -> bytes:
@@ -56,7 +56,7 @@ class CarefulInflate:
         return piece
 
     def _approach(self, data: bytes, max_length: int) -> tuple[bytes, zlib.error | None]:
-        """What comes out before the damage, which is somewhere in `data`; the error where there is no more."""
+        """Inflate `data` up to the damage in it; return the output, and the error once the damage is reached."""
         pieces: list[bytes] = []
         start, left, nbytes = 0, max_length, len(data)
         while left and nbytes > 1:
@@ -127,6 +127,6 @@ class DeflateCodec:
         if fast:
             deflate = isal_zlib.compressobj(level=level, wbits=wbits)
         else:
-            # memLevel 9, as TensorFlow has it: a little smaller and a fifth faster than the default 8.
+            # memLevel 9, as in TensorFlow: a little smaller and a fifth faster than the default of 8.
             deflate = zlib_ng.compressobj(level=level, wbits=wbits, memLevel=9)
         return _Gzip(deflate) if self._is_gzip else deflate

@@ -1,4 +1,4 @@
-"""xz streams, by Python's lzma."""
+"""xz streams, using Python's lzma module."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from tfrkit.container.codec import Codec, Compressor
 
-# An .xz file names its dictionary size itself; -9 needs 65 MiB, a hostile one asks for 4 GiB.
+# An .xz file declares its own dictionary size; level 9 needs 65 MiB, a hostile file may ask for 4 GiB.
 _MEMORY_LIMIT: Final = 256 << 20
 
 
@@ -20,5 +20,5 @@ class XzCodec:
         return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY_LIMIT)
 
     def compress(self, level: int, *, fast: bool) -> Compressor:
-        # CRC32 is what every decoder knows; the frames inside carry their own checksums.
+        # Every decoder supports CRC32, and the frames inside have their own checksums.
         return lzma.LZMACompressor(lzma.FORMAT_XZ, check=lzma.CHECK_CRC32, preset=level)

@@ -1,4 +1,4 @@
-"""zstd streams, by the module that Python has from 3.14 on."""
+"""zstd streams, using the zstd module of Python 3.14 or its backport."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tfrkit.container.codec import Codec, Compressor
 
 
 class ZstdCodec:
-    """zstd. The library is loaded on first use: few shards are zstd, and `import tfrkit` stays light."""
+    """zstd. The library is imported on first use: few shards are zstd, and `import tfrkit` should stay fast."""
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:

@@ -1,6 +1,6 @@
 """The table of compressions: their names, suffixes, first bytes, levels and codecs.
 
-A new one is a row here, its codec in a file of its own, and its name in `Compression`.
+To add a compression, add a row here, its codec in a file of its own, and its name to `Compression`.
 """
 
 from __future__ import annotations
@@ -18,26 +18,27 @@ from tfrkit.container.codec_zstd import ZstdCodec
 Compression = Literal["none", "gzip", "zlib", "xz", "zstd"]
 
 CompressionWord = Compression | Literal["", "gz", "GZIP", "ZLIB", "XZ", "ZSTD"]
-"""What a user may call one: also as TensorFlow does, and as files are called."""
+"""Names that users may pass: ours, TensorFlow's, and file suffixes."""
 
 Level = Literal["default", "fast", "small"] | int
 
 
 @dataclass(frozen=True)
 class CompressionFormat:
-    """What there is to know about one compression.
+    """The properties of one compression.
 
     Attributes:
-        name: Ours. Its place in the table is its number in an index file: rows are added at the end.
-        suffixes: How a file name ends; the first one is written.
-        noun: What a file is called that holds something else.
-        magic: The first bytes of a file; empty where a fixed start does not tell.
-        member_magic: The first bytes of a member, where these are more certain than those of a file.
+        name: Our name. Its position in the table is its number in index files, so new rows are added at the end.
+        suffixes: File name suffixes; the first is used for new files.
+        noun: Noun for messages about a compressed file that is not a TFRecord: "a gzip" of a tar archive.
+        magic: The first bytes of a file; empty if they are not fixed.
+        member_magic: The first bytes of a member, if more of them are fixed than in `magic`.
         skippable: Bytes 1 to 3 of a member without content, whose first byte is 0x50 to 0x5f.
-        tensorflow: TensorFlow's name; None where TensorFlow does not read it.
-        levels: The numbers of "default", "fast" and "small", and the lowest and highest one.
+        tensorflow: TensorFlow's name; None if TensorFlow cannot read it.
+        levels: The numbers of "default", "fast" and "small".
+        level_range: The lowest and the highest level number.
         is_deflate: It has inflate checkpoints, its blocks can be deflated on several threads, and both take little
-            memory. Others are unpacked to a file to read from the middle.
+            memory. Random access to other compressions unpacks the shard to a temporary file.
     """
 
     name: Compression
@@ -107,17 +108,17 @@ WRITTEN_SUFFIXES: Final = tuple(f".{row.suffixes[0]}" for row in _ROWS if row.su
 
 
 def compression_of_name(path: str) -> Compression | None:
-    """The compression that the suffix of a name stands for: "gzip" for x.tfrecord.gz, None for x.tfrecord."""
+    """Return the compression named by the suffix of a path: "gzip" for x.tfrecord.gz, None for x.tfrecord."""
     return _SUFFIXES.get(path.rpartition(".")[2].lower()) if "." in path else None
 
 
 def compression_of_magic(head: bytes) -> Compression | None:
-    """The compression whose fixed first bytes a file has; zlib has none."""
+    """Return the compression whose magic a file starts with, or None; zlib has no magic."""
     return next((row.name for row in _ROWS if row.magic and head.startswith(row.magic)), None)
 
 
 def read_compression(word: str | None) -> Compression | None:
-    """The compression that a user asks for, in any case; None stays None: as the name of the file ends.
+    """Parse a compression name, ignoring case. None stays None: the suffix of the file name decides.
 
     Example:
         >>> read_compression("GZIP"), read_compression("gz"), read_compression(""), read_compression(None)
@@ -133,7 +134,7 @@ def read_compression(word: str | None) -> Compression | None:
 
 
 def find_codec(compression: Compression) -> StreamCodec:
-    """The codec of a compression; raises ValueError for an unknown one, and for "none"."""
+    """Return the codec of a compression; raise ValueError for an unknown one and for "none"."""
     row = FORMATS.get(compression)
     if row is None or row.codec is None:
         raise ValueError(f"compression must be one of {', '.join(COMPRESSIONS)}, got {compression!r}")
@@ -141,23 +142,23 @@ def find_codec(compression: Compression) -> StreamCodec:
 
 
 def codec_errors(compression: Compression) -> tuple[type[Exception], ...]:
-    """What this compression's decompressors raise for damage."""
+    """Return the exceptions that the decompressors of a compression raise for damaged data."""
     return () if compression == "none" else find_codec(compression).errors
 
 
 def explain_damage(error: Exception) -> str:
-    """What a decompressor found, without its prefix: "invalid block type"."""
+    """Return the message of a decompressor's error without its prefix: "invalid block type"."""
     reason = str(error).rsplit(": ", 1)[-1].strip().rstrip(".")
     return reason[:1].lower() + reason[1:]
 
 
 def open_codec(compression: Compression, *, careful: bool = False) -> Codec:
-    """A decompressor before a stream. A careful one gives every byte before damage."""
+    """Return a decompressor for a new stream. A careful one returns every byte before damage."""
     return find_codec(compression).open(careful=careful)
 
 
 def starts_member(head: bytes, compression: Compression) -> bool:
-    """Whether bytes after a finished stream start another one. A cut-off magic counts as a start."""
+    """Whether the bytes after a finished member start another one. A truncated magic counts as a start."""
     row = FORMATS[compression]
     if row.skippable and head[0] & 0xF0 == 0x50 and row.skippable.startswith(head[1:4]):
         return True
@@ -165,7 +166,7 @@ def starts_member(head: bytes, compression: Compression) -> bool:
 
 
 def level_number(compression: Compression, level: Level) -> int:
-    """The codec's own number for a level."""
+    """Convert a level to the codec's own number; raise ValueError if it is out of range."""
     find_codec(compression)
     row = FORMATS[compression]
     named = dict(zip(("default", "fast", "small"), row.levels, strict=True))

@@ -1,4 +1,4 @@
-"""Whole-stream compression of a shard: found by content, inflated in bounded memory."""
+"""Whole-stream compression of a shard: detected from its bytes, inflated in bounded memory."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ __all__ = [
 
 FRAME_HEADER_NBYTES: Final = 8 + 4  # length, masked crc of length
 
-# Measured on 200 MB of Examples: ISA-L keeps both buffers in the second-level cache at these sizes
-# (940 MB/s); with 1 MiB out it drops to 770, because every piece is then fresh memory.
+# Measured on 200 MB of Examples: at these sizes both buffers of ISA-L fit into the second-level cache (940 MB/s).
+# With pieces of 1 MiB it drops to 770 MB/s, because every piece is then newly mapped memory.
 _FEED_NBYTES: Final = 64 << 10
 _PIECE_NBYTES: Final = 128 << 10
-# A member starts with a small feed that doubles: what a member leaves over is copied, so a file of a
-# million tiny members would otherwise copy the whole feed a million times.
+# The feed of a member starts small and doubles: input after the end of a member is copied, so a file of a million tiny
+# members would otherwise copy a full feed a million times.
 _FIRST_FEED_NBYTES: Final = 2 << 10
-# Other codecs than deflate give nothing of a call that meets damage; the rest of it is asked for byte by byte.
+# Codecs other than deflate return nothing from a call that meets damage; that input is decoded again byte by byte.
 _CAREFUL_FEED_NBYTES: Final = 4 << 10
 
-# Pages of the compressed file are handed back in pieces of this size.
+# Mapped pages of the compressed file are released in pieces of this size.
 _RELEASE_NBYTES: Final = 16 << 20
 
 
 def is_frame_header(data: bytes) -> bool:
-    """Whether `data` starts with a length whose checksum holds."""
+    """Whether `data` starts with a frame length and its valid checksum."""
     if len(data) < FRAME_HEADER_NBYTES:
         return False
     (stored,) = struct.unpack_from("<I", data, 8)
@@ -72,17 +72,17 @@ def is_zlib_header(head: bytes) -> bool:
 
 
 def detect_compression(head: bytes) -> Compression | None:
-    """How a shard is compressed, by its first bytes; None if they fit nothing.
+    """Detect the compression of a shard from its first bytes; None if they are not those of a shard.
 
-    `head` is the start of the file: 4 KiB are plenty, the whole file if it is shorter. No bytes at all are
-    an uncompressed shard of no records. A compression with a magic goes by it alone: see `holds_other_data`.
+    `head` is the start of the file: 4 KiB are enough, or the whole file if it is shorter. An empty file is an
+    uncompressed shard without records. A matching magic is enough; `holds_other_data` checks the contents.
     """
     if not head or is_frame_header(head):
         return "none"
     found = compression_of_magic(head)
     if found is not None:
         return found
-    # Two bytes are a weak sign, so the zlib header counts only before a frame or an empty stream.
+    # A zlib header has only two bytes, so it counts only if a frame follows or the stream is empty.
     if is_zlib_header(head):
         inflated, is_whole = _inflate_head(head, "zlib", FRAME_HEADER_NBYTES)
         if is_frame_header(inflated) or (is_whole and not inflated):
@@ -91,14 +91,14 @@ def detect_compression(head: bytes) -> Compression | None:
 
 
 def inflate_head(head: bytes, compression: Compression, nbytes: int = 4096) -> bytes:
-    """The first at most `nbytes` inflated bytes, as far as `head` goes and is sound. Never raises for damage."""
+    """Inflate up to `nbytes` bytes of `head`; stops at damage instead of raising."""
     return _inflate_head(head, compression, nbytes)[0]
 
 
 def holds_other_data(head: bytes, compression: Compression) -> bool:
-    """Whether what inflates is certainly no frame: a gzip of a tar archive, for example.
+    """Whether the inflated bytes certainly do not start with a frame, as in a gzip of a tar archive.
 
-    A stream too short to tell says False; reading it will tell.
+    False if `head` is too short to decide; reading the shard will report the error.
     """
     inflated, is_whole = _inflate_head(head, compression, FRAME_HEADER_NBYTES)
     if len(inflated) >= FRAME_HEADER_NBYTES:
@@ -107,7 +107,7 @@ def holds_other_data(head: bytes, compression: Compression) -> bool:
 
 
 def _inflate_head(head: bytes, compression: Compression, nbytes: int) -> tuple[bytes, bool]:
-    """(inflated bytes, whether the stream ended there)."""
+    """Return the inflated bytes, and whether the stream ends with them."""
     if compression == "none":
         return head[:nbytes], len(head) <= nbytes
     codec = open_codec(compression, careful=True)
@@ -116,7 +116,7 @@ def _inflate_head(head: bytes, compression: Compression, nbytes: int) -> tuple[b
     offset = 0
     try:
         while found < nbytes and not codec.eof:
-            # Small feeds: a codec other than deflate gives nothing of the feed in which it meets damage.
+            # Small feeds, because a codec other than deflate returns nothing from the call that meets damage.
             feed_nbytes = 512 if FORMATS[compression].is_deflate else 16
             feed = head[offset : offset + feed_nbytes] if codec.needs_input else b""
             offset += len(feed)
@@ -131,11 +131,11 @@ def _inflate_head(head: bytes, compression: Compression, nbytes: int) -> tuple[b
 
 
 class StoredFeed:
-    """The compressed bytes in order, with a way back for those a member did not need."""
+    """The compressed bytes in order; bytes after the end of a member can be put back."""
 
     def __init__(self, reader: ByteReader, *, start: int = 0) -> None:
         self._reader = reader
-        # Sliced into copies: what inflates them does not know that a mapped file can be cut off.
+        # Slices are copied, because the codecs cannot handle a mapped file that is truncated meanwhile.
         self._span = reader.span()
         self._left = b""
         self._released = start
@@ -147,7 +147,7 @@ class StoredFeed:
             self._reader.check_unchanged()
             piece = bytes(self._span[self.offset : self.offset + nbytes])
             if self.offset - self._released >= _RELEASE_NBYTES:
-                if isinstance(self._span, _native.FileMap):  # the reader may have let go of it
+                if isinstance(self._span, _native.FileMap):  # not the reader, which may have dropped its map
                     self._span.release(self._released, self.offset)
                 self._released = self.offset
         elif self.can_rewind:
@@ -173,13 +173,12 @@ class StoredFeed:
 
 
 class InflateReader:
-    """The inflated bytes of a shard, front to back.
+    """Reads the inflated bytes of a shard from start to end.
 
-    Memory stays bounded however far a stream expands. Not safe to share between threads; the heavy part
-    runs without the interpreter lock. Several members (gzip, xz) or frames (zstd) read as one stream, zero
-    padding after them is ignored. Damage, a cut-off stream or foreign bytes after it raise
-    `CompressionError`, whose `offset` is the byte in the file as stored, after every byte that inflates
-    before was given. (From a pipe, which cannot be read twice, up to 128 KiB before damage are missing.)
+    Memory is bounded for any expansion ratio. Not thread-safe; inflating releases the interpreter lock. Several members
+    (zstd calls them frames) are read as one stream, and zero padding after them is ignored. Damage, a truncated stream
+    or other bytes after it raise `CompressionError` with the stored `offset`, after all inflated bytes before the
+    damage were returned. A pipe cannot be read twice, so up to 128 KiB before the damage are lost there.
 
     Example:
         >>> import zlib
@@ -189,7 +188,7 @@ class InflateReader:
     """
 
     def __init__(self, reader: ByteReader, compression: Compression, *, start: int = 0) -> None:
-        """Stand before the first byte, or after the member that ends at stored byte `start`."""
+        """Start at the first byte, or at the member stored at byte `start`."""
         if compression not in COMPRESSIONS:
             raise ValueError(f"compression must be one of {', '.join(COMPRESSIONS)}, got {compression!r}")
         self._reader = reader
@@ -208,11 +207,11 @@ class InflateReader:
 
     @property
     def member_offset(self) -> int:
-        """The stored byte at which the member starts that was read last."""
+        """Stored offset of the current member."""
         return self._member_offset
 
     def read(self, nbytes: int) -> bytes:
-        """The next at most `nbytes` inflated bytes, at most 128 KiB a call; b"" at the end only."""
+        """Return the next inflated bytes, at most `nbytes` and at most 128 KiB if compressed; b"" only at the end."""
         if nbytes <= 0:
             return b""
         if self._compression == "none":
@@ -223,7 +222,7 @@ class InflateReader:
         return piece
 
     def close(self) -> None:
-        """Let go of the buffers; the reader stays open."""
+        """Free the buffers; the reader stays open."""
         self._codec = None
         self._is_done = True
         self._feed.close()
@@ -250,7 +249,7 @@ class InflateReader:
                 return piece
 
     def _open_member(self) -> bool:
-        """Stand before the next member; False at the end of the file."""
+        """Move to the next member; return False at the end of the file."""
         if self._num_members > 0:
             head = self._skip_padding()
             if not head:
@@ -272,13 +271,13 @@ class InflateReader:
         return True
 
     def _skip_padding(self) -> bytes:
-        """Pass over zero bytes and look at the first others."""
+        """Skip zero bytes; return the next 8 bytes without consuming them, b"" at the end."""
         while True:
             piece = bytes(self._feed.take(512))
             rest = piece.lstrip(b"\0")
             if rest:
                 self._feed.give_back(rest)
-                # A pipe may have given fewer bytes than a magic has.
+                # A pipe may return fewer bytes than a magic has.
                 head = bytes(self._feed.take(8))
                 if len(head) < 8:
                     head += bytes(self._feed.take(8 - len(head)))
@@ -288,7 +287,7 @@ class InflateReader:
                 return b""
 
     def _step(self, nbytes: int, feed_nbytes: int) -> bytes:
-        """One call of the codec: what it gives, which may be nothing yet."""
+        """Call the codec once; return its output, which may be empty."""
         codec = self._codec
         assert codec is not None
         data: bytes | memoryview = b""
@@ -297,7 +296,7 @@ class InflateReader:
             data = self._feed.take(feed_nbytes)
             is_starved = not data
             self._feed_nbytes = min(self._feed_nbytes * 2, _FEED_NBYTES)
-        # At the end of the file the codec may still hold output, so it is asked with no input until it is dry.
+        # At the end of the file the codec may still hold output, so it is called without input until it returns none.
         piece = codec.decompress(data, nbytes)
         self._member_inflated += len(piece)
         if codec.eof:
@@ -313,7 +312,7 @@ class InflateReader:
         return piece
 
     def _replay_member(self) -> None:
-        """Come back to the last byte given with a codec that gives every byte before the damage."""
+        """Inflate the member again up to the last byte returned, with a codec that returns every byte before damage."""
         given = self._member_inflated
         self._feed.rewind(self._member_offset)
         self._member_inflated = 0
@@ -331,7 +330,7 @@ class InflateReader:
         try:
             if FORMATS[self._compression].is_deflate:
                 return self._step(nbytes, _FEED_NBYTES)
-            # Byte by byte, because a codec that meets damage gives nothing of that call.
+            # Byte by byte, because a codec returns nothing from the call that meets damage.
             while len(pieces) < nbytes and self._codec is not None and self._failure is None:
                 piece = self._step(1, 1)
                 if piece:

@@ -8,8 +8,8 @@ from tfrkit.container.codecs import Compression, Level, find_codec, level_number
 class Deflater:
     """A stream compressor: the file is the concatenation of the results of `write` and `finish`.
 
-    Equal input in equal pieces gives equal bytes: no time, no name. `level` is "default", "fast", "small" or the
-    codec's own number; `container.codecs` has the numbers. Not safe to share between threads.
+    Equal calls give equal output: no timestamp or file name is written. `level` is "default", "fast", "small" or the
+    codec's own number; `container.codecs` lists the numbers. Not thread-safe.
 
     Example:
         >>> import zlib
@@ -26,13 +26,13 @@ class Deflater:
         self._is_finished = False
 
     def write(self, data: bytes | bytearray | memoryview) -> bytes:
-        """Compressed bytes that are ready; often none."""
+        """Add data; return the compressed bytes that are ready, often none."""
         if self._is_finished:
             raise ValueError("write to a finished compressed stream")
         return bytes(data) if self._compressor is None else self._compressor.compress(data)
 
     def finish(self) -> bytes:
-        """The rest of the stream."""
+        """End the stream; return the rest of its bytes."""
         if self._is_finished or self._compressor is None:
             self._is_finished = True
             return b""

@@ -1,4 +1,4 @@
-"""From a fault of the core to an error with message, shard and record."""
+"""Convert faults of the core to errors with message, shard and record."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KIND_NAMES = ("no kind", "bytes", "float", "int64")
 
 
 def describe_fault(fault: Fault, columns: Sequence[str] = ()) -> str:
-    """One clause: stored against expected."""
+    """Describe a fault in one clause, with the stored and the expected value."""
     name = columns[fault.column] if 0 <= fault.column < len(columns) else "?"
     name = name if len(name) <= 64 else name[:61] + "..."
     match fault.kind:
@@ -87,7 +87,7 @@ _MEMORY_HINT = "take fewer records at a time, fewer features, or more memory"
 def fault_to_error(
     fault: Fault, *, shard: str, record: int | None, offset: int, columns: Sequence[str] = ()
 ) -> TfrkitError:
-    """The error to raise for a fault whose frame starts at byte `offset` of the shard."""
+    """Return the error to raise for a fault in the frame at byte `offset` of the shard."""
     kind = _CLASSES.get(fault.kind, WireError)
     if issubclass(kind, ContainerError):
         hint = advise_repair(shard)
@@ -109,9 +109,9 @@ def _advise(kind: type[TfrkitError], name: str) -> Hint:
 def locate_memory_error(
     error: MemoryError, *, shard: str, record: int | None = None, offset: int | None = None, start: int = 0
 ) -> MemoryError:
-    """The same error with its place, for a call that read frames from `record` on, at byte `offset`.
+    """Return the error with its position added. The failed call read frames from `record` on, at byte `offset`.
 
-    The core counts from byte `start` of its input.
+    The offset in the error is relative to the input of the core, which was read from byte `start`.
     """
     if getattr(error, "shard", None) is not None:
         return error
@@ -128,7 +128,7 @@ def locate_memory_error(
 
 
 def advise_repair(shard: str) -> Hint:
-    """The hint for a damaged shard."""
+    """Return the hint for a damaged shard."""
     name = shlex.quote(shard)
     return Hint(
         f"list all damage: tfr verify {name}",

@@ -1,6 +1,6 @@
 """The likely type of a file that is not a TFRecord, for messages.
 
-By content only: names lie. Checks that need little luck come first; plain text comes last.
+Only the content counts, not the file name. The most reliable checks are first, plain text is last.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ _ENDS: Final[tuple[tuple[bytes, str], ...]] = (
     (b"\xf7\xcf\xf4\x85\xb7\x41\xe2\x88", "a RocksDB table (SSTable)"),
 )
 
-# Nobody packs a file three times by accident; a hostile one may go on.
+# No file is compressed more than three times by accident; a hostile one may be.
 _MAX_LAYERS: Final = 3
 
 
 def describe_foreign(head: bytes, size: int | None, *, tail: bytes = b"") -> str | None:
-    """The likely type of a file, as a noun phrase ("a Parquet file"); None if nothing fits.
+    """Return the likely type of a file as a noun phrase ("a Parquet file"), or None.
 
-    `head` is its first 4 KiB or so, `size` its whole size if known, `tail` its last bytes, for formats with a signature
-    there. Only for files that do not start with a sound frame: that is not checked.
+    `head` is about the first 4 KiB, `size` the file size if known, `tail` the last bytes, for formats with a signature
+    at the end. REQUIRES: the file does not start with a valid frame (not checked).
 
     Example:
         >>> describe_foreign(b"PAR1" + bytes(100), 104)
@@ -65,7 +65,7 @@ def describe_foreign(head: bytes, size: int | None, *, tail: bytes = b"") -> str
 
 
 def suggest_remedy(head: bytes) -> str | None:
-    """The hint for a file that is not a TFRecord, if there is an obvious one."""
+    """Return the hint for a file that is not a TFRecord, or None."""
     return None if describe_pointer(head) is None else REMEDY
 
 
@@ -89,12 +89,12 @@ def _describe(head: bytes, size: int | None, tail: bytes, layers: int) -> str | 
 
 
 def _describe_compressed(head: bytes, layers: int) -> str | None:
-    # The two bytes of zlib are a weak sign; something inside that has a name makes it certain.
+    # A zlib header has only two bytes; a known file type inside confirms it.
     found = compression_of_magic(head) or ("zlib" if is_zlib_header(head) else None)
     if found is None:
         return None
     inner = _describe_inside(head, found, layers)
-    # Without a name it may be a damaged shard: reading it will tell.
+    # If the type inside is unknown, this may be a damaged shard: reading it will report the damage.
     return f"{FORMATS[found].noun} of {inner}" if inner else None
 
 
@@ -134,7 +134,7 @@ def _describe_store(head: bytes, size: int | None, tail: bytes) -> str | None:
 
 
 def _starts_object_graph(head: bytes) -> bool:
-    """Whether a string tensor of a checkpoint comes first: varint length, masked crc32c of the length as u32."""
+    """Whether the file starts with a string tensor of a checkpoint: varint length, masked crc32c of it as u32."""
     length = 0
     for index, byte in enumerate(head[:5]):
         length |= (byte & 0x7F) << (7 * index)
@@ -177,7 +177,7 @@ def _describe_text(head: bytes) -> str | None:
 
 
 def _decode_text(head: bytes) -> str | None:
-    """The head as text, if it is UTF-8 without control characters."""
+    """Decode the head as text; None if it is not UTF-8 or has control characters."""
     try:
         text = head.decode("utf-8")
     except UnicodeDecodeError as error:

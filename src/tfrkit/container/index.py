@@ -62,7 +62,7 @@ _CHECKED_AT_ONCE: Final = 1 << 20
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ShardIndex:
-    """Frame offsets of one shard, in the uncompressed stream. Read from a file, `offsets` is a read-only map."""
+    """Frame offsets of one shard, in the uncompressed stream. In an index read from a file, `offsets` is read-only."""
 
     num_records: int
     offsets: Offsets
@@ -74,27 +74,27 @@ class ShardIndex:
 
 
 def index_path(shard_path: str) -> str:
-    """Path of the index of a local shard, in an underscore folder, which `train*` does not match."""
+    """Return the path of the index of a local shard, in an underscore folder that `train*` does not match."""
     folder, name = os.path.split(shard_path)
     return os.path.join(folder, INDEX_FOLDER, f"{name}.tfidx")
 
 
 def cache_path(shard_path: str) -> str:
-    """Path of the cached index of this user, for shards without their own."""
+    """Return the path of a shard's index in the user's cache."""
     name = hashlib.blake2b(os.fsencode(os.path.abspath(shard_path)), digest_size=16).hexdigest()
     return f"{_find_cache(os.environ.get('XDG_CACHE_HOME', ''), os.environ.get('HOME', ''))}{name}.tfidx"
 
 
 @lru_cache
 def _find_cache(base: str, home: str) -> str:
-    """The folder of cached indexes, with a trailing slash; called once per shard."""
-    if not os.path.isabs(base):  # the XDG specification ignores relative ones
+    """Return the folder of cached indexes, with a trailing slash. Cached, because it is called once per shard."""
+    if not os.path.isabs(base):  # the XDG specification ignores relative paths
         base = os.path.join(home or os.path.expanduser("~"), ".cache")
     return os.path.join(base, "tfrkit", "index", "")
 
 
 def fingerprint_shard(shard: ByteReader) -> bytes:
-    """16 bytes that change with the size, the first or the last 4 KiB of a shard."""
+    """Return 16 bytes that change with the size, the first or the last 4 KiB of a shard."""
     size = shard.size
     if size is None:
         raise StorageError("expected a file, got a pipe, which has no index", shard=shard.name)
@@ -116,7 +116,7 @@ def lock_folder(folder: str) -> Iterator[None]:
     except OSError as error:
         raise explain_os_error(error, folder, verb="write") from None
     try:
-        # Some network file systems have no locks; files still appear atomically there, by the rename.
+        # Some network file systems have no locks; the rename still makes files appear atomically there.
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -158,10 +158,10 @@ def write_index(path: str, index: ShardIndex, fingerprint: bytes) -> None:
 
 
 def read_index(path: str, *, shard: ByteReader) -> ShardIndex:
-    """The index at `path`, if it is sound and was made from this shard.
+    """Read the index at `path` and check that it is valid and was made from this shard.
 
-    Raises `FileNotFoundError` if there is none, `StaleIndexError` if it is of another shard or version of it,
-    truncated, damaged or not an index. Cost: one pass over the offsets, at memory speed.
+    Raises `FileNotFoundError` if the file is missing, `StaleIndexError` if it was made from another shard or another
+    version of it, or is truncated, damaged or not an index. Cost: one pass over the offsets, at memory speed.
     """
     try:
         with open(path, "rb", buffering=0) as file:
@@ -195,7 +195,7 @@ def _parse_index(data: bytes | _native.FileMap, path: str, shard: ByteReader) ->
     fields = _HEADER.unpack(header)
     version, flags, shard_nbytes, fingerprint, num_records, inflated_size = fields[1:7]
     compression_code, kind_code, checkpoints_nbytes, offsets_crc, checkpoints_crc = fields[7:]
-    # Before the checksum: another version may keep it elsewhere.
+    # Checked before the checksum, which may be elsewhere in another version.
     if version != _VERSION:
         raise stale(f"index is of version {version}, expected {_VERSION}")
     (stored,) = struct.unpack("<I", data[_HEADER.size : _HEADER_NBYTES])
@@ -231,10 +231,10 @@ def _parse_index(data: bytes | _native.FileMap, path: str, shard: ByteReader) ->
 
 
 def load_index(shard: ByteReader) -> ShardIndex | None:
-    """The index next to a local shard, else the one in the user's cache, else None.
+    """Load the index next to a local shard, else the one in the user's cache; None if there is neither.
 
-    An index next to the shard that does not fit raises `StaleIndexError`: it was made on purpose. A cached one that
-    does not fit is ignored.
+    An index next to the shard that does not match raises `StaleIndexError`, because a user made it on purpose. A cached
+    index that does not match is ignored.
     """
     if shard.size is None:
         return None
@@ -245,7 +245,7 @@ def load_index(shard: ByteReader) -> ShardIndex | None:
 
 
 def load_remembered_index(shard: ByteReader) -> ShardIndex | None:
-    """The index of a file in the user's cache; None if none fits."""
+    """Load the index of a shard from the user's cache; None if it is missing or does not match."""
     try:
         return read_index(cache_path(shard.name), shard=shard)
     except (FileNotFoundError, StaleIndexError, StorageError):
@@ -274,7 +274,7 @@ def _check_fits(
 
 
 def _find_disorder(offsets: Offsets, end: int) -> str | None:
-    """Why these numbers cannot be frame starts in `end` bytes; None if they can."""
+    """Return why the numbers cannot be frame offsets in a shard of `end` bytes; None if they can."""
     if not offsets.size:
         return None
     last = int(offsets[-1])
@@ -294,7 +294,7 @@ def _find_disorder(offsets: Offsets, end: int) -> str | None:
 def write_dali_index(path: str, offsets: Offsets, end: int) -> None:
     """Write DALI's index of an uncompressed shard: a line "start size" for each whole frame.
 
-    `end` is the byte after the last frame. There is no reader: a check of every frame reads the headers a scan reads.
+    `end` is the byte after the last frame. There is no function to read it: checking it would cost as much as a scan.
     """
     starts = np.ascontiguousarray(offsets, dtype=np.uint64)
     reason = _find_disorder(starts, end)

@@ -1,4 +1,4 @@
-"""Offsets and number of the frames of a shard: from its index, or by a scan of its headers."""
+"""Find the frames of a shard, from its index or by a scan of its headers."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from tfrkit.container.seekable import SeekableInflate
 from tfrkit.container.shards import Shard
 from tfrkit.errors import StaleIndexError, StaleIndexWarning, StorageError
 
-# Counting keeps the offsets of at most this many frames, 32 MiB, for the cache: a few megabytes of gzip may hold
-# hundreds of millions.
+# `count_frames` keeps the offsets of at most this many frames (32 MiB) for the cache: a few megabytes of gzip may hold
+# hundreds of millions of frames.
 KEPT_RECORDS = 1 << 22
 
 
 @dataclass(frozen=True)
 class Count:
-    """Number of frames of a shard and their inflated size; their offsets, unless too many."""
+    """Number of frames of a shard and their inflated size, with their offsets unless there are too many."""
 
     num_records: int
     inflated_size: int
@@ -44,10 +44,10 @@ class Count:
 
 
 def load_frames(shard: Shard, policy: Policy) -> ShardIndex | None:
-    """Frame offsets from the index next to the shard or in the user's cache; None without one.
+    """Load frame offsets from the index next to the shard or in the user's cache; None if there is none.
 
-    A stale index next to the shard gives a warning and is not used. With damage skipped an index is not used: sound
-    frames are found by reading.
+    A stale index next to the shard is not used and gives a warning. If the policy skips damage, no index is used,
+    because only reading shows which frames are valid.
     """
     if policy.on_error != "raise":
         return None
@@ -61,13 +61,13 @@ def load_frames(shard: Shard, policy: Policy) -> ShardIndex | None:
 
 
 def warn_of_stale(error: StaleIndexError) -> None:
-    """Warn that an index is not used, and why."""
+    """Warn that a stale index is not used, with the reason."""
     hint = f"\n  {error.hint}" if error.hint else ""
     warnings.warn(StaleIndexWarning(f"{error.what}, not used - at {error.shard}{hint}"), stacklevel=3)
 
 
 def count_frames(shard: Shard, policy: Policy, *, max_kept: int = KEPT_RECORDS) -> Count:
-    """Number of frames: from the index, else by a scan that keeps at most `max_kept` offsets."""
+    """Count frames from the index, else by a scan that keeps at most `max_kept` offsets."""
     index = load_frames(shard, policy)
     if index is not None:
         return Count(index.num_records, index.inflated_size, index, is_scanned=False)
@@ -77,8 +77,8 @@ def count_frames(shard: Shard, policy: Policy, *, max_kept: int = KEPT_RECORDS) 
 def scan_frames(shard: Shard, policy: Policy) -> ShardIndex:
     """Find every frame by its header.
 
-    An uncompressed shard is read at its headers only; a compressed one is inflated once. Damage follows the policy: if
-    it is skipped, payloads are checked, too, so that only sound frames count.
+    Only the headers of an uncompressed shard are read; a compressed one is inflated once. Damage is handled by the
+    policy: if it is skipped, payloads are also checked, so that only valid frames are listed.
     """
     index = _scan(shard, policy, None).index
     assert index is not None
@@ -86,7 +86,7 @@ def scan_frames(shard: Shard, policy: Policy) -> ShardIndex:
 
 
 def scan_frames_once(shard: Shard, policy: Policy) -> ShardIndex:
-    """Scan, and save slow results in the user's cache."""
+    """Scan the frames; if the scan was slow, save the index in the user's cache."""
     index = _scan_once(shard, policy, None).index
     assert index is not None
     return index
@@ -97,7 +97,7 @@ def _scan_once(shard: Shard, policy: Policy, max_kept: int | None) -> Count:
     count = _scan(shard, policy, max_kept)
     took_long = time.monotonic() - started > LIMITS.slow_scan_seconds
     if count.index is not None and took_long and shard.nbytes is not None and policy.on_error == "raise":
-        # A failed cache write is ignored: the scan is done.
+        # A failed cache write is ignored, because the scan itself succeeded.
         with contextlib.suppress(StorageError, OSError):
             write_index(cache_path(shard.name), count.index, fingerprint_shard(shard.reader))
         shard.reader.park()
@@ -136,7 +136,7 @@ def save_known_index(
 ) -> None:
     """Write the index of a new shard from the offsets of its frames, without reading it.
 
-    REQUIRES: the shard holds these frames and nothing else; of a compressed one `inflated_size` is given.
+    REQUIRES: the shard holds these frames and nothing else; `inflated_size` is given for a compressed shard.
     """
     starts = np.concatenate(offsets) if offsets else np.empty(0, np.uint64)
     shard = Shard.open(path)

@@ -1,4 +1,4 @@
-"""Names of files that hold records: the one list of their suffixes."""
+"""Names and suffixes of files that hold records."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Final
 from tfrkit.container.codecs import SUFFIX_PATTERN, WRITTEN_SUFFIXES
 
 SHARD_SUFFIXES: Final = ("tfrecord", "tfrecords", "tfrec", "tfr", "record", "records")
-"""Suffixes of record files, before that of the compression."""
+"""Suffixes of record files, before the suffix of the compression."""
 
 _SUFFIX: Final = rf"\.({'|'.join(SHARD_SUFFIXES)})"
 _NUMBERED: Final = r"\d{5,}-of-\d{5,}"
 
-# Named as a shard, whatever its contents: a damaged one must not disappear from its folder.
+# A file with such a name is a shard for any contents: a damaged shard must not be skipped silently.
 _SHARD_NAME = re.compile(rf"({_SUFFIX}|(^|[-_.]){_NUMBERED})({SUFFIX_PATTERN})?$", re.IGNORECASE)
-# Possibly a shard: for read_tfrecord.py the first bytes decide.
+# Possibly a shard; the first bytes decide, because read_tfrecord.py matches, too.
 _SIMILAR_NAME = re.compile(rf"tfrecord|{_SUFFIX}(?![a-z])|-{_NUMBERED}", re.IGNORECASE)
 _OUTPUT_NAME = re.compile(rf"({_SUFFIX}|({_SUFFIX})?{SUFFIX_PATTERN})$", re.IGNORECASE)
 
 
 FOREIGN_SUFFIXES: Final = ("bz2", "lz4", "zip", "7z", "br", "snappy")
-"""Compressions that are not written: such a suffix would be wrong."""
+"""Suffixes of compressions that cannot be written, so an output with one would be misnamed."""
 
 
 def refuse_foreign_suffix(path: str) -> None:
-    """Raise ValueError for an output named by a compression that is not written.
+    """Raise ValueError if the suffix of an output is a compression that cannot be written.
 
     Example:
         >>> refuse_foreign_suffix("x.tfrecord.bz2")
@@ -38,7 +38,7 @@ def refuse_foreign_suffix(path: str) -> None:
 
 
 def is_shard_name(name: str) -> bool:
-    """Whether a file is named like a shard: NAME.tfrecord, NAME.record, NAME-00000-of-00010, also with .gz."""
+    """Whether a file has the name of a shard: NAME.tfrecord, NAME.record, NAME-00000-of-00010, also with .gz."""
     return _SHARD_NAME.search(name) is not None
 
 
@@ -48,7 +48,7 @@ def resembles_shard_name(name: str) -> bool:
 
 
 def strip_output_suffix(path: str) -> str | None:
-    """A path of one file to write without its suffixes; None for a path that names a folder.
+    """Return the path of an output file without its suffixes; None if it has none and names a folder.
 
     Example:
         >>> strip_output_suffix("a/train.record"), strip_output_suffix("x.tfrecord.gz"), strip_output_suffix("out")

@@ -1,8 +1,8 @@
-"""Reading a shard from its first frame to its last, with damage raised or skipped.
+"""Read a shard from its first frame to its last, raising or skipping damage.
 
-`FrameStream` keeps the position and handles damage; frames are consumed by a call of the core that takes (data, start,
-stop) and returns its progress. An uncompressed file is one mapped span, read through a moving window so that memory
-stays bounded; a compressed one is inflated window by window.
+`FrameStream` keeps the position and handles damage; calls of the core consume the frames: they take (data, start, stop)
+and return their progress. An uncompressed file is one mapped span, read through a moving window so that memory stays
+bounded; a compressed file is inflated window by window.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from tfrkit.errors import (
 )
 from tfrkit.storage.base import ByteReader, ByteSource
 
-# Records per step that are copied to bytes objects.
+# Number of records copied to bytes objects per step.
 _READ_RECORDS = 4096
-# Views are touched once, so only the Python overhead per call counts.
+# Views are not copied, so this only has to be large enough to hide the Python overhead per call.
 _VIEW_NBYTES = 1 << 21
-# Deflate expands at most 1032 times; a longer length in a header is damage.
+# Deflate expands at most 1032 times, so a frame length above that is damage.
 _MAX_DEFLATE_RATIO = 1032
-# A frame of a stream is collected in memory, so a few hostile bytes must not allocate all of it. No protobuf message is
-# larger than this.
+# A frame of a stream is collected in memory, so the length in a hostile header must not exhaust it. No protobuf message
+# is larger than this.
 _MAX_STREAMED_NBYTES = 1 << 31
 
 # Frames checked per search step.
 _CHECKED_AT_ONCE = 4096
 
-# Search limit when records are read only to identify the file.
+# Search limit if records are read only to identify the file.
 SAMPLED_SEARCH_NBYTES = 64 << 20
-# Search limit to distinguish an impossible length from a truncated stream.
+# Bytes to read to tell an impossible length from a truncated stream.
 _LOOK_NBYTES = 4 << 20
 
 _HEADER_NBYTES = 8 + 4
@@ -53,14 +53,14 @@ _TRUNCATED = ("truncated_header", "truncated_payload")
 NO_LIMIT = 1 << 62
 
 Read = Callable[[ByteSource, int, int, int, Verify], tuple[Any, int, "_native.Fault | None"]]
-"""(data, start, stop, max_frames, verify) → frames or their number, where the next one starts, what ended it."""
+"""(data, start, stop, max_frames, verify) → frames or their number, start of the next frame, fault or None."""
 
 Consume = Callable[[ByteSource, int, int], tuple[int, int, "_native.Fault | None"]]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Damage at one place of a shard. `kind` is the `fault` of its error, such as "payload_checksum"."""
+    """Damage at one position in a shard. `kind` is the `fault` of its error, such as "payload_checksum"."""
 
     shard: str
     record: int
@@ -71,7 +71,7 @@ class Finding:
 
     @classmethod
     def of(cls, error: TfrkitError, **changes: Any) -> Finding:
-        """The finding for an error."""
+        """Make a finding from an error."""
         found = cls(error.shard or "?", error.record or 0, error.offset or 0, error.what, kind=error.fault)
         return replace(found, **changes) if changes else found
 
@@ -81,26 +81,26 @@ class Finding:
 
 @dataclass
 class Policy:
-    """Which checksums are compared, and what happens at damage.
+    """Which checksums are compared, and what happens on damage.
 
-    `findings` is shared by every pass over a dataset and lists each damaged place once; `max_errors` counts per pass.
+    `findings` is shared by all passes over a dataset and lists each damaged position once; `max_errors` is per pass.
     """
 
     verify: Verify = "all"
     on_error: OnError = "raise"
     max_errors: int | None = None
     search_nbytes: int = _MAX_STREAMED_NBYTES
-    """Search limit after damage in a compressed shard, and its longest frame."""
+    """How far to search for the next valid frame after damage in a compressed shard."""
     findings: dict[tuple[str, int], Finding] = field(default_factory=dict)
     _num_taken: int = 0
     _warned_of: set[tuple[str, int]] = field(default_factory=set)
 
     def for_one_pass(self) -> Policy:
-        """The same policy with a fresh error count."""
+        """Return a copy of the policy with an error count of zero."""
         return replace(self, _num_taken=0)
 
     def take(self, finding: Finding, error: TfrkitError) -> None:
-        """Record damage, or raise it, by the policy."""
+        """Record the finding or raise the error, according to the policy."""
         if self.on_error == "raise":
             raise error
         self.findings[finding.shard, finding.offset] = finding
@@ -112,17 +112,17 @@ class Policy:
             )
 
     def add(self, findings: Iterable[Finding]) -> None:
-        """Record damage that another process skipped."""
+        """Record damage skipped by another process."""
         for finding in findings:
             self.findings.setdefault((finding.shard, finding.offset), finding)
 
     def end_pass(self) -> Iterator[Any]:
-        """Empty iterator: at the end of a pass it warns about skipped damage."""
+        """Return an empty iterator that warns about skipped damage; chained to the end of a pass."""
         self.warn_of_skipped()
         yield from ()
 
     def warn_of_skipped(self) -> None:
-        """One warning for all skipped damage since the last one."""
+        """Give one warning for all damage skipped since the last warning."""
         found = [finding for place, finding in list(self.findings.items()) if place not in self._warned_of]
         if not found or self.on_error != "skip":
             return
@@ -138,7 +138,7 @@ class Policy:
 
 
 class _SpanWindows:
-    """Windows into addressable bytes: a mapped file, or memory."""
+    """Windows into addressable bytes: a mapped file or memory."""
 
     def __init__(self, reader: ByteReader, span: ByteSource, start: int, stop: int | None, *, releases: bool) -> None:
         self._reader = reader
@@ -202,15 +202,15 @@ class _InflateWindows:
         self.start, self.stop = 0, len(self.data)
 
     def give_up(self) -> None:
-        """Stop here."""
+        """Treat the current position as the end of the shard."""
         self.start = self.stop
         self.is_final = True
 
 
 class Stretch(NamedTuple):
-    """Frames of one shard that lie in one piece: bytes [start, stop) of `data`, and what was made of them (`taken`).
+    """Contiguous frames of one shard: bytes [start, stop) of `data`, and the result of reading them (`taken`).
 
-    `record` is the ordinal of the first frame in the shard, `offset` its byte there, after inflating.
+    `record` is the ordinal of the first frame in the shard, `offset` its inflated byte offset there.
     """
 
     shard: Shard
@@ -227,7 +227,7 @@ class Stretch(NamedTuple):
         return self.stop - self.start
 
     def read(self, read: Read, verify: Verify) -> tuple[_native.Fault, TfrkitError] | None:
-        """Let `read` take these frames, on any thread; a fault in one of them, and the error to raise for it."""
+        """Call `read` on these frames, on any thread; return a fault in them and its error, or None."""
         try:
             num_frames, start, fault = read(self.data, self.start, self.stop, self.num_frames, verify)
         except MemoryError as error:
@@ -240,7 +240,7 @@ class Stretch(NamedTuple):
         return fault, fault_to_error(fault, shard=self.shard.name, **place)
 
     def release(self) -> None:
-        """Give the pages of a mapped file back to the system."""
+        """Release the pages of a mapped file."""
         if self.shard.compression == "none":
             self.shard.reader.release(self.start, self.stop)
 
@@ -248,11 +248,11 @@ class Stretch(NamedTuple):
 class FrameStream:
     """A position in a shard, advanced by calls of the core.
 
-    One thread at a time. `record` is the ordinal of the next frame, `offset` its byte (after inflating). A stream
-    starts at the first frame, or at frame `record`, which is at byte `start`; in a compressed shard, with the member
-    stored at byte `member`, counted as if `start` bytes were inflated before. Or it is `within` a stretch of a file,
-    whose headers hold. Pages of a mapped file are released after reading, unless others still read them and release
-    them (`releases`).
+    Use it from one thread at a time. `record` is the ordinal of the next frame, `offset` its inflated byte offset. A
+    stream starts at the first frame, or at frame `record`, which is at byte `start`. In a compressed shard it starts
+    with the member stored at byte `member`, and offsets count from `start`. With `within`, it reads a stretch of a
+    file whose headers were checked. With `releases`, pages of a mapped file are released after reading; pass False if
+    other readers still use the pages.
     """
 
     def __init__(
@@ -292,7 +292,7 @@ class FrameStream:
 
     @property
     def base(self) -> int:
-        """Offset in the shard of the first byte passed to a consumer."""
+        """Offset in the shard of byte 0 of the data passed to a consumer."""
         return self._windows.base
 
     @property
@@ -305,21 +305,21 @@ class FrameStream:
 
     @property
     def torn_offset(self) -> int | None:
-        """The stored byte at which inflating failed, or None."""
+        """Stored offset at which inflating failed, or None."""
         tear = getattr(self._windows, "tear", None)
         return None if tear is None else tear.offset
 
     def take(
         self, read: Read, max_frames: int = NO_LIMIT, max_nbytes: int = NO_LIMIT, *, verify: Verify | None = None
     ) -> Stretch | None:
-        """Let `read` take the next frames, at least one, within the limits otherwise; None at the end of the shard.
+        """Read the next frames with `read`: at least one, else within the limits; None at the end of the shard.
 
-        Checksums are compared as the policy says, unless `verify` does. Damage is raised, or noted and stepped over.
+        `verify` overrides the policy's choice of checksums. Damage is raised, or recorded and skipped, by the policy.
         """
         return self._taken if self.step(self._limit(read, max_frames, max_nbytes, verify)) else None
 
     def take_all(self, read: Read, max_frames: int, max_nbytes: int) -> Iterator[Stretch]:
-        """The same up to the end of the shard."""
+        """Yield the results of `take` up to the end of the shard."""
         consume = self._limit(read, max_frames, max_nbytes, None)
         while self.step(consume):
             yield self._taken
@@ -340,14 +340,14 @@ class FrameStream:
         return consume
 
     def step(self, consume: Consume) -> int:
-        """Let `consume` take frames from here; return their number, 0 only at the end of the shard.
+        """Call `consume` on the next frames; return the number it took, 0 only at the end of the shard.
 
         Damage is raised, or recorded and skipped, by the policy.
         """
         windows = self._windows
         if isinstance(windows, _SpanWindows):
-            # The file may have been truncated between two steps. The core handles that; Python code with views of it
-            # does not.
+            # The file may have been truncated between two steps. The core handles truncation; Python code that holds
+            # views of the file does not.
             self._shard.reader.check_unchanged()
         while True:
             if windows.start == windows.stop:
@@ -383,7 +383,7 @@ class FrameStream:
                 self._step_over(fault)
 
     def _is_plausible(self, fault: _native.Fault) -> bool:
-        """Whether a stream may hold the length in this header. Checked before memory is allocated."""
+        """Whether the frame length in a header is possible in this shard. Checked before memory is allocated."""
         return fault.kind != "truncated_payload" or fault.stored <= self._max_length()
 
     def _max_length(self) -> int:
@@ -396,14 +396,14 @@ class FrameStream:
     def _is_hostile(self) -> bool:
         """Whether failed checksums have covered more bytes than were read so far.
 
-        A hostile header with a length up to the end may be between any two sound frames: checking each payload would
-        take quadratic time. From then on `FrameSearch` checks lengths by arithmetic before frames are read.
+        In a hostile file, headers whose length reaches to the end may be between any two valid frames, and checking
+        each payload would take quadratic time. Once this is True, `FrameSearch` checks frames before they are read.
         """
         return self._wasted_nbytes > self._windows.base + len(self._windows.data)
 
     def _grow(self, wanted: int) -> None:
         if isinstance(self._windows, _InflateWindows):
-            self._search = None  # it keeps the bytes of the previous window
+            self._search = None  # it would keep the bytes of the previous window alive
         self._windows.grow(wanted)
 
     def _get_search(self) -> _native.FrameSearch:
@@ -413,7 +413,7 @@ class FrameStream:
         return self._search[1]
 
     def _find_sound_stop(self) -> tuple[int, _native.Fault | None]:
-        """The end of the sound frames from here; with a fault if there are none."""
+        """Return the end of the valid frames from here, and a fault if there are none."""
         windows = self._windows
         num_frames, stop, fault = self._get_search().check_frames(windows.start, windows.stop, _CHECKED_AT_ONCE)
         return stop, fault if num_frames == 0 else None
@@ -429,7 +429,7 @@ class FrameStream:
         windows = self._windows
         tear = getattr(windows, "tear", None)
         if fault.kind in _TRUNCATED and tear is not None:
-            # The frame is truncated because the stream is torn: report that cause.
+            # The frame is truncated because the compressed stream is damaged: report the damage of the stream.
             lost_nbytes = windows.stop - windows.start
             windows.start = windows.stop
             self._report_tear(lost_nbytes)
@@ -450,7 +450,7 @@ class FrameStream:
     def _explain(self, fault: _native.Fault) -> TfrkitError:
         name = self._shard.name
         if fault.kind == "truncated_payload" and not self._windows.is_final:
-            # Not the end of the shard: it was not searched, because the length is impossible.
+            # The length is impossible, so the rest of the shard was not read to look for its end.
             return CorruptRecordError(
                 f"length {fault.stored} is more than the {self._max_length()} bytes a record of this "
                 f"{self._shard.compression} shard may have",
@@ -462,14 +462,14 @@ class FrameStream:
         return fault_to_error(fault, shard=name, record=self.record, offset=self.offset, columns=self._columns)
 
     def _resume_after(self, fault: _native.Fault) -> bool:
-        """Move to the next sound frame, or the end; False if only the search limit was reached."""
+        """Move to the next valid frame or the end; return False if the search limit was reached first."""
         windows = self._windows
         if fault.resume and fault.kind != "payload_checksum":
             windows.start = fault.resume
             return True
         if fault.resume:
-            # The length checksum matched, the payload's did not. If a frame follows, only this one is lost; if not, the
-            # length may be wrong despite its checksum, and frames may follow the header.
+            # The length checksum matches, the payload checksum does not. If a frame follows, only this one is lost; if
+            # not, the length may be wrong despite its checksum, so search right after the header.
             after = fault.resume
             if after == windows.stop and windows.is_final:
                 windows.start = after
@@ -481,7 +481,7 @@ class FrameStream:
                     return True
         offset = self.offset
         windows.start += 1
-        # A span is complete, so a candidate may end past the window; for a stream, more has to be inflated.
+        # A span is complete, so a candidate may end after the window; for a stream, more has to be inflated first.
         is_whole = isinstance(windows, _SpanWindows)
         while True:
             found, windows.start = self._get_search().find_next(
@@ -501,9 +501,9 @@ def read_records(shard: Shard, policy: Policy) -> Iterator[list[Record]]:
 
 
 def view_records(shard: Shard, policy: Policy) -> Iterator[list[memoryview]]:
-    """The same without a copy: read-only views of the mapped file or of inflated bytes.
+    """Yield the records as `read_records` does, but as read-only views of the mapped file or of inflated bytes.
 
-    A view is valid only while its file is not truncated: touching a lost page ends the process.
+    If the file is truncated while a view is in use, reading a page that is gone kills the process.
     """
 
     def view(data: ByteSource, start: int, stop: int, most: int, verify: Verify) -> Any:

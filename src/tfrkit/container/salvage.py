@@ -1,8 +1,8 @@
-"""Going on after a torn member: what a compressed shard still holds after a place that does not inflate.
+"""Read the rest of a compressed shard after a member that does not inflate.
 
-gzip, xz and zstd files may be several concatenated members, and each inflates independently. After a damaged one, the
-next is searched by its first bytes, and accepted only if it inflates to a sound frame: in compressed data three bytes
-look like the start of a gzip member every few megabytes.
+gzip, xz and zstd files may be several concatenated members that inflate independently. After a damaged member, the next
+one is found by its magic, and accepted only if it inflates to a valid frame: the three bytes of gzip's magic also occur
+by chance every few megabytes of compressed data.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from tfrkit.container.shards import Shard
 from tfrkit.errors import CompressionError
 
 _PIECE_NBYTES = 1 << 20
-# A member is accepted if a frame is found in this many of its first bytes.
+# A member is accepted if there is a frame in this many of its first inflated bytes.
 _PROOF_NBYTES = 4 << 20
-# A hostile file can be full of member starts: limit of bytes inflated in total to check them.
+# Limit of the bytes inflated to check members: a hostile file can be full of member magics.
 _MAX_PROOF_NBYTES = 1 << 30
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Stored bytes [start, stop) of a compressed shard that are lost; `offset` counts the inflated bytes before."""
+    """Lost stored bytes [start, stop) of a compressed shard; `offset` is the number of inflated bytes before them."""
 
     offset: int
     start: int
@@ -35,10 +35,10 @@ class Gap:
 
 
 class Salvage:
-    """The readable parts of a shard, one `FrameStream` after the other.
+    """Iterates over the readable parts of a shard, one `FrameStream` each.
 
-    A sound shard is one part. Each part has to be read to its end before the next one. Bytes that did not inflate do
-    not count in offsets; `gaps` has their stored ranges. One thread at a time.
+    An undamaged shard is one part. Read each part to its end before the next one. Bytes that do not inflate are not
+    counted in offsets; `gaps` lists their stored ranges. Use it from one thread at a time.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Salvage:
 
 
 class _MemberSearch:
-    """Searches for members with frames. A pipe cannot be searched."""
+    """Searches a shard for members that contain frames. A pipe cannot be searched."""
 
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
@@ -90,7 +90,7 @@ class _MemberSearch:
         self._left = _MAX_PROOF_NBYTES
 
     def find(self, start: int) -> int | None:
-        """The stored offset, from `start` on, of the next member with a sound frame, or None."""
+        """Return the stored offset of the next member at or after `start` that has a valid frame, or None."""
         size = self._shard.nbytes
         if not self._magic or size is None:
             return None

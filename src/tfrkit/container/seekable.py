@@ -1,10 +1,10 @@
 """Random access into a compressed shard.
 
-gzip and zlib: `indexed_gzip` finds inflate checkpoints (`container.checkpoints`); reading from them uses ISA-L, which
-is faster and needs no lock around the file and no other parser for a stored index. docs/design/inflate-checkpoints.md
-has the numbers.
+gzip and zlib: `indexed_gzip` finds inflate checkpoints (`container.checkpoints`). Reads from a checkpoint use ISA-L,
+which is faster, needs no lock around the file, and needs no second parser for a stored index. For the measurements see
+docs/design/inflate-checkpoints.md.
 
-Others have none: the shard is unpacked once to an unnamed temporary file.
+Other compressions have no checkpoints: the shard is unpacked once to an unnamed temporary file.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _CAREFUL_FEED_NBYTES: Final = 1 << 10
 class SeekableInflate:
     """Random access to a compressed shard by inflated offset.
 
-    Safe to share between threads, which inflate in parallel, and across a fork. Memory stays below about 20 MB plus the
-    requested bytes. Without `checkpoints` the first read finds them, which inflates the shard twice; `inflated_size`,
-    from an earlier pass without damage, saves one of the two. Damage raises `CompressionError` for a read that reaches
-    it, not for those before it.
+    Thread-safe, and threads inflate in parallel; also safe across a fork. Memory stays below about 20 MB plus the
+    requested bytes. Without `checkpoints` the first read finds them by inflating the shard twice; `inflated_size`, from
+    an earlier pass without damage, saves one of the two passes. Damage raises `CompressionError` for reads that reach
+    it; reads of the bytes before it succeed.
 
     Example:
         >>> from tfrkit.storage.memory import MemoryReader
@@ -70,7 +70,7 @@ class SeekableInflate:
             self._use(checkpoints)
 
     def read_at(self, offset: int, nbytes: int) -> bytes:
-        """At most `nbytes` inflated bytes from `offset`; fewer only at the end."""
+        """Return `nbytes` inflated bytes from `offset`; fewer only at the end."""
         if offset < 0 or nbytes < 0:
             raise ValueError(f"expected offset and nbytes of at least 0, got {offset} and {nbytes}")
         if self._compression == "none":
@@ -89,9 +89,9 @@ class SeekableInflate:
         return self._inflate_at(offset, stop)
 
     def export(self) -> bytes:
-        """The checkpoints, for an index and for another `SeekableInflate`; b"" for a compression that has none.
+        """Return the checkpoints, for an index or another `SeekableInflate`; b"" for a compression without checkpoints.
 
-        A damaged shard raises: an index of its sound part would make it look like a shorter one.
+        Raises for a damaged shard: with an index of its readable part it would look like an intact, shorter shard.
         """
         if not FORMATS[self._compression].is_deflate:
             return b""
@@ -131,7 +131,7 @@ class SeekableInflate:
         size = self._known_size
         stored_stop = self._reader.size
         if size is None:
-            # `indexed_gzip` treats a truncated or damaged stream as a shorter one, so it is given the sound part only.
+            # `indexed_gzip` does not report truncation or damage, so it is only given the bytes before the damage.
             size, self._failure = _inflate_all(self._reader, self._compression, None)
             if self._failure is not None:
                 stored_stop = self._failure.offset
@@ -192,7 +192,7 @@ class SeekableInflate:
 
 
 class _Cursor:
-    """Inflates from one checkpoint on, and keeps the last bytes for the next read."""
+    """Inflates from one checkpoint and keeps the last bytes for the next read."""
 
     def __init__(self, reader: ByteReader, compression: Compression, points: Checkpoints, number: int) -> None:
         self._reader = reader
@@ -249,12 +249,12 @@ class _Cursor:
         self._kept_start = self._points.inflated[self._number]
         self._feed = StoredFeed(self._reader, start=self._points.stored[self._number])
         self._codec: Codec | None = None
-        # The first checkpoint is the start of the file, header and all.
+        # The first checkpoint is the start of the file, which includes the gzip or zlib header.
         is_start = self._points.stored[self._number] == 0
         self._members = InflateReader(self._reader, self._compression) if is_start else None
 
     def _open_codec(self) -> Codec:
-        """A decompressor in the state of the checkpoint."""
+        """Return a decompressor in the state of the checkpoint."""
         codec: Codec
         if self._is_careful:
             codec = CarefulInflate(-zlib.MAX_WBITS)
@@ -269,7 +269,7 @@ class _Cursor:
         return codec
 
     def _inflate(self, nbytes: int) -> bytes:
-        """The next piece; b"" only at the end."""
+        """Return the next inflated piece, at most `nbytes`; b"" only at the end."""
         while self._members is None:
             if self._codec is None:
                 self._codec = self._open_codec()
@@ -292,7 +292,7 @@ class _Cursor:
 def _inflate_all(
     reader: ByteReader, compression: Compression, file: IO[bytes] | None
 ) -> tuple[int, CompressionError | None]:
-    """Inflate from front to back, into a file if there is one: (inflated size, the damage that ended it)."""
+    """Inflate the whole shard, into `file` if given; return the inflated size and the damage that ended it."""
     stream = InflateReader(reader, compression)
     try:
         while piece := stream.read(_MAX_PIECE_NBYTES):

@@ -1,4 +1,4 @@
-"""A shard: one file of frames, with its compression found from its bytes."""
+"""A shard (one file of frames) with its compression, and the search for shards in folders and globs."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _HEAD_NBYTES = 4096
 _MAX_NAMED = 3  # files in a message
 _EMPTY_NBYTES = 64  # an empty compressed file is shorter
 
-# A damaged first frame must not turn a dataset into "not a TFRecord": limits of the search for a sound frame, in the
-# stored bytes (60 ms for random bytes) and in the inflated ones.
+# A shard with a damaged first frame is still a TFRecord. Limits of the search for a valid frame after it, in stored
+# bytes (60 ms for random bytes) and in inflated bytes.
 _SEARCH_NBYTES = 64 << 20
 _INFLATED_SEARCH_NBYTES = 4 << 20
 
@@ -52,11 +52,11 @@ _NUMBERED = re.compile(r"(.*)-(\d{5,18})-of-(\d{5,18})(.*)", re.DOTALL)
 _MAX_LISTED = 100_000  # missing shards in a warning
 
 Incomplete = Literal["ignore", "warn", "refuse"]
-"""What happens if shards of a numbered set are missing."""
+"""What to do if shards of a numbered set are missing."""
 
 
 class _PeekedPipe:
-    """A pipe whose sniffed bytes are returned again."""
+    """A pipe that returns the bytes read by `_peek` again."""
 
     def __init__(self, reader: ByteReader, head: bytes) -> None:
         self._reader = reader
@@ -95,13 +95,13 @@ class _PeekedPipe:
 class Shard:
     """One file of frames.
 
-    Opening reads the first bytes only. Thread-safe.
+    Opening reads only the first bytes. Thread-safe.
     """
 
     compression: Compression
 
     def __init__(self, reader: ByteReader, *, compression: Compression | None = None) -> None:
-        """Read the first bytes, unless the compression is known."""
+        """Detect the compression from the first bytes, unless it is given."""
         self.name = reader.name
         self._was_read = False
         if compression is not None:
@@ -123,7 +123,7 @@ class Shard:
 
     @classmethod
     def open_later(cls, path: str, nbytes: int | None, compression: Compression) -> Shard:
-        """A shard that was opened before: its file is opened on first use and must have this size."""
+        """Return a shard with known size and compression; its file is opened on first use and must have this size."""
         return cls(open_reader(path, size=nbytes), compression=compression)
 
     @property
@@ -133,13 +133,13 @@ class Shard:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the size, or the first inflated bytes, show that it has no records."""
+        """Whether the shard has no bytes, or inflates to none."""
         if self.compression == "none" or self.nbytes is None or self.nbytes > _EMPTY_NBYTES:
             return self.nbytes == 0
         return not self._inflate_start(self.compression, 1)
 
     def start_reading(self) -> None:
-        """Called at the start of each pass; a pipe has only one."""
+        """Start a pass; raise at the second pass over a pipe."""
         if self.nbytes is None and self._was_read:
             raise StorageError("expected a file, got a pipe, which can be read only once", shard=self.name)
         self._was_read = True
@@ -148,7 +148,7 @@ class Shard:
         self.reader.close()
 
     def _explain(self, head: bytes) -> Compression:
-        """Raise for another file type; for a TFRecord with a damaged first frame, return its compression."""
+        """Raise if the file is not a TFRecord; return the compression of a TFRecord with a damaged first frame."""
         size = self.nbytes
         tail = b"" if size is None else self.reader.read_at(max(0, size - _HEAD_NBYTES), _HEAD_NBYTES)
         foreign = describe_foreign(head, size, tail=tail)
@@ -161,7 +161,7 @@ class Shard:
             if found:
                 return "none"
         if is_zlib_header(head) and size is not None:
-            # Two bytes are a weak sign, a frame in the inflated bytes is a strong one.
+            # A zlib header has only two bytes; a frame in the inflated bytes confirms it.
             inflated = self._inflate_start("zlib", _INFLATED_SEARCH_NBYTES)
             if inflated and _native.find_next_frame(inflated, 0, len(inflated), True)[0]:
                 return "zlib"
@@ -185,7 +185,8 @@ class Shard:
             raise NotATFRecordError(f"expected a TFRecord, got a {self.compression} of {foreign}", shard=self.name)
         if self.nbytes is None:
             return
-        # Either the first frame is damaged, or this is not a TFRecord; searching a bomb may take hours.
+        # Either the first frame is damaged, or this is not a TFRecord. The search has a limit, because inflating all of
+        # a decompression bomb may take hours.
         inflated = self._inflate_start(self.compression, _INFLATED_SEARCH_NBYTES)
         found, _ = _native.find_next_frame(inflated, 0, len(inflated), True)
         if not found:
@@ -220,7 +221,7 @@ def _peek(reader: ByteReader) -> tuple[ByteReader, bytes]:
 
 
 def name_shard(stem: str, number: int, num_shards: int) -> str:
-    """The usual name of one shard of a set; with more digits from 100,000 shards on.
+    """Return the usual name of one shard of a set; from 100,000 shards on, the numbers have more than 5 digits.
 
     Example:
         >>> name_shard("d-train.tfrecord", 2, 10)
@@ -231,7 +232,7 @@ def name_shard(stem: str, number: int, num_shards: int) -> str:
 
 
 def looks_like_shard(path: str) -> bool:
-    """Whether a file of a folder is a shard: by its name or its first bytes."""
+    """Whether a file in a folder is a shard, by its name or its first bytes."""
     name = os.path.basename(path)
     if is_shard_name(name):
         return True
@@ -241,7 +242,7 @@ def looks_like_shard(path: str) -> bool:
         return False
     found = detect_compression(head)
     if found is None and resembles_shard_name(name):
-        # Named as one, so that the error describes it.
+        # Treat a file of unknown type with a shard-like name as a shard, so that opening it reports an error.
         return describe_foreign(head, None) is None or describe_pointer(head) is not None
     if found is not None and FORMATS[found].magic:
         return is_frame_header(inflate_head(head, found, FRAME_HEADER_NBYTES))
@@ -249,11 +250,11 @@ def looks_like_shard(path: str) -> bool:
 
 
 def find_shards(address: Address | Iterable[Address], *, incomplete: Incomplete = "ignore") -> list[str]:
-    """Paths of the shards of an address; in a folder, those that are TFRecords.
+    """Return the paths of the shards of an address.
 
-    In a folder, files that are not shards by name or content are skipped. `incomplete` decides what happens if shards
-    of a numbered set are missing: nothing, an `IncompleteSetWarning`, or a `StorageError`. A single named shard is
-    never incomplete.
+    In folders, files that are not shards by name or content are skipped. `incomplete` decides what happens if shards
+    of a numbered set are missing: nothing, an `IncompleteSetWarning`, or a `StorageError`. A shard that is named
+    individually is never incomplete.
     """
     if isinstance(address, Iterator) and not hasattr(address, "read"):
         address = list(address)  # it is iterated twice
@@ -266,7 +267,7 @@ def find_shards(address: Address | Iterable[Address], *, incomplete: Incomplete 
 
 
 def find_named_shards(address: Address | Iterable[Address]) -> tuple[list[str], list[str], bool]:
-    """The shards of an address, the folders in it, and whether it is a set rather than one file named alone."""
+    """Return the shards of an address, its folders, and whether it is more than one file given by its path."""
     addresses = [address] if isinstance(address, (str, bytes, os.PathLike)) else list(address)
     paths = _expand(addresses)
     shards = _list_shards(paths)
@@ -275,7 +276,7 @@ def find_named_shards(address: Address | Iterable[Address]) -> tuple[list[str], 
 
 
 def _list_shards(paths: Iterable[str]) -> list[str]:
-    """The files of some paths; of folders, those that are TFRecords."""
+    """Replace each folder among the paths by the shards in it."""
     shards = []
     for path in paths:
         if not os.path.isdir(path):
@@ -295,13 +296,13 @@ def _expand(address: Address | Iterable[Address]) -> list[str]:
     try:
         return expand_address(address)
     except StorageError as error:
-        # A missing shard may be in the middle of a rename.
+        # The shard may be missing because a folder change is not finished: report that instead.
         require_no_change(os.path.dirname(error.shard or ""))
         raise
 
 
 def _refuse_folder(folder: str) -> StorageError:
-    """No TFRecord here: list the files, so that a wrong folder is obvious."""
+    """Return the error for a folder without TFRecords; it lists some files, so that a wrong folder is obvious."""
     files = [os.path.relpath(path, folder) for path in walk_folder(folder)]
     more = f" and {len(files) - _MAX_NAMED:,} more" if len(files) > _MAX_NAMED else ""
     what = f"only {', '.join(files[:_MAX_NAMED])}{more}" if files else "it has no files"
@@ -320,7 +321,7 @@ class IncompleteSet(NamedTuple):
     name: str
     """Glob of its files."""
     paths: list[str]
-    """Numbers of the existing shards."""
+    """Paths of the existing shards; `numbers` has their numbers."""
     total: int
     numbers: frozenset[int]
     prefix: str
@@ -332,12 +333,12 @@ class IncompleteSet(NamedTuple):
         return self.total - len(self.numbers)
 
     def missing(self) -> Iterator[str]:
-        """File names of the missing shards, in order."""
+        """Yield the file names of the missing shards, in order."""
         absent = (number for number in range(self.total) if number not in self.numbers)
         return (f"{self.prefix}-{number:0{self.width}d}{self.suffix}" for number in absent)
 
     def describe_missing(self) -> str:
-        """The first of them: "x-00003-of-00010, x-00007-of-00010 and 2 more"."""
+        """Name the first missing shards: "x-00003-of-00010, x-00007-of-00010 and 2 more"."""
         named = list(itertools.islice(self.missing(), _MAX_NAMED))
         more = f" and {self.num_missing - len(named):,} more" if self.num_missing > len(named) else ""
         return f"{', '.join(named)}{more}"
@@ -347,7 +348,7 @@ class IncompleteSet(NamedTuple):
 
 
 def find_incomplete_sets(paths: Iterable[str]) -> list[IncompleteSet]:
-    """Incomplete sets among these paths, by their names."""
+    """Find numbered sets among the paths, by file name, that have missing shards."""
     sets: dict[tuple[str, str, str], dict[int, str]] = {}
     for path in paths:
         match = _NUMBERED.fullmatch(path)
@@ -368,12 +369,12 @@ def find_incomplete_sets(paths: Iterable[str]) -> list[IncompleteSet]:
 
 
 def note_missing_shards(paths: Iterable[str]) -> list[str]:
-    """One clause per incomplete set: `1 of 2 shards, missing x-00001-of-00002 - at …`."""
+    """Describe each incomplete set in one clause: `1 of 2 shards, missing x-00001-of-00002 - at …`."""
     return [str(found) for found in find_incomplete_sets(paths)]
 
 
 def _list_named(address: Address | Iterable[Address]) -> set[str]:
-    """Files named individually, not by a folder or a glob."""
+    """Return the addresses as paths, to recognize files that are named individually."""
     items = [address] if isinstance(address, (str, bytes, os.PathLike)) else address
     return {expand_home(item) for item in items if isinstance(item, (str, bytes, os.PathLike))}
 

@@ -1,4 +1,4 @@
-"""Writing one shard: frames in, optionally compressed, visible when complete."""
+"""Write one shard, optionally compressed; the file appears when it is complete."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tfrkit.storage.base import ByteWriter
 
 
 def frame_records(records: Sequence[Record]) -> bytes:
-    """Records as frames, one after the other."""
+    """Encode records as concatenated frames."""
     return _native.frame_records(records)
 
 
@@ -23,15 +23,15 @@ class Digest(Protocol):
     """A running checksum such as `hashlib.sha256()`."""
 
     def update(self, data: bytes | memoryview, /) -> None:
-        """Take the next bytes."""
+        """Add the next bytes."""
 
 
 class ShardWriter:
-    """Takes frames for one shard. One thread at a time.
+    """Writes the frames of one shard. Use it from one thread at a time.
 
-    The file appears under its name, complete, on `commit`, or not at all; as a context, what was not committed is
-    discarded. `digest` is updated with every byte as it is written, while it is in the cache and the disk is busy. With
-    `index` the offsets of the frames are kept for `save_index`.
+    The complete file appears under its name on `commit`, or not at all; leaving the context without `commit` discards
+    it. `digest` is updated with each piece right after it is written, while it is still in the CPU cache. With `index`
+    the offsets of the frames are kept for `save_index`.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class ShardWriter:
     ) -> None:
         self._target = target
         self._digest = digest
-        # A compressed file is scanned for its checkpoints when the index is made.
+        # A compressed file is scanned for checkpoints by `save_index`, which also finds the offsets.
         self._offsets: list[UInt64Array] | None = [] if index and compression == "none" else None
         try:
             self._deflater = None if compression == "none" else Deflater(compression, level)
@@ -61,7 +61,7 @@ class ShardWriter:
         self.discard()
 
     def write(self, frames: bytes | memoryview, starts: UInt64Array | None = None) -> None:
-        """Append whole frames; `starts` is where each begins, if that is known."""
+        """Append whole frames; `starts` has their offsets in `frames`, if known."""
         if self._offsets is not None:
             if starts is None:
                 starts, _, _ = _native.index_frames(frames, 0, len(frames), 1 << 62, "none")
@@ -71,15 +71,15 @@ class ShardWriter:
             self._append(data)
 
     def commit(self) -> None:
-        """Make the file appear."""
+        """Finish the file and make it visible under its name."""
         if self._deflater is not None:
             self._append(self._deflater.finish())
         self._target.commit()
 
     def save_index(self) -> None:
-        """Write the index of the committed file beside it.
+        """Write the index of the committed file next to it.
 
-        REQUIRES: made with `index`.
+        REQUIRES: the writer was made with `index`.
         """
         if self._offsets is not None:
             save_known_index(self._target.name, self._offsets)
@@ -87,7 +87,7 @@ class ShardWriter:
             save_index(self._target.name)
 
     def discard(self) -> None:
-        """Discard; no effect after `commit`."""
+        """Discard the file; no effect after `commit`."""
         self._target.discard()
 
     def _append(self, data: bytes | memoryview) -> None:
