@@ -1,4 +1,4 @@
-"""The deep part of `verify`: the content of records, and which of them are copies of others."""
+"""The deep check of `verify`: the content of records, and records that are copies of others."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from tfrkit.progress import Progress
 from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.base import ByteSource
 
-# What is handed to a thread at a time, and what may wait for one.
+# Limits on the batch that one job checks, and on the batches that are ready but not yet collected.
 _BATCH_NBYTES = 4 << 20
 _BATCH_RECORDS = 256
 _MAX_WAITING_NBYTES = 64 << 20
 _COPY_KINDS: frozenset[Kind] = frozenset({"duplicate", "near_duplicate", "leak"})
-# Training comes first: what is in two splits is reported at the record of the other one.
+# Training splits come first, so that a record in two splits is reported at its copy outside training.
 _FIRST_SPLITS = ("train", "training")
 
 
@@ -68,7 +68,7 @@ def check_deep(result: Verification, *, shape: tuple[int, ...] | None = None, th
     stop = threading.Event()
     watch.begin(0, sum(tally.nbytes or 0 for tally in tallies))
     try:
-        # Split by split, so that every record comes after those it may be a copy of.
+        # Split by split, training first: of two copies, the one that is read later is reported.
         for number in splits.order:
             tally = result.shards[number]
             if not tally.is_readable:
@@ -94,7 +94,7 @@ def check_deep(result: Verification, *, shape: tuple[int, ...] | None = None, th
 
 
 class _Splits:
-    """The split of each shard, by names and metadata; `order` and `rank` put training first."""
+    """The split of each shard, from file names and metadata; `order` and `rank` put training first."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         named = Sidecars(paths).split_names
@@ -105,12 +105,12 @@ class _Splits:
         self._by_path = dict(zip(paths, self.rank, strict=True))
 
     def of(self, path: str) -> str | None:
-        """The name of a shard's split, or None."""
+        """Return the name of a shard's split, or None."""
         return self.names[self._by_path[path]]
 
 
 class _Places:
-    """The place of every record that was checked, in the order of the fingerprints. 16 bytes each."""
+    """The location of every checked record, in the order of the fingerprints; 16 bytes per record."""
 
     def __init__(self) -> None:
         self._shards: list[tuple[int, str]] = []
@@ -131,14 +131,14 @@ class _Places:
         if self._joined is None:
             self._joined = np.concatenate(self._records), np.concatenate(self._offsets)
             self._starts = np.array([start for start, _ in self._shards])
-        # Of shards without records that start at one number, the last one has it.
+        # Empty shards have the same start as the next shard with records, which is the last one with that start.
         path = self._shards[int(np.searchsorted(self._starts, number, side="right")) - 1][1]
         records, offsets = self._joined
         return RecordPlace(path, int(records[number]), int(offsets[number]))
 
 
 def _describe_match(match: Match, places: _Places, splits: _Splits, what: str) -> VerifyFinding:
-    """A pair as a finding. Of records with a picture only that is compared, so only that is said to be the same."""
+    """Turn a pair of copies into a finding. `what` names what was compared: the image, or the whole record."""
     earlier, later = places.at(match.earlier), places.at(match.later)
     one, two = splits.of(earlier.shard), splits.of(later.shard)
     is_equal = match.distance is None
@@ -155,7 +155,7 @@ def _describe_match(match: Match, places: _Places, splits: _Splits, what: str) -
 
 @dataclass
 class _Batch:
-    """Some records of one shard, judged."""
+    """The result of checking some records of one shard."""
 
     records: UInt64Array
     offsets: UInt64Array
@@ -167,9 +167,9 @@ class _Batch:
 
 @dataclass
 class _Read:
-    """Some records of one shard: rows where they are decoded, bytes where those are compared.
+    """Some records of one shard: `rows` if they are decoded, `records` if their bytes are compared.
 
-    `kinds` are features of an unexpected kind: position of the record, and the cause.
+    `kinds` lists features of an unexpected kind, each as the position of the record and the cause.
     """
 
     first: int
@@ -181,7 +181,7 @@ class _Read:
 
 
 class _DeepCheck:
-    """Reads batches of records, and judges them on whatever thread calls."""
+    """Reads records in batches, and makes jobs that check the batches on any thread."""
 
     def __init__(self, rules: Rules | None, *, wants_copies: bool, wants_near: bool) -> None:
         has_features = rules is not None and len(rules.schema) > 0
@@ -190,13 +190,13 @@ class _DeepCheck:
         self._kinds = KindCheck(rules.known, list(rules.schema)) if rules is not None else None
         self._wants_copies = wants_copies
         is_picture = self._rules is not None and self._rules.image is not None
-        # Of a clip no single frame stands for the whole.
+        # A single image does not identify a sequence.
         self.by_picture = is_picture and self._rules is not None and self._rules.schema.kind == "example"
         self._wants_near = wants_near and self.by_picture
         self._threads = threading.local()
 
     def cut(self, tally: ShardTally, stop: threading.Event) -> Iterator[Callable[[], _Batch]]:
-        """Jobs for the records of a shard, in order, and at last one for what did not decode."""
+        """Yield jobs that check the records of a shard, in order, and a last one for records that did not decode."""
         decoder = self._decoder if tally.holds_examples else None
         policy = CollectPolicy()
         builder: _native.ColumnBuilder | None = None
@@ -223,7 +223,7 @@ class _DeepCheck:
                 yield partial(self._judge, tally.path, read)
                 if stop.is_set():
                     break
-        # Frame damage is listed already.
+        # Damaged frames are listed already.
         found = [one for one, error in policy.listed if isinstance(error, (CodecError, SchemaError))]
         if found:
             nothing = np.empty(0, np.uint64)
@@ -258,7 +258,7 @@ class _DeepCheck:
         )
 
     def _get_check(self) -> RecordCheck | None:
-        """The checker of this thread."""
+        """Return the checker of this thread, or None without rules."""
         if self._rules is None:
             return None
         check: RecordCheck | None = getattr(self._threads, "check", None)
@@ -270,7 +270,7 @@ class _DeepCheck:
 def _decode_rows(
     decoder: Decoder, builder: _native.ColumnBuilder, data: ByteSource, offsets: UInt64Array, stop: int
 ) -> list[Row | str]:
-    """Rows; of one that cannot be made (a serialized tensor that is damaged), what is wrong with it."""
+    """Decode rows. A row that fails (because of a damaged serialized tensor, say) becomes its error message."""
     try:
         return list(decoder.rows(decoder.take_batch(builder), len(offsets)))
     except (CodecError, SchemaError):
@@ -287,7 +287,7 @@ def _decode_rows(
 
 
 def _hash(judged: list[Judged]) -> tuple[UInt64Array, UInt64Array, np.ndarray[Any, np.dtype[np.bool_]]]:
-    """Perceptual hashes of those that have a small copy with something on it."""
+    """Compute short and long perceptual hashes, and flags for records whose image has enough detail to compare."""
     short, long = np.zeros(len(judged), np.uint64), np.zeros((len(judged), 4), np.uint64)
     is_hashed = np.zeros(len(judged), np.bool_)
     numbers = np.array([number for number, one in enumerate(judged) if one.copy is not None], np.int64)

@@ -1,4 +1,4 @@
-"""The part of `verify --deep` that compares the kind of every feature, also of those that are not decoded."""
+"""Check the kind of every feature for `verify --deep`, including features that are not decoded."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tfrkit.features.schema import Schema, decode_name, show_name
 from tfrkit.features.spec import StorageKind
 from tfrkit.storage.base import ByteSource
 
-# A feature by name; a name may stand for a context feature and for a feature list.
+# Feature name, and whether it is a feature list: a context feature may have the same name.
 _Name = tuple[str, bool]
 
 
 class KindCheck:
-    """Finds records in which a feature has another kind than in the other records. One thread at a time.
+    """Finds records in which a feature has another kind than in the other records. Not thread-safe.
 
-    The expected kind is the schema's; for a feature the schema lacks, that of the first record with it. Features in
-    `decoded` are left out: their kinds are compared when they are decoded.
+    The expected kind is that of the schema or, if the schema lacks the feature, of the first record that has it.
+    Features in `decoded` are skipped: their kinds are compared when they are decoded.
     """
 
     def __init__(self, schema: Schema, decoded: Collection[str]) -> None:
@@ -31,7 +31,7 @@ class KindCheck:
         }
 
     def find(self, data: ByteSource, offsets: UInt64Array, stop: int) -> Iterator[tuple[int, str]]:
-        """Position in `offsets` and cause of each mismatch in the frames from `offsets` up to `stop`."""
+        """Yield the position in `offsets` and the cause of each mismatch in the frames at `offsets`, up to `stop`."""
         together = _survey(data, int(offsets[0]), stop, len(offsets))
         if all(len(count_kinds(counted)) <= 1 for counted in together) and not self._list_mismatches(together):
             return

@@ -1,4 +1,4 @@
-"""One record checked against its dataset: image, size, labels, boxes, mask."""
+"""Check one record against the rules of its dataset: image, size, labels, boxes, mask."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from tfrkit.pictures.masks import describe_sizes, read_mask
 from tfrkit.pictures.pixels import fold_pixels, read_size, to_pixels
 from tfrkit.pictures.values import flatten_row, list_values, read_corners
 
-# Channels that a feature may name for an image of this mode: those stored, or those that a decoder returns.
+# Channel counts that a feature may give for an image of each mode: as stored, or as a decoder returns them.
 _CHANNELS = {"L": {1}, "LA": {1, 2}, "P": {1, 3, 4}, "RGB": {3}, "RGBA": {3, 4}, "CMYK": {3, 4}}
 _GRAY = np.array([0.299, 0.587, 0.114])
-# How far a box may reach over the edge, in pixels: tools round.
+# Pixels by which a box may exceed the image, because tools round.
 _ROUNDING = 0.5
 _MAX_SHOWN = 5
 
@@ -41,7 +41,7 @@ Size = tuple[int, int]
 class Judged:
     """Problems of a record, and its fingerprints.
 
-    `digest` is b"" for a record that is not compared; `copy` is small, gray and square, None without a picture.
+    `digest` is b"" if the record is not compared; `copy` is a small square gray image, or None without a picture.
     """
 
     problems: list[tuple[Kind, str]] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Judged:
 
 
 class RecordCheck:
-    """Checks rows by rules. One thread at a time; memory: one decoded image."""
+    """Checks rows against rules. Not thread-safe. Memory: one decoded image."""
 
     def __init__(self, rules: Rules, *, wants_copy: bool) -> None:
         self._rules = rules
@@ -58,7 +58,7 @@ class RecordCheck:
         self._scratch = Scratch()
 
     def judge(self, row: Row) -> Judged:
-        """The problems of a row, and its fingerprints."""
+        """Check a row; return its problems and fingerprints."""
         rules = self._rules
         values = flatten_row(row, rules.schema)
         judged = Judged()
@@ -73,7 +73,7 @@ class RecordCheck:
     # -- images
 
     def _judge_images(self, values: Mapping[str, Any], judged: Judged) -> Size | None:
-        """Decode every image; the size of the picture, where there is one."""
+        """Decode every image; return the size of the picture, or None without one."""
         rules = self._rules
         size = None
         for name in rules.images:
@@ -105,10 +105,10 @@ class RecordCheck:
             check_image(data, self._scratch)
             return info, None
         try:
-            # Goes through every bit of the file, and makes no more pixels than are needed.
+            # Reads the whole file, but produces only the pixels that are needed.
             return info, decode_image(data, size=(SIDE, SIDE), channels="gray")[:, :, 0]
         except CodecError:
-            # Sound files that cannot be made gray (32-bit floats) have no copy.
+            # Sound files that cannot be converted to gray (32-bit floats) have no copy.
             check_image(data, self._scratch)
             return info, None
 
@@ -130,7 +130,7 @@ class RecordCheck:
             yield "image", f"image expected {said} as feature {show_name(name or '')} says, got {info.format}"
 
     def _judge_pixels(self, values: Mapping[str, Any], judged: Judged) -> Size | None:
-        """A picture that is stored as bare pixels."""
+        """Check a picture stored as raw pixels; return its size, or None if it is not known."""
         name, parts = self._rules.image or "", self._rules.parts
         value = values.get(name)
         if value is None or isinstance(value, list) or parts is None:
@@ -145,7 +145,7 @@ class RecordCheck:
             if stored is None and parts.sizes.fixed is None:
                 return None
             try:
-                # Bytes may be wider numbers: without a feature that has the channels, any count that fits is right.
+                # A value may take several bytes: without a feature for channels, any number of them that fits is valid.
                 array = fold_pixels(array, values, parts.sizes, channels=None)
             except CodecError as error:
                 prefix = "" if parts.sizes.fixed is None else f"feature {show_name(name)}: "
@@ -159,7 +159,7 @@ class RecordCheck:
         return (array.shape[0], array.shape[1]) if array.ndim in (2, 3) else None
 
     def _stored_size(self, values: Mapping[str, Any]) -> tuple[int, ...] | None:
-        """(height, width) or (height, width, channels) of the picture as features say."""
+        """Return (height, width) or (height, width, channels) of the picture according to features, or None."""
         size = None if self._rules.parts is None else read_size(values, self._rules.parts.sizes)
         return size if size is not None and len(size) <= 3 else None
 
@@ -205,7 +205,7 @@ class RecordCheck:
         value = values.get(name)
         if value is None:
             return
-        # One mask a picture holds classes; a list of them holds one object each.
+        # A single mask holds class ids; in a list of masks, each one holds an object.
         is_one = not isinstance(value, list)
         for item in [value] if is_one else list_values(value):
             try:
@@ -222,18 +222,18 @@ class RecordCheck:
                     yield "mask", f"mask expected {describe_range(self._rules.mask)}, got {_list(wrong)}"
 
     def _find_orientation(self, values: Mapping[str, Any]) -> int:
-        """The EXIF orientation of the picture; upright where it is no encoded image."""
+        """Return the EXIF orientation of the picture; upright if it is not an encoded image."""
         data = next(iter(list_values(values.get(self._rules.image or ""))), None)
         return find_orientation(memoryview(data)) if isinstance(data, bytes) else UPRIGHT
 
 
 def digest(data: bytes | memoryview) -> bytes:
-    """A hash of some bytes, by which copies are found."""
+    """Hash bytes, to find equal records or images."""
     return hashlib.blake2b(data, digest_size=DIGEST_NBYTES).digest()
 
 
 def describe_range(allowed: ClassRange) -> str:
-    """The ids of a range in words.
+    """Describe the ids of a range in words.
 
     Example:
         >>> describe_range(ClassRange(0, 10, "classes.txt", also=frozenset({255})))
@@ -244,7 +244,7 @@ def describe_range(allowed: ClassRange) -> str:
 
 
 def judge_corners(corners: np.ndarray[Any, np.dtype[np.float64]], size: Size | None, *, is_pixels: bool) -> str | None:
-    """The message for the first bad box, with the number of others; None where all are sound.
+    """Return a message about the first bad box, with the number of other bad ones, or None if all are valid.
 
     Example:
         >>> judge_corners(np.array([[0.1, 0.1, 0.5, 1.2]]), (100, 200), is_pixels=False)
@@ -278,7 +278,7 @@ def judge_corners(corners: np.ndarray[Any, np.dtype[np.float64]], size: Size | N
 
 
 def _explain_size(size: tuple[int, ...], stored: Size, orientation: int) -> str:
-    """The reason for a wrong size, where it is that of the image in another orientation."""
+    """Explain a wrong size if only height and width are swapped; otherwise return an empty string."""
     if size[::-1] != stored or size == stored:
         return ""
     if swaps_sides(orientation):
@@ -325,5 +325,5 @@ def _list(numbers: list[int]) -> str:
 
 
 def _show(size: tuple[int, ...]) -> str:
-    """A (height, width) as people write it."""
+    """Format a (height, width) as "WIDTHxHEIGHT"; other shapes as a tuple."""
     return "x".join(map(str, (size[1], size[0]))) if len(size) == 2 else str(size)

@@ -1,4 +1,4 @@
-"""What `verify` found, in its public form."""
+"""The result of `verify`, and its public JSON form."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 @dataclass(frozen=True)
 class RecordPlace:
-    """Where a record is."""
+    """The location of a record."""
 
     shard: str
     record: int
@@ -46,7 +46,7 @@ class RecordPlace:
 
 @dataclass(frozen=True)
 class VerifyFinding:
-    """One thing that is wrong. `record` and `offset` are None where it is not about one record.
+    """One problem. `record` and `offset` are None if it does not concern a single record.
 
     `other` is the record that a duplicate or a leak is a copy of.
     """
@@ -72,10 +72,10 @@ class VerifyFinding:
 
 @dataclass
 class ShardTally:
-    """One shard: how many of its records are sound, and how many findings are about it.
+    """The counts of one shard: sound records, frames, findings.
 
-    `num_frames` counts records whose checksums hold, also those that are not Examples as the others are. `nbytes` is
-    None for a pipe and for a file that cannot be opened.
+    `num_frames` counts records with valid checksums, including those that are not Examples although most others are.
+    `nbytes` is None for a pipe and for a file that cannot be opened.
     """
 
     path: str
@@ -94,9 +94,9 @@ class ShardTally:
 
 @dataclass
 class Verification:
-    """What `verify` found. `records` counts those that are sound.
+    """Result of `verify`. `records` counts the sound records.
 
-    At most 10,000 findings of a kind are listed; `counts` has them all.
+    At most 10,000 findings of each kind are listed; `counts` includes all of them.
     """
 
     records: int = 0
@@ -108,11 +108,11 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Was nothing found?"""
+        """Whether there are no findings."""
         return not self.counts
 
     def add(self, findings: Iterable[VerifyFinding]) -> None:
-        """Count findings, and list them up to the limit; those of a kind that is ignored are left out."""
+        """Count findings, and list them up to the limit; findings of ignored kinds are dropped."""
         for finding in findings:
             if finding.kind in self.ignored:
                 continue
@@ -121,7 +121,7 @@ class Verification:
                 self.findings.append(finding)
 
     def close(self) -> None:
-        """Say what was not listed, and count findings by shard."""
+        """Add a note for each kind with unlisted findings, and count the listed findings of each shard."""
         for kind, number in self.counts.items():
             if number > LIMITS.max_findings:
                 self.notes.append(f"{number:,} findings of kind {kind}, of which {LIMITS.max_findings:,} are listed")
@@ -142,7 +142,7 @@ class Verification:
 
 
 def kind_of_error(error: Exception) -> Kind:
-    """What kind of finding an error is."""
+    """Return the kind of finding for an error."""
     if isinstance(error, CorruptRecordError):
         return "checksum"
     if isinstance(error, TruncatedShardError):
@@ -153,7 +153,7 @@ def kind_of_error(error: Exception) -> Kind:
 
 
 def read_kinds(kinds: Collection[str]) -> frozenset[Kind]:
-    """Kinds by their names; ValueError for one that is none."""
+    """Convert names to kinds of findings; raises `ValueError` for an unknown name."""
     for kind in kinds:
         if kind not in KINDS:
             raise ValueError(f"ignore expected kinds of findings ({', '.join(KINDS)}), got {kind!r:.64}")

@@ -1,7 +1,7 @@
-"""What the records of a dataset are checked against: images, labels, boxes and masks, and the ranges of their values.
+"""Rules for the records of a dataset: which features hold images, labels, boxes and masks, and which ids are valid.
 
-Class names come from the manifest, from TFDS's features.json, or from classes.txt, labels.txt and charset.txt beside
-the shards, in that order. A feature about which nothing is known is not checked.
+Class names come from the manifest, from TFDS's features.json, or from classes.txt, labels.txt and charset.txt next to
+the shards, in that order. Features without a rule are not checked.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from tfrkit.sidecars.read import Problem, Sidecars
 
 _SAMPLE_SHARDS = 8
 _SAMPLE_RECORDS = 256
-# Boxes whose middle coordinate is above this are counted in pixels.
+# Boxes whose median coordinate is above this are in pixels, not in fractions of the image.
 _MAX_PART = 1.5
 _VOID = 255
 _UNLABELLED = -1
-# Labels named in the line that says what was checked.
+# Limit on labels named in the note on what was checked.
 _MAX_NAMED = 8
 
 _HEAD = re.compile(r"label\d+|label/ids")
@@ -42,7 +42,7 @@ _HEAD = re.compile(r"label\d+|label/ids")
 
 @dataclass(frozen=True)
 class ClassRange:
-    """Ids that a feature may hold: [low, high), and those of `also`. `names` are by id, as far as they are known."""
+    """Ids that a feature may hold: [low, high), and those in `also`. `names` maps ids to names, if known."""
 
     low: int
     high: int
@@ -53,20 +53,20 @@ class ClassRange:
 
 @dataclass(frozen=True)
 class Rules:
-    """What is checked in each record.
+    """The rules that each record is checked against.
 
     Attributes:
         schema: The features to decode.
-        known: All features, as most records have them.
-        image: The feature that is the picture, or None.
-        images: Features that hold encoded images, the picture among them where it is one.
-        parts: What belongs to the picture; None where there is none.
-        labels: Features with the ids they may hold.
-        texts: Features with names of ids, by the feature of the ids.
-        mask: Ids that a mask may hold, where they are known.
+        known: The schema of all features.
+        image: The feature that holds the picture (the main image), or None.
+        images: Features that hold encoded images, including the picture if it is encoded.
+        parts: Features that belong to the picture; None without a picture.
+        labels: Label features, with the ids that each may hold.
+        texts: Features that hold class names, keyed by the feature that holds the ids.
+        mask: Ids that a mask may hold, if known.
         format: The feature that holds the format of the picture, or None.
-        has_pixel_boxes: Boxes are in pixels, not in parts of width and height.
-        problems: Sidecars that cannot be used, or do not fit the records.
+        has_pixel_boxes: Whether boxes are in pixels rather than fractions of width and height.
+        problems: Sidecars that cannot be used or do not match the records.
     """
 
     schema: Schema
@@ -84,14 +84,14 @@ class Rules:
 
 
 def find_rules(shards: Sequence[Shard], shape: tuple[int, ...] | None = None) -> Rules:
-    """Decide from some records and their sidecars what all records are checked against.
+    """Find the rules for all records from a sample of records and from the sidecars.
 
-    Raw pixels have `shape`, where it is given; `SchemaError` is raised where there are none.
+    Raw pixels must have `shape`, if given; then a missing image raises `SchemaError`, an encoded one `ValueError`.
     """
     sidecars = Sidecars([shard.name for shard in shards])
     found = find_schema(shards, Policy("all", "skip"), sidecars=sidecars)
     specs = {**found.features, **found.feature_lists}
-    # A feature of several kinds cannot be decoded; a size that differs is for the checks below to judge.
+    # A feature of several kinds cannot be decoded. Sizes that differ between records are left to the checks.
     usable = {name: spec for name, spec in specs.items() if spec.seen is None}
     images = [name for name in _find_encoded(shards) if name in usable]
     parts, image = _find_picture(found, images, shape)
@@ -124,7 +124,7 @@ def find_rules(shards: Sequence[Shard], shape: tuple[int, ...] | None = None) ->
 
 
 def describe_rules(rules: Rules) -> str:
-    """One line that says what a deep check looks at, so that "ok" means something."""
+    """Describe in one line what a deep check covers, so that users know what "ok" means."""
     what = [f"image {show_name(name)}" for name in rules.images]
     if rules.image is not None and rules.image not in rules.images:
         what.append(f"pixels {show_name(rules.image)}")
@@ -142,7 +142,7 @@ def describe_rules(rules: Rules) -> str:
 
 
 def _loosen(schema: Schema) -> Schema:
-    """The same features, none of them required: what is absent is not checked here."""
+    """Make all features but feature lists optional: absent features are not checked here."""
     return Schema(
         {name: spec.replace(optional=True) for name, spec in schema.features.items()},
         feature_lists=dict(schema.feature_lists) if schema.kind == "sequence_example" else None,
@@ -151,7 +151,7 @@ def _loosen(schema: Schema) -> Schema:
 
 
 def _find_encoded(shards: Sequence[Shard]) -> list[str]:
-    """Bytes features whose values begin as images do, most of them: one damaged image must not hide the others."""
+    """Find features of which most values start like an image: one damaged image must not hide the others."""
     surveyed = Surveyed()
     for shard in shards[:_SAMPLE_SHARDS]:
         surveyed.add_shard(shard, Policy("all", "skip"), max_records=_SAMPLE_RECORDS)
@@ -178,7 +178,7 @@ def _find_picture(
         parts = None
     if parts is not None:
         spec = schema[parts.image]
-        # Text that is only called an image (base64, say) cannot be checked.
+        # Text in a feature that is named like an image (base64, say) cannot be checked.
         is_pixels = spec.kind != "bytes" or spec.encoding != "list" or (parts.sizes.is_known and spec.logical != "text")
         if parts.image in images or is_pixels:
             return parts, parts.image
@@ -197,7 +197,7 @@ def _find_format(image: str | None, specs: Mapping[str, Spec]) -> str | None:
 
 
 def _find_ranges(specs: Mapping[str, Spec], sidecars: Sidecars) -> dict[str, ClassRange]:
-    """Ids by feature, from the schema; from a file of names beside the shards where that has none."""
+    """Find the valid ids of each feature, from the schema or else from class files next to the shards."""
     ranges = {}
     origin = sidecars.schema_origin
     for name, spec in specs.items():
@@ -222,7 +222,7 @@ def _find_ranges(specs: Mapping[str, Spec], sidecars: Sidecars) -> dict[str, Cla
 
 
 def _also(spec: Spec, origin: str) -> frozenset[int]:
-    """Ids allowed besides those of classes: the ignored one, by custom 255 in masks, and -1 in labels of TFDS."""
+    """Return ids that are valid in addition to classes: the ignored id, 255 in masks, -1 in labels of TFDS."""
     ids = {spec.ignore} if spec.ignore is not None else set()
     if spec.kind == "bytes" and origin != "manifest":
         ids.add(_VOID)
@@ -251,7 +251,7 @@ def _find_only_label(specs: Mapping[str, Spec]) -> str | None:
 
 
 def _are_pixels(shards: Sequence[Shard], schema: Schema, boxes: BoxFeatures) -> bool:
-    """Are boxes in pixels: does the middle one of the far sides of some boxes lie beyond any part of an image?"""
+    """Are boxes in pixels? True if the median of some coordinates is too large for a fraction of the image."""
     sides = list(boxes.sides[-2:])
     decoder = Decoder(schema.select(sides))
     batches = read_batches(

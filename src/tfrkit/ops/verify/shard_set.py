@@ -1,4 +1,4 @@
-"""Shards as a set: all of them there, and each as the manifest, TFDS's metadata and its index say."""
+"""Check shards as a set: none is missing, and each agrees with the manifest, TFDS's metadata and its index."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from tfrkit.storage.digest import hash_file
 from tfrkit.storage.resolve import open_reader
 
 _NUMBER = re.compile(r"-(\d{5,})-of-(\d{5,})")
-# Notes about single files: more would hide the result.
+# Limit on notes about single files: more would hide the result.
 _MAX_NAMED = 5
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user named: a set of shards rather than one file alone, and the folders that are meant whole."""
+    """What the user asked to check: a set of shards or a single file, and the folders given as a whole."""
 
     is_set: bool
     folders: tuple[str, ...] = ()
 
     def means_all_of(self, folder: str) -> bool:
-        """Is every shard in this folder meant?"""
+        """Did the user ask for every shard in this folder?"""
         path = os.path.abspath(folder)
         return any(os.path.commonpath([path, asked]) == asked for asked in map(os.path.abspath, self.folders))
 
@@ -40,7 +40,7 @@ class Asked:
 def check_sets(
     result: Verification, asked: Asked, *, sha256: bool, must_know: bool, threads: int, watch: Progress
 ) -> None:
-    """Add what is wrong with the shards as a set; with `must_know`, shards of unknown sha256 are noted."""
+    """Check the shards as a set and add the findings; `must_know` adds a note on shards without a known sha256."""
     tallies = [tally for tally in result.shards if tally.path != "-"]
     sidecars = Sidecars([tally.path for tally in tallies])
     entries = [sidecars.entry(number) for number in range(len(tallies))]
@@ -61,18 +61,18 @@ def check_sets(
         ]
         if must_know and len(known) < len(tallies):
             result.notes.append(f"no sha256 is known of {len(tallies) - len(known):,} of {len(tallies):,} shards")
-        # Where damage was found, the answer is known.
+        # A damaged shard is a finding already.
         _check_sha256(result, [(t, sha) for t, sha in known if t.is_readable and not t.is_damaged], threads, watch)
 
 
 def add_sidecar_findings(result: Verification, problems: Iterable[Problem]) -> None:
-    """Add sidecars that cannot be used, each once; a shard of another size than listed is a finding already."""
+    """Add a finding for each problem with a sidecar, except for shards and for files that have a finding already."""
     known = {tally.path for tally in result.shards} | {finding.shard for finding in result.findings}
     result.add(VerifyFinding(path, None, None, what, "set") for path, what in problems if path not in known)
 
 
 def _find_listed_missing(sidecars: Sidecars, asked: Asked) -> list[str]:
-    """Shards of a manifest that are not there: of the splits asked for, or of all where the folder was named."""
+    """List missing shards of manifests: of the splits being checked, or of all splits if the folder was given."""
     if not asked.is_set:
         return []
     missing = []
@@ -91,7 +91,7 @@ def _find_listed_missing(sidecars: Sidecars, asked: Asked) -> list[str]:
 
 
 def _check_numbers(result: Verification, paths: Iterable[str], asked: Asked) -> None:
-    """Sets named -00000-of-00012: what is not there is missing, what was not asked for is not."""
+    """Check that sets named -00000-of-00012 are complete on disk, even if only some of their shards are checked."""
     named = list(paths)
     wanted = {found.name for found in find_incomplete_sets(named)}
     if not wanted:
@@ -130,13 +130,13 @@ def _compare_entry(tally: ShardTally, sidecars: Sidecars, number: int) -> Iterat
 
     if entry.nbytes is not None and tally.nbytes is not None and tally.nbytes != entry.nbytes:
         yield finding("bytes", entry.nbytes, tally.nbytes)
-    # Damage was named already, and the number of records after it is a guess.
+    # Damage is a finding already, and the number of records after it is a guess.
     if entry.records is not None and not tally.is_damaged and tally.num_frames != entry.records:
         yield finding("records", entry.records, tally.num_frames)
 
 
 def _compare_tfds(tallies: list[ShardTally], sidecars: Sidecars) -> Iterator[VerifyFinding]:
-    """Counts of shards that no manifest lists against shardLengths in TFDS's dataset_info.json."""
+    """Compare the counts of shards that no manifest lists with shardLengths in TFDS's dataset_info.json."""
     for number, tally in enumerate(tallies):
         split = sidecars.split_names[number]
         if sidecars.manifests[number] is None and split is not None:
@@ -157,7 +157,7 @@ def _compare_length(tally: ShardTally, lengths: list[int]) -> Iterator[VerifyFin
 
 
 def _check_index(tally: ShardTally) -> Iterator[VerifyFinding]:
-    """An index that no longer fits: no reader uses it."""
+    """Report an index that does not match its shard; readers ignore such an index."""
     if tally.is_damaged or not tally.is_readable or tally.nbytes is None:
         return
     reader = open_reader(tally.path)
@@ -176,7 +176,7 @@ def _check_index(tally: ShardTally) -> Iterator[VerifyFinding]:
 
 
 def _note_unlisted(result: Verification, sidecars: Sidecars) -> None:
-    """Shards beside a manifest that does not list them."""
+    """Add notes on shards that the manifest of their folder does not list."""
     unlisted = [
         path
         for path, manifest in zip(sidecars.paths, sidecars.manifests, strict=True)

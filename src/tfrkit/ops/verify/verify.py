@@ -36,23 +36,23 @@ def verify(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Verification:
-    """Check both checksums of every frame, that every record is well-formed, and that shards are as they should be.
+    """Check the checksums of every frame, that every record is well-formed, and that no shard is missing or outdated.
 
-    Goes on after damage and lists every place of it. A file that is not a TFRecord at all is a finding too, so that
-    it does not hide the others. Cost: one pass at the speed of memory.
+    Continues after damage and lists every damaged place. A file that is not a TFRecord is a finding too, so that the
+    other files are still checked. Cost: one pass at the speed of memory.
 
     Args:
         address: A file, or a set: a folder, a glob or several files. A missing shard of -of-N is a finding in a set and
             a note for one file.
         parse: Also check that every record is an Example, if most are.
         deep: Also decode every image, compare labels, sizes, boxes and masks with the schema and the sidecars, look
-            for duplicates and for records that are in two splits, and compare sha256. Costs a decoding of all images.
-        shape: With `deep`, that of raw pixels, "224x224" or "224x224x3", height first; bytes of another length are
-            findings.
-        sha256: Compare the files with the sha256 of their manifest; sizes and counts are always compared.
+            for duplicates and for records that are in two splits, and compare sha256. Cost: every image is decoded.
+        shape: With `deep`, the shape of raw pixels, such as "224x224" or "224x224x3", height first; values of another
+            length are findings.
+        sha256: Compare the files with the sha256 in their manifest; sizes and counts are always compared.
         ignore: Kinds of findings to leave out, such as "duplicate" or "near_duplicate".
-        jobs: Threads; one for each core by default.
-        progress: Receives the progress.
+        jobs: Number of threads; default one per core.
+        progress: Progress callback.
 
     Example:
         >>> verify("train-*.tfrecord").ok
@@ -93,9 +93,9 @@ def write_report(result: Verification, path: str | os.PathLike[str], *, force: b
 
 
 def _check_frames(result: Verification, *, parse: bool, sample: bool, threads: int, watch: Progress) -> None:
-    """Every checksum and every record, on threads; findings come in the order of the files."""
+    """Check every frame and every record, on threads; findings are added in the order of the files."""
     stop = threading.Event()
-    waiting: deque[tuple[ShardTally, int]] = deque()  # the shard and the bytes of each job, in their order
+    waiting: deque[tuple[ShardTally, int]] = deque()  # shard and bytes of each job, in job order
     watch.begin(0, sum(measure_files(tally.path for tally in result.shards)))
     num_crowded = 0
     try:
@@ -109,7 +109,7 @@ def _check_frames(result: Verification, *, parse: bool, sample: bool, threads: i
             result.add(findings)
             watch.advance(0, nbytes, len(findings))
     finally:
-        # After an interrupt, threads that still check end at their next step.
+        # After an interrupt, threads that are still checking stop at their next step.
         stop.set()
         watch.end()
     if num_crowded:
@@ -136,7 +136,7 @@ def _cut_jobs(
                 waiting.append((tally, stretch.nbytes))
                 yield partial(check_stretch, stretch, parse=parse and tally.holds_examples, stop=stop)
         except (ContainerError, StorageError) as error:
-            # A file that is something else may have a way to become what it should be.
+            # The hint may say how to convert a file of another format.
             remedy = f"; {error.hint}" if isinstance(error, NotATFRecordError) and error.hint else ""
             found = Finding(tally.path, error.record or 0, error.offset or 0, error.what + remedy)
             waiting.append((tally, 0))
@@ -144,7 +144,7 @@ def _cut_jobs(
 
 
 def _list_findings(checked: Checked) -> list[VerifyFinding]:
-    """Damage and records that are not Examples, by their place."""
+    """List damage and records that are not Examples, by offset."""
     found = [(finding, kind_of_error(error)) for finding, error in checked.damage]
     found += [(finding, "parse") for finding in checked.others]
     found.sort(key=lambda item: item[0].offset)
