@@ -1,4 +1,4 @@
 """TensorFlow's names for old scripts: `from tfrkit.compat import tensorflow as tf`.
 
-Only what scripts do with TFRecord files is here, on NumPy; see `tfrkit.compat.tensorflow`.
+Only names that scripts use with TFRecord files are here, implemented on NumPy; see `tfrkit.compat.tensorflow`.
 """

@@ -1,4 +1,4 @@
-"""Names that have no meaning for TFRecord files: accepted, so that the lines around them run."""
+"""Names that have no effect on TFRecord files: accepted, so that scripts that use them run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tfrkit.compat.namespace import Namespace
 
 
 class Options:
-    """Settings of a machine that is not here. Any may be given or set, in any depth; none has an effect."""
+    """Settings for devices and sessions. Any setting may be passed or assigned, at any depth; none has an effect."""
 
     def __init__(self, *values: Any, **settings: Any) -> None:
         self.__dict__.update(settings)
@@ -22,65 +22,65 @@ class Options:
 
 
 class ConfigProto(Options):
-    """Settings of a Session."""
+    """Settings of a Session, ignored."""
 
 
 class GPUOptions(Options):
-    """Settings of graphics processors."""
+    """GPU settings, ignored."""
 
 
 class Graph:
-    """A graph to build in; there is only one here."""
+    """A graph that nothing is added to: there is only one graph."""
 
     @contextlib.contextmanager
     def as_default(self) -> Any:
         yield self
 
     def finalize(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 @contextlib.contextmanager
 def scope(*values: Any, **settings: Any) -> Any:
-    """A `with` block that changes nothing: devices and names mean nothing here."""
+    """Enter a `with` block that changes nothing: devices and name scopes are ignored."""
     yield values[0] if values else None
 
 
 def ignore(*values: Any, **settings: Any) -> None:
-    """Nothing."""
+    """Accept any arguments and do nothing."""
 
 
 def as_bytes(value: Any, encoding: str = "utf-8") -> bytes:
-    """Text as bytes; bytes as they are."""
+    """Encode text to bytes; return bytes unchanged."""
     if not isinstance(value, (str, bytes, bytearray)):
         raise TypeError(f"expected bytes or text, got {type(value).__name__}")
     return value.encode(encoding) if isinstance(value, str) else bytes(value)
 
 
 def as_text(value: Any, encoding: str = "utf-8") -> str:
-    """Bytes as text; text as it is."""
+    """Decode bytes to text; return text unchanged."""
     if not isinstance(value, (str, bytes)):
         raise TypeError(f"expected bytes or text, got {type(value).__name__}")
     return value.decode(encoding) if isinstance(value, bytes) else value
 
 
 def as_str_any(value: Any, encoding: str = "utf-8") -> str:
-    """Bytes as text; anything else as `str` has it."""
+    """Decode bytes to text; convert anything else with `str`."""
     return value.decode(encoding) if isinstance(value, bytes) else str(value)
 
 
 def _no_devices(*values: Any, **options: Any) -> list[Any]:
-    """Always empty: scripts continue without."""
+    """Return an empty list: there are no devices."""
     return []
 
 
 def _no(*values: Any, **options: Any) -> bool:
-    """No: there are no devices."""
+    """Return False: there are no devices."""
     return False
 
 
 def _no_name() -> str:
-    """The empty string: there is no device."""
+    """Return the empty string: there is no device."""
     return ""
 
 

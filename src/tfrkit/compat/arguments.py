@@ -1,4 +1,4 @@
-"""Arguments by the names they had in TensorFlow 1."""
+"""Arguments under the names they had in TensorFlow 1."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def also_called(**names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let a function take arguments by old names too: `also_called(dim="axis")`."""
+    """Let a function accept arguments under old names too: `also_called(dim="axis")`."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)

@@ -19,7 +19,7 @@ _Array = np.ndarray[Any, np.dtype[Any]]
 
 @deferrable
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: Any = None, verify_shape: bool = False) -> Tensor:
-    """A tensor of a value."""
+    """Make a tensor from a value."""
     tensor = to_tensor(value, dtype)
     if shape is None:
         return tensor
@@ -28,40 +28,40 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: Any = None,
 
 @deferrable
 def convert_to_tensor(value: Any, dtype: Any = None, **unused: Any) -> Tensor:
-    """A tensor of a value."""
+    """Make a tensor from a value."""
     return to_tensor(value, dtype)
 
 
 @deferrable
 def cast(x: Any, dtype: Any, name: Any = None) -> Tensor:
-    """The values as another type; fractions are cut off."""
+    """Convert the values to another type; fractions are cut off."""
     values, wanted = to_tensor(x), as_dtype(dtype)
     if (values.dtype == object) != (wanted is string):
         raise UnimplementedError(None, None, f"cast from {as_dtype(values.dtype)!r} to {wanted!r} is not defined")
     if values.dtype.kind == "f" and wanted.dtype.kind == "u":
-        # By way of a signed type, so that -1.9 becomes 255 as in TensorFlow: a float out of range has no meaning in C.
+        # Through a signed type, so that -1.9 becomes 255 as in TensorFlow: casting a negative float is undefined in C.
         values = wrap(values.astype(np.int64))
     with np.errstate(invalid="ignore", over="ignore"):
         return wrap(values.astype(wanted.dtype))
 
 
 def to_float(x: Any, name: Any = None) -> Any:
-    """The values as float32."""
+    """Convert the values to float32."""
     return cast(x, "float32")
 
 
 def to_int32(x: Any, name: Any = None) -> Any:
-    """The values as int32."""
+    """Convert the values to int32."""
     return cast(x, "int32")
 
 
 def to_int64(x: Any, name: Any = None) -> Any:
-    """The values as int64."""
+    """Convert the values to int64."""
     return cast(x, "int64")
 
 
 def reshape(tensor: Any, shape: Any, name: Any = None) -> Any:
-    """The same values in another shape; one size may be -1."""
+    """Return the same values in another shape; one size may be -1."""
     changed = _reshape(tensor, shape)
     if isinstance(changed, Node) and not is_deferred(shape):
         changed.set_shape(_sizes(shape))
@@ -86,18 +86,18 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 
 @deferrable
 def stack(values: Any, axis: int = 0, name: Any = None) -> Tensor:
-    """Tensors of one shape along a new axis."""
+    """Stack tensors of one shape along a new axis."""
     return wrap(np.stack(_alike(values), axis))
 
 
 @deferrable
 def concat(values: Any, axis: int, name: Any = None) -> Tensor:
-    """Tensors one after the other along an axis."""
+    """Join tensors along an existing axis."""
     return wrap(np.concatenate(_alike(values), int(axis)))
 
 
 def _alike(values: Any) -> list[_Array]:
-    """Tensors of one type: plain numbers take the type of the first tensor among them."""
+    """Convert to tensors of one type: plain numbers take the type of the first tensor in the list."""
     typed = next((value.dtype for value in values if hasattr(value, "dtype")), None)
     return [np.asarray(to_tensor(value, None if hasattr(value, "dtype") else typed)) for value in values]
 
@@ -105,20 +105,20 @@ def _alike(values: Any) -> list[_Array]:
 @also_called(squeeze_dims="axis")
 @deferrable
 def squeeze(input: Any, axis: Any = None, name: Any = None) -> Tensor:
-    """Without dimensions of size 1."""
+    """Remove dimensions of size 1."""
     return wrap(np.squeeze(to_tensor(input), None if axis is None else tuple(np.atleast_1d(axis))))
 
 
 @also_called(dim="axis")
 @deferrable
 def expand_dims(input: Any, axis: int = -1, name: Any = None) -> Tensor:
-    """With a new dimension of size 1."""
+    """Insert a dimension of size 1."""
     return wrap(np.expand_dims(to_tensor(input), int(axis)))
 
 
 @deferrable
 def shape(input: Any, name: Any = None, out_type: Any = "int32") -> Tensor:
-    """The shape as a vector, of int32 unless given."""
+    """Return the shape as a vector, by default of int32."""
     return wrap(np.array(to_tensor(input).shape, as_dtype(out_type).dtype))
 
 
@@ -132,7 +132,7 @@ def one_hot(
     dtype: Any = None,
     name: Any = None,
 ) -> Tensor:
-    """Rows that are `on_value`, or 1, at one place, and `off_value`, or 0, at the others."""
+    """Make one-hot rows: `on_value` (default 1) at each index, `off_value` (default 0) elsewhere."""
     on, off = 1 if on_value is None else on_value, 0 if off_value is None else off_value
     if dtype is None:
         given = [value for value in (on_value, off_value) if value is not None]
@@ -144,7 +144,7 @@ def one_hot(
 
 @deferrable
 def identity(input: Any, name: Any = None) -> Any:
-    """The value itself."""
+    """Return the value unchanged."""
     return input if isinstance(input, SparseTensor) else to_tensor(input)
 
 
@@ -153,7 +153,7 @@ def identity(input: Any, name: Any = None) -> Any:
 def decode_raw(
     input_bytes: Any, out_type: Any, little_endian: bool = True, fixed_length: int | None = None, name: Any = None
 ) -> Tensor:
-    """Bytes as numbers: a vector for one string, rows for a vector of strings of one length."""
+    """Reinterpret bytes as numbers: a vector for one string, a matrix for a vector of strings of equal length."""
     dtype = as_dtype(out_type).dtype
     stored = dtype if little_endian else dtype.newbyteorder(">")
     is_one = isinstance(input_bytes, (bytes, str)) or getattr(input_bytes, "ndim", 1) == 0
@@ -177,13 +177,13 @@ def decode_raw(
 
 @deferrable
 def serialize_tensor(tensor: Any, name: Any = None) -> Tensor:
-    """A tensor as one string, with its type and shape."""
+    """Serialize a tensor, with its type and shape, to one string."""
     return wrap(encode_tensor(np.asarray(to_tensor(tensor))))
 
 
 @deferrable
 def parse_tensor(serialized: Any, out_type: Any, name: Any = None) -> Tensor:
-    """The tensor of a string that `serialize_tensor` made."""
+    """Parse a string made by `serialize_tensor`."""
     try:
         array = decode_tensor(to_bytes(serialized, "serialized"))
     except CodecError as error:
@@ -198,7 +198,7 @@ def parse_tensor(serialized: Any, out_type: Any, name: Any = None) -> Tensor:
 def sparse_to_dense(
     sp_input: Any, default_value: Any = None, validate_indices: bool = True, name: Any = None
 ) -> Tensor:
-    """A SparseTensor as an ordinary one; places without a value get `default_value`, 0 or the empty string."""
+    """Convert a SparseTensor to a dense tensor; missing values are `default_value`, 0 or the empty string."""
     if not isinstance(sp_input, SparseTensor):
         raise TypeError(f"expected a SparseTensor, got {type(sp_input).__name__}")
     values = np.asarray(sp_input.values)

@@ -1,4 +1,4 @@
-"""Several elements as one batch."""
+"""Combine several elements into one batch."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tfrkit.compat.tensor import SparseTensor, Tensor, to_tensor, wrap
 
 
 def batch_elements(elements: Sequence[Any]) -> Any:
-    """Tensors of one shape stacked, in the dicts and tuples they are in."""
+    """Stack tensors of one shape, keeping the dicts and tuples around them."""
     return map_parts(lambda *parts: _stack(parts), *elements)
 
 
 def pad_elements(elements: Sequence[Any], shapes: Any, fills: Any) -> Any:
-    """Tensors filled up to the largest, or to given sizes, and stacked."""
+    """Pad tensors to the largest, or to given sizes, and stack them."""
     return map_parts(
         lambda *parts: _pad(parts[:-2], *parts[-2:]),
         *elements,
@@ -66,5 +66,5 @@ def _pad(parts: Sequence[Any], shape: Any, fill: Any) -> Tensor:
     padded = np.full((len(parts), *wanted), value, dtype)
     for number, part in enumerate(parts):
         place: tuple[Any, ...] = (number, *map(slice, part.shape))
-        padded[place] = part.numpy()  # of one string, the string: NumPy would keep the tensor itself
+        padded[place] = part.numpy()  # bytes if a single string: NumPy would store the tensor itself
     return wrap(padded)

@@ -1,7 +1,7 @@
 """Repeated fields and maps of messages: lists and dicts that check their values.
 
-A change makes the message present in the one it belongs to, as in protobuf: appending to `feature.int64_list.value`
-is what sets the kind of a Feature.
+A change makes the message present in its parent, as in protobuf: appending to `feature.int64_list.value`
+sets the kind of a Feature.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FLOAT32 = struct.Struct("<f")
 
 
 def check_int64(value: Any) -> int:
-    """An integer of 64 bits. Booleans count, as they did in the protobuf of old scripts."""
+    """Return a 64-bit integer. Booleans are accepted, as in the protobuf versions of old scripts."""
     if type(value) is not int:
         if isinstance(value, np.bool_):
             return int(value)
@@ -36,7 +36,7 @@ def check_int64(value: Any) -> int:
 
 
 def check_float32(value: Any) -> float:
-    """A number, rounded to what float32 holds; too large ones become infinite."""
+    """Return a number rounded to float32; numbers that are too large become infinite."""
     if type(value) is not float:
         if isinstance(value, (str, bytes, bytearray, np.ndarray)) or not (
             hasattr(value, "__float__") or hasattr(value, "__index__")
@@ -51,7 +51,7 @@ def check_float32(value: Any) -> float:
 
 
 def check_bytes(value: Any) -> bytes:
-    """Bytes; text is refused, because it would have to be encoded first."""
+    """Return bytes; text is refused, because it must be encoded first."""
     if isinstance(value, bytes):
         return bytes(value)
     hint = "\n  encode it: value.encode()" if isinstance(value, str) else ""
@@ -91,7 +91,7 @@ _CHECKS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], list[Any]], Any]]
 
 
 def list_values(values: Any, kind: str) -> list[Any]:
-    """What a list of this kind holds when it is made of some values."""
+    """Check values, and return them as a list of the given kind."""
     check, check_all, _ = _CHECKS[kind]
     if type(values) is not list:
         if not isinstance(values, Iterable) or (isinstance(values, np.ndarray) and values.ndim == 0):
@@ -102,14 +102,14 @@ def list_values(values: Any, kind: str) -> list[Any]:
 
 
 class Repeated(MutableSequence[Any]):
-    """A repeated field, whose values are a list."""
+    """A repeated field, backed by a list."""
 
     __slots__ = ("_list", "_message")
     _list: list[Any]
     _message: Message
 
     def take(self, values: list[Any]) -> None:
-        """Hold this list itself, whose values are known to be right."""
+        """Use this list itself, without a copy; its values are already checked."""
         self._list = values
 
     def __delitem__(self, index: Any) -> None:
@@ -137,7 +137,7 @@ class Repeated(MutableSequence[Any]):
 
 
 class Values(Repeated):
-    """The `value` of a BytesList, FloatList or Int64List."""
+    """The `value` field of a BytesList, FloatList or Int64List."""
 
     __slots__ = ("_dtype", "_kind", "check", "check_all")
 
@@ -182,7 +182,7 @@ class Values(Repeated):
 
 
 class Messages(Repeated):
-    """The `feature` of a FeatureList. Messages are copied in; `add()` makes a new one."""
+    """The `feature` field of a FeatureList. Messages are copied when added; `add()` makes a new one."""
 
     __slots__ = ("_type",)
 
@@ -221,7 +221,7 @@ class Messages(Repeated):
 
 
 class MessageMap(MutableMapping[str, Any]):
-    """A map of names to messages. Asking for a name that is not there makes an empty message, as in protobuf."""
+    """A map of names to messages. Reading a missing name adds an empty message, as in protobuf."""
 
     __slots__ = ("_dict", "_message", "_type")
 
@@ -254,7 +254,7 @@ class MessageMap(MutableMapping[str, Any]):
         self._message.SetInParent()
 
     def merge(self, values: Mapping[Any, Any]) -> None:
-        """Copy messages in; those of the same names are replaced."""
+        """Copy messages into the map; entries with the same name are replaced."""
         if not isinstance(values, Mapping):
             raise TypeError(f"expected a dict of {self._type.__name__}s, got {type(values).__name__}")
         copies = {check_name(name): copy_message(value, self._type) for name, value in values.items()}
@@ -269,7 +269,7 @@ class MessageMap(MutableMapping[str, Any]):
         return copied
 
     def take(self, values: dict[str, Any]) -> None:
-        """Hold this dict itself."""
+        """Use this dict itself, without a copy."""
         self._dict = values
 
     def clear(self) -> None:
@@ -287,18 +287,18 @@ class MessageMap(MutableMapping[str, Any]):
 
 
 def check_name(name: Any) -> str:
-    """A name of a feature: text, or bytes that are UTF-8."""
+    """Return a feature name as text; bytes must be UTF-8."""
     if isinstance(name, bytes):
         return name.decode()
     if not isinstance(name, str):
         raise TypeError(f"a feature name expected str, got {type(name).__name__}")
     if not name.isascii():
-        name.encode()  # a lone surrogate is no text
+        name.encode()  # raises for a lone surrogate
     return str(name)
 
 
 def copy_message(value: Any, kind: type[Message]) -> Message:
-    """A copy of a message of this kind, or one made of a dict of its fields."""
+    """Copy a message of this kind, or make one from a dict of its fields."""
     if isinstance(value, kind):
         return value._copy()
     if isinstance(value, Mapping):

@@ -70,7 +70,7 @@ def parallel_interleave(
 
 
 def assert_cardinality(expected_cardinality: Any) -> Step:
-    """Declare the number of elements; reading raises an error if it differs."""
+    """Declare the number of elements; reading raises an error if the actual number differs."""
     expected = int(expected_cardinality)
 
     def count(elements: Iterator[Any]) -> Iterator[Any]:
@@ -102,7 +102,7 @@ def get_single_element(dataset: Dataset) -> Any:
 
 
 def count_up(start: Any = 0, step: Any = 1, dtype: Any = "int64") -> Dataset:
-    """Numbers without end."""
+    """Count up without end."""
     first, stride = int(start), int(step)
     return Dataset(lambda: (to_tensor(np.int64(n), dtype) for n in itertools.count(first, stride)), INFINITE)
 
@@ -129,7 +129,7 @@ def make_batched_features_dataset(
     sloppy_ordering: Any = False,
     drop_final_batch: Any = False,
 ) -> Dataset:
-    """Parsed batches of the files that match a pattern, for ever unless `num_epochs` is given."""
+    """Read parsed batches from the files that match a pattern, endlessly unless `num_epochs` is given."""
     files = Dataset.list_files(file_pattern, shuffle, shuffle_seed)
     if label_key is not None and label_key not in features:
         raise ValueError(f"label_key expected one of the features {sorted(features)}, got {label_key!r}")
@@ -147,14 +147,14 @@ def make_batched_features_dataset(
 
 
 class TFRecordWriter:
-    """Writes a dataset of strings to one file, which appears whole."""
+    """Writes a dataset of strings to one file, which appears only when complete."""
 
     def __init__(self, filename: Any, compression_type: Any = None) -> None:
         self._path = filename
         self._compression = compression_type
 
     def write(self, dataset: Dataset) -> Node:
-        """Write all elements, now; a Session may run the result, which does nothing more."""
+        """Write all elements immediately; running the result in a Session does nothing more."""
         if not isinstance(dataset, Dataset):
             raise TypeError(f"write expected a dataset, got {type(dataset).__name__}")
         with FileWriter(self._path, self._compression) as writer:

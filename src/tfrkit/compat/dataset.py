@@ -40,8 +40,8 @@ _CYCLE_LENGTH = 16
 class Dataset:
     """A sequence of elements, read again by each iteration. Elements are tensors, or dicts and tuples of them.
 
-    Nothing runs in parallel: options that ask for it are accepted. An error is raised for its element; the next
-    element comes after it.
+    Nothing runs in parallel: options that request it are accepted and ignored. An error is raised for its element; the
+    next call returns the element after it.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Dataset:
     ) -> None:
         self._start = start
         self._size = size
-        # An element of nodes, for a Session that asks for its parts before the files are known.
+        # An element made of nodes, for a Session that needs the structure before the files are known.
         self._outline = outline or (lambda: Node(lambda: None))
 
     def _then(
@@ -58,7 +58,7 @@ class Dataset:
         size: int | None = None,
         outline: Callable[[], Any] | None = None,
     ) -> Dataset:
-        """The dataset that a step makes of the elements; size and outline are this one's unless given."""
+        """Return a dataset that applies a step; size and outline are those of this dataset unless given."""
         size = self._size if size is None else size
         return Dataset(lambda: step(self._start()), size, outline or self._outline)
 
@@ -85,7 +85,7 @@ class Dataset:
 
     @staticmethod
     def from_tensor_slices(tensors: Any, name: Any = None) -> Dataset:
-        """The rows of tensors."""
+        """Make a dataset of the rows of tensors."""
         if is_deferred(tensors):
             return Dataset(
                 lambda: Dataset.from_tensor_slices(compute_now(tensors))._start(),
@@ -97,13 +97,13 @@ class Dataset:
 
     @staticmethod
     def from_tensors(tensors: Any, name: Any = None) -> Dataset:
-        """One element."""
+        """Make a dataset of one element."""
         parts = to_parts(tensors)
         return Dataset(lambda: iter([parts]), 1)
 
     @staticmethod
     def range(*bounds: Any, output_type: Any = "int64", name: Any = None) -> Dataset:
-        """Numbers, as Python's range."""
+        """Make a dataset of numbers, with the arguments of Python's range."""
         numbers = range(*map(int, bounds))
         return Dataset(lambda: (to_tensor(np.int64(number), output_type) for number in numbers), len(numbers))
 
@@ -116,7 +116,7 @@ class Dataset:
         output_signature: Any = None,
         name: Any = None,
     ) -> Dataset:
-        """The elements of a generator function, called for each iteration."""
+        """Make a dataset from a generator function, which is called for each iteration."""
         if not callable(generator):
             raise TypeError(f"generator expected a function that returns an iterable, got {type(generator).__name__}")
         if (output_types is None) == (output_signature is None):
@@ -131,7 +131,7 @@ class Dataset:
 
     @staticmethod
     def zip(*datasets: Any, name: Any = None) -> Dataset:
-        """Elements of several datasets, in the tuple or dict they are given in, until one ends."""
+        """Combine the elements of several datasets, in the same tuple or dict, until one ends."""
         given = datasets[0] if len(datasets) == 1 else datasets
         for part in leaves(given):
             if not isinstance(part, Dataset):
@@ -147,7 +147,7 @@ class Dataset:
 
     @staticmethod
     def list_files(file_pattern: Any, shuffle: bool | None = None, seed: Any = None, name: Any = None) -> Dataset:
-        """Paths that match a pattern, in a random order by default."""
+        """List paths that match a pattern, in a random order by default."""
         paths = gfile.glob(file_pattern)
         if not paths:
             raise InvalidArgumentError(None, None, f"list_files found no file that matches {file_pattern}")
@@ -165,7 +165,7 @@ class Dataset:
         use_unbounded_threadpool: Any = False,
         name: Any = None,
     ) -> Dataset:
-        """The result of a function for each element."""
+        """Apply a function to each element."""
 
         def change(element: Any) -> Any:
             return to_element(call(map_func, element))
@@ -173,17 +173,17 @@ class Dataset:
         return self._then(lambda elements: map(change, elements), outline=lambda: call(map_func, self._outline()))
 
     def filter(self, predicate: Callable[..., Any], name: Any = None) -> Dataset:
-        """The elements for which a function returns true."""
+        """Keep the elements for which a function returns true."""
         return self._then(lambda elements: filter(lambda element: bool(call(predicate, element)), elements), UNKNOWN)
 
     def take_while(self, predicate: Callable[..., Any], name: Any = None) -> Dataset:
-        """The elements before the first for which a function returns false."""
+        """Keep the elements before the first for which a function returns false."""
         return self._then(
             lambda elements: itertools.takewhile(lambda element: bool(call(predicate, element)), elements), UNKNOWN
         )
 
     def enumerate(self, start: Any = 0, name: Any = None) -> Dataset:
-        """(number, element) pairs."""
+        """Return (number, element) pairs."""
         first = int(start)
         return self._then(
             lambda elements: steps.together((map(_to_number, itertools.count(first)), elements)),
@@ -191,7 +191,7 @@ class Dataset:
         )
 
     def ignore_errors(self, log_warning: bool = False, name: Any = None) -> Dataset:
-        """The elements that can be had: those whose record is damaged or does not parse are left out."""
+        """Leave out elements whose record is damaged or does not parse."""
         level = logging.WARNING if log_warning else logging.DEBUG
 
         def report(error: Exception) -> None:
@@ -200,7 +200,7 @@ class Dataset:
         return self._then(lambda elements: steps.skip_errors(elements, (OpError, ValueError), report), UNKNOWN)
 
     def apply(self, transformation_func: Callable[[Dataset], Any], name: Any = None) -> Any:
-        """The result of a function for the dataset."""
+        """Apply a function to the dataset itself."""
         return transformation_func(self)
 
     # --- steps on the order and number of elements
@@ -208,7 +208,7 @@ class Dataset:
     def shuffle(
         self, buffer_size: Any, seed: Any = None, reshuffle_each_iteration: bool | None = None, name: Any = None
     ) -> Dataset:
-        """Elements in a random order, each drawn from the next `buffer_size`. Seeded orders are not TensorFlow's."""
+        """Shuffle, drawing each element from a buffer of `buffer_size`. Seeded orders are not TensorFlow's."""
         size = require_positive("buffer_size", buffer_size)
         stream, turns = next_stream(seed), itertools.count()
         return self._then(
@@ -218,13 +218,13 @@ class Dataset:
         )
 
     def repeat(self, count: Any = None, name: Any = None) -> Dataset:
-        """The elements again, `count` times or for ever."""
+        """Repeat the elements `count` times, or endlessly."""
         times = -1 if count is None else int(count)
         size = self._size_of(lambda size: size * times) if times > 0 else INFINITE if times and self._size else 0
         return Dataset(lambda: steps.repeat(self._start, times), size, self._outline)
 
     def take(self, count: Any, name: Any = None) -> Dataset:
-        """The first elements; all for -1."""
+        """Keep the first `count` elements; all for -1."""
         wanted = int(count)
         if wanted < 0:
             return self
@@ -232,7 +232,7 @@ class Dataset:
         return self._then(lambda elements: steps.take(elements, wanted), size)
 
     def skip(self, count: Any, name: Any = None) -> Dataset:
-        """Without the first elements; none for -1."""
+        """Skip the first `count` elements; all for -1."""
         first = int(count)
         if first < 0:
             return Dataset(lambda: iter(()), 0)
@@ -241,7 +241,7 @@ class Dataset:
         )
 
     def shard(self, num_shards: Any, index: Any, name: Any = None) -> Dataset:
-        """Every `num_shards`-th element from `index` on."""
+        """Keep every `num_shards`-th element, starting at `index`."""
         count, first = require_positive("num_shards", num_shards), int(index)
         if not 0 <= first < count:
             raise InvalidArgumentError(None, None, f"index expected within 0 to {count - 1}, got {first}")
@@ -249,21 +249,21 @@ class Dataset:
         return self._then(lambda elements: steps.every(elements, first, count), size)
 
     def concatenate(self, dataset: Dataset, name: Any = None) -> Dataset:
-        """These elements, then those of another dataset."""
+        """Append the elements of another dataset."""
         sizes = (self._size, dataset._size)
         size = INFINITE if INFINITE in sizes else UNKNOWN if UNKNOWN in sizes else sum(sizes)
         return Dataset(lambda: itertools.chain(self._start(), dataset._start()), size, self._outline)
 
     def cache(self, filename: Any = "", name: Any = None) -> Dataset:
-        """The same elements without making them again, once an iteration has come to the end. Kept in memory."""
+        """Keep elements in memory once an iteration has reached the end; later iterations reuse them."""
         return Dataset(steps.keep(self._start), self._size, self._outline)
 
     def prefetch(self, buffer_size: Any = None, name: Any = None) -> Dataset:
-        """The same."""
+        """Return the same elements: nothing is prefetched."""
         return self
 
     def with_options(self, options: Any, name: Any = None) -> Dataset:
-        """The same."""
+        """Return the same elements: options are ignored."""
         return self
 
     # --- several elements as one, and one as several
@@ -276,7 +276,7 @@ class Dataset:
         deterministic: Any = None,
         name: Any = None,
     ) -> Dataset:
-        """Elements stacked; the last batch may be smaller."""
+        """Stack elements; the last batch may be smaller."""
         return self._grouped(batch_size, drop_remainder, batch_elements)
 
     def padded_batch(
@@ -287,7 +287,7 @@ class Dataset:
         drop_remainder: Any = False,
         name: Any = None,
     ) -> Dataset:
-        """Elements filled up to one shape, then stacked."""
+        """Pad elements to one shape, then stack them."""
         return self._grouped(
             batch_size, drop_remainder, lambda group: pad_elements(group, padded_shapes, padding_values)
         )
@@ -300,7 +300,7 @@ class Dataset:
     def window(
         self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False, name: Any = None
     ) -> Dataset:
-        """Datasets of `size` elements each, one for every part of an element."""
+        """Return windows of `size` elements: each has a dataset for every part of an element."""
         count, step = require_positive("size", size), require_positive("stride", stride)
         jump, drops = require_positive("shift", count if shift is None else shift), bool(drop_remainder)
         reach = (count - 1) * step
@@ -311,7 +311,7 @@ class Dataset:
         )
 
     def unbatch(self, name: Any = None) -> Dataset:
-        """The rows of each element."""
+        """Split each element into its rows."""
 
         def rows(element: Any) -> Iterator[Any]:
             return (row(element, number) for number in range(count_rows(element, "unbatch")))
@@ -319,7 +319,7 @@ class Dataset:
         return self._then(lambda elements: steps.flatten(elements, rows), UNKNOWN)
 
     def flat_map(self, map_func: Callable[..., Any], name: Any = None) -> Dataset:
-        """The elements of the datasets that a function makes, one dataset after the other."""
+        """Return the elements of the datasets that a function returns, one dataset after the other."""
         return self.interleave(map_func, 1)
 
     def interleave(
@@ -331,7 +331,7 @@ class Dataset:
         deterministic: Any = None,
         name: Any = None,
     ) -> Dataset:
-        """The elements of the datasets that a function makes, taken in turn from `cycle_length` of them."""
+        """Return the elements of the datasets that a function returns, taking turns between `cycle_length` of them."""
         cycle = _CYCLE_LENGTH if cycle_length in (None, AUTOTUNE) else require_positive("cycle_length", cycle_length)
         block = require_positive("block_length", 1 if block_length is None else block_length)
 
@@ -348,7 +348,7 @@ class Dataset:
         )
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any], name: Any = None) -> Any:
-        """What a function of (state, element) makes of the state, element by element."""
+        """Fold the elements into a state with a function of (state, element)."""
         state = to_element(initial_state)
         for element in self._start():
             state = to_element(reduce_func(state, element))
@@ -357,26 +357,26 @@ class Dataset:
     # --- reading
 
     def cardinality(self, name: Any = None) -> Any:
-        """Number of elements: -1 if endless, -2 if unknown without reading."""
+        """Return the number of elements: -1 if endless, -2 if unknown without reading."""
         return wrap(np.int64(self._size))
 
     def get_single_element(self, name: Any = None) -> Any:
-        """The only element."""
+        """Return the only element."""
         found = list(itertools.islice(self._start(), 2))
         if len(found) != 1:
             raise InvalidArgumentError(None, None, f"dataset expected one element, got {'more' if found else 'none'}")
         return found[0]
 
     def as_numpy_iterator(self, name: Any = None) -> Iterator[Any]:
-        """The elements in plain NumPy."""
+        """Iterate over the elements as plain NumPy values."""
         return map(to_numpy, self._start())
 
     def make_one_shot_iterator(self) -> GraphIterator:
-        """An iterator for a Session."""
+        """Make an iterator for a Session."""
         return GraphIterator(self._start, self._outline, is_started=True)
 
     def make_initializable_iterator(self, shared_name: Any = None) -> GraphIterator:
-        """An iterator for a Session, started by running its `initializer`."""
+        """Make an iterator for a Session, started by running its `initializer`."""
         return GraphIterator(self._start, self._outline, is_started=False)
 
 
@@ -395,5 +395,5 @@ def _to_number(number: int) -> Any:
 
 
 def _split_window(elements: list[Any]) -> Any:
-    """A dataset for each part of several elements."""
+    """Make a dataset for each part of several elements."""
     return map_parts(lambda *parts: Dataset(lambda: iter(parts), len(parts)), *elements)

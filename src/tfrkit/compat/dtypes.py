@@ -1,4 +1,4 @@
-"""TensorFlow's types of values: `tf.int64`, `tf.string` and so on."""
+"""TensorFlow's data types: `tf.int64`, `tf.string` and so on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAMES = {
 
 
 class DType:
-    """A type of values. Equal to its name and to NumPy's type; NumPy takes it wherever it takes a dtype."""
+    """A data type. Equal to its name and to the NumPy dtype; NumPy accepts it as a dtype."""
 
     __slots__ = ("dtype", "name")
 
@@ -74,7 +74,7 @@ _BY_NUMPY = {dtype.dtype: dtype for dtype in DTYPES.values()}
 
 
 def as_dtype(type_value: object) -> DType:
-    """The type a name, a NumPy dtype or a Python type stands for."""
+    """Return the DType for a name, a NumPy dtype or a Python type."""
     if isinstance(type_value, DType):
         return type_value
     if isinstance(type_value, str) and type_value in DTYPES:

@@ -16,7 +16,7 @@ from tfrkit.compat.tensor import SparseTensor, SparseTensorValue, Tensor, to_ten
 
 
 def to_element(value: Any) -> Any:
-    """What a function returned, as an element; lists count as tuples."""
+    """Convert the result of a function to an element; lists become tuples."""
     if isinstance(value, dict):
         return {name: to_element(part) for name, part in value.items()}
     if isinstance(value, SparseTensorValue):
@@ -30,12 +30,12 @@ def to_element(value: Any) -> Any:
 
 
 def call(function: Callable[..., Any], element: Any) -> Any:
-    """What a function makes of an element; the parts of a tuple are its arguments."""
+    """Call a function with an element; a tuple is passed as several arguments."""
     return function(*element) if isinstance(element, tuple) else function(element)
 
 
 def to_parts(value: Any) -> Any:
-    """Tensors in dicts and tuples; lists are tensors."""
+    """Convert the values in dicts and tuples to tensors; a list becomes one tensor."""
     return map_parts(_to_part, value)
 
 
@@ -44,7 +44,7 @@ def _to_part(value: Any) -> Any:
 
 
 def count_rows(parts: Any, what: str) -> int:
-    """The rows that all parts have."""
+    """Return the number of rows, which must be the same for all parts."""
     counts = set()
     for part in leaves(parts):
         if isinstance(part, Tensor) and part.ndim == 0:
@@ -56,7 +56,7 @@ def count_rows(parts: Any, what: str) -> int:
 
 
 def row(parts: Any, number: int) -> Any:
-    """One row of all parts."""
+    """Return one row of every part."""
     return map_parts(lambda part: _row(part, number), parts)
 
 
@@ -68,7 +68,7 @@ def _row(part: Any, number: int) -> Any:
 
 
 def check_element(value: Any, specs: Any) -> Any:
-    """A value that a user's generator gave, as tensors of given types and shapes."""
+    """Convert a value from a user's generator to tensors of the given types and shapes."""
     return map_parts(_check_part, specs, tuple(value) if isinstance(value, list) and type(specs) is tuple else value)
 
 
@@ -83,7 +83,7 @@ def _check_part(spec: TensorSpec, value: Any) -> Any:
 
 
 def require_positive(name: str, value: Any) -> int:
-    """A number of 1 or more."""
+    """Return a number that is at least 1."""
     if int(value) < 1:
         raise InvalidArgumentError(None, None, f"{name} expected 1 or more, got {int(value)}")
     return int(value)

@@ -1,4 +1,4 @@
-"""Arithmetic by name, as `tf.multiply`, with TensorFlow's rule for types: both sides have one, and it stays.
+"""Arithmetic by name, as `tf.multiply`, with TensorFlow's type rule: operands and result have the same type.
 
 A plain Python number takes the type of the tensor on the other side.
 """
@@ -17,7 +17,7 @@ from tfrkit.compat.tensor import Tensor, to_tensor, wrap
 
 
 def _pair(x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Both as tensors of one type."""
+    """Convert both operands to tensors of one type."""
     if hasattr(x, "dtype") and not hasattr(y, "dtype"):
         return to_tensor(x), to_tensor(y, x.dtype)
     if hasattr(y, "dtype") and not hasattr(x, "dtype"):
@@ -45,7 +45,7 @@ def _binary(function: Callable[[Any, Any], Any], about: str) -> Callable[..., An
 
 def _divide(left: Any, right: Any) -> Any:
     if left.dtype.kind in "iu":
-        # TensorFlow divides integers in float64, small ones in float32.
+        # TensorFlow divides integers in float64, but 8-bit and 16-bit ones in float32.
         wanted = np.float32 if left.dtype.itemsize < 4 else np.float64
         return left.astype(wanted) / right.astype(wanted)
     return left / right

@@ -1,4 +1,4 @@
-"""Specs of parse functions: `FixedLenFeature` and others."""
+"""Feature specs for the parse functions: `FixedLenFeature` and others."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from tfrkit.compat.dtypes import DTYPES, DType, as_dtype, string
 from tfrkit.compat.op_errors import InvalidArgumentError
 
-# TensorFlow parses into these three types only.
+# TensorFlow parses only into these three types.
 KINDS: dict[DType, str] = {DTYPES["int64"]: "int64", DTYPES["float32"]: "float", string: "bytes"}
 
 
 class FixedLenFeature(NamedTuple):
-    """As many values as the shape has room for; without a default they must be there."""
+    """A fixed number of values, given by the shape; a feature without a default must be present."""
 
     shape: Any
     dtype: Any
@@ -21,13 +21,13 @@ class FixedLenFeature(NamedTuple):
 
 
 class VarLenFeature(NamedTuple):
-    """Any number of values, as a SparseTensor."""
+    """Any number of values, returned as a SparseTensor."""
 
     dtype: Any
 
 
 class FixedLenSequenceFeature(NamedTuple):
-    """Any number of pieces of one shape, padded in a batch."""
+    """Any number of items of one shape, padded in a batch."""
 
     shape: Any
     dtype: Any
@@ -36,7 +36,7 @@ class FixedLenSequenceFeature(NamedTuple):
 
 
 class SparseFeature(NamedTuple):
-    """Values of one feature at places that others hold, as a SparseTensor of a given size."""
+    """Values of one feature with their indices in other features, returned as a SparseTensor of a given size."""
 
     index_key: Any
     value_key: str
@@ -60,28 +60,28 @@ class _RaggedFeature(NamedTuple):
 class RaggedFeature(_RaggedFeature):
     """Any number of values: a vector for one record, a RaggedTensor for a batch.
 
-    `partitions` cut the values into rows, from the outside in; all but UniformRowLength name an int64 feature.
+    `partitions` split the values into rows, outermost first; all but UniformRowLength name an int64 feature.
     """
 
     __slots__ = ()
 
     class RowSplits(_Partition):
-        """Rows by where each starts and the last ends."""
+        """Split by the start of each row and the end of the last row."""
 
     class RowLengths(_Partition):
-        """Rows by their lengths."""
+        """Split by the length of each row."""
 
     class RowStarts(_Partition):
-        """Rows by where each starts."""
+        """Split by the start of each row."""
 
     class RowLimits(_Partition):
-        """Rows by where each ends."""
+        """Split by the end of each row."""
 
     class ValueRowIds(_Partition):
-        """Rows by the number of the row that each value is in."""
+        """Split by the row number of each value."""
 
     class UniformRowLength(NamedTuple):
-        """Rows of one length."""
+        """Split into rows of one length."""
 
         length: Any
 
@@ -113,7 +113,7 @@ Spec = FixedLenFeature | VarLenFeature | FixedLenSequenceFeature | RaggedFeature
 
 
 def kind_of(spec: Spec) -> str:
-    """The list of a Feature that holds values of a spec."""
+    """Return the kind of list that holds the values of a spec."""
     dtype = as_dtype(spec.dtype)
     if dtype not in KINDS:
         raise InvalidArgumentError(
@@ -123,7 +123,7 @@ def kind_of(spec: Spec) -> str:
 
 
 def shape_of(name: str, spec: FixedLenFeature | FixedLenSequenceFeature) -> tuple[int, ...]:
-    """The shape of a spec; every size must be known."""
+    """Return the shape of a spec; every size must be known."""
     sizes = spec.shape if isinstance(spec.shape, (list, tuple)) else [spec.shape]
     if hasattr(spec.shape, "tolist"):
         sizes = spec.shape.tolist()
@@ -141,12 +141,12 @@ def shape_of(name: str, spec: FixedLenFeature | FixedLenSequenceFeature) -> tupl
 
 
 def count_of(shape: tuple[int, ...]) -> int:
-    """Number of values of a shape."""
+    """Return the number of values of a shape."""
     return math.prod(shape)
 
 
 def check_features(features: Any, what: str = "features") -> dict[str, Any]:
-    """The dict of specs a parse function was given."""
+    """Check that the argument of a parse function is a dict of names to specs, and return it."""
     if not isinstance(features, dict) or not features:
         raise ValueError(f"{what} expected a dict of names to feature specs, got {features!r}")
     for name in features:
@@ -156,7 +156,7 @@ def check_features(features: Any, what: str = "features") -> dict[str, Any]:
 
 
 def refuse_spec(name: str, spec: Any) -> ValueError:
-    """The error for something that is no spec here."""
+    """Make the error for a value that is not a supported spec."""
     return ValueError(
         f"feature {name!r} expected FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, SparseFeature or "
         f"RaggedFeature as far as the function takes them, got {spec!r}"

@@ -1,7 +1,7 @@
 """`FLAGS`: the options of a script, read from its command line by TensorFlow 1's rules.
 
 `--name=value`, `--name value`, one dash as well as two; `--name` and `--noname` for booleans. Reading stops at
-`--`; other words may stand anywhere. The first use of `FLAGS.name` reads `sys.argv`, as `tf.app.run` does.
+`--`; other words may be anywhere. The first use of `FLAGS.name` reads `sys.argv`, as `tf.app.run` does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _USAGE = 2
 
 
 class Error(Exception):
-    """Base of what is wrong with flags."""
+    """Base of all errors about flags."""
 
 
 class IllegalFlagValueError(Error):
@@ -30,16 +30,16 @@ class UnrecognizedFlagError(Error):
 
 
 class DuplicateFlagError(Error):
-    """One name for two flags."""
+    """Two flags with the same name."""
 
 
 class UnparsedFlagAccessError(Error):
-    """Never raised here: flags are read from the command line when the first of them is used."""
+    """Never raised here: the command line is read when the first flag is used."""
 
 
 @dataclass
 class Flag:
-    """One option: how its text becomes a value, its default, and its value now."""
+    """One option: its converter, its default and its current value."""
 
     name: str
     default: Any
@@ -64,14 +64,14 @@ class Flag:
         return self.read(default)
 
     def read(self, text: Any) -> Any:
-        """The value a text stands for."""
+        """Convert a text to the flag's value."""
         try:
             return self.convert(text)
         except (TypeError, ValueError, OverflowError) as error:
             raise IllegalFlagValueError(f"flag --{self.name} {error}") from None
 
     def parse(self, text: str) -> None:
-        """Take a value from the command line. One that may come several times collects them."""
+        """Set the value from the command line. A flag that may be repeated collects its values."""
         value = self.read(text)
         if self.multiple:
             value = [*self.value, value] if self.present else [value]
@@ -79,7 +79,7 @@ class Flag:
         self.present += 1
 
     def check(self) -> None:
-        """Raise where a value is required and not there, or does not please the script's own check."""
+        """Raise if a required value is missing, or if one of the script's own checks fails."""
         if self.is_required and self.value is None:
             raise IllegalFlagValueError(f"flag --{self.name} expected a value, got none")
         for is_fine, message in self.checks:
@@ -95,7 +95,7 @@ class FlagValues:
         self.__dict__["_is_parsed"] = False
 
     def add(self, flag: Flag) -> None:
-        """Define a flag. The same definition twice, as when a cell of a notebook runs again, is one flag."""
+        """Define a flag. An identical definition is ignored, such as when a notebook cell runs again."""
         old = self._flags.get(flag.name)
         if old is not None and (old.default, old.help) != (flag.default, flag.help):
             raise DuplicateFlagError(f"flag {flag.name!r} is defined twice, with another default or help")
@@ -103,7 +103,7 @@ class FlagValues:
             self._flags[flag.name] = flag
 
     def __call__(self, argv: Sequence[str], known_only: bool = False) -> list[str]:
-        """Read a command line, program first; gives the program and what is no flag.
+        """Read a command line that starts with the program; return the program and the words that are not flags.
 
         With `known_only`, undefined flags are returned; otherwise they raise.
         """
@@ -149,7 +149,7 @@ class FlagValues:
         return value
 
     def _find(self, name: str) -> tuple[Flag | None, bool]:
-        """The flag of a name, and whether the name says no to it."""
+        """Find a flag by its name, and report whether the name negates it (`--noname`)."""
         by_short = {flag.short_name: flag for flag in self._flags.values() if flag.short_name}
         found = self._flags.get(name) or by_short.get(name)
         if found is not None or not name.startswith("no"):
@@ -166,7 +166,7 @@ class FlagValues:
         return bool(self._is_parsed)
 
     def mark_as_parsed(self) -> None:
-        """Take the flags as they are: no command line is read."""
+        """Keep the current values: no command line will be read."""
         self.__dict__["_is_parsed"] = True
 
     def unparse_flags(self) -> None:
@@ -174,22 +174,22 @@ class FlagValues:
         self.__dict__["_is_parsed"] = False
 
     def flag_values_dict(self) -> dict[str, Any]:
-        """Every flag's value by its name."""
+        """Return every flag's value by name."""
         return {name: flag.value for name, flag in self._flags.items()}
 
     def set_default(self, name: str, value: Any) -> None:
-        """Another default; the value follows unless the command line gave one."""
+        """Change the default; the value changes too, unless the command line gave one."""
         flag = self[name]
         flag.default = flag._read_default(value)
         if not flag.present:
             flag.value = flag.default
 
     def get_help(self) -> str:
-        """Every flag with its default, one after the other."""
+        """Return the help text of all flags with their defaults."""
         return "\n".join(_describe(self._flags[name]) for name in sorted(self._flags))
 
     def _parse_flags(self, args: Sequence[str] | None = None) -> list[str]:
-        """As scripts of TensorFlow 1.4 and before called it."""
+        """Read the command line: the method that scripts of TensorFlow 1.4 and earlier call."""
         words = sys.argv[1:] if args is None else list(args)
         return parse_or_exit(self, [sys.argv[0] if sys.argv else "", *words])[1:]
 
@@ -227,7 +227,7 @@ class FlagValues:
 
 
 def parse_or_exit(flags: FlagValues, argv: Sequence[str]) -> list[str]:
-    """Read a command line as `tf.app.run` does: help and wrong flags end the script, unknown ones are given back."""
+    """Read a command line as `tf.app.run` does: exit on --help and wrong values, return unknown flags and words."""
     program = os.path.basename(argv[0]) or "script"
     wanted = [word.lstrip("-") for word in argv[1:] if word.startswith("-")]
     if any(word in _HELP and word not in flags for word in wanted):

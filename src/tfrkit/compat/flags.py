@@ -15,12 +15,12 @@ from tfrkit.compat.namespace import Namespace
 FLAGS = FlagValues()
 
 _TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
-# TensorFlow 1 called its arguments so.
+# The names of these arguments in TensorFlow 1.
 _OLD_NAMES = {"flag_name": "name", "default_value": "default", "docstring": "help"}
 
 
 class FlagHolder:
-    """What a DEFINE function gives: the flag's value, without its name in quotes."""
+    """The result of a DEFINE function, which gives the flag's value without its name in quotes."""
 
     def __init__(self, flags: FlagValues, name: str) -> None:
         self._flags = flags
@@ -105,7 +105,7 @@ def _one_of(choices: Iterable[str], case_sensitive: bool = True) -> Callable[[An
 
 
 def _definer(make: Callable[..., Callable[[Any], Any]], **kind: Any) -> Callable[..., FlagHolder]:
-    """A DEFINE function: `make` takes what it has beside name, default and help, and gives the reading function."""
+    """Make a DEFINE function. `make` gets its further arguments, such as bounds, and returns the converter."""
 
     def define(
         name: str,
@@ -116,8 +116,8 @@ def _definer(make: Callable[..., Callable[[Any], Any]], **kind: Any) -> Callable
         short_name: str | None = None,
         **options: Any,
     ) -> FlagHolder:
-        """Define a flag of the command line: name, default, help."""
-        # The last one is the help: choices of an enum stand before it.
+        """Define a command-line flag: name, default, help."""
+        # The help is last: the choices of an enum come before it.
         arguments = [*more, options.pop("help")] if "help" in options else list(more) or [""]
         convert = make(*arguments[:-1], **options)
         flag = Flag(name, default, arguments[-1] or "", convert, is_required=required, short_name=short_name, **kind)
@@ -144,12 +144,12 @@ def _choice(enum_values: Iterable[str], case_sensitive: bool = True) -> Callable
 
 
 def mark_flag_as_required(flag_name: str, flag_values: FlagValues = FLAGS) -> None:
-    """Refuse a command line that gives no value, where the default is none."""
+    """Refuse a command line that leaves the flag without a value."""
     flag_values[flag_name].is_required = True
 
 
 def mark_flags_as_required(flag_names: Iterable[str], flag_values: FlagValues = FLAGS) -> None:
-    """`mark_flag_as_required` for several."""
+    """Call `mark_flag_as_required` for several flags."""
     for name in flag_names:
         mark_flag_as_required(name, flag_values)
 
@@ -160,12 +160,12 @@ def register_validator(
     message: str = "flag validation failed",
     flag_values: FlagValues = FLAGS,
 ) -> None:
-    """Refuse a command line whose value does not please a function."""
+    """Refuse a command line whose value `checker` rejects."""
     flag_values[flag_name].checks.append((checker, message))
 
 
 def run(main: Callable[[list[str]], Any] | None = None, argv: list[str] | None = None) -> NoReturn:
-    """Read the flags, call `main` with what is no flag, and end the script with what it returns."""
+    """Read the flags, call `main` with the remaining words, and exit with its return value."""
     rest = parse_or_exit(FLAGS, sys.argv if argv is None else argv)
     function = main or getattr(sys.modules["__main__"], "main", None)
     if function is None:

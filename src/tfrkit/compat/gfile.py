@@ -1,4 +1,4 @@
-"""Files by TensorFlow's names, `tf.gfile` and `tf.io.gfile`, on this machine's file system."""
+"""TensorFlow's file functions, `tf.gfile` and `tf.io.gfile`, for the local file system."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tfrkit.compat.tensor import Tensor, to_bytes, to_tensor, wrap
 
 
 def _explaining(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Raise TensorFlow's errors in place of the operating system's."""
+    """Raise TensorFlow's errors instead of the operating system's."""
 
     @functools.wraps(function)
     def call(*values: Any, **options: Any) -> Any:
@@ -40,35 +40,35 @@ def _local(path: Any) -> str:
 
 @_explaining
 def open_file(name: Any, mode: str = "r") -> OpenedFile:
-    """An open file, text or bytes by its mode."""
+    """Open a file, for text or bytes depending on the mode."""
     return OpenedFile(_local(name), mode)
 
 
 def exists(path: Any) -> bool:
-    """Whether there is a file or a folder."""
+    """Whether a file or a folder exists."""
     return os.path.exists(_local(path))
 
 
 def isdir(path: Any) -> bool:
-    """Whether there is a folder."""
+    """Whether the path is a folder."""
     return os.path.isdir(_local(path))
 
 
 @_explaining
 def listdir(path: Any) -> list[str]:
-    """Names in a folder, sorted."""
+    """List the names in a folder, sorted."""
     return sorted(os.listdir(_local(path)))
 
 
 def glob(pattern: Any) -> list[str]:
-    """Paths that match a pattern or one of several, sorted."""
+    """List paths that match a pattern or one of several, sorted."""
     patterns = pattern if isinstance(pattern, (list, tuple)) else [pattern]
     return sorted(path for one in patterns for path in globbing.glob(_local(one)))
 
 
 @_explaining
 def makedirs(path: Any) -> None:
-    """Make a folder and those above it."""
+    """Make a folder and its missing parents."""
     os.makedirs(_local(path), exist_ok=True)
 
 
@@ -86,7 +86,7 @@ def remove(path: Any) -> None:
 
 @_explaining
 def rmtree(path: Any) -> None:
-    """Remove a folder with everything in it."""
+    """Remove a folder and everything in it."""
     shutil.rmtree(_local(path))
 
 
@@ -110,7 +110,7 @@ def _require_free(path: Any, overwrite: bool) -> None:
 
 
 class FileStatistics(NamedTuple):
-    """Size and time of a file."""
+    """Size and modification time of a file."""
 
     length: int
     mtime_nsec: int
@@ -119,38 +119,38 @@ class FileStatistics(NamedTuple):
 
 @_explaining
 def stat(path: Any) -> FileStatistics:
-    """Size and time of a file or a folder."""
+    """Return size and modification time of a file or a folder."""
     found = os.stat(_local(path))
     return FileStatistics(found.st_size, found.st_mtime_ns, os.path.isdir(_local(path)))
 
 
 def walk(top: Any, topdown: bool = True, onerror: Any = None) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Folders below a folder, as `os.walk`."""
+    """Walk the folders below a folder, like `os.walk`."""
     return os.walk(_local(top), topdown, onerror)
 
 
 def join(path: Any, *paths: Any) -> str:
-    """Parts of a path as one."""
+    """Join the parts of a path."""
     return os.path.join(to_path(path), *[to_path(part) for part in paths])
 
 
 @deferrable
 def matching_files(pattern: Any, name: Any = None) -> Tensor:
-    """Paths that match a pattern or one of several, sorted, as strings."""
+    """List paths that match a pattern or one of several, sorted, as a string tensor."""
     patterns = to_tensor(pattern).reshape(-1).tolist()
     return to_tensor([path.encode() for path in glob(patterns)], "string")
 
 
 @deferrable
 def read_file(filename: Any, name: Any = None) -> Tensor:
-    """All bytes of a file, as one string."""
+    """Read all bytes of a file as one string."""
     with open_file(filename, "rb") as file:
         return wrap(file.read())
 
 
 @_explaining
 def write_file(filename: Any, contents: Any, name: Any = None) -> None:
-    """Write one string to a file, whose folder is made if need be."""
+    """Write one string to a file; its folder is made if missing."""
     os.makedirs(os.path.dirname(_local(filename)) or ".", exist_ok=True)
     with open(_local(filename), "wb") as file:
         file.write(to_bytes(contents, "contents"))

@@ -1,8 +1,8 @@
-"""Values to be computed later: what TensorFlow 1 scripts build first and then run in a Session.
+"""Deferred values: what TensorFlow 1 scripts build first and then run in a Session.
 
-A `Node` is a function with its inputs, nothing more. `Session.run` computes what is asked for, each node once a
-run, so that two results which come from one record come from the same record. There is no optimiser, no device
-and without threads.
+A `Node` is a function with its inputs, nothing more. `Session.run` computes the requested nodes, each once per
+run, so that two results derived from one record see the same record. There is no optimiser, there are no devices
+and no threads.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ class Node:
         self._shape = TensorShape(None)
 
     def eval(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> Any:
-        """The value, in plain NumPy."""
+        """Compute the value and return it in plain NumPy."""
         return Session().run(self, feed_dict)
 
     def run(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> None:
-        """Compute the value, for what that does."""
+        """Compute the value for its side effects."""
         self.eval(feed_dict, session)
 
     @property
     def shape(self) -> TensorShape:
-        """What the script itself has said about the shape: `set_shape`, `reshape`, `placeholder(shape=)`."""
+        """The shape as declared by the script: `set_shape`, `reshape`, `placeholder(shape=)`."""
         return self._shape
 
     def get_shape(self) -> TensorShape:
-        """The same as `shape`."""
+        """Return `shape`."""
         return self._shape
 
     def set_shape(self, shape: Any) -> None:
-        """Say what shape the value will have."""
+        """Declare the shape of the value."""
         self._shape = self._shape.merge_with(shape)
 
     @property
@@ -95,14 +95,14 @@ for _name in ("lt", "le", "gt", "ge"):
 
 
 class Run:
-    """One call of `Session.run`: what was fed, and what has been computed."""
+    """One call of `Session.run`: the fed values, and the values computed so far."""
 
     def __init__(self, feeds: dict[Any, Any] | None = None) -> None:
         self._feeds = dict(feeds or {})
         self._done: dict[Node, Any] = {}
 
     def compute(self, structure: Any) -> Any:
-        """Nested nodes as nested values."""
+        """Replace nested nodes by their values."""
         return map_parts(self._value, structure, lists=True)
 
     def _value(self, part: Any) -> Any:
@@ -119,13 +119,13 @@ _current: ContextVar[Run | None] = ContextVar("run", default=None)
 
 
 def current_run() -> Run:
-    """The `Session.run` that is going on."""
+    """Return the current `Session.run`, or a new one without fed values."""
     return _current.get() or Run()
 
 
 @contextlib.contextmanager
 def running(run: Run) -> Iterator[Run]:
-    """A block in which this run is going on."""
+    """Make this the current run inside the `with` block."""
     token = _current.set(run)
     try:
         yield run
@@ -134,17 +134,17 @@ def running(run: Run) -> Iterator[Run]:
 
 
 def compute_now(structure: Any) -> Any:
-    """Nested nodes as nested values, with what was fed to the run that is going on."""
+    """Replace nested nodes by their values, using the values fed to the current run."""
     return current_run().compute(structure)
 
 
 def is_deferred(structure: Any) -> bool:
-    """Whether a node is somewhere in nested dicts, lists and tuples."""
+    """Whether nested dicts, lists and tuples contain a node."""
     return any(isinstance(part, Node) for part in leaves(structure, lists=True))
 
 
 def deferrable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a function answer with a node where it is given one."""
+    """Make a function return a node if one of its arguments is a node."""
 
     @functools.wraps(function)
     def call(*values: Any, **options: Any) -> Any:
@@ -160,7 +160,7 @@ class NotFedError(InvalidArgumentError):
 
 
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Node:
-    """A value that `Session.run(..., feed_dict={placeholder: value})` gives."""
+    """Make a node whose value comes from `Session.run(..., feed_dict={placeholder: value})`."""
 
     def complain() -> None:
         raise NotFedError(None, None, f"placeholder {name or ''} expected a value in feed_dict, got none")
@@ -171,7 +171,7 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Node:
 
 
 class Session:
-    """Computes nodes. Its options mean nothing here: there are no devices and no variables."""
+    """Computes nodes. Its options are ignored: there are no devices and no variables."""
 
     graph = None
 
@@ -181,7 +181,7 @@ class Session:
     def run(
         self, fetches: Any, feed_dict: dict[Any, Any] | None = None, options: Any = None, run_metadata: Any = None
     ) -> Any:
-        """Compute nodes, also nested in lists and dicts, and give their values in plain NumPy."""
+        """Compute nodes, also nested in lists and dicts, and return their values in plain NumPy."""
         if not self._is_open:
             raise RuntimeError("attempted to use a closed Session")
         _check_fetches(fetches)
@@ -210,5 +210,5 @@ def _check_fetches(fetches: Any) -> None:
 
 
 def do_nothing(*values: Any, **options: Any) -> Node:
-    """An operation without effect, such as the initializer of variables that do not exist."""
+    """Return an operation without effect, such as the initializer of variables that do not exist."""
     return Node(lambda: None)

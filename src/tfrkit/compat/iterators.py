@@ -1,4 +1,4 @@
-"""Iterators over datasets: of values, and of a graph that is run later."""
+"""Iterators over datasets: over values, and for a graph that is run later."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from tfrkit.compat.op_errors import FailedPreconditionError, OpError, OutOfRange
 _is_eager = False
 _has_graphs = False
 _END = object()
-_MAX_LOOKED_AT = 100  # errors before the first element: a parse that fails everywhere must not read all files
+_MAX_LOOKED_AT = 100  # errors before the first element: if every parse fails, not all files should be read
 
 
 def enable_eager_execution(*values: Any, **options: Any) -> None:
-    """From here on `make_one_shot_iterator().get_next()` gives values and not nodes of a graph."""
+    """Make `make_one_shot_iterator().get_next()` return values instead of graph nodes."""
     global _is_eager, _has_graphs
     _is_eager, _has_graphs = True, False
 
 
 def disable_eager_execution() -> None:
-    """Back to nodes, which is how this module starts."""
+    """Return graph nodes again, which is the default of this module."""
     global _is_eager, _has_graphs
     _is_eager, _has_graphs = False, True
 
 
 def executing_eagerly() -> bool:
-    """Whether operations return values: always, except that a script in graph mode gets False."""
+    """Whether operations return values: always, but a script in graph mode gets False."""
     return not _has_graphs
 
 
@@ -45,7 +45,7 @@ class ValueIterator:
         return next(self._elements)
 
     def get_next(self) -> Any:
-        """The next element; OutOfRangeError at the end."""
+        """Return the next element; raise OutOfRangeError at the end."""
         element = next(self._elements, _END)
         if element is _END:
             raise OutOfRangeError(None, None, "end of sequence")
@@ -53,11 +53,11 @@ class ValueIterator:
 
 
 class GraphIterator:
-    """What `dataset.make_one_shot_iterator()` and `make_initializable_iterator()` give.
+    """The iterator that `dataset.make_one_shot_iterator()` and `make_initializable_iterator()` return.
 
-    The shape of an element, a dict or a tuple of what, is found by reading up to the first one when `get_next` is
-    called; what was read is kept for the first runs, errors too. Where files are fed later, functions of the dataset
-    are called with nodes instead.
+    The structure of an element, such as a dict or a tuple, is found by reading the first element when `get_next` is
+    called; elements and errors read by then are kept for the first runs. If files are fed later, functions of the
+    dataset are called with nodes instead.
     """
 
     def __init__(self, start: Callable[[], Iterator[Any]], outline: Callable[[], Any], *, is_started: bool) -> None:
@@ -69,13 +69,13 @@ class GraphIterator:
         self.initializer = Node(self._restart)
 
     def get_next(self, name: str | None = None) -> Any:
-        """An element that each `Session.run` takes anew; with eager execution, the next element itself."""
+        """Return nodes that give the next element in each `Session.run`; with eager execution, the next element."""
         if _is_eager:
             return self._take()
         return _name_parts(Node(self._take), self._look())
 
     def _restart(self) -> None:
-        self._run = current_run()  # what was fed counts for later epochs too
+        self._run = current_run()  # fed values also apply to later epochs
         self._elements = ValueIterator(self._start())
         self._seen.clear()
 
@@ -91,7 +91,7 @@ class GraphIterator:
         return element
 
     def _look(self) -> Any:
-        """The first element, or nothing where there is none; what is wrong then is said when it is run."""
+        """Return the first element, or None if there is none; errors are raised later, when the element is run."""
         seen = self._seen if self._elements is not None else deque()
         try:
             elements = self._elements or ValueIterator(self._start())
@@ -110,7 +110,7 @@ class GraphIterator:
 
 
 def _name_parts(node: Node, element: Any) -> Any:
-    """Nodes for the parts of an element, in the same dicts and tuples."""
+    """Make nodes for the parts of an element, in the same dicts and tuples."""
     if isinstance(element, dict):
         return {name: _name_parts(node[name], part) for name, part in element.items()}
     if isinstance(element, tuple):

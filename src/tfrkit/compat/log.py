@@ -1,4 +1,4 @@
-"""`tf.logging`: messages of scripts, on stderr, by Python's logging under the name "tensorflow"."""
+"""`tf.logging`: a script's messages on stderr, through Python's logger "tensorflow"."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _counts: Counter[tuple[str, int]] = Counter()  # by file and line
 
 
 class _Stderr(logging.StreamHandler[TextIO]):
-    """Writes to what stderr is now, which may have been exchanged since."""
+    """Writes to the current sys.stderr, which may have been replaced."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
@@ -24,7 +24,7 @@ class _Stderr(logging.StreamHandler[TextIO]):
 
 
 def get_logger() -> logging.Logger:
-    """The logger of `tf.logging`, which writes to stderr where the script has not set up logging itself."""
+    """Return the logger of `tf.logging`, which writes to stderr unless the script has set up logging."""
     logger = logging.getLogger("tensorflow")
     if not logger.handlers and not logging.getLogger().handlers:
         handler = _Stderr()
@@ -34,67 +34,67 @@ def get_logger() -> logging.Logger:
 
 
 def set_verbosity(v: Any) -> None:
-    """Show messages of this level and above."""
+    """Show messages of this level and higher."""
     get_logger().setLevel(v.upper() if isinstance(v, str) else v)
 
 
 def get_verbosity() -> int:
-    """The level from which on messages are shown."""
+    """Return the lowest level that is shown."""
     return get_logger().getEffectiveLevel()
 
 
 def log(level: int, msg: Any, *args: Any, **options: Any) -> None:
-    """A message of any level."""
+    """Log a message of any level."""
     get_logger().log(level, msg, *args, **options)
 
 
 def debug(msg: Any, *args: Any, **options: Any) -> None:
-    """A message for finding faults."""
+    """Log a debug message."""
     get_logger().debug(msg, *args, **options)
 
 
 def info(msg: Any, *args: Any, **options: Any) -> None:
-    """A message about progress."""
+    """Log an info message."""
     get_logger().info(msg, *args, **options)
 
 
 def warning(msg: Any, *args: Any, **options: Any) -> None:
-    """A message about something doubtful."""
+    """Log a warning."""
     get_logger().warning(msg, *args, **options)
 
 
 def error(msg: Any, *args: Any, **options: Any) -> None:
-    """A message about a failure."""
+    """Log an error."""
     get_logger().error(msg, *args, **options)
 
 
 def fatal(msg: Any, *args: Any, **options: Any) -> None:
-    """A fatal message; the script continues."""
+    """Log a fatal error; the script continues."""
     get_logger().critical(msg, *args, **options)
 
 
 def log_every_n(level: int, msg: str, n: int, *args: Any) -> None:
-    """The first of every `n` such messages of one line of a script."""
+    """Log the first of every `n` calls from one line of a script."""
     log_if(level, msg, _count_calls() % n == 0, *args)
 
 
 def log_first_n(level: int, msg: str, n: int, *args: Any) -> None:
-    """The first `n` such messages of one line of a script."""
+    """Log the first `n` calls from one line of a script."""
     log_if(level, msg, _count_calls() < n, *args)
 
 
 def log_if(level: int, msg: str, condition: Any, *args: Any) -> None:
-    """A message where a condition holds."""
+    """Log a message if a condition is true."""
     if condition:
         log(level, msg, *args)
 
 
 def flush() -> None:
-    """Nothing waits to be written."""
+    """Do nothing: messages are not buffered."""
 
 
 def _count_calls() -> int:
-    """How often the line of the script has asked before."""
+    """Return the number of earlier calls from the same line of the script."""
     caller = sys._getframe(2)
     key = (caller.f_code.co_filename, caller.f_lineno)
     _counts[key] += 1

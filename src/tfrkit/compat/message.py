@@ -1,4 +1,4 @@
-"""Shared methods of all messages, as in protobuf's generated classes."""
+"""Methods that all messages share, as in protobuf's generated classes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tfrkit.compat.containers import MessageMap, Messages, Values, copy_message
 
 
 class Field:
-    """One field of a message: a descriptor that hands out what the message holds."""
+    """One field of a message: a descriptor that returns the field's content."""
 
     name = ""
 
@@ -30,15 +30,15 @@ class Field:
         )
 
     def make(self, message: Message) -> Any:
-        """What the field is while nothing was put in."""
+        """Make the content of an unset field."""
         raise NotImplementedError
 
     def fill(self, message: Message, value: Any) -> None:
-        """Put in what a constructor was given, or what another message holds."""
+        """Add content from a constructor or from another message."""
         raise NotImplementedError
 
     def is_set(self, message: Message) -> bool:
-        """Whether there is anything to copy or to write."""
+        """Whether the field has content to copy or to write."""
         return bool(message._held.get(self.name))
 
 
@@ -73,7 +73,7 @@ class MapField(ValuesField):
 
 
 class MessageField(Field):
-    """A message inside a message. Until something is put in, it is handed out but not present."""
+    """A message inside a message. Until it is changed, it can be accessed but is not present."""
 
     def __init__(self, kind: type[Message], *, oneof: str | None = None) -> None:
         self.kind = kind
@@ -97,7 +97,7 @@ class MessageField(Field):
         return child is not None and child._waits_for is None
 
     def take_place(self, message: Message) -> None:
-        """Called when the child becomes present: the other members of its oneof go."""
+        """Mark the child as present, and clear the other members of its oneof."""
         if self.oneof is not None and len(message._held) > 1:
             for field in message._ONEOFS[self.oneof]:
                 if field is not self and field.is_set(message):
@@ -106,10 +106,10 @@ class MessageField(Field):
 
 
 class Message:
-    """Base of the messages of `tf.train`. Fields that protobuf would keep unread are dropped when parsing."""
+    """Base of the messages of `tf.train`. Unknown fields, which protobuf would keep, are dropped when parsing."""
 
-    # Most messages are made, put into another one and serialized. What such a message holds is `_frozen`: plain lists
-    # and dicts that its copies share and that nothing changes. They become fields when the first of them is asked for.
+    # Most messages are made, added to another one and serialized. Their content stays in `_frozen`: plain lists and
+    # dicts that copies share and that nothing changes. Fields are made from it when the first field is accessed.
     __slots__ = ("_content", "_frozen", "_waits_for")
     _content: dict[str, Any]
     _frozen: Any
@@ -135,7 +135,7 @@ class Message:
 
     @property
     def _held(self) -> dict[str, Any]:
-        """What was put into each field."""
+        """The content of each field by name."""
         if self._frozen is not None:
             frozen, self._frozen = self._frozen, None
             self._content = self._thaw(frozen)
@@ -147,12 +147,12 @@ class Message:
         self._frozen = None
 
     def _thaw(self, frozen: Any) -> dict[str, Any]:
-        """The fields of what this message was made with."""
+        """Make the fields from the frozen content."""
         raise NotImplementedError
 
     @classmethod
     def _of(cls, frozen: Any) -> Self:
-        """A message that holds this."""
+        """Make a message from frozen content."""
         made = cls.__new__(cls)
         made._waits_for = None
         made._frozen = frozen
@@ -168,7 +168,7 @@ class Message:
     # --- presence
 
     def SetInParent(self) -> None:
-        """Make this message present in the one it belongs to."""
+        """Make this message present in its parent."""
         if self._waits_for is not None:
             (parent, field), self._waits_for = self._waits_for, None
             field.take_place(parent)
@@ -183,7 +183,7 @@ class Message:
         return field.is_set(self)
 
     def WhichOneof(self, name: str) -> str | None:
-        """The member of a oneof that is present, or None."""
+        """Return the present member of a oneof, or None."""
         if name not in self._ONEOFS:
             raise ValueError(f"{type(self).__name__} has no oneof {name!r}")
         for field in self._ONEOFS[name]:
@@ -194,12 +194,12 @@ class Message:
     # --- content
 
     def Clear(self) -> None:
-        """Take everything out."""
+        """Remove all content."""
         self._held = {}
         self.SetInParent()
 
     def ClearField(self, name: str) -> None:
-        """Take one field out; with the name of a oneof, the member that is present."""
+        """Remove one field; for the name of a oneof, its present member."""
         if name in self._ONEOFS:
             name = self.WhichOneof(name) or ""
         if name:
@@ -215,7 +215,7 @@ class Message:
             self.MergeFrom(other)
 
     def MergeFrom(self, other: Self) -> None:
-        """Add another message's content: lists grow, map entries are replaced, messages are merged."""
+        """Merge another message: lists are extended, map entries replaced, messages merged."""
         self._require_same(other)
         self.SetInParent()
         for name, held in list(other._held.items()):
@@ -224,8 +224,8 @@ class Message:
                 field.fill(self, held)
 
     def _copy(self) -> Self:
-        """A message equal to this one that shares nothing with it."""
-        # Constructors copy what they are given, so this runs several times a feature: no calls that can be spared.
+        """Return an equal message; changing one does not change the other."""
+        # Constructors copy their arguments, so this runs several times per feature: no calls that can be avoided.
         if self._frozen is not None:
             return self._of(self._frozen)
         copied = self.__class__.__new__(self.__class__)
@@ -243,7 +243,7 @@ class Message:
             raise TypeError(f"expected a {type(self).__name__}, got {type(other).__name__}")
 
     def ListFields(self) -> list[tuple[str, Any]]:
-        """(name, value) of each field that holds something."""
+        """Return (name, value) of each field that is set."""
         return [(name, self._held[name]) for name, field in self._FIELDS.items() if field.is_set(self)]
 
     def IsInitialized(self) -> bool:
@@ -252,7 +252,7 @@ class Message:
     # --- bytes
 
     def SerializeToString(self, *, deterministic: bool | None = None) -> bytes:
-        """The message as bytes: map keys sorted, lists packed, so equal messages are equal bytes."""
+        """Serialize the message: map keys sorted, lists packed, so that equal messages give equal bytes."""
         raise NotImplementedError
 
     SerializePartialToString = SerializeToString
@@ -261,20 +261,20 @@ class Message:
         return len(self.SerializeToString())
 
     def ParseFromString(self, data: Any) -> int:
-        """Replace the message by these serialized bytes; returns their number."""
+        """Replace the content by a serialized message; return its size in bytes."""
         parsed = self.FromString(data)
         self.Clear()
         self.MergeFrom(parsed)
         return len(data)
 
     def MergeFromString(self, data: Any) -> int:
-        """Merge these serialized bytes."""
+        """Merge a serialized message."""
         self.MergeFrom(self.FromString(data))
         return len(data)
 
     @classmethod
     def FromString(cls, data: Any) -> Self:
-        """The message these bytes are. Raises `WireError` for bytes that are none."""
+        """Parse a serialized message. Raises `WireError` if the bytes are not one."""
         raise NotImplementedError
 
     # --- Python

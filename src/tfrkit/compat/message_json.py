@@ -1,4 +1,4 @@
-"""`tf.io.decode_json_example`: an Example written as JSON, in protobuf's mapping."""
+"""`tf.io.decode_json_example`: an Example as JSON, in protobuf's JSON mapping."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LISTS = {"bytesList": "bytes_list", "floatList": "float_list", "int64List": "in
 
 @deferrable
 def decode_json_example(json_examples: Any, name: Any = None) -> Tensor:
-    """Examples written as JSON, serialized; as many as there are strings."""
+    """Convert Examples in JSON to serialized Examples, one for each string."""
     texts = to_tensor(json_examples, "string")
     records = np.empty(texts.size, object)
     records[:] = [_encode(text) for text in texts.reshape(-1).tolist()]
@@ -37,7 +37,7 @@ def _encode(text: bytes) -> bytes:
 
 
 def _take(message: dict[str, Any], field: str) -> dict[str, Any]:
-    """The one field that a message of the way down has; none is empty."""
+    """Return the only field that this message may have, or an empty dict if it is missing."""
     unknown = sorted(set(message) - {field})
     if unknown:
         raise ValueError(f"expected {field!r}, got {unknown[0]!r}")
@@ -61,5 +61,5 @@ def _read_bytes(value: str) -> bytes:
     return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
 
 
-# Numbers may be written as text, as protobuf writes those of 64 bits.
+# Numbers may be strings, which is how protobuf writes 64-bit integers.
 _READERS: dict[str, Any] = {"bytes_list": _read_bytes, "float_list": float, "int64_list": int}

@@ -1,4 +1,4 @@
-"""Messages as protobuf prints them: text format."""
+"""Messages in protobuf's text format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "'": "\\'", "\\":
 
 
 def print_message(message: Message) -> str:
-    """The text of a message, a line for each value; map entries sorted by key."""
+    """Return a message as text, one line per value, map entries sorted by key."""
     return "".join(f"{line}\n" for line in _lines(message))
 
 
@@ -59,7 +59,7 @@ def _print_value(value: Any) -> str:
 
 
 def _print_float(value: float) -> str:
-    """Six digits where they give the same float32 back, else nine, which always do."""
+    """Use six digits if they give the same float32 when read, else nine, which always do."""
     if math.isnan(value):
         return "nan"
     short = f"{value:.6g}"

@@ -1,10 +1,10 @@
-"""Messages for modules that a script imports and that are not installed."""
+"""Messages for modules that a script imports but that are not installed."""
 
 from __future__ import annotations
 
 from tfrkit.compat.namespace import explain_missing
 
-# Packages that converters use, by the names of their modules. Others are not guessed: anybody may own such a name.
+# Packages that converters use, by module name. Others are not guessed: anyone may own a package of that name.
 _PACKAGES = {
     "Crypto": "pycryptodome",
     "PIL": "pillow",
@@ -28,7 +28,7 @@ _PACKAGES = {
         )
     },
 }
-# What Python 2 called so.
+# Modules of Python 2 under their old names.
 _PYTHON_2 = {
     "ConfigParser": "configparser",
     "HTMLParser": "html.parser",
@@ -39,7 +39,7 @@ _PYTHON_2 = {
     "urllib2": "urllib.request",
     "urlparse": "urllib.parse",
 }
-# These train, or need a TensorFlow that does.
+# These train models, or need a TensorFlow that does.
 _TRAINING = (
     *("keras", "nets", "preprocessing", "slim", "tf_keras", "tf_slim", "tensorboard", "tensorflow_addons"),
     *("tensorflow_hub", "tensorflow_probability", "tensorflow_text"),
@@ -47,7 +47,7 @@ _TRAINING = (
 
 
 def explain_module(name: str) -> tuple[str, str]:
-    """(message, hint) for a missing module."""
+    """Return (message, hint) for a missing module."""
     top = name.partition(".")[0]
     if top in _PYTHON_2:
         return f"module {name} is of Python 2, not of Python 3", f"import {_PYTHON_2[top]} in its place"

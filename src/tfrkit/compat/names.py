@@ -123,11 +123,11 @@ _DATA = Namespace(
 )
 _ERRORS = Namespace("tf.errors", **op_errors.ERRORS)
 
-# Scripts compare it as text, with "1.4.0" and with "2", or take its numbers: it is that of a TensorFlow whose values
-# the tests compare ours with, and nothing else. GIT_VERSION names compat.
+# Scripts compare the version as text with "1.4.0" or "2", or parse its numbers. It is that of the TensorFlow whose
+# results the tests compare ours with. GIT_VERSION names compat.
 _VERSIONS = {"VERSION": "2.21.0", "GIT_VERSION": "tfrkit.compat", "COMPILER_VERSION": "tfrkit.compat"}
 
-# Names of TensorFlow 1 and 2 together: nothing means two things.
+# Names of TensorFlow 1 and 2 together: no name has two meanings.
 NAMES: dict[str, Any] = {
     **_VERSIONS,
     "__version__": _VERSIONS["VERSION"],
@@ -161,7 +161,7 @@ NAMES: dict[str, Any] = {
     "sparse": Namespace("tf.sparse", SparseTensor=SparseTensor, to_dense=array_ops.sparse_to_dense),
     "sparse_tensor_to_dense": array_ops.sparse_to_dense,
     "train": _TRAIN,
-    # Accepted; see accepted.py.
+    # Accepted, without effect; see accepted.py.
     "ConfigProto": accepted.ConfigProto,
     "GPUOptions": accepted.GPUOptions,
     "Graph": accepted.Graph,
@@ -199,10 +199,10 @@ _COMPAT = Namespace(
     path_to_str=record_io.to_path,
 )
 NAMES["compat"] = _COMPAT
-# Scripts call either of them tf, and then ask for its tf.compat.
+# Scripts may import either of these as tf, and then use its tf.compat.
 vars(_COMPAT).update({name: Namespace(f"tf.compat.{name}", **NAMES) for name in ("v1", "v2")})
 
-# Offered so that the lines around them run; the reference says so.
+# Accepted so that scripts that use them run; the reference marks them.
 WITHOUT_EFFECT: list[Any] = [
     accepted.ConfigProto,
     accepted.GPUOptions,

@@ -9,7 +9,7 @@ from typing import Any
 _TRAIN = "train with PyTorch or JAX, tfrkit reads for them: tfr.open(path).batch(32).to_torch(), .to_jax()"
 _ARRAYS = "compute with NumPy: values here are NumPy arrays"
 _FILES = "use Python's os, glob and shutil"
-# The longest start that fits gives the second line of the message.
+# The longest prefix that matches gives the second line of the message.
 _ADVICE = {
     "tf.app": "read the command line with argparse",
     "tf.flags": "read the command line with argparse",
@@ -38,7 +38,7 @@ _OTHERWISE = "install TensorFlow for this; what the script does with TFRecord fi
 
 
 class MissingNameError(AttributeError):
-    """A name that compat does not offer; `path` is its whole name, `advice` what to do instead."""
+    """A name that compat does not offer; `path` is its full name, `advice` what to do instead."""
 
     def __init__(self, path: str, advice: str) -> None:
         what = f"{path} is not offered, tfrkit.compat covers the TFRecord parts of TensorFlow only"
@@ -49,7 +49,7 @@ class MissingNameError(AttributeError):
 
 
 def explain_missing(path: str, siblings: Iterable[str] = ()) -> MissingNameError:
-    """The error for a name that compat does not offer; `siblings` are the existing ones."""
+    """Make the error for a name that compat does not offer; `siblings` are the names that exist."""
     plain = path.replace("tf.compat.v1.", "tf.").replace("tf.compat.v2.", "tf.")
     starts = [start for start in _ADVICE if f"{plain}.".startswith(f"{start}.")]
     advice = _ADVICE[max(starts, key=len)] if starts else _OTHERWISE
@@ -61,7 +61,7 @@ def explain_missing(path: str, siblings: Iterable[str] = ()) -> MissingNameError
 
 
 def _find_same(path: str, siblings: Iterable[str]) -> str | None:
-    """The same name in other letters, as `tf.gfile.exists`, or in another place, as `tf.TFRecordDataset`."""
+    """Find the same name in different case, such as `tf.gfile.exists`, or elsewhere, such as `tf.TFRecordDataset`."""
     parent, _, name = path.rpartition(".")
     here = [f"{parent}.{sibling}" for sibling in siblings if sibling.lower() == name.lower()]
     elsewhere = [found for found in _walk_names() if found.rpartition(".")[2] == name]
@@ -69,15 +69,15 @@ def _find_same(path: str, siblings: Iterable[str]) -> str | None:
 
 
 def _find_closest(path: str, siblings: Iterable[str]) -> str | None:
-    """A name beside it that is spelled nearly so."""
+    """Find a sibling with a similar spelling."""
     parent, _, name = path.rpartition(".")
     close = difflib.get_close_matches(name, [sibling for sibling in siblings if sibling[0] != "_"], 1, cutoff=0.8)
     return f"{parent}.{close[0]}" if close else None
 
 
 def _walk_names() -> Iterator[str]:
-    """Every name, those of `tf.compat.v1` left out: they are the same."""
-    from tfrkit.compat.names import NAMES  # which is made of namespaces
+    """Yield every name except those of `tf.compat.v1` and `v2`, which are the same."""
+    from tfrkit.compat.names import NAMES  # a cycle: names.py is made of namespaces
 
     def walk(path: str, names: dict[str, Any]) -> Iterator[str]:
         for name, value in names.items():
@@ -90,7 +90,7 @@ def _walk_names() -> Iterator[str]:
 
 
 class Namespace:
-    """A dotted name with names under it; a missing one is explained."""
+    """A dotted name with names below it; access to a missing one raises an error that explains it."""
 
     def __init__(self, path: str, **names: Any) -> None:
         self.__dict__.update(names)

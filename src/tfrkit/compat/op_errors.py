@@ -1,4 +1,4 @@
-"""TensorFlow's errors, as `tf.errors`."""
+"""TensorFlow's errors: `tf.errors`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class NotFoundError(OpError, code=5):
 
 
 class AlreadyExistsError(OpError, code=6):
-    """A file that is there already."""
+    """A file that exists already."""
 
 
 class PermissionDeniedError(OpError, code=7):
@@ -48,7 +48,7 @@ class PermissionDeniedError(OpError, code=7):
 
 
 class FailedPreconditionError(OpError, code=9):
-    """A step that needs another one before it."""
+    """An operation that needs another one before it."""
 
 
 class OutOfRangeError(OpError, code=11):
@@ -63,7 +63,7 @@ class DataLossError(OpError, code=15):
     """A damaged TFRecord file."""
 
 
-# Names that scripts catch.
+# Further error classes that scripts catch.
 _OTHERS = {
     "CancelledError": 1,
     "UnknownError": 2,
@@ -82,17 +82,17 @@ _KINDS: list[type[OpError]] = [OpError, *sorted(OpError.__subclasses__(), key=la
 
 
 def _constant(kind: type[OpError]) -> str:
-    """INVALID_ARGUMENT for InvalidArgumentError."""
+    """Return the constant of an error class, such as INVALID_ARGUMENT for InvalidArgumentError."""
     return re.sub("(?<=[a-z])(?=[A-Z])", "_", kind.__name__.removesuffix("Error")).upper()
 
 
-# What is under `tf.errors`: the classes, and their numbers by name.
+# The names of `tf.errors`: the classes, and their codes by constant.
 ERRORS: dict[str, Any] = {kind.__name__: kind for kind in _KINDS}
 ERRORS |= {_constant(kind): kind.error_code for kind in _KINDS[1:]}
 
 
 def explain_storage_error(error: StorageError | OSError) -> OpError:
-    """TensorFlow's error for a file that cannot be opened, read or written."""
+    """Return TensorFlow's error for a file that cannot be opened, read or written."""
     text = str(error) if isinstance(error, StorageError) else f"{(error.strerror or str(error)).lower()}"
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{text} - at {error.filename}"
@@ -106,5 +106,5 @@ def explain_storage_error(error: StorageError | OSError) -> OpError:
 
 
 def explain_damage(error: ContainerError) -> DataLossError:
-    """TensorFlow's error for a file whose bytes are not a sound TFRecord."""
+    """Return TensorFlow's error for a file whose bytes are not a sound TFRecord."""
     return DataLossError(None, None, str(error))

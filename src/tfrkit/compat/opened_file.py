@@ -1,4 +1,4 @@
-"""`GFile`: an open file as TensorFlow has it, bytes or UTF-8 text by its mode."""
+"""`GFile`: an open file with TensorFlow's methods, for bytes or UTF-8 text depending on its mode."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 class OpenedFile:
     """Reads or writes one file; without a "b" in the mode, values are text.
 
-    As in TensorFlow, a line that is read never ends in a carriage return and a line feed, but in a line feed.
+    As in TensorFlow, a line read from a file ends in a line feed, even if the file has a carriage return before it.
     """
 
     def __init__(self, path: str, mode: str) -> None:
@@ -20,11 +20,11 @@ class OpenedFile:
         self._file = open(path, mode.replace("b", "") + "b")  # noqa: SIM115 - closed by close
 
     def read(self, n: int = -1) -> Any:
-        """The rest, or at most `n` bytes."""
+        """Read the rest of the file, or at most `n` bytes."""
         return self._given(self._file.read(n))
 
     def readline(self) -> Any:
-        """The next line; nothing at the end."""
+        """Read the next line; an empty one at the end of the file."""
         line = self._file.readline()
         return self._given(line[:-2] + b"\n" if line.endswith(b"\r\n") else line)
 
@@ -44,7 +44,7 @@ class OpenedFile:
         return self._file.tell()
 
     def size(self) -> int:
-        """Bytes in the file."""
+        """Return the size of the file in bytes."""
         return os.stat(self.name).st_size
 
     def flush(self) -> None:
@@ -60,7 +60,7 @@ class OpenedFile:
         self.close()
 
     def __del__(self) -> None:
-        # Scripts leave these open, as TensorFlow lets them.
+        # Scripts may leave files open, as TensorFlow allows.
         if hasattr(self, "_file"):
             self._file.close()
 

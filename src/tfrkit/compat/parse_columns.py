@@ -1,4 +1,4 @@
-"""Records in, the values of the features that a parse function asks for out, by the core's column builder."""
+"""Read the features that a parse function requests from records, with the core's column builder."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Key = tuple[str, bool]
 
 
 class ParsedColumn(NamedTuple):
-    """The values of one feature in all records, one after the other.
+    """The values of one feature in all records, concatenated.
 
-    Record `i` has `values[splits[i]:splits[i + 1]]`; of a feature list, `splits` cuts values into frames and
-    `list_splits` cuts frames into records. `is_present` distinguishes a list, perhaps empty, from none.
+    Record `i` has `values[splits[i]:splits[i + 1]]`; of a feature list, `splits` divides values into steps and
+    `list_splits` divides steps into records. `is_present` distinguishes an empty list from a missing one.
     """
 
     values: _Array
@@ -34,7 +34,7 @@ class ParsedColumn(NamedTuple):
 def read_columns(
     records: Sequence[bytes], kind: Literal["example", "sequence_example"], wanted: dict[Key, str]
 ) -> dict[Key, ParsedColumn]:
-    """The columns of some records; `wanted` holds their kinds. A feature of another kind raises."""
+    """Read the columns in `wanted`, a dict of features to kinds. A feature of another kind raises."""
     specs = [(name.encode(), value_kind, is_list, -1) for (name, is_list), value_kind in wanted.items()]
     builder = _native.ColumnBuilder(kind, specs)
     for number, record in enumerate(records):
@@ -48,12 +48,12 @@ def read_columns(
         if isinstance(values, tuple):
             values = object_array(list(BytesColumn(*values)))
         elif values.dtype.kind == "i":
-            values = values.view(np.int64)  # the core's is C's long long, which prints alike and is another type
+            values = values.view(np.int64)  # the core's is C's long long: it prints the same, but is another type
         is_present = np.ones(len(records), bool) if presence is None else presence == PRESENT
         found[key] = ParsedColumn(values, splits, list_splits, is_present)
     return found
 
 
 def zero_of(kind: str) -> Any:
-    """What is put where there is nothing: 0, 0.0 or the empty string."""
+    """Return the fill value of a kind: 0 or the empty string."""
     return b"" if kind == "bytes" else 0

@@ -1,4 +1,4 @@
-"""Features that are made of several features of a record: `SparseFeature`, and `RaggedFeature` with partitions."""
+"""Features combined from several features of a record: `SparseFeature`, and `RaggedFeature` with partitions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Columns = dict[Key, ParsedColumn]
 
 
 def gather_sparse_feature(key: str, spec: SparseFeature, columns: _Columns) -> SparseTensor:
-    """Values at the places that other features name."""
+    """Make a SparseTensor of values whose indices are in other features."""
     values = columns[spec.value_key, False]
     lengths = np.diff(values.splits)
     places = [np.repeat(np.arange(len(lengths)), lengths)]
@@ -37,12 +37,12 @@ def gather_sparse_feature(key: str, spec: SparseFeature, columns: _Columns) -> S
 
 
 def index_keys(spec: SparseFeature) -> list[str]:
-    """Names of the features that hold the indices of the values."""
+    """Return the names of the features that hold the indices."""
     return [spec.index_key] if isinstance(spec.index_key, str) else list(spec.index_key)
 
 
 def gather_ragged(key: str, spec: RaggedFeature, columns: _Columns) -> RaggedTensor:
-    """Rows of values, cut further by the partitions, the last of which cuts the values themselves."""
+    """Make a RaggedTensor: one row per record, divided by the partitions; the last partition divides the values."""
     column = columns[spec.value_key or key, False]
     dtype = np.dtype(spec.row_splits_dtype)
     values: Any = column.values
@@ -75,7 +75,7 @@ def _splits(lengths: _Array, dtype: Any) -> _Array:
 
 
 def _row_lengths(partition: Any, column: ParsedColumn, counts: _Array) -> Iterator[_Array]:
-    """The lengths of the rows that a partition makes, record by record."""
+    """Yield the row lengths of a partition, record by record."""
     kind = type(partition).__name__
     for row, count in enumerate(counts):
         given = column.values[column.splits[row] : column.splits[row + 1]]

@@ -29,7 +29,7 @@ _Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def parse_single_example(serialized: Any, features: Any, example_names: Any = None, name: Any = None) -> dict[str, Any]:
-    """The requested features of one serialized Example."""
+    """Parse the requested features of one serialized Example."""
     check_features(features)
     if is_deferred(serialized):
         parsed = Node(lambda record: parse_single_example(record, features), serialized)
@@ -38,7 +38,7 @@ def parse_single_example(serialized: Any, features: Any, example_names: Any = No
 
 
 def parse_example(serialized: Any, features: Any, example_names: Any = None, name: Any = None) -> dict[str, Any]:
-    """The requested features of many serialized Examples; of a single one, as `parse_single_example`."""
+    """Parse the requested features of many serialized Examples; a single one is parsed as by `parse_single_example`."""
     check_features(features)
     if is_deferred(serialized):
         parsed = Node(lambda records: parse_example(records, features), serialized)
@@ -51,18 +51,18 @@ def parse_example(serialized: Any, features: Any, example_names: Any = None, nam
 
 
 def parse_one(record: bytes, features: dict[str, Any]) -> dict[str, Any]:
-    """Features of one Example: a batch of one, without the dimension of the batch."""
+    """Parse one Example: a batch of one, without the batch dimension."""
     columns = read_columns([record], "example", wanted_columns(features))
     return {key: unbatch(gather(key, spec, columns)) for key, spec in features.items()}
 
 
 def source_of(key: str, spec: Any) -> str:
-    """The name in the record that the values of a result are read from."""
+    """Return the name of the feature that holds the values of a result."""
     return spec.value_key or key if isinstance(spec, (RaggedFeature, SparseFeature)) else key
 
 
 def wanted_columns(features: dict[str, Any], *, is_list: bool = False) -> dict[Key, str]:
-    """The columns to read for some specs, with their kinds."""
+    """Return the columns that specs need, with their kinds."""
     wanted: dict[Key, str] = {}
     for key, spec in features.items():
         if not isinstance(
@@ -81,7 +81,7 @@ def wanted_columns(features: dict[str, Any], *, is_list: bool = False) -> dict[K
 
 
 def gather(key: str, spec: Any, columns: dict[Key, ParsedColumn]) -> Any:
-    """The tensor of a batch for a spec."""
+    """Make the batch tensor of a spec."""
     if isinstance(spec, SparseFeature):
         return gather_sparse_feature(key, spec, columns)
     if isinstance(spec, RaggedFeature):
@@ -95,7 +95,7 @@ def gather(key: str, spec: Any, columns: dict[Key, ParsedColumn]) -> Any:
 
 
 def unbatch(value: Any) -> Any:
-    """What a batch of one record holds."""
+    """Remove the batch dimension from a batch of one record."""
     if isinstance(value, SparseTensor):
         return SparseTensor(value.indices[:, 1:], value.values, value.dense_shape[1:])
     return value.values if isinstance(value, RaggedTensor) else value[0]
@@ -157,7 +157,7 @@ def _gather_sequence(key: str, spec: FixedLenSequenceFeature, column: ParsedColu
 
 
 def pad_rows(values: _Array, lengths: _Array, count: int, shape: tuple[int, ...], fill: Any) -> Any:
-    """Rows of pieces of one shape, filled up to the longest: (rows, most pieces, *shape)."""
+    """Pad rows of items of one shape to the longest row: (rows, max items, *shape)."""
     width = int(lengths.max(initial=0))
     padded = np.full((len(lengths), width), fill, values.dtype)
     padded[np.arange(width) < lengths[:, None]] = values
@@ -165,7 +165,7 @@ def pad_rows(values: _Array, lengths: _Array, count: int, shape: tuple[int, ...]
 
 
 def gather_sparse(values: _Array, splits: _Array) -> SparseTensor:
-    """Rows of any length as a SparseTensor of rank 2."""
+    """Make a SparseTensor of rank 2 from rows of any length."""
     lengths = np.diff(splits)
     rows = np.repeat(np.arange(len(lengths)), lengths)
     places = np.arange(len(values)) - np.repeat(splits[:-1], lengths)
@@ -173,5 +173,5 @@ def gather_sparse(values: _Array, splits: _Array) -> SparseTensor:
 
 
 def at_row(row: int, num_rows: int) -> str:
-    """Where in a batch, for messages."""
+    """Return the position in a batch, for messages."""
     return f" - at record {row} of the batch" if num_rows > 1 else ""

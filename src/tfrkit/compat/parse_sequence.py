@@ -33,7 +33,7 @@ def parse_single_sequence_example(
     example_name: Any = None,
     name: Any = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(context, feature lists) of one serialized SequenceExample."""
+    """Parse one serialized SequenceExample into (context, feature lists)."""
     context, lists = _check_specs(context_features, sequence_features)
     if is_deferred(serialized):
         parsed = Node(lambda record: parse_single_sequence_example(record, context, lists), serialized)
@@ -51,7 +51,7 @@ def parse_sequence_example(
     example_names: Any = None,
     name: Any = None,
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """(context, padded feature lists, their numbers of frames) of many serialized SequenceExamples."""
+    """Parse many serialized SequenceExamples into (context, padded feature lists, their lengths)."""
     context, lists = _check_specs(context_features, sequence_features)
     if is_deferred(serialized):
         parsed = Node(lambda records: parse_sequence_example(records, context, lists), serialized)

@@ -1,4 +1,4 @@
-"""Pixels as the bytes of a picture file: `tf.image.encode_jpeg`, `tf.image.encode_png`."""
+"""Encode pixels as an image file: `tf.image.encode_jpeg`, `tf.image.encode_png`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PNG_CHANNELS = (1, 2, 3, 4)
 
 @deferrable
 def encode_jpeg(image: Any, format: str = "", quality: int = 95, name: Any = None, **options: Any) -> Tensor:
-    """A JPEG of uint8 pixels, (height, width, 1 or 3). Options about how to encode mean nothing here."""
+    """Encode uint8 pixels, (height, width, 1 or 3), as JPEG. Options other than `format` and `quality` are ignored."""
     if format not in _JPEG_FORMATS:
         raise InvalidArgumentError(None, None, f"format expected '', 'grayscale' or 'rgb', got {format!r}")
     if not 0 <= quality <= 100:
@@ -27,7 +27,7 @@ def encode_jpeg(image: Any, format: str = "", quality: int = 95, name: Any = Non
 
 @deferrable
 def encode_png(image: Any, compression: int = -1, name: Any = None) -> Tensor:
-    """A PNG of uint8 pixels, (height, width, 1 to 4), or of uint16 ones with one channel."""
+    """Encode pixels as PNG: uint8, (height, width, 1 to 4), or uint16 with one channel."""
     pixels = _check(image, _PNG_CHANNELS, (np.uint8, np.uint16))
     if pixels.dtype == np.uint16 and pixels.shape[2] != 1:
         raise InvalidArgumentError(None, None, f"uint16 pixels expected one channel, got {pixels.shape[2]}")
@@ -46,7 +46,7 @@ def _check(image: Any, channels: tuple[int, ...], dtypes: tuple[Any, ...]) -> np
 
 
 def _encode(pixels: np.ndarray[Any, Any], form: str, **options: Any) -> Tensor:
-    # Here, because importing this module must not load a library for pictures.
+    # Imported here, so that importing this module does not load an image library.
     from PIL import Image
 
     file = io.BytesIO()

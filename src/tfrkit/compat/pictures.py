@@ -1,4 +1,4 @@
-"""Pictures out of bytes with TensorFlow's rules: channels by the file, no rotation by EXIF, palettes as colours."""
+"""Decode images by TensorFlow's rules: channels as in the file, no EXIF rotation, palettes as colours."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tfrkit.images.sniff import sniff_image
 
 _CHANNELS: dict[int, Channels] = {0: "keep", 1: "gray", 3: "rgb", 4: "rgba"}
 _OFFERED = {"PNG": (0, 1, 3, 4), "JPEG": (0, 1, 3), "BMP": (0, 3, 4), "GIF": (0, 3), "WEBP": (0, 3, 4)}
-_NOT_BMP = ("PNG", "JPEG", "GIF", "WEBP")  # TensorFlow's decoders of one format take these
+_NOT_BMP = ("PNG", "JPEG", "GIF", "WEBP")  # TensorFlow's decoder of any one of these formats accepts all of them
 _HEAD_NBYTES = 64
 _Frames = Literal["one", "first", "all"]
 
@@ -25,19 +25,19 @@ _Frames = Literal["one", "first", "all"]
 def decode_image(
     contents: Any, channels: int | None = None, dtype: Any = "uint8", name: Any = None, expand_animations: bool = True
 ) -> Tensor:
-    """A PNG, JPEG or BMP as (height, width, channels); a GIF or WebP as (frames, height, width, channels)."""
+    """Decode a PNG, JPEG or BMP to (height, width, channels); a GIF or WebP to (frames, height, width, channels)."""
     return _decode(contents, channels or 0, dtype, frames="all" if expand_animations else "first")
 
 
 @deferrable
 def decode_png(contents: Any, channels: int = 0, dtype: Any = "uint8", name: Any = None) -> Tensor:
-    """A picture as (height, width, channels). Palette indices become colours: for masks read the file with Pillow."""
+    """Decode to (height, width, channels). Palette indices become colours: read masks with Pillow instead."""
     return _decode(contents, channels, dtype, only=_NOT_BMP)
 
 
 @deferrable
 def decode_jpeg(contents: Any, channels: int = 0, **options: Any) -> Tensor:
-    """A picture as (height, width, channels). Options about how to decode mean nothing here."""
+    """Decode to (height, width, channels). Options are ignored, but `ratio` must be 1."""
     if options.get("ratio", 1) != 1:
         raise UnimplementedError(None, None, f"decode_jpeg offers ratio=1 only, got {options['ratio']}")
     return _decode(contents, channels, "uint8", only=_NOT_BMP)
@@ -45,20 +45,20 @@ def decode_jpeg(contents: Any, channels: int = 0, **options: Any) -> Tensor:
 
 @deferrable
 def decode_bmp(contents: Any, channels: int = 0, name: Any = None) -> Tensor:
-    """A BMP as (height, width, channels)."""
+    """Decode a BMP to (height, width, channels)."""
     return _decode(contents, channels, "uint8", only=("BMP",))
 
 
 @deferrable
 def decode_gif(contents: Any, name: Any = None) -> Tensor:
-    """A GIF as (frames, height, width, 3)."""
+    """Decode a GIF to (frames, height, width, 3)."""
     return _decode(contents, 3, "uint8", frames="all", only=_NOT_BMP)
 
 
 def _decode(
     contents: Any, channels: int, dtype: Any, *, frames: _Frames = "one", only: tuple[str, ...] | None = None
 ) -> Tensor:
-    # Here, because importing this module must not load a library for pictures.
+    # Imported here, so that importing this module does not load an image library.
     from tfrkit.images.decode import decode_image as decode
 
     data = to_bytes(contents, "contents")
@@ -85,7 +85,7 @@ def _decode(
 
 
 def _later_frames(data: bytes, form: str, frames: _Frames) -> list[np.ndarray[Any, Any]]:
-    """What comes after the first frame, where that is asked for; where it must not be, it is refused."""
+    """Decode the frames after the first if requested; raise if only one frame is allowed."""
     import io
 
     from PIL import Image, ImageSequence
@@ -107,7 +107,7 @@ def _later_frames(data: bytes, form: str, frames: _Frames) -> list[np.ndarray[An
 
 
 def _scale(pixels: np.ndarray[Any, Any], dtype: Any) -> Tensor:
-    """Whole numbers keep their place in the range of the type; floats go from 0 to 1."""
+    """Convert pixels to another type: integers are scaled to its range, floats to 0 to 1."""
     wanted = as_dtype(dtype).name
     is_wide = pixels.dtype == np.uint16
     if wanted == "uint8":

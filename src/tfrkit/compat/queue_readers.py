@@ -1,4 +1,4 @@
-"""Input queues of TensorFlow 1: file names, a reader, batches. Read when a Session runs, with no threads."""
+"""Input queues of TensorFlow 1: file names, a reader, batches. They are read when a Session runs, without threads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_EMPTY_FILES = 10_000
 
 
 class Queue:
-    """A queue of values, for some epochs or endlessly, optionally shuffled each epoch."""
+    """A queue of values, for some epochs or endless, optionally shuffled each epoch."""
 
     def __init__(self, find_values: Callable[[], Sequence[Any]], num_epochs: int | None, random: Random | None) -> None:
         self._values = self._cycle(find_values, num_epochs, random)
@@ -38,20 +38,20 @@ class Queue:
             yield from order
 
     def dequeue_value(self) -> Any:
-        """The next value; OutOfRangeError after the last epoch."""
+        """Return the next value; raise OutOfRangeError after the last epoch."""
         for value in self._values:
             return value
         raise OutOfRangeError(None, None, "queue is closed and has no values left")
 
     def dequeue(self, name: Any = None) -> Node:
-        """The next value, a new one each run."""
+        """Return a node that gives the next value in each run."""
         return Node(lambda: to_tensor(self.dequeue_value()))
 
 
 def string_input_producer(
     string_tensor: Any, num_epochs: int | None = None, shuffle: bool = True, seed: Any = None, **unused: Any
 ) -> Queue:
-    """A queue of file names."""
+    """Make a queue of file names."""
 
     def find_paths() -> list[str]:
         paths = [to_path(path) for path in Run().compute(string_tensor)]
@@ -67,7 +67,7 @@ def string_input_producer(
 def slice_input_producer(
     tensor_list: Any, num_epochs: int | None = None, shuffle: bool = True, seed: Any = None, **unused: Any
 ) -> list[Node]:
-    """The rows of tensors, one each run."""
+    """Return the rows of tensors, the next one in each run."""
     tensors = [to_tensor(tensor) for tensor in tensor_list]
     random = random_of(next_stream(seed), 0) if shuffle else None
     number = Node(Queue(lambda: range(len(tensors[0])), num_epochs, random).dequeue_value)
@@ -75,7 +75,7 @@ def slice_input_producer(
 
 
 def match_filenames_once(pattern: Any, name: Any = None) -> Node:
-    """Paths that match a pattern, sorted, listed on first use."""
+    """List paths that match a pattern, sorted; listed on first use."""
     found: list[Any] = []
 
     def find() -> Any:
@@ -87,7 +87,7 @@ def match_filenames_once(pattern: Any, name: Any = None) -> Node:
 
 
 class TFRecordReader:
-    """Reads records of the files that a queue names."""
+    """Reads records from the files in a queue."""
 
     def __init__(self, name: Any = None, options: Any = None) -> None:
         find_compression(options)
@@ -96,12 +96,12 @@ class TFRecordReader:
         self._records: Iterator[bytes] = iter(())
 
     def read(self, queue: Queue, name: Any = None) -> tuple[Node, Node]:
-        """(key, record), new ones each run; the key is the file and the byte where the record starts."""
+        """Return (key, record), the next one in each run; the key is the file and the offset of the record's frame."""
         pair = Node(lambda: self._next(queue))
         return pair[0], pair[1]
 
     def read_up_to(self, queue: Queue, num_records: Any, name: Any = None) -> tuple[Node, Node]:
-        """(keys, records) of at most `num_records` records of one file, new ones each run."""
+        """Return (keys, records) of at most `num_records` records of one file, the next ones in each run."""
 
         def read() -> tuple[Any, Any]:
             pairs = [self._next(queue)]
@@ -123,7 +123,7 @@ class TFRecordReader:
         )
 
     def _next_here(self) -> tuple[Any, Any] | None:
-        """The next record of the file that is open, if it has one."""
+        """Return the next record of the open file, or None at its end."""
         for record in self._records:
             key = f"{self._path}:{self._offset}"
             self._offset += _FRAME_OVERHEAD + len(record)
@@ -143,7 +143,7 @@ def batch(
     shared_name: Any = None,
     name: Any = None,
 ) -> Any:
-    """Values of several runs as one batch, in order; with `dynamic_pad`, filled up to one shape."""
+    """Batch the values of several runs, in order; with `dynamic_pad`, padded to one shape."""
     drawn = _draw([tensors], 1, None, enqueue_many)
     return _batches([tensors], batch_size, drawn, allow_smaller_final_batch, dynamic_pad)
 
@@ -159,7 +159,7 @@ def batch_join(
     shared_name: Any = None,
     name: Any = None,
 ) -> Any:
-    """As `batch`, of several readers that are asked in turn."""
+    """Like `batch`, for several readers that take turns."""
     drawn = _draw(tensors_list, 1, None, enqueue_many)
     return _batches(tensors_list, batch_size, drawn, allow_smaller_final_batch, dynamic_pad)
 
@@ -177,7 +177,7 @@ def shuffle_batch(
     shared_name: Any = None,
     name: Any = None,
 ) -> Any:
-    """Values of several runs as one batch, each drawn from `capacity` that wait. Orders are not TensorFlow's."""
+    """Batch values, each drawn at random from a buffer of `capacity`. Orders are not TensorFlow's."""
     return shuffle_batch_join(
         [tensors], batch_size, capacity, min_after_dequeue, seed, enqueue_many, shapes, allow_smaller_final_batch
     )
@@ -195,7 +195,7 @@ def shuffle_batch_join(
     shared_name: Any = None,
     name: Any = None,
 ) -> Any:
-    """As `shuffle_batch`, of several readers that are asked in turn."""
+    """Like `shuffle_batch`, for several readers that take turns."""
     if int(min_after_dequeue) >= int(capacity):
         raise ValueError(f"min_after_dequeue expected less than capacity {capacity}, got {min_after_dequeue}")
     drawn = _draw(tensors_list, int(capacity), random_of(next_stream(seed), 0), enqueue_many)
@@ -219,11 +219,11 @@ def _batches(tensors_list: Any, batch_size: Any, drawn: Iterator[Any], keeps_res
     if not tensors:
         raise ValueError("expected at least one tensor to batch, got none")
     parts = [batches[number] for number in range(len(tensors))]
-    return parts if len(parts) > 1 else parts[0]  # of one tensor, it alone: as in TensorFlow
+    return parts if len(parts) > 1 else parts[0]  # as in TensorFlow: a single tensor is not in a list
 
 
 def _draw(tensors_list: Any, capacity: int, random: Random | None, enqueue_many: bool) -> Iterator[Any]:
-    """Elements as a queue of this capacity hands them out, until the values they are made of end."""
+    """Yield elements as a queue of this capacity returns them, until its inputs end."""
     waiting: list[Any] = []
     filling = _enqueue(list(tensors_list), enqueue_many)
     while True:
@@ -236,7 +236,7 @@ def _draw(tensors_list: Any, capacity: int, random: Random | None, enqueue_many:
 
 
 def _enqueue(sources: list[Any], enqueue_many: bool) -> Iterator[Any]:
-    """One element of each source in turn; with `enqueue_many`, the rows of one."""
+    """Yield one element of each source in turn; with `enqueue_many`, all rows of that element."""
     while sources:
         for tensors in list(sources):
             try:
@@ -264,7 +264,7 @@ class _StopOnException:
 
 
 class Coordinator:
-    """Ends threads of a script together. Queues have none here: they are filled when they are read."""
+    """Stops the threads of a script together. Queues have no threads here: they are filled when they are read."""
 
     def __init__(self, *values: Any, **options: Any) -> None:
         self._is_stopped = False
@@ -274,17 +274,17 @@ class Coordinator:
         return self._is_stopped
 
     def request_stop(self, ex: Any = None) -> None:
-        """Ask threads to end. An error, unless it is the end of a queue, is raised again by `join`."""
+        """Ask threads to stop. `join` raises the error, unless it is the end of a queue."""
         self._is_stopped = True
         if isinstance(ex, BaseException) and not isinstance(ex, OutOfRangeError) and self._error is None:
             self._error = ex
 
     def stop_on_exception(self) -> _StopOnException:
-        """A `with` block whose error ends all threads, and is raised again by `join`."""
+        """Return a `with` block in which an error stops all threads; `join` raises the error."""
         return _StopOnException(self)
 
     def join(self, threads: Any = None, **options: Any) -> None:
-        """Wait for threads to end, and raise what one of them has reported."""
+        """Wait for threads to end, and raise the reported error, if any."""
         for thread in threads or ():
             thread.join()
         if self._error is not None:
@@ -292,5 +292,5 @@ class Coordinator:
 
 
 def start_queue_runners(sess: Any = None, coord: Any = None, **options: Any) -> list[Any]:
-    """No threads: queues are filled when they are read."""
+    """Start no threads: queues are filled when they are read."""
     return []

@@ -21,13 +21,13 @@ class RaggedTensor:
 
     @classmethod
     def from_row_splits(cls, values: Any, row_splits: Any, name: Any = None, validate: bool = True) -> RaggedTensor:
-        """Rows by where each starts and the last ends."""
+        """Make rows from the start of each row and the end of the last row."""
         splits = np.asarray(to_tensor(row_splits))
         return cls(values, splits if splits.dtype == np.int32 and hasattr(row_splits, "dtype") else splits.astype(int))
 
     @classmethod
     def from_row_lengths(cls, values: Any, row_lengths: Any, name: Any = None, validate: bool = True) -> RaggedTensor:
-        """Rows by their lengths."""
+        """Make rows from their lengths."""
         return cls(values, np.concatenate([[0], np.cumsum(to_tensor(row_lengths))]).astype(int))
 
     @property
@@ -44,26 +44,26 @@ class RaggedTensor:
 
     @property
     def shape(self) -> TensorShape:
-        """The number of rows, then the sizes of what is in them; None where it differs."""
+        """The number of rows, then the sizes inside a row; None for a size that varies."""
         return TensorShape([len(self), None, *tuple(self.values.shape)[1:]])
 
     def get_shape(self) -> TensorShape:
         return self.shape
 
     def nrows(self, out_type: Any = None, name: Any = None) -> Tensor:
-        """The number of rows."""
+        """Return the number of rows."""
         return to_tensor(np.int64(len(self)), self.row_splits.dtype if out_type is None else out_type)
 
     def row_lengths(self, axis: int = 1, name: Any = None) -> Tensor:
-        """The number of values in each row."""
+        """Return the number of values in each row."""
         return wrap(np.diff(self.row_splits))
 
     def to_list(self) -> list[Any]:
-        """The rows as nested lists."""
+        """Return the rows as nested lists."""
         return [row.to_list() if isinstance(row, RaggedTensor) else row.tolist() for row in self]
 
     def to_tensor(self, default_value: Any = None, name: Any = None, shape: Any = None) -> Tensor:
-        """Rows filled up to the longest with `default_value`, 0 or the empty string, or cut to a given shape."""
+        """Pad rows to the longest with `default_value`, 0 or the empty string, or pad and cut to a given shape."""
         sizes = [None, None] if shape is None else [*TensorShape(shape).as_list(), None, None][: max(2, len(shape))]
         values = self.values
         if isinstance(values, RaggedTensor):
@@ -78,12 +78,12 @@ class RaggedTensor:
         return wrap(padded)
 
     def to_sparse(self, name: Any = None) -> SparseTensor:
-        """The values with their places."""
+        """Convert to a SparseTensor."""
         present = RaggedTensor.to_tensor(self._like(np.ones(tuple(self.flat_values.shape), bool)))
         return SparseTensor(np.argwhere(present), self.flat_values.reshape(-1), tuple(present.shape))
 
     def _like(self, flat: Any) -> RaggedTensor:
-        """Other values in the same rows."""
+        """Return other values in the same rows."""
         inner = self.values._like(flat) if isinstance(self.values, RaggedTensor) else flat
         return RaggedTensor(inner, self.row_splits)
 
@@ -112,7 +112,7 @@ class RaggedTensor:
 
 
 def stack_ragged(parts: Sequence[RaggedTensor]) -> RaggedTensor:
-    """Ragged tensors as the rows of one."""
+    """Stack ragged tensors: each becomes a row of the result."""
     joined = _concatenate(parts)
     counts = np.cumsum([0, *(len(part) for part in parts)])
     return RaggedTensor(joined, counts.astype(parts[0].row_splits.dtype))

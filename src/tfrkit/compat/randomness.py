@@ -1,4 +1,4 @@
-"""Seeds of shuffles. Orders are reproducible, and are not TensorFlow's."""
+"""Seeds of shuffles. Orders are reproducible, but not TensorFlow's."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _counter = itertools.count()
 
 
 def set_random_seed(seed: Any) -> None:
-    """`tf.random.set_seed`: shuffles without a seed of their own are reproducible after this."""
+    """`tf.random.set_seed`: makes shuffles without a seed reproducible from here on."""
     global _seed, _counter
     _seed = None if seed is None else int(seed)
     _counter = itertools.count()
 
 
 def next_stream(seed: Any) -> str:
-    """What a new shuffle draws from: its own seed, its place after the global one, or a seed of chance.
+    """Return the seed of a new shuffle: its own seed, the global seed with a counter, or a random one.
 
-    It is drawn once for a dataset, so that two parts of one order, as `take` and `skip` make them, do not overlap.
+    Chosen once per dataset, so that two parts of one order, as `take` and `skip` make them, do not overlap.
     """
     if seed is not None:
         return f"own {int(seed)}"
@@ -28,5 +28,5 @@ def next_stream(seed: Any) -> str:
 
 
 def random_of(stream: str, turn: int) -> Random:
-    """The generator of one pass."""
+    """Return the random generator of one pass."""
     return Random(f"{stream} turn {turn}")

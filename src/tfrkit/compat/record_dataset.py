@@ -14,9 +14,9 @@ from tfrkit.compat.tensor import wrap
 
 
 class TFRecordDataset(Dataset):
-    """The records of files as strings: one file after the other, or `num_parallel_reads` of them in turn.
+    """The records of files as strings: one file after the other, or alternating between `num_parallel_reads` files.
 
-    After damage the next file comes: where the next record starts is not known.
+    After damage, reading continues with the next file: the start of the next record is unknown.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class TFRecordDataset(Dataset):
 
 
 def _paths(filenames: Any) -> Iterator[Any]:
-    """One path, several, or a dataset of paths."""
+    """Iterate over one path, several, or a dataset of paths."""
     if isinstance(filenames, (Dataset, list, tuple)) or getattr(filenames, "ndim", 0) == 1:
         return iter(filenames)
     return iter([filenames])

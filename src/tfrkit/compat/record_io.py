@@ -20,7 +20,7 @@ from tfrkit.writer import Writer
 
 
 class TFRecordCompressionType:
-    """Names of the three compressions TensorFlow knows."""
+    """TensorFlow's names for its three compressions."""
 
     NONE = 0
     ZLIB = 1
@@ -38,7 +38,7 @@ _COMPRESSIONS: dict[Any, Compression] = {
 
 
 class TFRecordOptions:
-    """How a file is compressed. Of the fine tuning only `compression_level` (0 to 9) means something here."""
+    """Compression options of a file. Of the tuning options only `compression_level` (0 to 9) has an effect."""
 
     compression_type_map: ClassVar[dict[int, str]] = {
         TFRecordCompressionType.ZLIB: "ZLIB",
@@ -63,12 +63,12 @@ class TFRecordOptions:
 
     @classmethod
     def get_compression_type_string(cls, options: Any) -> str:
-        """`""`, `"ZLIB"` or `"GZIP"` for options, a name or a number."""
+        """Return `""`, `"ZLIB"` or `"GZIP"` for options, a name or a number."""
         return _NAMES[find_compression(options)]
 
 
 def find_compression(options: Any) -> Compression:
-    """Our name for what options, a name such as "GZIP" or one of TFRecordCompressionType's numbers ask for."""
+    """Return our compression name for options, a name such as "GZIP" or a number of TFRecordCompressionType."""
     kind = options.compression_type if isinstance(options, TFRecordOptions) else options
     if isinstance(kind, (str, int, type(None))) and kind in _COMPRESSIONS:
         return _COMPRESSIONS[kind]
@@ -76,11 +76,11 @@ def find_compression(options: Any) -> Compression:
 
 
 class TFRecordWriter:
-    """Writes records to one file, which appears whole.
+    """Writes records to one file, which appears only when complete.
 
-    TensorFlow leaves the part that was written when a script fails; here the file appears under its name when it
+    TensorFlow leaves a partial file when a script fails; here the file appears under its name when it
     is closed, when the writer is garbage-collected, or when the interpreter ends, and not at all when a `with`
-    block or the script ends in an error. What was there before stays until then.
+    block or the script ends in an error. An existing file stays until then.
     """
 
     def __init__(self, path: str | bytes | os.PathLike[str], options: Any = None) -> None:
@@ -95,7 +95,7 @@ class TFRecordWriter:
         self._writer = writer
         self._path = to_path(path)
         self._finish = weakref.finalize(self, _close_unless_child, writer, os.getpid())
-        self._finish.atexit = False  # the end of the interpreter looks at how the script ended
+        self._finish.atexit = False  # at exit, `_finish_at_exit` first checks whether the script failed
         if not _OPEN:
             atexit.register(_finish_at_exit)
         _OPEN.add(self)
@@ -113,7 +113,7 @@ class TFRecordWriter:
             raise explain_storage_error(error) from None
 
     def flush(self) -> None:
-        """Nothing to see: the file appears when it is closed."""
+        """Do nothing, unless the writer is closed: the file appears when it is closed."""
         if not self._finish.alive:
             raise FailedPreconditionError(None, None, "flush of a closed writer")
 
@@ -161,12 +161,12 @@ def _finish_at_exit() -> None:
 
 
 def to_path(path: Any) -> str:
-    """A path as text; string tensors name files too."""
+    """Return a path as text; string tensors are accepted."""
     return os.fspath(path) if isinstance(path, (str, os.PathLike)) else os.fsdecode(to_bytes(path, "path"))
 
 
 def read_file_records(path: str) -> Iterator[bytes]:
-    """The records of one file in order, with TensorFlow's errors. How it is compressed is found from its bytes."""
+    """Read the records of one file in order, with TensorFlow's errors. Compression is detected from the bytes."""
     try:
         shard = Shard.open(path)
         try:
@@ -181,6 +181,6 @@ def read_file_records(path: str) -> Iterator[bytes]:
 
 
 def tf_record_iterator(path: Any, options: Any = None) -> Iterator[bytes]:
-    """The records of one file as bytes. `options` may name the compression; it is found anyway."""
+    """Read the records of one file as bytes. `options` may name the compression, which is detected anyway."""
     find_compression(options)
     return read_file_records(to_path(path))

@@ -1,4 +1,4 @@
-"""Run an unchanged script as Python would, with TensorFlow's names meaning compat's."""
+"""Run an unchanged script as Python would, with compat in place of TensorFlow."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tfrkit.errors import TfrkitError
 _UNCAUGHT = 1
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
-# Processes that multiprocessing starts anew have our sys.path, but not our finders.
+# Processes that multiprocessing spawns get our sys.path, but not our finders.
 _FOR_CHILDREN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "children")
 
 
 class _ScriptLoader(InspectLoader):
-    """Holds a script that is compiled already. Nothing is cached beside the script, as Python does for a script."""
+    """Loads a script from its source. No bytecode is cached, as Python caches none for a script."""
 
     def __init__(self, path: str, source: bytes) -> None:
         self.path = path
@@ -43,10 +43,10 @@ class _ScriptLoader(InspectLoader):
 def run_script(path: str, arguments: Sequence[str] = ()) -> None:
     """Run a script as `__main__`, with its arguments in `sys.argv` and its own folder first on `sys.path`.
 
-    Returns when the script has run to its end. Its `SystemExit` passes. An uncaught error is shown as Python shows
-    it, from the script's first frame on, and becomes SystemExit(1). A name that compat does not offer and a module
-    that is not installed raise TfrkitError with the line of the script. The process is the script's from here on:
-    nothing of what it changes is put back.
+    Returns when the script ends. Its `SystemExit` is passed on. An uncaught error is shown as Python shows it, from
+    the script's first stack frame on, and becomes SystemExit(1). A name that compat does not offer and a module
+    that is not installed raise TfrkitError with the line of the script. The process belongs to the script from here on:
+    nothing that the script changes is restored.
     """
     loader = _ScriptLoader(os.path.abspath(path), read_script(path))
     stand_ins.install()
@@ -64,7 +64,7 @@ def run_script(path: str, arguments: Sequence[str] = ()) -> None:
     except BaseException as error:
         _remember(error)
         if not isinstance(error, Exception):
-            raise  # Ctrl-C and its like are the caller's to end
+            raise  # the caller handles Ctrl-C and the like
         missing = _explain(error, loader.path, path)
         if missing is not None:
             raise missing from error
@@ -74,7 +74,7 @@ def run_script(path: str, arguments: Sequence[str] = ()) -> None:
 
 
 def read_script(path: str) -> bytes:
-    """The bytes of a script; TfrkitError for what is none."""
+    """Read a script; TfrkitError if it is not a Python script."""
     if os.path.isdir(path):
         raise TfrkitError("expected a Python script, got a folder", shard=path)
     with open(path, "rb") as file:
@@ -91,13 +91,13 @@ def read_script(path: str) -> bytes:
 
 
 def _remember(error: BaseException) -> None:
-    """Leave the error where Python leaves one that ended a script: open writers look there, and give up their files."""
+    """Store the error where Python stores an uncaught one: open writers check it, and discard their files."""
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
     sys.last_exc = error  # type: ignore[attr-defined, unused-ignore]
 
 
 def _cut_frames(trace: TracebackType | None, script: str) -> TracebackType | None:
-    """The frames from the script on, without those inside tfrkit; all of them where TFR_DEBUG is set."""
+    """Drop stack frames before the script and inside tfrkit; keep all if TFR_DEBUG is set."""
     if os.environ.get("TFR_DEBUG", "") not in ("", "0"):
         return trace
     while trace is not None and trace.tb_frame.f_code.co_filename != script:
@@ -111,7 +111,7 @@ def _cut_frames(trace: TracebackType | None, script: str) -> TracebackType | Non
 
 
 def _explain(error: Exception, script: str, shown: str) -> TfrkitError | None:
-    """One message for what tfrkit lacks or the machine has not installed; None for errors of the script itself."""
+    """Explain a missing name or module in one message; return None for errors of the script itself."""
     what: str
     hint: str | None
     if isinstance(error, (MissingNameError, MissingModuleError)):
@@ -124,7 +124,7 @@ def _explain(error: Exception, script: str, shown: str) -> TfrkitError | None:
 
 
 def _find_place(error: Exception, script: str, shown: str) -> str:
-    """File and line of the script, or of the module beside it, that asked."""
+    """Return file and line in the script, or in a module next to it, that caused the error."""
     frames: list[Any] = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

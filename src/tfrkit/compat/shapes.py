@@ -10,7 +10,7 @@ from tfrkit.compat.dtypes import DType, as_dtype
 
 
 class Dimension(int):
-    """A size: a number that also answers `.value`, as TensorFlow 1's do."""
+    """A size: an int that also has `.value`, as in TensorFlow 1."""
 
     __slots__ = ()
 
@@ -23,7 +23,7 @@ class Dimension(int):
 
 
 class TensorShape(tuple[Any, ...]):
-    """A shape, a tuple of sizes; None is a size that is not known. `TensorShape(None)` has no known rank."""
+    """A shape: a tuple of sizes, None if a size is unknown. `TensorShape(None)` has unknown rank."""
 
     _is_known: bool
 
@@ -35,7 +35,7 @@ class TensorShape(tuple[Any, ...]):
         return made
 
     def as_list(self) -> list[Any]:
-        """The sizes as a list."""
+        """Return the sizes as a list."""
         self._require_rank()
         return [None if size is None else int(size) for size in tuple(self)]
 
@@ -50,7 +50,7 @@ class TensorShape(tuple[Any, ...]):
     ndims = rank
 
     def num_elements(self) -> int | None:
-        """The count of values, if it is known."""
+        """Return the number of values, or None if it is unknown."""
         return math.prod(self) if self.is_fully_defined() else None
 
     def is_fully_defined(self) -> bool:
@@ -58,7 +58,7 @@ class TensorShape(tuple[Any, ...]):
         return self._is_known and None not in tuple(self)
 
     def is_compatible_with(self, other: Any) -> bool:
-        """Whether both may be the shape of one tensor."""
+        """Whether one tensor can have both shapes."""
         theirs = TensorShape(other)
         if not (self._is_known and theirs._is_known):
             return True
@@ -66,17 +66,17 @@ class TensorShape(tuple[Any, ...]):
         return len(self) == len(theirs) and all(None in pair or pair[0] == pair[1] for pair in pairs)
 
     def assert_is_compatible_with(self, other: Any) -> None:
-        """Refuse another shape that cannot be the same."""
+        """Raise if no tensor can have both shapes."""
         if not self.is_compatible_with(other):
             raise ValueError(f"shape expected {self}, got {TensorShape(other)}")
 
     def concatenate(self, other: Any) -> TensorShape:
-        """The sizes of both."""
+        """Return the sizes of both shapes, one after the other."""
         theirs = TensorShape(other)
         return TensorShape((*self, *theirs)) if self._is_known and theirs._is_known else TensorShape(None)
 
     def merge_with(self, other: Any) -> TensorShape:
-        """The sizes that are known in one of both."""
+        """Combine two compatible shapes: a size is known if either shape knows it."""
         self.assert_is_compatible_with(other)
         theirs = TensorShape(other)
         if not (self._is_known and theirs._is_known):
@@ -124,7 +124,7 @@ class TensorShape(tuple[Any, ...]):
 
 
 class TensorSpec:
-    """The shape and the type of tensors, as `Dataset.from_generator(output_signature=...)` takes them."""
+    """Shape and type of a tensor, for `Dataset.from_generator(output_signature=...)`."""
 
     def __init__(self, shape: Any, dtype: Any = "float32", name: Any = None) -> None:
         self.shape = TensorShape(shape)

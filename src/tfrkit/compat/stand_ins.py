@@ -1,8 +1,8 @@
 """Imports of an unchanged script: `import tensorflow` means `tfrkit.compat`, whether TensorFlow is installed or not.
 
-Two finders are put among Python's own. The first answers for `tensorflow`, all of it, and for the modules of
-`object_detection` that compat has; other modules of an Object Detection API that is there are found as ever. The last
-is used if nothing else provides it: slim's `datasets.dataset_utils` and `absl` where they are not installed.
+Two finders are added to Python's own. The first handles all of `tensorflow`, and the modules of `object_detection`
+that compat has; other modules of an installed Object Detection API are found as usual. The last is used if no other
+finder succeeds: for slim's `datasets.dataset_utils` and for `absl`.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _LAST_NAMES = {"absl.app": "app", "absl.flags": "flags", "absl.logging": "loggin
 
 
 class MissingModuleError(ModuleNotFoundError):
-    """A module of TensorFlow that compat does not offer; `what` and `advice` as `MissingNameError` has them."""
+    """A module of TensorFlow that compat does not offer; `what` and `advice` are those of `MissingNameError`."""
 
     def __init__(self, missing: MissingNameError) -> None:
-        # Without a name: Python would take one for the sign that it may go on to an error of its own.
+        # Without `name`: with one, Python may replace this error by its own.
         super().__init__(str(missing))
         self.what = missing.what
         self.advice = missing.advice
 
 
 class _StandIn(Loader):
-    """Gives a module that is made already."""
+    """Loads a module that already exists."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -54,11 +54,11 @@ class _StandIn(Loader):
         return self._module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing is left to do."""
+        """Do nothing: the module is complete."""
 
 
 class FirstFinder(MetaPathFinder):
-    """Answers before anything that is installed."""
+    """Finds modules before any installed package."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
         if fullname.partition(".")[0] == "tensorflow":
@@ -69,7 +69,7 @@ class FirstFinder(MetaPathFinder):
 
 
 class LastFinder(MetaPathFinder):
-    """Used if nothing of that name is installed or next to the script."""
+    """Finds modules that are neither installed nor next to the script."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
         if fullname in _LAST:
@@ -80,20 +80,20 @@ class LastFinder(MetaPathFinder):
             return _make_spec(fullname, find_names(f"tensorflow.{_LAST_NAMES[fullname]}"), ())
         top = fullname.partition(".")[0]
         if top in ("absl", "datasets") and isinstance(getattr(sys.modules.get(top), "__loader__", None), _StandIn):
-            # What was asked for is the real one's, so it is the real one that is missing.
+            # The missing module belongs to the real package, so report that package as missing.
             raise ModuleNotFoundError(f"No module named {top!r}", name=top)
         return None
 
 
 def install() -> None:
-    """From here on, imports of TensorFlow in this process are imports of compat."""
+    """Make imports of TensorFlow in this process import compat."""
     if not any(isinstance(finder, FirstFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, FirstFinder())
         sys.meta_path.append(LastFinder())
 
 
 def find_names(fullname: str) -> dict[str, Any]:
-    """What `tensorflow`, or a module of it, has; MissingModuleError where compat has no such module."""
+    """Return the names of `tensorflow` or one of its modules; MissingModuleError if compat does not have it."""
     from tfrkit.compat import tensorflow
     from tfrkit.compat.inner_names import CORE, PYTHON
     from tfrkit.compat.names import NAMES
@@ -121,6 +121,6 @@ _OF_THE_SPEC = ("__name__", "__loader__", "__package__", "__spec__", "__path__",
 
 
 def _find_folders(fullname: str) -> list[str]:
-    """Folders of that package, if it is installed or next to the script."""
+    """Return the folders of that package on `sys.path`."""
     inner = fullname.replace(".", os.sep)
     return [folder for folder in (os.path.join(entry or ".", inner) for entry in sys.path) if os.path.isdir(folder)]

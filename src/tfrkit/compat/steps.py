@@ -16,7 +16,7 @@ _END = object()
 
 
 class Pull(Iterator[Any]):
-    """An iterator that asks a function for each element; StopIteration ends it, any other error does not."""
+    """An iterator that calls a function for each element; StopIteration ends it, any other error does not."""
 
     def __init__(self, step: Callable[[], Any]) -> None:
         self._step = step
@@ -26,7 +26,7 @@ class Pull(Iterator[Any]):
 
 
 def shuffle(elements: Iterator[Any], size: int, random: Random) -> Iterator[Any]:
-    """Each element drawn from the next `size`."""
+    """Shuffle elements with a buffer of `size`."""
     waiting: list[Any] = []
     is_ended = False
 
@@ -56,7 +56,7 @@ def _pop(waiting: list[Any]) -> Any:
 
 
 def group(elements: Iterator[Any], size: int, *, drop_remainder: bool) -> Iterator[list[Any]]:
-    """Lists of `size` elements. Those before an error in the same list are gone, as in TensorFlow."""
+    """Group elements into lists of `size`. After an error, elements already in its list are lost, as in TensorFlow."""
 
     def step() -> list[Any]:
         taken: list[Any] = []
@@ -72,7 +72,7 @@ def group(elements: Iterator[Any], size: int, *, drop_remainder: bool) -> Iterat
 
 
 def window(elements: Iterator[Any], size: int, shift: int, stride: int, *, drop_remainder: bool) -> Iterator[list[Any]]:
-    """Every `stride`-th element, `size` of them, starting `shift` elements after the list before."""
+    """Yield lists of `size` elements, `stride` apart; each starts `shift` elements after the one before."""
     waiting: list[Any] = []
     reach = (size - 1) * stride + 1
     num_to_skip = 0
@@ -98,7 +98,7 @@ def window(elements: Iterator[Any], size: int, shift: int, stride: int, *, drop_
 
 
 def repeat(start: Callable[[], Iterator[Any]], count: int) -> Iterator[Any]:
-    """All elements again, `count` times, or for ever if it is negative; a dataset without elements ends."""
+    """Repeat all elements `count` times, or endlessly if negative; stop if there are no elements."""
     turns = itertools.count() if count < 0 else iter(range(count))
     elements: Iterator[Any] | None = None
     is_empty = False
@@ -121,7 +121,7 @@ def repeat(start: Callable[[], Iterator[Any]], count: int) -> Iterator[Any]:
 
 
 def take(elements: Iterator[Any], count: int) -> Iterator[Any]:
-    """The first elements; an error is none."""
+    """Yield the first `count` elements; errors do not count."""
     left = count
 
     def step() -> Any:
@@ -136,7 +136,7 @@ def take(elements: Iterator[Any], count: int) -> Iterator[Any]:
 
 
 def every(elements: Iterator[Any], start: int, stride: int = 1) -> Iterator[Any]:
-    """The elements from `start` on, every `stride`-th of them."""
+    """Yield every `stride`-th element, starting at `start`."""
     place = -start
 
     def step() -> Any:
@@ -151,14 +151,14 @@ def every(elements: Iterator[Any], start: int, stride: int = 1) -> Iterator[Any]
 
 
 def flatten(elements: Iterator[Any], open_element: Callable[[Any], Iterator[Any]]) -> Iterator[Any]:
-    """What is in each element, one element after the other."""
+    """Yield the content of each element, one element after the other."""
     return interleave(elements, open_element, 1, 1)
 
 
 def interleave(
     elements: Iterator[Any], open_element: Callable[[Any], Iterator[Any]], cycle_length: int, block_length: int
 ) -> Iterator[Any]:
-    """What is in the elements, `block_length` at a time from each of `cycle_length` that are open."""
+    """Yield the content of elements, taking turns between `cycle_length` of them, `block_length` items per turn."""
     opened: list[Iterator[Any] | None] = [None] * cycle_length
     place = num_taken = 0
     is_ended = False
@@ -193,7 +193,7 @@ def interleave(
 
 
 def together(opened: Any) -> Iterator[Any]:
-    """The next elements of nested iterators; if one has an error, the others continue."""
+    """Advance nested iterators together; if one raises, the others still advance."""
 
     def pull(iterators: list[Iterator[Any]]) -> list[Any]:
         if not iterators:
@@ -214,7 +214,7 @@ def together(opened: Any) -> Iterator[Any]:
 def skip_errors(
     elements: Iterator[Any], kinds: tuple[type[Exception], ...], report: Callable[[Exception], None]
 ) -> Iterator[Any]:
-    """The elements that can be had; errors of these kinds are reported and left out."""
+    """Skip and report errors of the given kinds."""
 
     def step() -> Any:
         while True:
@@ -227,7 +227,7 @@ def skip_errors(
 
 
 def keep(start: Callable[[], Iterator[Any]]) -> Callable[[], Iterator[Any]]:
-    """Elements that are made once: the first iteration that comes to the end leaves them for the others."""
+    """Cache elements: once an iteration reaches the end, later ones reuse its elements."""
     kept: list[list[Any]] = []
 
     def open_kept() -> Iterator[Any]:

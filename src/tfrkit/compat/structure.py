@@ -1,4 +1,4 @@
-"""Nested values: dicts, tuples and lists with something at their ends. One walk for all that goes through them."""
+"""Nested values: walk dicts, tuples and lists and their leaves. All other modules use these functions for it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 
 def map_parts(function: Callable[..., Any], first: Any, *others: Any, lists: bool = False) -> Any:
-    """The result of a function for each part, in the same dicts and tuples; with `lists`, also in lists.
+    """Apply a function to each leaf, keeping dicts and tuples; with `lists`, lists too.
 
-    The first value says how far to go down; the others must have its dicts and tuples, and may have more below.
+    The first value gives the structure; the others must have the same dicts and tuples, and may be nested deeper.
     """
     if isinstance(first, dict):
         return {
@@ -25,7 +25,7 @@ def map_parts(function: Callable[..., Any], first: Any, *others: Any, lists: boo
 
 
 def leaves(structure: Any, *, lists: bool = False) -> Iterator[Any]:
-    """The parts, in order."""
+    """Yield the leaves in order."""
     if isinstance(structure, dict):
         structure = tuple(structure.values())
     if _is_row(structure, lists):
@@ -36,7 +36,7 @@ def leaves(structure: Any, *, lists: bool = False) -> Iterator[Any]:
 
 
 def spread(value: Any, like: Any, what: str) -> Any:
-    """A value for every part of another one: given in the same dicts and tuples, or once for all below."""
+    """Give each leaf of `like` a value: `value` has the same dicts and tuples, or one value for all leaves below."""
     if isinstance(like, dict):
         parts = value if isinstance(value, dict) else dict.fromkeys(like, value)
         if parts.keys() != like.keys():
@@ -52,5 +52,5 @@ def spread(value: Any, like: Any, what: str) -> Any:
 
 
 def _is_row(value: Any, lists: bool) -> bool:
-    # A TensorShape is a tuple too, and is one value.
+    # A TensorShape is a subclass of tuple, but a single value.
     return type(value) is tuple or hasattr(value, "_fields") or (lists and isinstance(value, list))

@@ -1,4 +1,4 @@
-"""Values as parse functions return them: NumPy arrays with TensorFlow's few methods."""
+"""Tensors as NumPy arrays with a few of TensorFlow's methods."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Tensor(np.ndarray[Any, np.dtype[Any]]):
-    """A NumPy array that answers `numpy()`. Strings are arrays of bytes objects.
+    """A NumPy array with a `numpy()` method. Strings are arrays of bytes objects.
 
-    Results of arithmetic and elements stay tensors, of rank 0 where NumPy would give a plain number.
+    Elements and results of arithmetic are tensors too, of rank 0 where NumPy would return a scalar.
     """
 
     def numpy(self) -> Any:
-        """A plain NumPy array that may be written to; a number or bytes for a tensor of rank 0."""
+        """Return a writable plain NumPy array; a number or bytes for a tensor of rank 0."""
         return np.ndarray.__getitem__(self, ()) if self.ndim == 0 else np.array(self)
 
     @property  # type: ignore[misc]  # a shape is not set here
@@ -32,7 +32,7 @@ class Tensor(np.ndarray[Any, np.dtype[Any]]):
         return self.shape
 
     def set_shape(self, shape: Any) -> None:
-        """Check the shape; None stands for any size."""
+        """Check the shape; None matches any size."""
         if not self.shape.is_compatible_with(shape):
             raise ValueError(f"tensor expected shape {TensorShape(shape)}, got {self.shape}")
 
@@ -57,7 +57,7 @@ class Tensor(np.ndarray[Any, np.dtype[Any]]):
 
 
 class SparseTensor:
-    """Values with their places in a larger tensor, as a VarLenFeature gives them."""
+    """Values with their indices in a larger tensor, the result of a VarLenFeature."""
 
     def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
         self.indices = to_tensor(indices, np.int64)
@@ -80,7 +80,7 @@ class SparseTensor:
 
 
 class SparseTensorValue(NamedTuple):
-    """A SparseTensor in plain NumPy, as `Session.run` gives it."""
+    """A SparseTensor in plain NumPy, as `Session.run` returns it."""
 
     indices: Any
     values: Any
@@ -88,7 +88,7 @@ class SparseTensorValue(NamedTuple):
 
 
 def wrap(value: Any) -> Tensor:
-    """An array or a NumPy scalar as a tensor, nothing converted; bytes become a string of rank 0."""
+    """View an array or a NumPy scalar as a tensor, without conversion; bytes become a string of rank 0."""
     if isinstance(value, np.ndarray):
         return value.view(Tensor)
     array = np.empty((), object) if isinstance(value, (bytes, str)) else np.asarray(value)
@@ -98,7 +98,7 @@ def wrap(value: Any) -> Tensor:
 
 
 def to_tensor(value: Any, dtype: Any = None) -> Tensor:
-    """A tensor of any value TensorFlow would take: Python floats become float32, Python ints int32, text bytes."""
+    """Convert any value TensorFlow accepts: Python floats become float32, Python ints int32, text bytes."""
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(value, np.ndarray):
         array: _Array = value
@@ -114,7 +114,7 @@ def to_tensor(value: Any, dtype: Any = None) -> Tensor:
     if wanted is None:
         return array.view(Tensor)
     if array.size == 0 and not hasattr(value, "dtype"):
-        return array.astype(wanted.dtype).view(Tensor)  # an empty list is of any type
+        return array.astype(wanted.dtype).view(Tensor)  # an empty list fits any type
     if wanted is string or (wanted.is_integer and array.dtype.kind == "f"):
         raise TypeError(f"expected values of {wanted!r}, got {array.dtype}")
     return array.astype(wanted.dtype, copy=False).view(Tensor)
@@ -124,7 +124,7 @@ def _array_of(value: Any) -> _Array:
     leaf = value
     while isinstance(leaf, (list, tuple)) and leaf:
         leaf = leaf[0]
-    # NumPy's own strings would lose zero bytes at the end.
+    # NumPy's own string type would lose trailing zero bytes.
     array = np.array(value, object) if isinstance(leaf, (bytes, str)) else np.asarray(value)
     if array.dtype == object:
         return array
@@ -141,7 +141,7 @@ def _array_of(value: Any) -> _Array:
 
 
 def _bytes_array(array: _Array) -> _Array:
-    """Strings as bytes objects."""
+    """Convert strings to bytes objects."""
     flat = array.reshape(-1).tolist()
     if array.dtype == object and all(isinstance(item, bytes) for item in flat):
         return array
@@ -155,7 +155,7 @@ def _bytes_array(array: _Array) -> _Array:
 
 
 def to_bytes(value: Any, what: str) -> bytes:
-    """The one string a value is: bytes, text or a string tensor of rank 0."""
+    """Return a single string as bytes, from bytes, text or a string tensor of rank 0."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     if isinstance(value, str):
@@ -169,14 +169,14 @@ def to_bytes(value: Any, what: str) -> bytes:
 
 
 def to_byte_strings(values: Any, what: str) -> list[bytes]:
-    """Strings of a list or of a string tensor of rank 1."""
+    """Return the strings of a list or of a string tensor of rank 1."""
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise ValueError(f"{what} expected a list of strings, got shape {values.shape}")
     return [to_bytes(value, what) for value in values]
 
 
 def to_numpy(structure: Any) -> Any:
-    """Nested tensors as plain NumPy values."""
+    """Convert nested tensors to plain NumPy values."""
     return map_parts(_plain, structure, lists=True)
 
 
@@ -187,7 +187,7 @@ def _plain(part: Any) -> Any:
 
 
 def object_array(values: Sequence[Any]) -> _Array:
-    """Values as an array of objects, whatever they are."""
+    """Make a one-dimensional array of objects."""
     array = np.empty(len(values), object)
     array[:] = values
     return array

@@ -1,7 +1,7 @@
-"""The messages of a record: `tf.train.Example`, `SequenceExample` and what they are made of.
+"""The messages of a record: `tf.train.Example`, `SequenceExample` and their parts.
 
-Reading and writing is the core's. It knows whole records only, so a part is put into the record it could be of,
-and taken out again.
+The core parses and serializes. It handles whole records only, so a part is wrapped in the smallest record that can
+contain it, and unwrapped again.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _KINDS = {name: kind for kind, name in _LIST_FIELDS.items()}
 
 
 class _Record(Message):
-    """A message that knows its place in a whole record."""
+    """A message with its position in a whole record."""
 
     __slots__ = ()
     _RECORD_KIND = "example"
-    _TAGS: tuple[int, ...] = ()  # of the fields that lead to it, from the outside in
+    _TAGS: tuple[int, ...] = ()  # fields that lead to it, outermost first
 
     def SerializeToString(self, *, deterministic: bool | None = None) -> bytes:
         data = self._encode()
@@ -53,16 +53,16 @@ class _Record(Message):
         return parsed
 
     def _encode(self) -> bytes:
-        """The smallest record this message can be a part of."""
+        """Encode the smallest record that contains this message."""
         raise NotImplementedError
 
     def _decode(self, features: Any, lists: Any) -> None:
-        """Take what the core read in such a record."""
+        """Take the content from the core's reading of that record."""
         raise NotImplementedError
 
 
 class _Values(_Record):
-    """A list of values of one kind. Frozen it is the list of them."""
+    """A list of values of one kind. Frozen, it is a plain list."""
 
     __slots__ = ()
     _KIND = ""
@@ -116,7 +116,7 @@ class Int64List(_Values):
 
 
 class Feature(_Record):
-    """One of three lists, or none: see `WhichOneof("kind")`. Frozen it is (name of the field, values)."""
+    """One of three lists, or none: see `WhichOneof("kind")`. Frozen, it is (field name, values)."""
 
     __slots__ = ()
     _TAGS = (_FIELD_1, _FIELD_1, _FIELD_2)
@@ -145,7 +145,7 @@ class Feature(_Record):
         self._take(kind, values)
 
     def _take(self, kind: str | None, values: list[Any]) -> None:
-        """Hold the values the core read."""
+        """Take values that the core has read, without a copy."""
         if kind is not None:
             child = getattr(self, _LIST_FIELDS[kind])
             child.value.take(values)
@@ -156,7 +156,7 @@ _LIST_TYPES: dict[str, type[_Values]] = {"bytes_list": BytesList, "float_list": 
 
 
 class Features(_Record):
-    """Features by name. Frozen it is a dict of what each was frozen to."""
+    """Features by name. Frozen, it is a dict of frozen features."""
 
     __slots__ = ()
     _TAGS = (_FIELD_1,)
@@ -189,7 +189,7 @@ class Features(_Record):
 
 
 class FeatureList(_Record):
-    """Features one after the other: the frames of a sequence."""
+    """A list of features, one per step of a sequence."""
 
     __slots__ = ()
     _RECORD_KIND = "sequence_example"
@@ -225,7 +225,7 @@ class FeatureLists(_Record):
 
 
 class Example(_Record):
-    """A record: features by name. Frozen it is what its features were frozen to."""
+    """A record: features by name. Frozen, it is its frozen features."""
 
     __slots__ = ()
     features = MessageField(Features)
@@ -253,7 +253,7 @@ class Example(_Record):
 
 
 class SequenceExample(_Record):
-    """A record with a context and lists of frames."""
+    """A record with a context and feature lists."""
 
     __slots__ = ()
     _RECORD_KIND = "sequence_example"
@@ -261,7 +261,7 @@ class SequenceExample(_Record):
     feature_lists = MessageField(FeatureLists)
 
     def _encode(self) -> bytes:
-        # The context is the same field with the same content as the features of an Example.
+        # The context has the same field number and content as the features of an Example.
         context = _encode_example(self.context.feature) if self.HasField("context") else b""
         lists = _encode_lists(self.feature_lists.feature_list) if self.HasField("feature_lists") else b""
         return context + lists
@@ -285,14 +285,14 @@ def _feature_of(kind: str | None, values: list[Any]) -> Feature:
 
 
 class _EmptyList:
-    """A list of no values, of a kind that the core cannot tell by looking."""
+    """An empty list, whose kind the core cannot see from its values."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
 
 
 def _plain_value(feature: Feature) -> Any:
-    """What the core's encoder takes for a feature: None, a list of exact types, or an `_EmptyList`."""
+    """Return a feature as the core's encoder accepts it: None, a list of exact types, or an `_EmptyList`."""
     name = feature.WhichOneof("kind")
     if name is None:
         return None
@@ -301,7 +301,7 @@ def _plain_value(feature: Feature) -> Any:
 
 
 def _coerce(name: str, value: Any, expected: str | None) -> tuple[str, Any]:
-    """Asked by the core where a list is empty, or of another kind than the frame before it."""
+    """Called by the core if a list is empty, or of another kind than the step before it."""
     if isinstance(value, _EmptyList):
         return value.kind, [] if value.kind == "bytes" else b""
     kind = "bytes" if isinstance(value[0], bytes) else "float" if isinstance(value[0], float) else "int64"
@@ -320,9 +320,9 @@ def _encode_frozen(features: dict[str, tuple[str, list[Any]]]) -> bytes:
     return _encode_values({name: values or _EmptyList(_KINDS[kind]) for name, (kind, values) in features.items()})
 
 
-# Idle encoders: each has cached the names of its last message, which the next one has, too.
+# Idle encoders: each has cached the names of its last message; the next message mostly has the same names.
 _IDLE: list[_native.RowEncoder] = []
-_MAX_RECORDS = 1 << 16  # of one encoder, because it remembers every name
+_MAX_RECORDS = 1 << 16  # per encoder, because it remembers every name
 
 
 def _encode_values(values: dict[str, Any]) -> bytes:
@@ -349,7 +349,7 @@ def _record_of(encoder: _native.RowEncoder) -> bytes:
 
 
 def _open_field(data: bytes, tag: int) -> bytes:
-    """The content of the one field `data` is; in a map entry, of the one after the empty name."""
+    """Return the content of the only field in `data`; in a map entry, of the field after the empty name."""
     if tag == _FIELD_2 and data.startswith(_EMPTY_NAME):
         data = data[len(_EMPTY_NAME) :]
     position = 1

@@ -1,4 +1,4 @@
-"""`object_detection` in a process that multiprocessing starts for a script of `tfr run`: it gets our sys.path only."""
+"""`object_detection` for processes that multiprocessing starts from a script of `tfr run`: they get only sys.path."""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-"""`tensorflow` in a process that multiprocessing starts for a script of `tfr run`: it gets our sys.path only."""
+"""`tensorflow` for processes that multiprocessing starts from a script of `tfr run`: they get only sys.path."""
 
 import importlib
 import sys

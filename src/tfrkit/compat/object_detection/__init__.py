@@ -1,1 +1,1 @@
-"""What converters take from the TensorFlow Object Detection API; see `tfrkit.compat.object_detection.utils`."""
+"""The parts of the TensorFlow Object Detection API that converters use; see `tfrkit.compat.object_detection.utils`."""

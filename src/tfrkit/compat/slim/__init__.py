@@ -1,1 +1,1 @@
-"""What converters take from TensorFlow's slim: `from tfrkit.compat.slim.datasets import dataset_utils`."""
+"""The parts of TensorFlow's slim that converters use: `from tfrkit.compat.slim.datasets import dataset_utils`."""

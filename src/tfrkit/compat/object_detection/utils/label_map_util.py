@@ -2,7 +2,7 @@
 
     from tfrkit.compat.object_detection.utils import label_map_util   # was: from object_detection.utils import ...
 
-Read without protobuf. Class 0 is the background and may be called nothing else, as the Object Detection API has it.
+Read without protobuf. Class 0 is the background and cannot have another name, as in the Object Detection API.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class StringIntLabelMapItem:
     given: frozenset[str] = frozenset()
 
     def HasField(self, name: str) -> bool:
-        """Whether the file gives it."""
+        """Whether the file sets this field."""
         return name in self.given
 
 
 @dataclass(frozen=True)
 class StringIntLabelMap:
-    """A label map: its classes, in the order of the file."""
+    """A label map: its classes, in file order."""
 
     item: list[StringIntLabelMapItem] = field(default_factory=list)
 
 
 def load_labelmap(path: Any) -> StringIntLabelMap:
-    """The label map in a file; SchemaError where it is none."""
+    """Read a label map from a file; SchemaError if the file is not a label map."""
     try:
         with open_file(path) as file:
             message = parse_text(file.read())
@@ -61,7 +61,7 @@ def load_labelmap(path: Any) -> StringIntLabelMap:
 def get_label_map_dict(
     label_map_path_or_proto: Any, use_display_name: bool = False, fill_in_gaps_and_background: bool = False
 ) -> dict[str, int]:
-    """Numbers of classes by their names."""
+    """Return class ids by name."""
     label_map = _load(label_map_path_or_proto)
     numbers = {(item.display_name if use_display_name else item.name): item.id for item in label_map.item}
     if fill_in_gaps_and_background:
@@ -73,14 +73,14 @@ def get_label_map_dict(
 
 
 def get_max_label_map_index(label_map: StringIntLabelMap) -> int:
-    """The highest number of a class."""
+    """Return the highest class id."""
     return max(item.id for item in label_map.item)
 
 
 def convert_label_map_to_categories(
     label_map: StringIntLabelMap | None, max_num_classes: int, use_display_name: bool = True
 ) -> list[dict[str, Any]]:
-    """Classes from 1 to a number as `{"id": 1, "name": "cat"}`; without a label map, with names made up."""
+    """List classes 1 to `max_num_classes` as `{"id": 1, "name": "cat"}`; without a label map, with invented names."""
     if not label_map:
         return [{"id": number, "name": f"category_{number}"} for number in range(1, max_num_classes + 1)]
     names: dict[int, str] = {}
@@ -94,23 +94,23 @@ def convert_label_map_to_categories(
 
 
 def create_categories_from_labelmap(label_map_path: Any, use_display_name: bool = True) -> list[dict[str, Any]]:
-    """Classes of a file as `{"id": 1, "name": "cat"}`."""
+    """List the classes of a file as `{"id": 1, "name": "cat"}`."""
     label_map = load_labelmap(label_map_path)
     return convert_label_map_to_categories(label_map, get_max_label_map_index(label_map), use_display_name)
 
 
 def create_category_index(categories: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """Classes by their numbers."""
+    """Return classes by id."""
     return {category["id"]: category for category in categories}
 
 
 def create_category_index_from_labelmap(label_map_path: Any, use_display_name: bool = True) -> dict[int, Any]:
-    """Classes of a file by their numbers."""
+    """Return the classes of a file by id."""
     return create_category_index(create_categories_from_labelmap(label_map_path, use_display_name))
 
 
 def create_class_agnostic_category_index() -> dict[int, Any]:
-    """One class for whatever is found."""
+    """Return a single class, "object", for all detections."""
     return {1: {"id": 1, "name": "object"}}
 
 
@@ -141,7 +141,7 @@ def _refuse_unknown(message: TextMessage, known: frozenset[str]) -> None:
 
 
 def _note_repeated(label_map: StringIntLabelMap, path: str) -> None:
-    """A number with two names, or a name with two numbers, is taken as the API takes it, but not in silence."""
+    """Warn about an id with two names or a name with two ids, which the API accepts."""
     names: dict[int, str] = {}
     numbers: dict[str, int] = {}
     for item in label_map.item:

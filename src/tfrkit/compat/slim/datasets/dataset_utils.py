@@ -1,4 +1,4 @@
-"""Examples of pictures and label files, under the names of slim's `datasets.dataset_utils`.
+"""Examples of images, and label files, under the names of slim's `datasets.dataset_utils`.
 
 from tfrkit.compat.slim.datasets import dataset_utils   # was: from datasets import dataset_utils
 """
@@ -21,27 +21,27 @@ def _listed(values: Any) -> Any:
 
 
 def int64_feature(values: Any) -> Feature:
-    """One integer or several."""
+    """Make a Feature of one integer or several."""
     return Feature(int64_list=Int64List(value=_listed(values)))
 
 
 def float_feature(values: Any) -> Feature:
-    """One number or several."""
+    """Make a Feature of one float or several."""
     return Feature(float_list=FloatList(value=_listed(values)))
 
 
 def bytes_feature(values: bytes) -> Feature:
-    """One string of bytes."""
+    """Make a Feature of one bytes value."""
     return Feature(bytes_list=BytesList(value=[values]))
 
 
 def bytes_list_feature(values: Any) -> Feature:
-    """One string of bytes or several."""
+    """Make a Feature of one bytes value or several."""
     return Feature(bytes_list=BytesList(value=_listed(values)))
 
 
 def image_to_tfexample(image_data: bytes, image_format: bytes, height: int, width: int, class_id: int) -> Example:
-    """An Example of one picture file and its class."""
+    """Make an Example of one image file and its class."""
     features = {
         "image/encoded": bytes_feature(image_data),
         "image/format": bytes_feature(image_format),
@@ -60,12 +60,12 @@ def write_label_file(labels_to_class_names: dict[int, str], dataset_dir: Any, fi
 
 
 def has_labels(dataset_dir: Any, filename: str = LABELS_FILENAME) -> bool:
-    """Whether there is a label file."""
+    """Whether the label file exists."""
     return exists(os.path.join(dataset_dir, filename))
 
 
 def read_label_file(dataset_dir: Any, filename: str = LABELS_FILENAME) -> dict[int, str]:
-    """Read a file of `write_label_file`."""
+    """Read a label file written by `write_label_file`."""
     path = os.path.join(dataset_dir, filename)
     with open_file(path) as file:
         lines = [line for line in file.read().split("\n") if line]
@@ -79,7 +79,7 @@ def read_label_file(dataset_dir: Any, filename: str = LABELS_FILENAME) -> dict[i
 
 
 def open_sharded_output_tfrecords(exit_stack: contextlib.ExitStack, base_path: str, num_shards: int) -> list[Any]:
-    """Writers of `base_path-00000-of-00010` and so on; they are closed with the stack."""
+    """Open writers for `base_path-00000-of-00010` and so on; the exit stack closes them."""
     return [
         exit_stack.enter_context(TFRecordWriter(f"{base_path}-{number:05d}-of-{num_shards:05d}"))
         for number in range(num_shards)
