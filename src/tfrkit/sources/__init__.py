@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tfrkit.sources.webdataset import WebDataset as webdataset
     from tfrkit.sources.yolo import Yolo as yolo
 
-# Name here: module and name there. Loaded when it is asked for, because reading a dataset needs none of them.
+# Public name: its module and its name there. Imported on first use, because reading a dataset needs no source.
 _PLACES = {
     "ImageOptions": ("tfrkit.images.encode", "ImageOptions"),
     "arrays": ("tfrkit.sources.arrays", "Arrays"),
@@ -67,10 +67,10 @@ __all__ = [
 
 
 class _Late:
-    """A source that is imported when it is used.
+    """A source that is imported when it is first used.
 
-    Sources are named as their modules are. Importing a module makes it an attribute of its package; `__set__` keeps
-    that from putting the module in the place of the source.
+    Sources have the names of their modules. Importing a module sets it as an attribute of its package; `__set__`
+    ignores that, so that the name still refers to the source.
     """
 
     def __init__(self, module: str, name: str) -> None:

@@ -1,4 +1,4 @@
-"""`arrays`: .npy and .npz files, and arrays in memory. Row i of every array is record i."""
+"""The source `arrays`: .npy and .npz files, and arrays in memory. Row i of every array becomes record i."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tfrkit.storage.local import open_to_read
 from tfrkit.storage.resolve import expand_home
 
 _Array = np.ndarray[Any, Any]
-_LOCAL_HEADER_NBYTES = 30  # of a file in a zip, before its name and extra field
+_LOCAL_HEADER_NBYTES = 30  # local header of a zip member, without its name and extra field
 
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An array on disk, mapped by each worker."""
+    """An array on disk that each worker memory-maps."""
 
     path: str
     offset: int
@@ -37,7 +37,7 @@ class StoredArray:
     fortran: bool
 
     def open(self) -> _Array:
-        """The array, mapped; an empty one cannot be."""
+        """Memory-map the array; an empty array, which cannot be mapped, is created."""
         if 0 in self.shape:
             return np.empty(self.shape, self.dtype)
         order: Any = "F" if self.fortran else "C"
@@ -46,16 +46,16 @@ class StoredArray:
 
 @dataclass(frozen=True, eq=False)
 class Arrays(DescribedSource):
-    """Arrays whose rows become records: one feature per array.
+    """Arrays whose rows become records, with one feature per array.
 
     A .npy file gives the feature `data`; a .npz file and a dict give one feature per name. Integers and booleans become
-    int64, float32 stays float; rows of int64 or float32 become lists; rows of any other dtype or rank are stored as
-    serialized tensors, which keep dtype and shape.
+    int64 and float32 stays float; 1-D rows of int64 or float32 become lists; rows of any other dtype or rank are stored
+    as serialized tensors, which keep dtype and shape.
 
     Args:
-        data: A .npy or .npz file, or a dict of arrays of one length.
+        data: A .npy or .npz file, or a dict of arrays of equal length.
         label: The array with the class of each record, for `stratify`.
-        floats: What to do with float64 values that float32 does not hold: "ask" raises, "float32" rounds, "float64"
+        floats: What to do with float64 values that float32 cannot represent: "ask" raises, "float32" rounds, "float64"
             keeps them as serialized tensors.
     """
 
@@ -132,7 +132,7 @@ class Arrays(DescribedSource):
 
 
 class ArraysReader:
-    """Rows of mapped arrays, as columns."""
+    """Reads rows of memory-mapped arrays as columns."""
 
     def __init__(self, stored: Mapping[str, StoredArray]) -> None:
         self._stored = dict(stored)
@@ -141,7 +141,7 @@ class ArraysReader:
     def read_columns(self, numbers: Int64Array) -> Mapping[str, Any]:
         if not self._open:
             self._open = {name: array.open() for name, array in self._stored.items()}
-        # A run of rows is a view; picking rows one by one copies them.
+        # A slice of consecutive rows is a view; indexing by row numbers copies.
         is_run = len(numbers) > 0 and bool((np.diff(numbers) == 1).all())
         chosen: Any = slice(int(numbers[0]), int(numbers[-1]) + 1) if is_run else numbers
         return {name: _as_column(np.asarray(array[chosen])) for name, array in self._open.items()}
@@ -157,7 +157,7 @@ def _as_column(array: _Array) -> Any:
 
 
 def _find_arrays(path: str, scratch: str) -> dict[str, StoredArray]:
-    """The arrays of a file; compressed ones are unpacked into `scratch`, so that they can be mapped."""
+    """Find the arrays of a file; compressed ones are unpacked into `scratch`, so that they can be memory-mapped."""
     with open_to_read(path) as file:
         head = file.read(6)
     try:
@@ -192,7 +192,7 @@ def _find_members(path: str, scratch: str) -> dict[str, StoredArray]:
 
 
 def _read_header(path: str, offset: int, name: str) -> StoredArray:
-    """Start and dtype of the values of an .npy file at `offset`."""
+    """Read the header of the .npy data at `offset`."""
     with open_to_read(path) as file:
         file.seek(offset)
         version = np.lib.format.read_magic(file)
@@ -206,7 +206,7 @@ def _read_header(path: str, offset: int, name: str) -> StoredArray:
 
 
 def _spool_arrays(arrays: Mapping[str, Any], scratch: str) -> tuple[dict[str, StoredArray], str]:
-    """Arrays in memory as files that workers can map, and a digest of them."""
+    """Save arrays in memory to files that workers can memory-map; return these files and a digest of the arrays."""
     stored = {}
     digest = hashlib.sha256()
     for number, (name, values) in enumerate(arrays.items()):

@@ -1,4 +1,4 @@
-"""Parquet and Arrow files as record batches."""
+"""Read Parquet and Arrow files as record batches."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tfrkit.storage.local import open_to_read
 
 
 def is_parquet(path: str) -> bool:
-    """Whether a file starts like a Parquet file."""
+    """Return whether a file starts with Parquet's magic bytes."""
     with open_to_read(path) as file:
         return file.read(4) == b"PAR1"
 
 
 def read_batches(path: str, arrow: Any, *, rows: int) -> tuple[Any, Iterator[Any]]:
-    """Schema and record batches of a Parquet or an Arrow IPC file (also called Feather), by their first bytes."""
+    """Read the schema and the record batches of a Parquet or Arrow IPC (Feather) file, detected by its first bytes."""
     with open_to_read(path) as file:
         magic = file.read(8)
     if magic[:4] == b"PAR1":

@@ -1,15 +1,15 @@
 """The interface of sources.
 
-A source is a small description: where to look, and how to read what is there. `scan` looks once, in the process
-that plans, and answers with a `Scan`: every record there will be (`Items`), a reader that turns them into rows, the
-schema of these rows, and every problem that can be known before something is written. The plan then works with
-numbers [0, len(items)) only. Worker processes get a reader and the items of their shard, and nothing else.
+A source is a small description of where the inputs are and how to read them. `scan` runs once, in the process that
+plans, and returns a `Scan`: all future records (`Items`), a reader that turns items into rows, the schema of the
+rows, and every problem that can be found before anything is written. The plan then works with the item numbers
+[0, items.size) only. Worker processes get a reader and the items of their shard, and nothing else.
 
     Source.scan(scratch) ─→ Scan
                              ├─ items      keys, sizes, labels, groups, splits: columns, not objects
                              ├─ reader     rows, columns or records by item; picklable; used in workers
-                             ├─ schema     what the rows hold; `refine` adds what only reading showed
-                             └─ problems   bad inputs, all of them
+                             ├─ schema     features of the rows; `refine` adds facts found by reading
+                             └─ problems   all bad inputs
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FINGERPRINT_NBYTES = 64 << 10
 
 
 class Item(NamedTuple):
-    """One future record, as a reader gets it."""
+    """One future record, as it is passed to a reader."""
 
     number: int
     key: str
@@ -53,18 +53,18 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """One bad input: its place and reason, in the form of an error message.
+    """One bad input: its place and the reason, in the form of an error message.
 
     Attributes:
-        key: Its place.
+        key: The place of the problem.
         reason: The error.
-        blocking: It stops the build whatever is to become of bad files: a label outside the map is a mistake of the
-            command, not of the file.
-        input: The input it counts for, where that is not `key`: an image with two bad boxes is one bad input. None for
-            a problem of no single input, such as a column or a class.
-        kind: What several problems are together, in the plural, where their reasons differ by more than numbers:
-            "annotations name an image that is not there". Problems of one kind are shown as one.
-        hint: What to do, with Python arguments: 'leave it out: boxes="drop"'.
+        blocking: Whether the problem stops the build even if bad inputs are skipped: a label outside the map is a
+            mistake in the command, not in the file.
+        input: The input it counts for, if that is not `key`: an image with two bad boxes is one bad input. None for a
+            problem that belongs to no single input, such as one of a column or a class.
+        kind: Common description of similar problems, in the plural, if their reasons differ by more than numbers:
+            "annotations name an image that is not there". Problems of one kind are shown together.
+        hint: Advice, with Python arguments: 'leave it out: boxes="drop"'.
     """
 
     key: str
@@ -76,28 +76,28 @@ class Problem:
 
     @property
     def bad_input(self) -> str | None:
-        """The input that it counts for; None for no single one."""
+        """The input that the problem counts for; None if it belongs to no single input."""
         return self.key if self.input == "" else self.input
 
 
 def count_bad_inputs(problems: Iterable[Problem]) -> int:
-    """Different inputs that problems are about."""
+    """Count the different inputs that have problems."""
     return len({problem.bad_input for problem in problems} - {None})
 
 
 @dataclass(frozen=True)
 class Items:
-    """The records a source will give, in its order, as columns: a million of them take some ten megabytes.
+    """All items of a source, in its order, as columns: a million items take some ten megabytes.
 
     Attributes:
-        size: How many.
-        keys: Unique names, shown in messages: a path below the root, an id. None where they are row numbers.
+        size: Number of items.
+        keys: Unique names, shown in messages: a path below the root, an id. None if items are named by row number.
         data: Small private bytes of each item for the reader, such as its annotations.
-        nbytes: Size of each item's input, for the plan's estimates and for progress. None where not known.
+        nbytes: Size of each item's input, for the plan's estimates and for progress. None if unknown.
         stamps: mtime of each input (ns), so that a resumed build detects changes.
-        labels: A class id each, -1 for none, for `--stratify`.
-        groups: A group number each: items of one group stay in one split.
-        splits: An index into `split_names` each, where the source itself says which split; -1 for not said.
+        labels: Class id of each item, -1 for none, for `--stratify`.
+        groups: Group number of each item; items of one group stay in one split.
+        splits: Index into `split_names` of each item, -1 for none. None if the source does not define splits.
     """
 
     size: int
@@ -111,15 +111,15 @@ class Items:
     split_names: tuple[str, ...] = ()
 
     def key(self, number: int) -> str:
-        """The name of an item for messages; its row number where it has none."""
+        """Return the name of an item for messages: its key, or else its row number."""
         return f"row {number}" if self.keys is None else os.fsdecode(self.keys[number])
 
     def item(self, number: int) -> Item:
-        """One item, as a reader takes it."""
+        """Return one item, as it is passed to a reader."""
         return Item(number, self.key(number), b"" if self.data is None else self.data[number])
 
     def only(self, numbers: Int64Array) -> Items:
-        """Some of the items, in the given order, as all there are."""
+        """Return new `Items` of only these items, in the given order and numbered from 0."""
         columns = {name: getattr(self, name) for name in ("nbytes", "stamps", "labels", "groups", "splits")}
         return Items(
             len(numbers),
@@ -130,7 +130,7 @@ class Items:
         )
 
     def take(self, numbers: Int64Array) -> TakenItems:
-        """Some items in the given order, to be sent to a worker: only what readers need goes along."""
+        """Return these items in the given order for a worker, with only the columns that a reader needs."""
         return TakenItems(
             numbers,
             None if self.keys is None else _take_values(self.keys, numbers),
@@ -141,7 +141,7 @@ class Items:
 
 @dataclass(frozen=True)
 class TakenItems(Sequence[Item]):
-    """The items of one shard or of a part of it, in the order of their records."""
+    """The items of one shard or of a part of one, in the order of their records."""
 
     numbers: Int64Array
     keys: BytesColumn | None = None
@@ -171,7 +171,7 @@ class TakenItems(Sequence[Item]):
 
 
 class ItemsBuilder:
-    """Collects items one by one, then sorts them by key and holds them as columns.
+    """Collects items one by one, sorts them by key and turns them into columns.
 
     Example:
         >>> builder = ItemsBuilder()
@@ -184,7 +184,7 @@ class ItemsBuilder:
 
     def __init__(self, split_names: Sequence[str] = ()) -> None:
         self._split_names = tuple(split_names)
-        # Joined, with the end of each: an object for every key would take five times the memory.
+        # Keys are concatenated, with their end offsets: one object per key would take five times the memory.
         self._keys, self._key_stops = bytearray(), array("q", [0])
         self._data, self._data_stops = bytearray(), array("q", [0])
         self._numbers = {name: array("q") for name in ("nbytes", "stamps", "labels", "groups", "splits")}
@@ -205,7 +205,7 @@ class ItemsBuilder:
         group: int = -1,
         split: int = -1,
     ) -> None:
-        """One more item."""
+        """Add one item."""
         encoded = os.fsencode(key)
         self._is_sorted = self._is_sorted and self._last <= encoded
         self._last = encoded
@@ -221,7 +221,7 @@ class ItemsBuilder:
         numbers["splits"].append(split)
 
     def extend(self, keys: Sequence[bytes], nbytes: Int64Array, stamps: Int64Array) -> None:
-        """Many more items, which are sorted among themselves."""
+        """Add many items, which are already sorted by key."""
         if not keys:
             return
         self._is_sorted = self._is_sorted and self._last <= keys[0]
@@ -236,9 +236,9 @@ class ItemsBuilder:
             numbers.frombytes(np.ascontiguousarray(given.get(name, nothing), np.int64).tobytes())
 
     def build(self, *, sort: bool = True) -> Items:
-        """The items, sorted by key unless the order they were added in means something.
+        """Return the items, sorted by key, or in the order in which they were added if `sort` is False.
 
-        They take over the memory of the builder, to which nothing can be added after this.
+        The items take over the memory of the builder; nothing can be added to it afterwards.
         """
         keys = _to_column(self._keys, self._key_stops)
         data = _to_column(self._data, self._data_stops) if self._data else None
@@ -267,31 +267,31 @@ def _to_column(joined: bytearray, stops: array[int]) -> BytesColumn:
 
 
 class RowReader(Protocol):
-    """Reads one item at a time. Sent to worker processes, so it is picklable and small; one thread at a time."""
+    """Reads one item at a time. It is sent to workers, so it is picklable and small; not used by several threads."""
 
     def read(self, item: Item) -> Row:
-        """The row of one item; raises `SourceError` or `OSError` for an input that is bad.
+        """Return the row of one item; raises `SourceError` or `OSError` for a bad input.
 
-        A row of the form {"context": {...}, "feature_lists": {...}} becomes a SequenceExample. Values are those
-        `Writer.write` takes.
+        A row of the form {"context": {...}, "feature_lists": {...}} becomes a SequenceExample. Values are of the types
+        that `Writer.write` takes.
         """
 
     def take_facts(self) -> Facts:
-        """What was seen since the last call."""
+        """Return the facts found since the last call."""
 
 
 class ColumnReader(Protocol):
-    """Reads many items at once, as columns: for tables and arrays, whose rows never become Python objects."""
+    """Reads many items at once as columns, for tables and arrays, whose rows never become Python objects."""
 
     def read_columns(self, numbers: Int64Array) -> Mapping[str, Any]:
-        """Columns of these items, in this order: what `Writer.write_columns` takes."""
+        """Return the columns of these items, in this order, as `Writer.write_columns` takes them."""
 
 
 class RecordReader(Protocol):
-    """Reads many items at once, as finished records."""
+    """Reads many items at once as encoded records."""
 
     def read_records(self, numbers: Int64Array) -> Sequence[bytes]:
-        """Payloads of these items, in this order."""
+        """Return the records of these items, in this order."""
 
 
 Reader = RowReader | ColumnReader | RecordReader
@@ -299,27 +299,27 @@ Reader = RowReader | ColumnReader | RecordReader
 
 @dataclass
 class Scan:
-    """What a source found.
+    """The result of scanning a source.
 
     Attributes:
-        looked_for: "images in data/ and below": completes "nothing found, looked for ...".
-        items: Every good candidate. Inputs with a problem are in `problems` instead.
-        reader: How workers read items.
-        schema: What rows hold, as far as it is known now. None: the build reads it off the records it wrote.
-        problems: Bad inputs. All of them, each named once.
+        looked_for: Completes the message "nothing to build, looked for ...", such as "images in data/ and below".
+        items: All items without a problem. Inputs with a problem are in `problems` instead.
+        reader: Reads items in workers.
+        schema: The schema as far as it is known before reading. None if the build infers it from the written records.
+        problems: All bad inputs.
         ignored: Counts of other files by kind (".txt", "hidden").
         notes: One sentence for each decision a user should know of; printed.
-        counts: Titles → names → how many: {"class": {"apple": 10}}. Printed by a dry run.
-        label_files: Name → text of files to leave beside the shards (classes.txt, charset.txt).
-        order: Default order of the records if nothing is split: folders have no order worth
-            keeping, arrays and tables do.
-        refine: Gives the schema with what reading showed: formats, channels, sizes.
-        explain: Gives one sentence for each thing that only reading showed, for the report.
-        floats: What the writer does with floats that float32 does not hold, as in `Writer`.
-        fingerprint: Of inputs that are no items, such as the one file of a table: a digest of what they hold.
-        stamp: When the newest of those was changed (ns).
-        sidecars: Sidecars of records that are copied unchanged; they are copied, too.
-        found: Number of inputs, good and bad. None where each bad one is a problem of its own.
+        counts: Title → name → count: {"class": {"apple": 10}}. Printed by a dry run.
+        label_files: Name → text of files to write next to the shards (classes.txt, charset.txt).
+        order: Default order of the records if nothing is split: the order of files in folders has no meaning, that of
+            arrays and tables has.
+        refine: Returns the schema with the facts found by reading: formats, channels, sizes.
+        explain: Returns one sentence for each notable fact found by reading, for the report.
+        floats: What the writer does with floats that float32 cannot represent, as in `Writer`.
+        fingerprint: A digest of the contents of inputs that are not items, such as the single file of a table.
+        stamp: mtime of the newest of the inputs that are not items (ns).
+        sidecars: Sidecars of records that are copied unchanged; the sidecars are copied, too.
+        found: Number of inputs, good and bad. None if that is the number of items plus the number of bad inputs.
     """
 
     looked_for: str
@@ -342,22 +342,22 @@ class Scan:
 
     @property
     def num_inputs(self) -> int:
-        """Scanned inputs."""
+        """The number of scanned inputs."""
         if self.found is not None:
             return self.found
         return self.items.size + count_bad_inputs(self.problems)
 
     def schema_after(self, facts: Facts) -> Schema | None:
-        """The schema once everything was read, with what reading showed."""
+        """Return the schema after everything was read, with the facts found by reading."""
         return self.schema if self.refine is None else self.refine(facts)
 
     def notes_after(self, facts: Facts) -> list[str]:
-        """What to report once everything was read."""
+        """Return the notes about facts found by reading."""
         return [] if self.explain is None else self.explain(facts)
 
 
 class Source(Protocol):
-    """A place samples come from. Making one reads nothing; `scan` does."""
+    """A source of samples. Creating one reads nothing; `scan` reads."""
 
     @property
     def kind(self) -> str:
@@ -365,15 +365,15 @@ class Source(Protocol):
 
     @property
     def title(self) -> str:
-        """Its input for messages: the path."""
+        """The name of the input for messages: its path."""
 
     def options(self) -> dict[str, Any]:
-        """Every option that decides about the output, as a JSON value. A change of any is a change of the plan."""
+        """Return every option that affects the output, as JSON values. Changing one changes the plan."""
 
     def scan(self, scratch: str) -> Scan:
-        """Scan everything once. Raises `SourceError` if there is nothing to scan.
+        """Scan all inputs once. Raises `SourceError` if there is nothing to scan.
 
-        `scratch` is a folder on the disk of the output that lives until the build is done; workers see it too.
+        `scratch` is a folder on the disk of the output that exists until the build is done; workers can read it, too.
         """
 
 
@@ -388,7 +388,7 @@ def require_some(scan: Scan) -> None:
 
 
 def fingerprint_file(path: str) -> tuple[str, int]:
-    """A digest of a file's size and of samples all over it, and when it was changed (ns). Cost: a megabyte at most."""
+    """Return a digest of a file's size and of samples from all over it, and its mtime (ns). Reads at most 1 MiB."""
     digest = hashlib.sha256()
     with open_to_read(path) as file:
         info = os.fstat(file.fileno())

@@ -1,7 +1,7 @@
-"""Boxes of objects, checked against the size of their image.
+"""Check the boxes of objects against the size of their image.
 
-Formats differ only in how they write a box: all become corners in pixels, are checked by one rule, and give the same
-notes.
+Formats differ only in how they write a box: boxes of all formats are converted to corners in pixels, are checked by
+the same rules, and give the same notes.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Literal, NamedTuple
 from tfrkit.errors import Hint, Step
 
 BoxPolicy = Literal["fail", "clip", "drop"]
-"""Handling of a box outside its image: fail the build, clip to the image, or drop."""
+"""What to do with a box outside its image: fail the build, clip the box to the image, or drop it."""
 
 BOX_POLICIES: tuple[BoxPolicy, ...] = ("fail", "clip", "drop")
 
 Corners = tuple[float, float, float, float]
 """xmin, ymin, xmax, ymax in pixels."""
 
-# Tools round to whole pixels, or to two decimals of width and height: so far over the edge is at the edge.
+# Tools round to whole pixels, or to two decimals of width and height, so a box may exceed the image by less than this.
 _ROUNDING = 0.5
-# Blanks that str.strip leaves in place: byte order mark, zero-width characters.
+# Invisible characters that str.strip does not remove: byte order mark, zero-width characters.
 _INVISIBLE = "\ufeff\u200b\u200c\u200d\u2060"
-# Places named in a note.
+# Maximum number of places named in a note.
 _MAX_PLACES = 5
 _DROP = Step("leave them out: {boxes}", boxes="drop")
 _ONLY_DROP = Hint(_DROP)
@@ -38,7 +38,7 @@ class BadBox(NamedTuple):
 
 
 def judge_box(corners: Corners, *, width: int, height: int) -> str | None:
-    """The error of a box in an image of this size, or None.
+    """Return the error of a box in an image of this size, or None.
 
     Example:
         >>> judge_box((1, 1, 400, 90), width=320, height=240)
@@ -58,7 +58,7 @@ def judge_box(corners: Corners, *, width: int, height: int) -> str | None:
 
 
 def clip_box(corners: Corners, *, width: int, height: int) -> Corners | None:
-    """The part of a box inside the image, or None.
+    """Return the part of a box inside the image, or None.
 
     Example:
         >>> clip_box((-5.0, 10.0, 50.0, 400.0), width=320, height=240)
@@ -70,7 +70,7 @@ def clip_box(corners: Corners, *, width: int, height: int) -> Corners | None:
 
 
 class BoxFitter:
-    """Fits boxes by one policy, and counts changes for the notes of a scan."""
+    """Applies a policy to boxes, and counts changes for the notes of a scan."""
 
     def __init__(self, policy: BoxPolicy) -> None:
         if policy not in BOX_POLICIES:
@@ -81,7 +81,7 @@ class BoxFitter:
         self._places: dict[str, list[str]] = {}
 
     def fit(self, corners: Corners, where: str, *, width: int, height: int) -> tuple[Corners | None, BadBox | None]:
-        """The box to store, None where there is none, and the problem that fails the build, None where none does."""
+        """Return the box to store (None if it is left out), and the problem that fails the build, or None."""
         reason = judge_box(corners, width=width, height=height)
         if reason is not None and self._policy == "fail":
             has_part = clip_box(corners, width=width, height=height) is not None
@@ -94,14 +94,14 @@ class BoxFitter:
         return fitted, None
 
     def name(self, raw: str, where: str) -> str:
-        """A class name without the blanks around it, which are noted."""
+        """Strip a class name, and make a note if that changes it."""
         name = clean_name(raw)
         if name != raw:
             self._note("blank", f"{raw!r:.64} at {where}")
         return name
 
     def notes(self) -> list[str]:
-        """One sentence for each thing that was done to boxes or names."""
+        """Return one sentence for each kind of change to boxes or names."""
         sentences = []
         for what in ("cut to the image", "left out"):
             if self._counts[what]:
@@ -125,7 +125,7 @@ class BoxFitter:
 
 
 def clean_name(name: str) -> str:
-    """A class name without the blanks around it, invisible ones too.
+    """Strip whitespace and invisible characters from both ends of a class name.
 
     Example:
         >>> clean_name("car\\n")

@@ -1,7 +1,7 @@
-"""Types of the cells of a text table: integers, floats, or text. Decided over a whole column.
+"""Types of the columns of a text table: integers, floats or text, decided from all cells of a column.
 
-A cell counts as a number only if nothing of the text is lost: 007 and +49 are text, because 7 and 49
-would lose something. The core's parser of CSV (`csv_typed`) follows the same rules.
+A cell counts as a number only if converting it loses nothing of the text: 007 and +49 are text, because the numbers
+would lose the zeros and the sign. The core's CSV parser (`csv_typed`) follows the same rules.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ FLOAT = (
 _IS_INT = re.compile(INT)
 _IS_FLOAT = re.compile(FLOAT)
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
-# Offending cells that are named; the rest is counted.
+# Maximum number of offending cells that are named; the others are only counted.
 _MAX_PLACES = 5
-# Number of digits that float64 always holds.
+# Integers of up to this many digits are exact in float64.
 _SAFE_DIGITS = 15
 
 
 @dataclass
 class Tally:
-    """Counts of cell types of a column, and examples: (row, cell)."""
+    """Counts of the cell types of a column, with examples as (row, cell)."""
 
     num_int: int = 0
     num_float: int = 0
@@ -48,11 +48,11 @@ class Tally:
 
     @property
     def num_cells(self) -> int:
-        """Cells that hold something."""
+        """The number of cells that are not missing."""
         return self.num_int + self.num_float + self.num_text
 
     def add_float(self, row: int, cell: str) -> None:
-        """One number with a point or an exponent."""
+        """Count a number with a point or an exponent, or inf or nan."""
         self.num_float += 1
         _note(self.floats, row, cell)
         if _is_too_large(cell):
@@ -60,7 +60,7 @@ class Tally:
             _note(self.inexact, row, cell)
 
     def add_int(self, row: int, cell: str) -> None:
-        """One whole number."""
+        """Count an integer."""
         self.num_int += 1
         if len(cell) > _SAFE_DIGITS:
             value = int(cell)
@@ -78,12 +78,12 @@ def _note(places: list[tuple[int, str]], row: int, cell: str) -> None:
 
 
 def _is_too_large(cell: str) -> bool:
-    """Is it a number that became infinite on the way: 1e400, but not inf?"""
+    """Return whether a finite number becomes infinite when it is converted: 1e400, but not inf."""
     return math.isinf(float(cell)) and "inf" not in cell.lower()
 
 
 def _holds(value: int) -> bool:
-    """Does float64 hold this integer?"""
+    """Return whether float64 represents this integer exactly."""
     try:
         return float(value) == value
     except OverflowError:
@@ -92,7 +92,7 @@ def _holds(value: int) -> bool:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The kind of a column, None where no cell says; or what is wrong, with the cells that show it."""
+    """The kind of a column, None if it has no cells; or the reason why it has no kind, and the offending cells."""
 
     kind: CellKind | None
     reason: str = ""
@@ -101,10 +101,10 @@ class Verdict:
 
 
 def decide_kind(tally: Tally, wanted: CellKind | None = None) -> Verdict:
-    """What a column is, over all of its cells; or why it cannot be what is `wanted`, or cannot be anything.
+    """Decide the kind of a column from all of its cells, or give the reason why it has none or not the `wanted` one.
 
-    A column of text with some numbers is text; one of numbers with some text is a mistake somewhere, and is not
-    decided here.
+    A column of text with some numbers is text. A column that is mostly numbers with some text is probably a mistake,
+    and an error.
     """
     if tally.num_cells == 0:
         return Verdict(wanted)
@@ -130,7 +130,7 @@ def decide_kind(tally: Tally, wanted: CellKind | None = None) -> Verdict:
 
 
 def kind_of_cell(cell: str) -> CellKind:
-    """The type of one cell.
+    """Return the type of one cell.
 
     Example:
         >>> [kind_of_cell(cell) for cell in ("7", "-0.5", "007")]
@@ -163,7 +163,7 @@ def tally_cells(cells: Sequence[str | None], tally: Tally, first_row: int) -> No
 
 
 def _are_small_ints(cells: list[str]) -> bool:
-    """True only for whole numbers that are safe in any kind; most columns of ids and counts are."""
+    """Return whether all cells are integers that are exact in every kind: a fast path for columns of ids and counts."""
     try:
         return max(map(len, cells), default=0) <= _SAFE_DIGITS and list(map(str, map(int, cells))) == cells
     except ValueError:
@@ -171,7 +171,7 @@ def _are_small_ints(cells: list[str]) -> bool:
 
 
 def convert_cells(cells: Sequence[str | None], kind: CellKind) -> tuple[Any, Any]:
-    """The values of one block, with fillers where cells are missing, and which those are (None if none)."""
+    """Convert one block to values, with fillers for missing cells, and a mask of the missing cells (None if none)."""
     missing = None
     if None in cells:
         missing = np.array([cell is None for cell in cells], np.uint8)

@@ -1,4 +1,4 @@
-"""Class names as datasets with annotations carry them: lists, numbered lists, label maps, colour lists."""
+"""Read the class names of annotated datasets: lists, numbered lists, label maps, colour lists."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from tfrkit.features.labels import LabelMap, number_names, read_class_map
 from tfrkit.pictures.masks import parse_color_map
 from tfrkit.storage.resolve import expand_home
 
-# Files that labelling tools leave beside a dataset in the form of Pascal VOC, in order of preference.
+# Files that labelling tools write next to a dataset in Pascal VOC format, in order of preference.
 CLASS_FILES = ("labelmap.txt", "class_names.txt", "classes.txt", "labels.txt")
 
 
 def find_class_file(root: str) -> str | None:
-    """The class file in a dataset's folder, or None."""
+    """Return the path of the class file in a dataset's folder, or None."""
     paths = (os.path.join(root, name) for name in CLASS_FILES)
     return next((path for path in paths if os.path.isfile(path)), None)
 
 
 def load_classes(classes: str | Sequence[str], *, label_offset: int | None, first: int = 1) -> LabelMap:
-    """The map of a list of names or of a file: labelmap.txt, or what `read_class_map` reads.
+    """Return the label map of a list of names or of a file: labelmap.txt, or a format that `read_class_map` reads.
 
-    Ids the file itself gives stay, unless `label_offset` is given. Otherwise the first name has id `first`, 1 as
-    readers of boxes expect; a background at the front of the list has id 0.
+    Ids that the file defines are kept unless `label_offset` is given. Otherwise the first name has id `first`; the
+    default is 1, as detection readers expect. A background class at the start of the list has id 0.
     """
     if not isinstance(classes, str):
         return number_names(classes, offset=label_offset, first=first, origin="the given names")
@@ -36,7 +36,7 @@ def load_classes(classes: str | Sequence[str], *, label_offset: int | None, firs
 
 
 def read_text(path: str) -> str:
-    """A small text file, as UTF-8 with or without a byte order mark."""
+    """Read a small UTF-8 text file with or without a byte order mark."""
     try:
         with open(path, encoding="utf-8-sig") as file:
             return file.read()

@@ -1,4 +1,4 @@
-"""`class-folders`: root/<class>/picture. The folder is the label."""
+"""The source `class-folders`: root/<class>/image. The folder name is the label."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _SPLIT_WORDS = frozenset({"train", "training", "val", "valid", "validation", "de
 
 @dataclass(frozen=True)
 class ClassFolders(DescribedSource):
-    """Pictures in one folder per class; folders may be nested deeper below.
+    """Images in one folder per class; class folders may have subfolders.
 
-    Features are those of the slim readers: `image/encoded`, `image/format`, `image/height`, `image/width`,
+    Features are named as in TF-Slim: `image/encoded`, `image/format`, `image/height`, `image/width`,
     `image/channels`, `image/filename`, `image/class/label`, `image/class/text`.
 
     Args:
-        root: The folder that holds the class folders.
-        images: What becomes of the pictures; kept as they are by default.
+        root: The folder that contains the class folders.
+        images: How images are stored; by default their files are stored unchanged.
         classes: Names in the order of their ids, or the path of a file that lists them; sorted folder names by default.
         label_offset: The id of the first class.
-        split_folders: The first level are splits (train/, test/), the classes lie below.
+        split_folders: Folders of the first level are splits (train/, test/), which contain the class folders.
     """
 
     root: str | os.PathLike[str]
@@ -59,7 +59,7 @@ class ClassFolders(DescribedSource):
         labels, empty = self._decide_classes(folders, depth)
         splits = sorted({folder.split("/")[0] for folder in folders if _depth_of(folder) > depth})
         counts: Counter[str] = Counter(dict.fromkeys(labels.names, 0))
-        # By folder, of which there are few: the id and the split, or what is wrong with the files in there.
+        # By folder, because folders are few: the label and the split, or the problem of the files in it.
         known: dict[str, tuple[int, int]] = {}
         wrong: dict[str, Problem] = {}
         for folder, num_files in folders.items():
@@ -105,7 +105,7 @@ class ClassFolders(DescribedSource):
         )
 
     def _advise(self, has_classes: bool) -> str:
-        """The hint for images outside class folders."""
+        """Return the hint for images outside class folders."""
         if has_classes:
             return ""
         if self.split_folders:
@@ -113,7 +113,7 @@ class ClassFolders(DescribedSource):
         return f"did you mean the folder above: {os.path.dirname(os.path.abspath(self.title))}"
 
     def _decide_classes(self, found: Iterable[str], depth: int) -> tuple[LabelMap, list[str]]:
-        """The label map, and the folders that hold no image."""
+        """Return the label map, and the names of class folders without images."""
         if self.classes is not None:
             return load_classes(self.classes, label_offset=self.label_offset or None, first=0), []
         with_images = {folder.split("/")[depth] for folder in found if _depth_of(folder) > depth}
@@ -128,19 +128,19 @@ class ClassFolders(DescribedSource):
                     ),
                 )
             folders = {entry.name for entry in os.scandir(self.title) if entry.is_dir()}
-            # An empty folder is a class too: filling it later must not shift the ids of the others.
+            # An empty folder is a class, too, so that adding images to it later does not shift the ids of the others.
             empty = sorted(name for name in folders - with_images if not name.startswith((".", "_")))
             return make_class_map([*with_images, *(empty if with_images else ())], offset=self.label_offset), empty
         return make_class_map(with_images, offset=self.label_offset), []
 
 
 def _depth_of(folder: str) -> int:
-    """Depth below the root; 0 for the root itself."""
+    """Return the depth of a folder below the root; 0 for the root itself."""
     return folder.count("/") + 1 if folder else 0
 
 
 class ClassFolderReader:
-    """Rows of pictures in class folders."""
+    """Reads images in class folders as rows."""
 
     def __init__(self, root: str, depth: int, labels: LabelMap, images: ImageOptions) -> None:
         self._root = root

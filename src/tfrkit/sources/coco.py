@@ -1,4 +1,4 @@
-"""COCO: one JSON file with images, categories and annotations; boxes, outlines and captions."""
+"""The source `coco`: JSON files with images, categories and annotations, which are boxes, outlines and captions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tfrkit.sources.detection import DetectionGatherer, FoundObject, note_zero
 
 FIELDS: Mapping[str, str] = {"is_crowd": "int64", "area": "float"}
 
-# Category ids have gaps; a wider gap means that they are not ids.
+# Category ids have gaps, but a wider range than this means that the numbers are not ids.
 _MAX_ID_RANGE = 1 << 16
 _SET_NAME = re.compile(r"(?:instances|captions|person_keypoints|annotations)_(?P<set>.+)\.json")
 _SPLITS = {"valid": "val", "validation": "val"}
@@ -35,19 +35,19 @@ class _File(NamedTuple):
 
 @dataclass(frozen=True)
 class Coco(DescribedSource):
-    """A dataset in the form of COCO.
+    """A dataset in COCO format.
 
     Attributes:
-        path: The JSON file, or a folder: annotations/instances_train2017.json with train2017/, train/
-            _annotations.coco.json with its images beside it, or annotations.json.
-        sets: Which files of a folder, by the name after `instances_` or by their folder; each is a split.
-        image_root: The folder where file names of images start, where it is not found by itself.
+        path: The JSON file, or a folder with annotations/instances_train2017.json and train2017/, with
+            train/_annotations.coco.json next to its images, or with annotations.json.
+        sets: The files of a folder to use, by the name after `instances_` or by their folder; each becomes a split.
+        image_root: The folder that file names of images are relative to, if it is not found automatically.
         masks: Also store the outline of each object as a PNG of 0 and 1 in `image/object/mask`.
-        captions: Also store captions: "auto" takes `captions_<set>.json` beside the file, else a file.
-        label_offset: Without, labels are the category ids of the file, gaps and all; with, categories are numbered
-            anew from here, in the order of their ids.
-        boxes: What becomes of boxes that do not lie in their image: "fail", "clip" or "drop".
-        images: What becomes of the images.
+        captions: Also store captions: "auto" reads `captions_<set>.json` next to the file; else the path of a file.
+        label_offset: Number the categories consecutively from this label, in the order of their ids. By default labels
+            are the category ids of the file, with their gaps.
+        boxes: What to do with boxes that are not inside their image: "fail", "clip" or "drop".
+        images: How images are stored.
     """
 
     path: str
@@ -165,7 +165,7 @@ class Coco(DescribedSource):
         )
 
     def _find_files(self) -> tuple[str, list[_File]]:
-        """The root, and the JSON files below it."""
+        """Return the root and its JSON files."""
         if os.path.isfile(self.path):
             if self.sets:
                 raise ValueError("sets expected a folder with several files, got one file")
@@ -210,7 +210,7 @@ def _count(categories: Sequence[str]) -> str:
 
 
 def _list_files(root: str) -> dict[str, str]:
-    """Set → path below the root of its JSON file, in the first of COCO's layouts that is there."""
+    """Return set → path of its JSON file below the root, for the first COCO layout that matches."""
     found = {}
     for path in sorted(glob.glob("annotations/instances_*.json", root_dir=root)):
         match = _SET_NAME.fullmatch(os.path.basename(path))
@@ -227,7 +227,7 @@ def _list_files(root: str) -> dict[str, str]:
 
 
 def _find_image_folder(root: str, file: _File, coco: CocoData) -> str:
-    """The folder below the root in which the first images of a file are; that of the file where none is found."""
+    """Return the folder below the root that contains the first images of a file; by default the file's own folder."""
     beside = os.path.dirname(file.path)
     match = _SET_NAME.fullmatch(os.path.basename(file.path))
     name = match["set"] if match is not None else file.split

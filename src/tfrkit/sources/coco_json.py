@@ -1,4 +1,4 @@
-"""The JSON of COCO: images, categories, and annotations that name both by id."""
+"""Parse COCO's JSON: images, categories, and annotations that refer to both by id."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Identifier = int | str
 
 @dataclass
 class CocoObject:
-    """One annotation with a box: corners in pixels, and its outline as it stands in the file."""
+    """One annotation with a box: corners in pixels, and the outline as in the file."""
 
     category: int
     corners: Corners
@@ -29,7 +29,7 @@ class CocoObject:
 
 @dataclass
 class CocoImage:
-    """One image with everything that names it. `is_bad` marks one of whose annotations one cannot be read."""
+    """One image with its annotations. `is_bad` means that one of its annotations cannot be read."""
 
     identifier: Identifier
     file_name: str
@@ -42,7 +42,7 @@ class CocoImage:
 
 @dataclass
 class CocoData:
-    """What a file holds; `problems` are all entries that make no sense, each with its place."""
+    """The content of a file; `problems` are all invalid entries, each with its place."""
 
     images: dict[Identifier, CocoImage] = field(default_factory=dict)
     categories: dict[int, str] = field(default_factory=dict)
@@ -52,9 +52,9 @@ class CocoData:
 
 
 def parse_coco(data: bytes, path: str, *, masks: bool = False) -> CocoData:
-    """The images of a file with their annotations; raises `SourceError` for other files.
+    """Parse the images of a file with their annotations; raises `SourceError` if it is not a COCO file.
 
-    With `masks` outlines are kept, of the annotations that have one.
+    Outlines are kept only with `masks`.
     """
     content = load_json(data, path)
     coco = CocoData()
@@ -68,7 +68,7 @@ def parse_coco(data: bytes, path: str, *, masks: bool = False) -> CocoData:
         image = _image_of(coco, entry, where)
         if image is None:
             continue
-        # What else is wrong with the image counts for the same input.
+        # All problems of an image count for one input.
         place = f"{path}, image {image.identifier!r:.40}"
         identifier = entry.get("id")
         if isinstance(identifier, (int, str)):
@@ -86,7 +86,7 @@ def parse_coco(data: bytes, path: str, *, masks: bool = False) -> CocoData:
 
 
 def add_captions(coco: CocoData, data: bytes, path: str) -> None:
-    """Captions of another file, for the images of this one; those of other images are none of ours."""
+    """Add the captions of another file to the images of this one; captions of other images are ignored."""
     content = load_json(data, path)
     coco.has_captions = True
     for index, entry in _entries(content, "annotations", path):
@@ -100,7 +100,7 @@ def add_captions(coco: CocoData, data: bytes, path: str) -> None:
 
 
 def load_json(data: bytes, path: str) -> Mapping[str, Any]:
-    """A JSON object, or `SourceError` with the line of the error."""
+    """Parse a JSON object; raises `SourceError` with the line of the error."""
     try:
         content = json.loads(data)
     except json.JSONDecodeError as error:
@@ -166,7 +166,7 @@ def _image_of(coco: CocoData, entry: Mapping[str, Any], where: str) -> CocoImage
 
 
 def _read_annotation(coco: CocoData, image: CocoImage, entry: Mapping[str, Any], where: str, masks: bool) -> None:
-    """Raises ValueError with what is wrong about it."""
+    """Add one annotation to its image; raises ValueError if it is invalid."""
     if "caption" in entry and "bbox" not in entry:
         if not isinstance(entry["caption"], str):
             raise ValueError(f"caption expected text, got {type(entry['caption']).__name__}")
@@ -191,7 +191,7 @@ def _read_annotation(coco: CocoData, image: CocoImage, entry: Mapping[str, Any],
 
 
 def _read_box(box: object) -> Corners:
-    """Corners of [x, y, width, height]."""
+    """Return the corners of a box [x, y, width, height]."""
     if not isinstance(box, list) or len(box) != 4:
         raise ValueError(f"bbox expected [x, y, width, height], got {box!r:.64}")
     for value in box:

@@ -1,8 +1,8 @@
-"""Outlines of COCO objects as masks: polygons, and run lengths plain or packed into text.
+"""Convert outlines of COCO objects to masks: polygons, and run lengths as lists or packed into text.
 
-Run lengths go down the columns: pixel (row, column) is number `column * height + row`. A polygon covers the pixels
-that the reference tools of COCO give it: its edges are walked on a grid five times as fine, and each step from one
-fine column to the next flips everything below it, as often as a mask pixel's centre column is passed.
+Run lengths are in column-major order: pixel (row, column) is number `column * height + row`. A polygon covers the same
+pixels as in the reference tools of COCO: its edges are traced on a grid five times as fine, and each step across the
+centre line of a pixel column flips all pixels below it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy as np
 
 from tfrkit._types import Int64Array, UInt8Array
 
-# How much finer than a pixel the grid is on which edges are walked.
+# The grid on which edges are traced is this many times finer than the pixels.
 _SCALE = 5
-# Corners further out than this, and longer walks, are damage: they would take for ever.
+# Corners further out than this and longer edges are taken as damage, because tracing them would take too long.
 _MAX_OVERHANG = 1 << 16
 _MAX_POINTS = 1 << 24
 
 
 def rasterize_segmentation(segmentation: object, *, width: int, height: int) -> UInt8Array:
-    """The mask (height, width) of 0 and 1 an annotation's outline stands for; ValueError with what is wrong.
+    """Convert the outline of an annotation to a mask (height, width) of 0 and 1; raises ValueError if it is invalid.
 
     `segmentation` is a list of polygons [x0, y0, x1, y1, ...], or {"size": [height, width], "counts": ...} with
     counts as a list of numbers or as text.
@@ -41,7 +41,7 @@ def rasterize_segmentation(segmentation: object, *, width: int, height: int) -> 
 
 
 def decode_run_lengths(coded: Mapping[str, Any], *, width: int, height: int) -> UInt8Array:
-    """The mask (height, width) of run lengths; ValueError where they do not fit the image.
+    """Decode run lengths to a mask (height, width); raises ValueError if they do not fit the image.
 
     Example:
         >>> decode_run_lengths({"size": [2, 2], "counts": [1, 2, 1]}, width=2, height=2).tolist()
@@ -65,7 +65,7 @@ def decode_run_lengths(coded: Mapping[str, Any], *, width: int, height: int) -> 
 
 
 def unpack_counts(text: str | bytes) -> list[int]:
-    """Run lengths from their text: five bits per character, later ones as the difference to the last but one.
+    """Decode run lengths from text: five bits per character, from the fourth run on the difference to two runs before.
 
     Example:
         >>> unpack_counts("06")
@@ -107,22 +107,22 @@ def _read_polygon(polygon: object) -> list[tuple[float, float]]:
 
 
 def _fill_polygon(corners: list[tuple[float, float]], width: int, height: int) -> UInt8Array:
-    """One polygon as 0 and 1, columns one after the other."""
+    """Return the mask of one polygon as 0 and 1 in column-major order."""
     x, y = _walk_edges(np.trunc(np.array(corners, np.float64).T * _SCALE + 0.5).astype(np.int64))
     steps = np.flatnonzero(np.diff(x))
-    # A step between two fine columns counts where the centre line of a pixel column lies between them.
+    # A step between two fine columns counts if the centre line of a pixel column is between them.
     column = (np.minimum(x[steps], x[steps + 1]) + 0.5) / _SCALE - 0.5
     is_centre = (np.floor(column) == column) & (column >= 0) & (column <= width - 1)
     row = (np.minimum(y[steps], y[steps + 1]) + 0.5) / _SCALE - 0.5
     row = np.ceil(np.clip(row, 0, height))
     flips = column[is_centre].astype(np.int64) * height + row[is_centre].astype(np.int64)
-    # A flip at the bottom of a column is one at the top of the next; after the last column it is ignored.
+    # A flip at the bottom of a column is a flip at the top of the next one; after the last column it is ignored.
     counts = np.bincount(flips, minlength=width * height)[: width * height]
     return (np.cumsum(counts) & 1).astype(np.uint8)
 
 
 def _walk_edges(corners: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Points (x, y) from corner to corner and back to the first, one for each step along an edge's longer side."""
+    """Return the points (x, y) of the closed polygon, one for each step along the longer side of an edge."""
     start, stop = corners, np.roll(corners, -1, axis=1)
     dx, dy = np.abs(stop - start)
     is_flat = dx >= dy
@@ -130,7 +130,7 @@ def _walk_edges(corners: Int64Array) -> tuple[Int64Array, Int64Array]:
     num_points = int(length.sum()) + len(length)
     if num_points > _MAX_POINTS:
         raise ValueError(f"polygon expected at most {_MAX_POINTS:,} points on its edges, got {num_points:,}")
-    # Every edge is walked upwards, so that an edge two objects share is rounded alike for both.
+    # Every edge is traced in increasing direction, so that an edge that two objects share is rounded alike for both.
     is_flipped = np.where(is_flat, start[0] > stop[0], start[1] > stop[1])
     low, high = np.where(is_flipped, stop, start), np.where(is_flipped, start, stop)
     rise = np.where(is_flat, high[1] - low[1], high[0] - low[0])

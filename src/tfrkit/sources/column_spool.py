@@ -1,7 +1,7 @@
-"""Columns of a table on disk: written once while it is scanned, then read by number in any process.
+"""Columns of a table on disk: written once during the scan, then read by row number in any process.
 
-A column is a few plain files of numbers: values, and where it needs them, offsets of bytes, splits of lists and
-presence. They are mapped, so a worker touches only its rows, and all workers share them.
+A column is a few plain files of numbers: values and, if needed, offsets of bytes, splits of lists, and flags of missing
+rows. The files are memory-mapped, so a worker reads only its rows, and all workers share the memory.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tfrkit.codec.tensor_proto import encode_tensor
 
 SpoolKind = Literal["int64", "float32", "float64", "bytes"]
 
-# An empty list of text; those of numbers are arrays.
+# An empty list of text; empty lists of numbers are arrays, which have a dtype already.
 _NO_TEXTS = np.empty(0, "S1")
 _DTYPES: dict[SpoolKind, str] = {"int64": "<i8", "float32": "<f4", "float64": "<f8", "bytes": "u1"}
 
 
 @dataclass(frozen=True)
 class SpooledColumn:
-    """One column: kind, whether rows hold lists, and whether some are missing."""
+    """One column: its kind, whether its values are lists, and whether some are missing."""
 
     name: str
     kind: SpoolKind
@@ -56,10 +56,10 @@ class ColumnWriter:
             self._write("splits", np.zeros(1, np.int64))
 
     def append(self, values: Any, *, lengths: Int64Array | None = None, missing: Any = None) -> None:
-        """One more block of rows.
+        """Append a block of rows.
 
-        `values` is an array, or a `BytesColumn`; `lengths` how many values each row of lists has; `missing` marks rows
-        that hold nothing: their value, if it is no list, is a filler and counts for nothing.
+        `values` is an array or a `BytesColumn`; `lengths` is the number of values of each row in a column of lists;
+        `missing` marks rows without a value, for which `values` contains an ignored filler unless the rows are lists.
         """
         column = self._column
         if isinstance(values, BytesColumn):
@@ -77,7 +77,7 @@ class ColumnWriter:
             self._write("splits", np.cumsum(lengths, dtype=np.int64) + self._num_values)
             self._num_values += int(np.sum(lengths))
         flags = np.zeros(num_rows, np.uint8) if missing is None else np.ascontiguousarray(missing, np.uint8)
-        # Rows before the first gap hold something, and need no saying so until then.
+        # The file of flags is created at the first missing row; all rows before it are present.
         if self._num_missing == 0 and flags.any():
             self._write("missing", np.zeros(self._num_rows, np.uint8))
         self._num_missing += int(flags.sum())
@@ -86,21 +86,21 @@ class ColumnWriter:
         self._num_rows += num_rows
 
     def close(self) -> SpooledColumn:
-        """The written files, for the reader."""
+        """Close the files and return the description of the column for the reader."""
         for file in self._files.values():
             file.close()
         column = self._column
         return SpooledColumn(column.name, column.kind, column.is_list, self._num_missing > 0)
 
     def discard(self) -> None:
-        """Remove what was written."""
+        """Close and remove the files."""
         for file in self._files.values():
             file.close()
             os.unlink(file.name)
 
     @property
     def num_missing(self) -> int:
-        """Rows that hold nothing."""
+        """The number of rows without a value."""
         return self._num_missing
 
     def _write(self, part: str, values: Any) -> None:
@@ -109,12 +109,12 @@ class ColumnWriter:
         try:
             self._files[part].write(np.ascontiguousarray(values).data)
         except OSError as error:
-            # The system says what, and not where.
+            # The error of the operating system does not name the folder.
             raise OSError(error.errno, error.strerror, os.path.dirname(self._prefix)) from None
 
 
 class ColumnSpool:
-    """Reads spooled columns by row number. Picklable: files are mapped in the process that asks."""
+    """Reads spooled columns by row number. Picklable: each process maps the files when it first reads them."""
 
     def __init__(self, folder: str, columns: Sequence[SpooledColumn], num_rows: int) -> None:
         self.columns = tuple(columns)
@@ -127,24 +127,24 @@ class ColumnSpool:
 
     @property
     def row_nbytes(self) -> float:
-        """Approximate bytes per row."""
+        """The approximate number of bytes per row."""
         files = os.scandir(self._folder)
         return sum(file.stat().st_size for file in files) / max(1, self.num_rows)
 
     def read_columns(self, numbers: Int64Array) -> Mapping[str, Column]:
-        """Columns of these rows, in this order, as `Writer.write_columns` takes them.
+        """Return the columns of these rows, in this order, as `Writer.write_columns` takes them.
 
-        Columns of float64 come as serialized tensors.
+        Columns of float64 are returned as serialized tensors.
         """
         return {column.name: self.read_column(index, numbers) for index, column in enumerate(self.columns)}
 
     def read_rows(self, numbers: Int64Array) -> Iterator[Row]:
-        """These rows, in this order, as `Writer.write` takes them: a list that is empty says what it is a list of."""
+        """Yield these rows, in this order, as `Writer.write` takes them; empty lists are arrays with a dtype."""
         for row in rows_of_columns(self.read_columns(numbers)):
             yield {name: _NO_TEXTS if isinstance(value, list) and not value else value for name, value in row.items()}
 
     def read_column(self, index: int, numbers: Int64Array, *, as_tensors: bool = True) -> Column:
-        """One column of these rows."""
+        """Read one column of these rows."""
         column = self.columns[index]
         rows = _as_slice(numbers)
         presence = None
@@ -166,7 +166,7 @@ class ColumnSpool:
         return Ragged(values[presence == PRESENT], splits, presence)
 
     def open_framer(self, keys: Mapping[str, str]) -> Callable[[Int64Array], Frames]:
-        """What gives frames of rows by their numbers, to many threads at the same time; `keys` renames columns."""
+        """Return a thread-safe function that encodes rows, by number, as frames; `keys` renames columns."""
         if any(column.kind == "float64" for column in self.columns):
 
             def frame_tensors(numbers: Int64Array) -> Frames:
@@ -179,7 +179,7 @@ class ColumnSpool:
         return ColumnFramer(plain, self.num_rows).frame_rows
 
     def _plain(self, index: int) -> PlainColumn:
-        """A whole column where it is, for the core."""
+        """Return a whole column, memory-mapped and not copied, for the core."""
         column = self.columns[index]
         return PlainColumn(
             "float" if column.kind == "float32" else "int64" if column.kind == "int64" else "bytes",
@@ -190,9 +190,9 @@ class ColumnSpool:
         )
 
     def with_labels(self, index: int, labels: Int64Array) -> ColumnSpool:
-        """The same with a column of class ids in place of the text column `index`, which is called `<name>/text`.
+        """Add a column of class ids under the name of the text column `index`, which is renamed to `<name>/text`.
 
-        Ids below 0 are rows without a label.
+        An id below 0 means that the row has no label.
         """
         name = self.columns[index].name
         writer = ColumnWriter(self._folder, len(self.columns), name, "int64")
@@ -202,7 +202,7 @@ class ColumnSpool:
         return ColumnSpool(self._folder, [*columns, writer.close()], self.num_rows)
 
     def digest(self) -> str:
-        """A digest of all values."""
+        """Return a digest of all values."""
         digest = hashlib.sha256(repr((self.columns, self.num_rows)).encode())
         for index in range(len(self.columns)):
             for part in ("values", "offsets", "splits", "missing"):
@@ -230,7 +230,7 @@ class ColumnSpool:
         return Ragged(BytesColumn(data, offsets), row_splits, presence)
 
     def _take(self, index: int, splits: Any, rows: Any, dtype: str) -> tuple[Any, Int64Array]:
-        """Values of some rows of stretches, and the offsets of these rows among them."""
+        """Return the concatenated values of variable-length rows, and the offsets of the rows in them."""
         values = self._map(index, "values", dtype)
         if isinstance(rows, slice):
             offsets = np.asarray(splits[rows.start : rows.stop + 1])
@@ -250,7 +250,7 @@ class ColumnSpool:
 
 
 def _as_slice(numbers: Int64Array) -> slice | Int64Array:
-    """Row numbers that follow one another as a slice, which costs no copy."""
+    """Turn consecutive row numbers into a slice, which needs no copy."""
     if len(numbers) == 0:
         return slice(0, 0)
     first, last = int(numbers[0]), int(numbers[-1])
@@ -266,7 +266,7 @@ def _accumulate(lengths: Int64Array) -> Int64Array:
 
 
 def _spread(starts: Int64Array, offsets: Int64Array) -> Int64Array:
-    """Positions of every element of stretches that start at `starts`; `offsets` is where each goes."""
+    """Return the positions of all elements of ranges that start at `starts`; `offsets` are their output offsets."""
     return np.repeat(starts - offsets[:-1], np.diff(offsets)) + np.arange(offsets[-1])
 
 

@@ -1,4 +1,4 @@
-"""Boxes in one CSV file, a line each: what `xml_to_csv.py` of many tutorials makes of annotations.
+"""The source `csv-boxes`: one CSV file with one line per box, as written by `xml_to_csv.py` of many tutorials.
 
 filename,width,height,class,xmin,ymin,xmax,ymax
 a.jpg,640,480,cat,12,30,200,310
@@ -33,7 +33,7 @@ Unlisted = Literal["skip", "keep"]
 
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
 _NEEDED = ("filename", "class", *_SIDES)
-# Used where they are there: the size that the image should have, and what VOC says of an object beside its box.
+# Used if present: the expected size of the image, and the other VOC attributes of an object.
 _OPTIONAL = ("width", "height", "difficult", "truncated", "pose")
 
 
@@ -42,7 +42,7 @@ _HEADERLESS = "give it a first line, such as filename,width,height,class,xmin,ym
 
 @dataclass
 class _Listed:
-    """What the rows say of one image."""
+    """The rows of one image: its first line, its size and its objects."""
 
     line: int
     size: tuple[int | None, int | None] | None = None
@@ -54,23 +54,23 @@ class _Listed:
 class CsvBoxes(DescribedSource):
     """Images with boxes in a CSV file with a header, one line for each box.
 
-    A row whose class and box are empty is an image without objects.
+    A row with empty class and box cells is an image without objects.
 
     Attributes:
-        path: The CSV file. Columns: filename, class, xmin, ymin, xmax, ymax; where they are there also width and
-            height, which are held against the image, and difficult, truncated, pose.
-        image_root: The folder where file names start; that of the CSV file by default.
-        columns: Columns under other names: {"class": "label"}.
-        classes: Names, a file of them, or a label map .pbtxt; a class outside stops the build. Without: the names that
-            occur, sorted.
-        label_offset: The id of the first class: 1, unless a file says otherwise.
-        units: Corners are "pixels", or "parts" of width and height, from 0 to 1.
-        unlisted: Images below `image_root` that no row names: "skip" leaves them out, "keep" takes them without
+        path: The CSV file. Columns: filename, class, xmin, ymin, xmax, ymax; optionally width and height, which are
+            compared with the image, and difficult, truncated, pose.
+        image_root: The folder that file names are relative to; by default that of the CSV file.
+        columns: Columns that have other names in the file: {"class": "label"}.
+        classes: Class names, a file that lists them, or a label map .pbtxt; any other class stops the build. By default
+            the names that occur, sorted.
+        label_offset: The id of the first class; by default 1, unless the file of classes defines ids.
+        units: "pixels" if corners are in pixels, "parts" if they are fractions of width and height, from 0 to 1.
+        unlisted: Images below `image_root` that no row names: "skip" leaves them out, "keep" adds them without
             objects.
-        boxes: What becomes of boxes that do not lie in their image: "fail", "clip" or "drop".
-        separator: Between cells; found by default.
-        encoding: Of the file.
-        images: What becomes of the images.
+        boxes: What to do with boxes that are not inside their image: "fail", "clip" or "drop".
+        separator: The separator of cells; detected by default.
+        encoding: The encoding of the file.
+        images: How images are stored.
     """
 
     path: str
@@ -123,7 +123,7 @@ class CsvBoxes(DescribedSource):
         )
 
     def _find_columns(self, file: CsvFile) -> dict[str, int]:
-        """Where each column is; raises `SourceError` where one is needed that the header does not have."""
+        """Return the index of each column; raises `SourceError` if the header lacks a required column."""
         found = {}
         missing = []
         for name in (*_NEEDED, *_OPTIONAL):
@@ -141,7 +141,7 @@ class CsvBoxes(DescribedSource):
         return found
 
     def _check_units(self, rows: _Rows) -> None:
-        """Raise where no corner is beyond 1: those are parts of an image, and as pixels they would be nothing."""
+        """Raise if no coordinate is greater than 1: these are fractions of the image size, not pixels."""
         if self.units == "pixels" and rows.num_boxes and rows.furthest <= 1:
             raise SourceError(
                 "boxes expected in pixels, got no corner beyond 1",
@@ -171,7 +171,7 @@ class CsvBoxes(DescribedSource):
             )
 
     def _take_unlisted(self, gatherer: DetectionGatherer, root: str, listed: Mapping[str, _Listed]) -> list[str]:
-        """Images that no row names: taken without objects, or noted."""
+        """Add the images that no row names without objects, or return a note about them."""
         known = {os.path.normpath(name.replace("\\", "/")) for name in listed}
         others = [file.key for file in find_files(root, IMAGE_SUFFIXES).files if file.key not in known]
         if self.unlisted == "skip":
@@ -190,7 +190,7 @@ class CsvBoxes(DescribedSource):
 
 
 class _Rows:
-    """The rows of a file by image, in the order of their first rows, and what is wrong with which."""
+    """The rows of a file grouped by image, in the order of their first rows, and the problems of rows."""
 
     def __init__(self, file: CsvFile, places: Mapping[str, int]) -> None:
         self.images: dict[str, _Listed] = {}
@@ -205,7 +205,7 @@ class _Rows:
             if len(cells) != len(file.columns):
                 reason = f"row expected {len(file.columns)} cells, got {len(cells)}"
                 self.problems.append(Problem(f"{file.path}, line {line}", reason, input=None))
-                # Where its first cells are right, the image lacks a box.
+                # The image lacks this box, so it is bad if the row names it.
                 name = cells[places["filename"]].strip() if places["filename"] < len(cells) else ""
                 if name:
                     self._image_of(name, line).is_bad = True
@@ -247,7 +247,7 @@ class _Rows:
 def _read_number(row: Mapping[str, str], name: str) -> float:
     text = row[name]
     try:
-        # float() takes 3_0 for 30; in a CSV file that is a mistake.
+        # float() accepts 3_0 as 30; in a CSV file that is a mistake.
         value = math.nan if "_" in text else float(text)
     except ValueError:
         value = math.nan
@@ -264,7 +264,7 @@ def _read_flag(row: Mapping[str, str], name: str) -> int:
 
 
 def _read_size(row: Mapping[str, str]) -> tuple[int | None, int | None]:
-    """Width and height that the image should have; None for a cell that is empty or 0."""
+    """Return the expected width and height of the image; None for a cell that is empty or 0."""
     sizes = []
     for name in ("width", "height"):
         value = _read_number(row, name) if row.get(name) else 0.0

@@ -1,7 +1,7 @@
-"""CSV files: what separates their cells, how their columns are called, and their cells in blocks of rows.
+"""CSV files: detect the separator and the names of columns, and read cells in blocks of rows.
 
-Read with Python's csv module; see `csv_typed` for the fast way through sound files. A row with too few or too many
-cells is never guessed at; all of them are named with their lines.
+Files are read with Python's csv module; see `csv_typed` for the fast path for sound files. Rows with too few or too
+many cells are never repaired; they are reported with their lines.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from tfrkit._limits import LIMITS
 from tfrkit.errors import Hint, SourceError, Step
 
-# Separators that are looked for, in the order in which they win where two of them fit equally well.
+# Separators that are detected; if two are equally frequent, the first one is chosen.
 _SEPARATORS = ",\t;|"
 # A cell may be as long as memory allows; csv stops at 131,072 characters by default.
 _MAX_CELL = 1 << 30
-# Ragged rows that are named.
+# Maximum number of ragged rows that are named.
 _MAX_NAMED = 100
-# Rows that the header is compared with.
+# Number of rows that the header is compared with.
 _SAMPLE_ROWS = 20
 
 Block = list[list[str | None]]
@@ -32,7 +32,7 @@ Block = list[list[str | None]]
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A CSV file whose form is known."""
+    """A CSV file with known separator, encoding and columns."""
 
     path: str
     columns: tuple[str, ...]
@@ -41,10 +41,10 @@ class CsvFile:
     has_header: bool = True
     missing: frozenset[str] = frozenset({""})
     notes: list[str] = field(default_factory=list, compare=False)
-    doubt: str = ""  # where the header looks like a row: that, and what to do
+    doubt: str = ""  # a warning with advice if the header looks like a row of data
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
-        """(line, cells) of every row of data; the line is the one the row starts in."""
+        """Yield (line, cells) of every row of data; `line` is the line in which the row starts."""
         limit = csv.field_size_limit(_MAX_CELL)
         try:
             with open(self.path, encoding=_with_mark(self.encoding), newline="") as file:
@@ -71,7 +71,7 @@ class CsvFile:
             csv.field_size_limit(limit)
 
     def find_ragged(self) -> list[tuple[int, str]]:
-        """(line, reason) of each row that has another number of cells than the header."""
+        """Return (line, reason) of each row whose number of cells differs from that of the header."""
         expected = len(self.columns)
         ragged = [(line, len(row)) for line, row in self.rows() if len(row) != expected]
         named = [(line, f"row expected {expected} cells, got {got}") for line, got in ragged[:_MAX_NAMED]]
@@ -82,7 +82,7 @@ class CsvFile:
         return named
 
     def lines_of(self, rows: Iterable[int]) -> dict[int, int]:
-        """The line each of some rows starts in; ragged rows are not counted, as they are not read."""
+        """Return the line in which each of these rows starts. Row numbers do not count ragged rows."""
         wanted = set(rows)
         lines: dict[int, int] = {}
         whole = (line for line, cells in self.rows() if len(cells) == len(self.columns))
@@ -94,7 +94,7 @@ class CsvFile:
         return lines
 
     def blocks(self) -> Iterator[Block]:
-        """Cells in blocks of rows. Ragged rows are left out; `find_ragged` names them."""
+        """Yield the cells in blocks of rows. Ragged rows are left out; `find_ragged` reports them."""
         width = len(self.columns)
         rows: list[list[str]] = []
         for _, row in self.rows():
@@ -123,9 +123,9 @@ def open_csv(
     missing: Iterable[str] = (),
     headerless: Step | str = _NAME_COLUMNS,
 ) -> CsvFile:
-    """Find out the form of a CSV file from its first row. `columns` are its names where it has no header.
+    """Detect the separator and the columns of a CSV file. `columns` are its names if it has no header.
 
-    `headerless` is what to do about a file that seems to have none.
+    `headerless` is the advice for a file that seems to have no header.
     """
     notes: list[str] = []
     first = _first_line(path, encoding)
@@ -157,7 +157,7 @@ def open_csv(
 
 
 def find_separator(line: str) -> str:
-    """The character that separates the cells of a header.
+    """Return the character that separates the cells of a header.
 
     Example:
         >>> find_separator('"a, b";c;d')
@@ -195,7 +195,7 @@ def _read_header(path: str, encoding: str, separator: str) -> tuple[str, ...]:
 
 
 def _read_rows(path: str, encoding: str, separator: str) -> list[list[str]]:
-    """The first rows of data; fewer where one cannot be read, which is reported when it is its turn."""
+    """Return the first rows of data, up to the first that cannot be read, which is reported when all rows are read."""
     rows: list[list[str]] = []
     with contextlib.suppress(SourceError):
         for _, cells in CsvFile(path, (), separator, encoding).rows():
@@ -206,7 +206,7 @@ def _read_rows(path: str, encoding: str, separator: str) -> list[list[str]]:
 
 
 def _looks_like_data(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Has the first line numbers in just the columns in which the rows below have them?
+    """Return whether the first line has numbers in exactly the columns in which the rows below have numbers.
 
     Example:
         >>> _looks_like_data(["a.jpg", "640"], [["b.jpg", "480"]]), _looks_like_data(["file", "width"], [["b", "480"]])
@@ -227,7 +227,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _advise_encoding(path: str) -> str:
-    """The encoding that the first bytes name, else some to try."""
+    """Return a hint with the encoding detected from the first bytes, or with encodings to try."""
     with open(path, "rb") as file:
         is_utf16 = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     if is_utf16:
@@ -236,5 +236,5 @@ def _advise_encoding(path: str) -> str:
 
 
 def _with_mark(encoding: str) -> str:
-    """UTF-8 files may start with a byte order mark, which is no part of the first name."""
+    """Return the codec for an encoding; for UTF-8 the one that removes a byte order mark from the first name."""
     return "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding

@@ -1,8 +1,8 @@
-"""CSV straight into columns: the fast path, taken only if no cell loses anything.
+"""Parse CSV directly into columns: the fast path, used only if no cell loses anything.
 
-Types are given, or guessed from rows taken all over the file, and the core parses stretches of it on several threads.
-It takes a number only where it is written as numbers are: 7 and not 007. At any other cell, a ragged row, unsound
-quotes or a wrong guess the caller reads cell by cell instead, which reports what is wrong.
+Types are given or guessed from rows sampled all over the file, and the core parses pieces of the file on several
+threads. It accepts only numbers in their usual form: 7 but not 007. After any other cell, a ragged row, unsound quotes
+or a wrong guess the caller reads the file cell by cell instead, which reports the problem.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tfrkit.sources.table_spool import SpoolColumn, TableSpooler
 GuessedKind = Literal["int64", "float", "text", "none"]
 Parsed = tuple[int, list[tuple[Any, Any, Any, int, int]]]
 
-# Rows sampled for a guess, and the number of places in the file.
+# Number of rows sampled for a guess, and number of places in the file that they are read from.
 _NUM_GUESSED = 200
 _NUM_PLACES = 8
 _MAX_HEADER_NBYTES = 1 << 20
@@ -33,9 +33,9 @@ _NUM_THREADS = 4
 
 
 def spool_typed(file: CsvFile, spooler: TableSpooler, types: Mapping[str, str]) -> tuple[int, list[str]] | None:
-    """Spool all columns: the number of rows, and columns without any value; None where that needs a closer look.
+    """Spool all columns; return the number of rows and the columns without any value, or None if the fast path fails.
 
-    `types` are those given by the user, by column. The spool is empty again where the result is None.
+    `types` are the types that the user gave, by column. If the result is None, the spool is empty again.
     """
     if file.encoding.lower() not in ("utf-8", "utf8") or len(file.separator.encode()) != 1:
         return None
@@ -66,7 +66,7 @@ def _spool(
     stretches: Iterator[memoryview | None],
     given: Container[str],
 ) -> int | None:
-    """Parse the stretches and append them in order; the number of rows, or None where one needs a closer look."""
+    """Parse the pieces and append them in order; return the number of rows, or None if the fast path fails."""
     missing = [word.encode() for word in sorted(file.missing) if word]
 
     def parse(rows: memoryview | None) -> Parsed | None:
@@ -93,16 +93,16 @@ def _spool(
 
 
 def _is_decided(kind: GuessedKind, num_cells: int, num_simpler: int) -> bool:
-    """Are all cells of a column what a few of them seemed to be? Text in which most are numbers is a mistake."""
+    """Return whether all cells of a column confirm the guess. Text cells that are mostly numbers do not."""
     if kind == "text":
         return 0 < num_cells >= 2 * num_simpler
     return kind == "none" or num_simpler < num_cells
 
 
 def _read_stretch(descriptor: int, start: int, stop: int) -> bytes | None:
-    """All bytes of a range; None if the file was truncated."""
+    """Read all bytes of a range; None if the file was truncated."""
     pieces = []
-    # The system gives at most 2 GB at a time.
+    # The operating system reads at most 2 GB at a time.
     while start < stop and (piece := os.pread(descriptor, stop - start, start)):
         pieces.append(piece)
         start += len(piece)
@@ -110,20 +110,20 @@ def _read_stretch(descriptor: int, start: int, stop: int) -> bytes | None:
 
 
 def _find_first_row(descriptor: int, file: CsvFile) -> int | None:
-    """Where the rows start: after the byte order mark and the header; None where it is not clear where that ends."""
+    """Return the offset of the first row after byte order mark and header; None if the end of the header is unclear."""
     mark = 3 if os.pread(descriptor, 3, 0) == b"\xef\xbb\xbf" else 0
     if not file.has_header:
         return mark
     head = os.pread(descriptor, _MAX_HEADER_NBYTES, mark)
     stop = _native.find_csv_row_end(head, file.separator, first=True)
-    # A carriage return ends a header, too, where no line feed follows it.
+    # A carriage return without a line feed ends a header, too; such files are left to the slow path.
     return mark + stop if stop and b"\r" not in head[:stop].removesuffix(b"\r\n") else None
 
 
 def _cut(descriptor: int, separator: str, start: int, size: int) -> Iterator[memoryview | None]:
-    """Stretches of whole rows of about one size; None at the end where the file became shorter or a row is too long.
+    """Yield pieces of whole rows of about equal size; None at the end if the file was truncated or a row is too long.
 
-    A line end inside quotes ends no row, so that the cuts are found one after the other.
+    A line end inside quotes does not end a row, so each cut is searched for from the one before.
     """
     nbytes = LIMITS.csv_nbytes
     while start < size:
@@ -141,15 +141,15 @@ def _cut(descriptor: int, separator: str, start: int, size: int) -> Iterator[mem
 
 
 def _guess(descriptor: int, file: CsvFile, start: int, size: int) -> list[GuessedKind] | None:
-    """What rows from all over the file say; None where one of the first is not sound.
+    """Guess the kinds of columns from rows all over the file; None if one of the first rows is not sound.
 
-    Text with line ends inside quotes may be taken for rows. The parse of all cells finds that out.
+    Text with line ends inside quotes may be mistaken for rows. Parsing all cells detects that.
     """
     seen: list[set[str]] = [set() for _ in file.columns]
     for place in range(_NUM_PLACES):
         offset = start + (size - start) * place // _NUM_PLACES
         piece = os.pread(descriptor, LIMITS.csv_sample_nbytes, offset)
-        # The last line may be cut off; it counts where it ends with the file.
+        # The last line may be cut off, so it is used only at the end of the file.
         text = piece[: None if offset + len(piece) == size else piece.rfind(b"\n") + 1].decode("utf-8", "replace")
         rows = _read_rows(text, file) if place == 0 else _find_rows(text, file)
         if rows is None:
@@ -165,14 +165,14 @@ def _guess(descriptor: int, file: CsvFile, start: int, size: int) -> list[Guesse
 
 
 def _find_rows(text: str, file: CsvFile) -> list[list[str]]:
-    """Rows of a piece of a file from its second line on, which may start inside a quoted cell."""
+    """Return the rows of a piece of a file, from its second line on. The piece may start inside a quoted cell."""
     text = text.partition("\n")[2]
     quoted = _read_rows('"' + text, file, num_skipped=1) if '"' in text else None
     return quoted if quoted is not None else _read_rows(text, file) or []
 
 
 def _read_rows(text: str, file: CsvFile, *, num_skipped: int = 0) -> list[list[str]] | None:
-    """The first rows of a text; None where it is not sound, or one has another number of cells than the header."""
+    """Return the first rows of a text; None if it is not sound or the number of cells of a row is wrong."""
     rows: list[list[str]] = []
     try:
         for row in csv.reader(io.StringIO(text, newline=""), delimiter=file.separator, strict=True):
@@ -181,7 +181,7 @@ def _read_rows(text: str, file: CsvFile, *, num_skipped: int = 0) -> list[list[s
             if len(rows) == _NUM_GUESSED // _NUM_PLACES:
                 break
     except csv.Error:
-        # With rows before it: mostly a quoted cell that goes on after the end of the text.
+        # If rows were read before, the error is usually a quoted cell that continues after the end of the text.
         if not rows:
             return None
     rows = rows[num_skipped:]

@@ -1,4 +1,4 @@
-"""Sources that are dataclasses: their first field is where they look, all others decide about the output."""
+"""Sources that are dataclasses: the first field is the input, all other fields are options that affect the output."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tfrkit.storage.resolve import expand_home
 
 @dataclass(frozen=True)
 class DescribedSource:
-    """Shared part of file and table sources."""
+    """Base class of file and table sources."""
 
     def __post_init__(self) -> None:
-        """Expand ~ in paths, and make tuples of lists of names."""
+        """Expand ~ in paths, and convert lists of names to tuples."""
         for name in (fields(self)[0].name, "image_root"):
             path = getattr(self, name, None)
             if path is not None and (name != "data" or isinstance(path, (str, os.PathLike))):
@@ -33,7 +33,7 @@ class DescribedSource:
         return place if isinstance(place, str) else IN_MEMORY
 
     def options(self) -> dict[str, Any]:
-        """Everything that decides about the output, as JSON values."""
+        """Return every option that affects the output, as JSON values."""
         return {"path": self.title, **{field.name: _to_json(getattr(self, field.name)) for field in fields(self)[1:]}}
 
 

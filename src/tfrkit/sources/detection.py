@@ -1,7 +1,7 @@
-"""Images with objects: what VOC, COCO and YOLO have in common once their files are read.
+"""Images with objects: the common part of VOC, COCO and YOLO after their files are parsed.
 
-Rows carry the features that readers of the TensorFlow Object Detection API expect: one list for each side of the
-boxes, as parts of width and height, and lists of labels, names and what else the format holds, all of one length.
+Rows have the features that readers of the TensorFlow Object Detection API expect: one list for each side of the boxes,
+as fractions of width and height, and lists of labels, names and other values of the format, all of equal length.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from tfrkit.sources.measure import Size, explain_difference, measure_image
 from tfrkit.sources.walk import describe_unreadable
 
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
-# An array of strings says what a list of nothing is a list of.
+# An empty list of text: unlike [], the array has a type.
 _EMPTY_TEXTS = np.empty(0, "S1")
-# Places shown for a class that is not in the map.
+# Maximum number of places shown for a class that is not in the map.
 _MAX_USES = 3
 _IMAGE = "image/encoded"
 _NO_OUTLINE = "masks expected a segmentation of every object, got none"
@@ -42,7 +42,7 @@ _WITHOUT_MASKS = Hint(Step("store boxes only: leave out {masks}", masks=True))
 
 @dataclass
 class FoundObject:
-    """One object of an image: its name, its corners in pixels, where it stands, and further values by feature name."""
+    """One object of an image: its class, its corners in pixels, its place in a file, and other values by feature."""
 
     name: str
     corners: Corners
@@ -52,7 +52,7 @@ class FoundObject:
 
 
 class DetectionGatherer:
-    """Collects images with their objects, checks every one, and keeps what the reader needs of it as an item."""
+    """Collects and checks images with their objects, and stores the data that the reader needs as items."""
 
     def __init__(
         self,
@@ -87,9 +87,9 @@ class DetectionGatherer:
         split: int = -1,
         are_parts: bool = False,
     ) -> None:
-        """One image, as `file` below the root.
+        """Add the image `file` below the root.
 
-        `declared` is the (width, height) its annotation gives. With `are_parts` corners are parts of its size.
+        `declared` is the (width, height) in its annotation. With `are_parts` corners are fractions of its size.
         """
         path = os.path.join(self._root, file)
         if key in self._keys:
@@ -127,7 +127,7 @@ class DetectionGatherer:
     def _compare_sizes(
         self, path: str, declared: tuple[int | None, int | None], size: Size
     ) -> tuple[str, str | None] | None:
-        """What is wrong with the size an annotation gives, and what helps: its boxes would be in another place."""
+        """Return a reason and a hint if the annotation gives another image size: its boxes would be misplaced."""
         width, height = declared
         if width is None or height is None or declared == size:
             return None
@@ -135,7 +135,7 @@ class DetectionGatherer:
         return f"annotation expected an image of {width}x{height}, got one of {size[0]}x{size[1]}{why}", hint
 
     def _fit(self, key: str, objects: Sequence[FoundObject], width: int, height: int) -> list[FoundObject] | None:
-        """The objects to store, or None where one of them fails the build."""
+        """Return the objects to store, or None if one of them fails the build."""
         kept = []
         is_sound = True
         for found in objects:
@@ -152,7 +152,7 @@ class DetectionGatherer:
         return kept if is_sound else None
 
     def ids(self, labels: LabelMap) -> dict[str, int]:
-        """The id of each class that occurs; one blocking problem for each that the map does not hold."""
+        """Return the id of each class that occurs; add a blocking problem for each class that is not in the map."""
         ids = {}
         for name in sorted(self.counts):
             if name in labels:
@@ -179,7 +179,7 @@ class DetectionGatherer:
         captions: bool = False,
         **more: Any,
     ) -> Scan:
-        """What was collected, as a source gives it; `more` are further attributes of the scan."""
+        """Return a scan of the collected images; `more` are further attributes of the scan."""
         ids = self.ids(labels)
 
         def make_schema(facts: Facts) -> Schema:
@@ -202,7 +202,7 @@ class DetectionGatherer:
         )
 
     def notes(self) -> list[str]:
-        """What was done, and what is unusual."""
+        """Return notes about changed boxes and names, and about images without objects."""
         notes = self._fitter.notes()
         if self.num_empty:
             notes.append(f"images without objects, kept: {self.num_empty}")
@@ -210,13 +210,13 @@ class DetectionGatherer:
 
 
 def describe_classes(labels: LabelMap) -> list[str]:
-    """Which names, from where, and the labels they have."""
+    """Describe the number of classes, their origin and their labels."""
     numbers = f", labels {labels.offset} to {labels.offset + len(labels) - 1}" if len(labels) else ""
     return [f"classes: {len(labels)}, {labels.origin}{numbers}", *note_zero(labels)]
 
 
 def note_zero(labels: LabelMap) -> list[str]:
-    """A note where a class has label 0, which readers of boxes keep for the background."""
+    """Return a note if a class has label 0, which detection readers reserve for the background."""
     if labels.offset or not labels.names or labels.names[0].lower() in BACKGROUND:
         return []
     what = f"label 0 is class {labels.names[0]!r:.64}"
@@ -248,7 +248,7 @@ def _pack(
 
 
 class DetectionReader:
-    """Reads one image and its objects as a row."""
+    """Reads an image and its objects as a row."""
 
     def __init__(
         self,
@@ -268,7 +268,7 @@ class DetectionReader:
         self._captions = captions
 
     def read(self, item: Item) -> Row:
-        """The row of one image."""
+        """Return the row of one image."""
         found = json.loads(item.data.decode("utf-8", "surrogateescape"))
         with open(os.path.join(self._root, found["file"]), "rb") as file:
             data = file.read()
@@ -324,12 +324,12 @@ class DetectionReader:
         return masks or _EMPTY_TEXTS
 
     def take_facts(self) -> Facts:
-        """Formats and sizes of the images read."""
+        """Return formats and sizes of the images read since the last call."""
         return {_IMAGE: self._store.take_facts()}
 
 
 def _texts(values: Sequence[str]) -> Any:
-    """Text as a list of bytes; an empty list that still says it is one of bytes."""
+    """Encode text as a list of bytes; an empty list becomes an array with a type."""
     return [value.encode("utf-8", "surrogateescape") for value in values] or _EMPTY_TEXTS
 
 
@@ -342,7 +342,7 @@ def detection_schema(
     masks: bool = False,
     captions: bool = False,
 ) -> Schema:
-    """What the rows hold."""
+    """Return the schema of the rows."""
     texts = Spec("bytes", (None,), logical="text")
     features: dict[str, Spec] = {
         _IMAGE: Spec(**image_spec(images, facts.get(_IMAGE))),
