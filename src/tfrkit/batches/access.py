@@ -1,4 +1,4 @@
-"""Records by number: shard, frame, payload."""
+"""Random access to records by number."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ShardAccess:
         self._inflate: SeekableInflate | None = None
         if span is not None:
             self.table = _native.FrameTable(span, index.offsets, policy.verify)
-            shard.reader.park()  # the table keeps what it needs
+            shard.reader.park()  # the table keeps its own map
         else:
             # A scan that skipped damage did not see the true end of the stream.
             size = index.inflated_size if policy.on_error == "raise" else None
@@ -71,7 +71,7 @@ class ShardAccess:
         return int(self._index.offsets[record])
 
     def read(self, record: int) -> Record:
-        """The payload of one record, checked."""
+        """Read the payload of one record and check it."""
         return self._require(self.table.read(record) if self.table is not None else self._read_inflated(record), record)
 
     def _require(self, payload: Record | _native.Fault, record: int) -> Record:
@@ -80,7 +80,7 @@ class ShardAccess:
         raise fault_to_error(payload, shard=self.name, record=record, offset=self.offset_of(record))
 
     def read_stretch(self, start: int, stop: int) -> Iterator[Record | ContainerError]:
-        """The payloads of neighbouring records, checked, or their errors: few long reads if compressed."""
+        """Yield the checked payload or the error of each record in a range; reads compressed shards in large blocks."""
         while start < stop:
             limit = np.uint64(self.offset_of(start) + _STRETCH_NBYTES)
             end = max(start + 1, min(stop, int(np.searchsorted(self._index.offsets, limit))))
@@ -92,7 +92,7 @@ class ShardAccess:
         offsets.append(self.offset_of(stop) if stop < self._index.num_records else self._index.inflated_size)
         block: memoryview | None = None
         if self._inflate is not None and self.table is None:
-            with contextlib.suppress(CompressionError):  # records before the damage are found one by one
+            with contextlib.suppress(CompressionError):  # then read one by one, to get the records before the damage
                 block = memoryview(self._inflate.read_at(offsets[0], offsets[-1] - offsets[0]))
         for record, (low, high) in enumerate(pairwise(offsets), start):
             try:
@@ -109,14 +109,14 @@ class ShardAccess:
         return self._index.inflated_size
 
     def hold(self) -> bool:
-        """Keep a compressed shard inflated in memory; False if it does not inflate to its end."""
+        """Inflate a compressed shard into memory; return False if decompression fails."""
         reader = InflateReader(self._shard.reader, self._shard.compression)
         pieces = []
         try:
             while piece := reader.read(1 << 20):
                 pieces.append(piece)
         except CompressionError:
-            return False  # records before the damage are found one by one
+            return False  # records before the damage are still read one by one
         finally:
             self._shard.reader.park()
         self.table = _native.FrameTable(b"".join(pieces), self._index.offsets, self._verify)
@@ -124,7 +124,7 @@ class ShardAccess:
         return True
 
     def park(self) -> None:
-        """Close the file; a table has its own map of it."""
+        """Close the file; a table keeps its own map of it."""
         self._shard.reader.park()
 
     def _read_inflated(self, record: int) -> Record | _native.Fault:
@@ -133,7 +133,7 @@ class ShardAccess:
         header = self._inflate.read_at(offset, _HEADER_NBYTES)
         is_last = record + 1 == self._index.num_records
         stop = self._index.inflated_size if is_last else self.offset_of(record + 1)
-        # There may be damage between two frames; the header has the end of the payload.
+        # There may be damage between two frames, so the length in the header limits the read.
         nbytes = min(stop - offset, int.from_bytes(header[:8], "little") + _FRAME_OVERHEAD)
         frame = self._inflate.read_at(offset, nbytes)
         self._shard.reader.park()  # the inflater has its own map
@@ -154,9 +154,9 @@ class Records(_native.RecordPicker, Sequence[Record]):
         counts: Sequence[int] | None = None,
         recall: Callable[[], Sequence[int] | None] | None = None,
     ) -> None:
-        """`counts` has the records of each shard, if already counted.
+        """Read from `shards`; `counts` has the number of records of each, if already known.
 
-        `recall` returns them on demand, before a scan.
+        `recall` returns these numbers on demand, or None if only a scan can find them.
         """
         self._shards = shards
         self._policy = policy
@@ -166,7 +166,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
         self._starts_array = np.zeros(1, np.uint64)
         self._scanned: dict[int, ShardIndex] = {}
         self._open: OrderedDict[int, ShardAccess] = OrderedDict()
-        self._unpacked: OrderedDict[int, None] = OrderedDict()  # of these, those that may have a file open
+        self._unpacked: OrderedDict[int, None] = OrderedDict()  # open shards that may have an unpacked file
         self._unheld_nbytes = LIMITS.held_nbytes
         self._recall = recall
         if counts is not None:
@@ -178,9 +178,9 @@ class Records(_native.RecordPicker, Sequence[Record]):
         return chain(records, policy.end_pass())
 
     def views(self) -> Iterator[memoryview]:
-        """The records in file order, without a copy: read-only views, valid as long as they are kept.
+        """Yield the records in file order as read-only views, without a copy.
 
-        A view is of the mapped file itself: do not truncate the file while views of it exist.
+        A view points into the mapped file and keeps the map alive. Do not truncate the file while views of it exist.
         """
         policy = self._policy.for_one_pass()
         views = chain.from_iterable(chain.from_iterable(view_records(shard, policy) for shard in self._shards))
@@ -194,8 +194,8 @@ class Records(_native.RecordPicker, Sequence[Record]):
         return self.find_starts()[-1]
 
     if TYPE_CHECKING:
-        # The core reads from open shards and calls `_get` for anything else: a small record costs less than the Python
-        # around it.
+        # Implemented in the core, which reads from open shards and calls `_get` for anything else: for a small record,
+        # Python code around the read would take longer than the read.
         @overload
         def __getitem__(self, index: int) -> Record: ...
         @overload
@@ -210,11 +210,11 @@ class Records(_native.RecordPicker, Sequence[Record]):
         return access.read(record)
 
     def pick(self, numbers: Iterable[int]) -> list[Record]:
-        """Several records, in the given order."""
+        """Return the records with these numbers, in the given order."""
         return [self[int(number)] for number in numbers]
 
     def decode_into(self, builder: _native.RowBuilder, number: int, columns: Sequence[str]) -> None:
-        """Add one record to a builder."""
+        """Decode one record into a builder."""
         access, record = self._locate(number)
         try:
             if access.table is not None:
@@ -231,7 +231,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
             )
 
     def _locate(self, number: int) -> tuple[ShardAccess, int]:
-        """(shard, record in it) of a record of the dataset; negative numbers count from the end."""
+        """Find the shard of a record and its number in that shard; negative numbers count from the end."""
         starts = self.find_starts()
         wanted = number + starts[-1] if number < 0 else number
         if not 0 <= wanted < starts[-1]:
@@ -241,7 +241,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
 
     @property
     def is_pipe(self) -> bool:
-        """Whether they can be read only once, sequentially."""
+        """Whether the records can be read only once, sequentially."""
         return any(shard.nbytes is None for shard in self._shards)
 
     @property
@@ -253,22 +253,22 @@ class Records(_native.RecordPicker, Sequence[Record]):
         return any(access.table is None for access in accesses)
 
     def count_by_shard(self) -> list[int]:
-        """Number of records of each shard."""
+        """Return the number of records of each shard."""
         return [stop - start for start, stop in pairwise(self.find_starts())]
 
     def locate_many(self, numbers: UInt64Array) -> tuple[UInt64Array, UInt64Array]:
-        """(shard, record in it) of each of some records."""
+        """Return the shard number of each record, and its number in that shard."""
         self.find_starts()
         shards = np.searchsorted(self._starts_array, numbers, side="right") - 1
         return shards.astype(np.uint64), numbers - self._starts_array[shards]
 
     @property
     def known_counts(self) -> list[int] | None:
-        """Records of each shard, if already counted."""
+        """The number of records of each shard, if already counted."""
         return None if self._starts is None else self.count_by_shard()
 
     def find_starts(self) -> list[int]:
-        """Number of the first record of each shard, and of all."""
+        """Return the number of the first record of each shard, followed by the total."""
         if self._starts is not None:
             return self._starts
         with self._lock:
@@ -282,7 +282,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
         room = LIMITS.max_kept_offsets
         for number, shard in enumerate(self._shards):
             counted = count_frames(shard, policy, max_kept=room)
-            # Offsets from an index file are not kept: it is read again when the shard is picked from.
+            # Offsets from an index file are not kept: the file is read again when a record of the shard is picked.
             if counted.index is not None and counted.is_scanned:
                 self._scanned[number] = counted.index
                 room -= counted.num_records
@@ -305,7 +305,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
             shard = self._shards[number]
             index = self._scanned.get(number) or load_frames(shard, self._policy)
             if index is None:
-                # Too many to keep when counted, or counted by an index that is gone, or in another process.
+                # The offsets were too many to keep, or the index file is gone, or another process counted the records.
                 index = self._scanned[number] = scan_frames_once(shard, self._policy.for_one_pass())
             self._check_count(number, index.num_records)
             access = self._open[number] = ShardAccess(shard, index, self._policy)
@@ -334,7 +334,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
             self._drop(next(iter(self._unpacked)))
 
     def _drop(self, number: int) -> None:
-        """Close a shard; current readers keep it alive. Called with the lock held."""
+        """Close a shard; current readers keep it alive. The caller holds the lock."""
         dropped = self._open.pop(number)
         self._unpacked.pop(number, None)
         self.set_table(number, None)
@@ -343,7 +343,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
         dropped.park()
 
     def hold_shard(self, number: int) -> ShardAccess:
-        """Access to a shard with many picks: a compressed one is kept inflated if there is room."""
+        """Open a shard for many picks: a compressed shard is kept inflated in memory if there is room."""
         access = self.open_shard(number)
         if access.table is None and access.inflated_size <= self._unheld_nbytes:
             with self._lock:

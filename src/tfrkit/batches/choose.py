@@ -1,4 +1,4 @@
-"""Rows chosen by value: one pass over the features, then positions only."""
+"""Selection of rows by value: one pass reads the features, the result is positions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tfrkit.errors import SchemaError, ShapeError, TfrkitError
 from tfrkit.orders.order import Order
 from tfrkit.orders.token_batches import TokenBatches
 
-_NUMBERS_AT_ONCE = 1 << 20  # record numbers to read
+_NUMBERS_AT_ONCE = 1 << 20  # record numbers per step
 
 
 def choose_rows(
@@ -32,7 +32,7 @@ def choose_rows(
     function: Callable[[Row], object],
     processes: int | None,
 ) -> UInt64Array:
-    """Positions of an order for whose rows a function returns True."""
+    """Return the positions of an order whose rows a function accepts."""
     require_function("filter", function)
     workers = None if processes is None else Processes(function, processes)
     at_once = LIMITS.rows_at_once if workers is None else 16 * LIMITS.rows_at_once * workers.count
@@ -56,7 +56,7 @@ def _locate(fetcher: Fetcher, numbers: UInt64Array, row: int) -> tuple[str, int,
 
 
 def measure_lengths(shard_set: ShardSet, name: str) -> Int64Array:
-    """Number of values of a feature in each record of a dataset."""
+    """Return the number of values of a feature in each record of a dataset."""
     decoder = shard_set.new_decoder([name])
     pieces: list[Any] = []
     policy = shard_set.policy.for_one_pass()
@@ -88,7 +88,7 @@ def order_by_tokens(
     pad: Pad | float | None,
     locate: Callable[[int], tuple[str, int, int]],
 ) -> TokenBatches:
-    """An order cut into batches by the lengths of a feature. A row beyond the budget raises with its place."""
+    """Cut an order into batches by the lengths of a feature. A row longer than `max_tokens` raises `ShapeError`."""
     lengths = measure_lengths(shard_set, name)
     choice = choose_pad(pad, name)
     if choice is not None and choice.length is not None:
@@ -113,7 +113,7 @@ def order_by_tokens(
 
 
 class KeyIndex:
-    """Positions by the value of a feature. Holds the column and 16 bytes per row."""
+    """Finds positions by the value of a feature. Keeps the column and 16 bytes per row in memory."""
 
     def __init__(self, name: str, column: np.ndarray[Any, Any]) -> None:
         self._name = name
@@ -123,7 +123,7 @@ class KeyIndex:
         self._hashes = hashes[self._sorted]
 
     def find(self, key: object) -> int:
-        """The one position where the feature has this value; a str is looked up as UTF-8."""
+        """Return the only position where the feature has this value; a str is looked up as UTF-8."""
         wanted = key.encode() if isinstance(key, str) and self._column.dtype == object else key
         first, last = (int(np.searchsorted(self._hashes, hash(wanted), side)) for side in ("left", "right"))
         found = [int(row) for row in self._sorted[first:last] if self._column[row] == wanted]

@@ -1,4 +1,4 @@
-"""Rows into columns."""
+"""Conversion of rows to columns."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tfrkit.features.spec import Logical, Spec
 
 
 def stack_rows(rows: Sequence[Row], like: Batch | None = None) -> Batch:
-    """Columns of rows: an array where all values have one shape, `Ragged` where lengths differ.
+    """Stack rows into columns: an array if all values have one shape, `Ragged` if lengths differ.
 
-    `like` is the batch that the rows were made from. A feature without one shape takes its form there: a feature
-    that some rows lack is `Ragged` with presence, arrays of several shapes are a list of them.
+    `like` is the batch that the rows were made from. It decides the form of a feature without one shape: a feature
+    that some rows lack becomes `Ragged` with presence, arrays of several shapes become a list.
     """
     if not rows:
         return {}
@@ -32,7 +32,7 @@ def stack_rows(rows: Sequence[Row], like: Batch | None = None) -> Batch:
     }
 
 
-_MISSING: Any = object()  # for a missing feature
+_MISSING: Any = object()  # marks a missing feature
 
 
 def _get_part(like: Batch, part: str) -> Batch:
@@ -41,7 +41,7 @@ def _get_part(like: Batch, part: str) -> Batch:
 
 
 def _name_columns(rows: Sequence[Row], like: Batch) -> list[str]:
-    """Features of a batch of rows. Those that no row has are included if the rows kept all others."""
+    """Name the columns of a batch of rows. Features of `like` that no row has are included if all others are kept."""
     names = dict.fromkeys(rows[0])
     if any(row.keys() != rows[0].keys() for row in rows):
         made = {name for row in rows for name in row}
@@ -104,7 +104,7 @@ def _stack_values(name: str, values: list[Any], like: Column | None) -> Column:
 
 
 def _join_like(values: Sequence[Any], like: Ragged) -> Ragged | None:
-    """Values of rows as a column of the form of another one; None if they do not fit."""
+    """Join the values of rows to a column of the same form as `like`; None if the values do not fit."""
     states = [ABSENT if value is _MISSING else UNSET if value is None else PRESENT for value in values]
     given = [value for value, state in zip(values, states, strict=True) if state == PRESENT]
     inner = like.values
@@ -161,9 +161,9 @@ def _split_by(lengths: Iterable[int]) -> Int64Array:
 
 
 def describe_batch(batch: Batch, known: Schema, varying: Collection[str] = ()) -> Schema:
-    """The schema of a batch whose columns steps have made or changed; other columns keep their specs.
+    """Describe a batch whose columns steps have made or changed; unchanged columns keep their specs.
 
-    Arrays of features in `varying` may have other shapes in other batches.
+    Features in `varying` may have other array shapes in other batches.
     """
     if set(batch) == {"context", "feature_lists"}:
         raise TfrkitError("expected batches of Examples after map or decode, got SequenceExamples")
@@ -204,7 +204,7 @@ def _describe_column(name: str, column: Column, known: Spec | None) -> Spec:
 
 
 def count_rows(batch: Batch) -> int | None:
-    """Number of rows of a batch; None without columns."""
+    """Count the rows of a batch; None if it has no columns."""
     for column in batch.values():
         found = count_rows(column) if isinstance(column, dict) else len(column)
         if found is not None:
@@ -213,7 +213,7 @@ def count_rows(batch: Batch) -> int | None:
 
 
 def size_batch(batch: Batch) -> int:
-    """Approximate size of a batch in bytes."""
+    """Estimate the size of a batch in bytes."""
     total = 0
     for column in batch.values():
         if isinstance(column, dict):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 Locate = Callable[[int], tuple[str, int, int]]
-"""Row of the batch to (shard, record in it, byte in it)."""
+"""Maps a row of the batch to (shard, record in the shard, byte in the shard)."""
 
 Dropped = list[tuple[int, CodecError]]
 """Rows left out of a batch, by number, each with its error."""
@@ -43,9 +43,9 @@ Dropped = list[tuple[int, CodecError]]
 Failures = dict[int, CodecError]
 """Errors of values that did not decode, by index."""
 
-# Names of encoded images in TFDS, slim and the object detection API.
+# Suffixes of encoded images in TFDS, slim and the object detection API.
 _SHORT_NAME_ENDS = ("/encoded",)
-_MAX_NAMED = 8  # features in a message
+_MAX_NAMED = 8  # features listed in a message
 
 
 class DecodeStage:
@@ -70,11 +70,11 @@ class DecodeStage:
         return tuple(self._requests)
 
     def bind(self, schema: Schema) -> DecodeStage:
-        """The same step for features of a schema.
+        """Return this step bound to the features of a schema.
 
-        A short name stands for the only feature that ends in it as other programs write it: "image" for
-        "image/encoded". What the schema calls a mask is decoded as one unless a dict names another type. An unknown
-        feature, one without bytes, and an invalid option raise now.
+        A short name selects the feature that other programs write with a suffix: "image" selects
+        "image/encoded". A mask of the schema is decoded as a mask unless a dict names another type. An unknown
+        feature, a feature that is not bytes, and an invalid option raise here.
         """
         bound: dict[str, Request] = {}
         for given, request in self._requests.items():
@@ -97,7 +97,7 @@ class DecodeStage:
         return stage
 
     def outputs(self) -> dict[str, tuple[str | None, tuple[int | None, ...]]]:
-        """(dtype, shape) of one decoded value of each feature; None where it differs from record to record."""
+        """Return the dtype and shape of one decoded value of each feature; None marks a part that varies by record."""
         return {name: describe_output(request.spec) for name, request in self._requests.items()}
 
     def __call__(
@@ -109,16 +109,16 @@ class DecodeStage:
         locate: Locate | None = None,
         leaves_images: bool = False,
     ) -> tuple[Batch, Dropped]:
-        """The batch with its features decoded, and the rows left out of it.
+        """Decode the features of a batch; return the batch and the rows left out of it.
 
-        Images come as one array where a size is given or all of them have one size, else as a list of arrays; what
-        was ragged stays ragged. A value that does not decode raises `CodecError` with the place of its record, the
-        first of the batch if there are several; with `on_error="skip"` its row is left out of every column.
+        Images become one array if a size is given or all have the same size, else a list of arrays; ragged columns
+        stay ragged. The first value of the batch that does not decode raises `CodecError` with the shard, record
+        and byte; with `on_error="skip"` its row is left out of every column.
 
-        With `leaves_images` images, one per row, become `EncodedImages` for a device to decode.
+        With `leaves_images`, features with one image per row become `EncodedImages` for a device to decode.
 
-        With an executor its threads share the values of the batch. Never give it the one this call runs on: it
-        would wait for itself.
+        With an executor, its threads share the values of the batch. Never pass the executor that this call runs
+        on: the call would wait for itself.
         """
         failed: dict[int, CodecError] = {}
         decoded = self._decode_columns(batch, executor, on_error, failed, leaves_images)
@@ -178,11 +178,11 @@ def decode_values(
     *,
     stop_early: bool = False,
 ) -> tuple[Any, Failures]:
-    """All values of a column decoded, and the errors of others, whose contents are undefined.
+    """Decode all values of a column; return them and the errors. The content of a failed value is undefined.
 
     A value that is not an image is read as raw pixels if `shapes` has a shape for it.
 
-    With `stop_early` nothing is started after the first failure; the first reported failure is the first of all.
+    With `stop_early` no value is started after a failure; the lowest index in the errors is still the first failure.
     """
     if isinstance(spec, RawOptions):
         return _decode_raw(values, spec)
@@ -243,7 +243,7 @@ def _decode_pictures(
 def _find_common_size(
     data: memoryview, offsets: Sequence[int], spec: DecodeOptions, shapes: RawShapes, failures: Failures
 ) -> tuple[int, int] | None:
-    """The common size of all images by their headers; None if they differ or one is unknown."""
+    """Read the common size of all images from their headers; None if sizes differ or one is unknown."""
     common: tuple[int, int] | None = None
     for index, (start, stop) in enumerate(itertools.pairwise(offsets)):
         size: tuple[int, int] | None
@@ -262,7 +262,7 @@ def _find_common_size(
 
 
 def _stack(arrays: list[Any], spec: DecodeOptions | MaskOptions) -> Any:
-    """One array if all have one shape and dtype; failed ones (None) fit any."""
+    """Stack arrays of one shape and dtype, else return the list. Failed values are None and fit any shape."""
     kinds = {(array.shape, array.dtype) for array in arrays if array is not None}
     if len(kinds) > 1:
         return arrays
@@ -286,8 +286,8 @@ def _run(
     stop_early: bool,
 ) -> None:
     """Call `decode` for every index that has not failed yet, on the threads of the executor or on this one."""
-    # Drawn from by all threads; each draw is one step of C code, so no two get the same. Indices are handed out in
-    # order, so when one has failed, all before it are done or under way.
+    # Shared by all threads. `next` is one step of C code, so no two threads get the same index. Indices are handed out
+    # in order, so when one has failed, all before it are done or under way.
     waiting = iter([index for index in range(count) if index not in failures])
 
     def work() -> None:
@@ -342,7 +342,7 @@ def _decode_raw(values: BytesColumn, spec: RawOptions) -> tuple[Any, Failures]:
     num_open = int(lengths[0]) // known if len(lengths) else 0
     shape = (len(values), *(num_open if size is None else size for size in spec.shape))
     data = values.data[int(values.offsets[0]) : int(values.offsets[-1])] if len(values) else values.data[:0]
-    # A copy only for unaligned numbers.
+    # Only unaligned numbers are copied.
     array = np.frombuffer(data, dtype)
     return (array if array.flags.aligned else array.copy()).reshape(shape), failures
 
@@ -379,7 +379,7 @@ def _list_names(names: Sequence[str]) -> str:
 
 
 def _find_values(name: str, column: Column) -> tuple[BytesColumn, Int64Array | None]:
-    """The values of a column as one flat column, and the start of each row in it."""
+    """Flatten a column; return its values and the start of each row, None if each row has one value."""
     rows: Int64Array | None = None
     while isinstance(column, Ragged):
         splits = column.row_splits
@@ -393,14 +393,14 @@ def _find_values(name: str, column: Column) -> tuple[BytesColumn, Int64Array | N
 
 
 def _name_feature(hint: str | None, name: str) -> str | None:
-    """The hint with the name of the feature, which decoding a value does not know."""
+    """Replace "NAME" in a hint by the name of the feature, which the decoder of a value does not know."""
     if hint is None or '"NAME"' not in hint:
         return hint
     return Hint(Step(hint.replace('"NAME"', repr(name)), in_python=True))
 
 
 def _find_row(value: int, rows: Int64Array | None, num_rows: int) -> int | None:
-    """The row of the batch that a value belongs to; None if outside every row, as in a slice."""
+    """Find the row of the batch that a value belongs to; None if it is outside all rows, as in a slice."""
     row = value if rows is None else int(np.searchsorted(rows, value, side="right")) - 1
     return row if 0 <= row < num_rows else None
 
@@ -438,7 +438,7 @@ def _take_rows_of_batch(batch: Batch, rows: Int64Array) -> Batch:
 
 
 def take_rows(column: Column, rows: Int64Array) -> Column:
-    """Some rows of a column, copied."""
+    """Copy some rows of a column."""
     if isinstance(column, np.ndarray):
         return column[rows]
     if isinstance(column, EncodedImages):

@@ -1,4 +1,4 @@
-"""Requests of `decode` and their results."""
+"""Arguments of `decode`, and the dtypes and shapes that they result in."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tfrkit.images.options import DecodeOptions
 
 @dataclass(frozen=True)
 class RawOptions:
-    """Bare bytes of an array: its dtype, and its shape with at most one None for a size that varies."""
+    """Raw bytes of an array: its dtype, and its shape with at most one None for a size that varies."""
 
     dtype: str
     shape: tuple[int | None, ...] = ()
@@ -59,12 +59,12 @@ _DEFAULTS = {field.name: field.default for field in fields(DecodeOptions)}
 
 @dataclass(frozen=True)
 class Request:
-    """One feature of `decode`: its options, and the request if the kind is left to the schema.
+    """The request to decode one feature.
 
     Attributes:
-        spec: Options unless the schema has another kind.
+        spec: The options, unless the schema gives another kind.
         open_options: The options given without a kind; None if the caller named the kind.
-        is_by_schema: Only True was given: text becomes str, too.
+        is_by_schema: The argument was True: the schema chooses the kind, so text becomes str.
     """
 
     spec: DecodeSpec
@@ -72,9 +72,9 @@ class Request:
     is_by_schema: bool = False
 
     def for_feature(self, name: str, logical: str) -> Request:
-        """The same request for a feature that the schema calls an image, a mask, text or anything else.
+        """Return the request for a feature of a schema, whose `logical` type is image, mask, text or another.
 
-        What the schema calls a mask is decoded as a mask unless the caller named another kind. An option that masks do
+        A mask of the schema is decoded as a mask unless the caller named another kind. An option that masks do
         not have raises TypeError.
         """
         if self.is_by_schema and logical == "text":
@@ -145,14 +145,14 @@ def _read_options(argument: Mapping[str, Any]) -> DecodeSpec:
 
 
 def describe_output(spec: DecodeSpec) -> tuple[str | None, tuple[int | None, ...]]:
-    """(dtype, shape of one value), None where it differs from record to record."""
+    """Return the dtype and shape of one decoded value; None marks a part that varies by record."""
     if isinstance(spec, TextOptions):
         return "str", ()
     if isinstance(spec, RawOptions):
         return spec.dtype, spec.shape
     height, width = spec.size or (None, None)
     if isinstance(spec, MaskOptions):
-        return None, (height, width)  # uint8, or uint16 of a 16-bit file
+        return None, (height, width)  # uint8, or uint16 for a 16-bit file
     if spec.channels == "keep":
         return None, (height, width, None)
     return "uint8", (height, width, NUM_CHANNELS[spec.channels])

@@ -1,4 +1,4 @@
-"""Images of a batch that a device will decode: which it can, and the pixels of those it cannot."""
+"""Images of a batch for a device to decode. Images that the device cannot decode are decoded on the CPU."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tfrkit.images.pillow import check_pixels
 from tfrkit.images.resize import UPRIGHT, Pixels, place
 
 Place = tuple[str, int, int]
-"""Shard, record in it, byte in it."""
+"""Shard, record in the shard, byte in the shard."""
 
-# A JPEG ends with this marker. Hardware decoders give gray pixels without a word where it is missing.
+# A JPEG ends with this marker. If it is missing, hardware decoders return gray pixels without an error.
 _END_MARKER = b"\xff\xd9"
 _TAIL_NBYTES = 64  # cameras pad the end of a file
 
@@ -33,10 +33,10 @@ class EncodedImages:
     Attributes:
         values: The encoded bytes.
         options: Size, channels and fit of the result.
-        heights, widths: Of each image as stored; 0 where the CPU has decoded it.
+        heights, widths: The stored size of each image; 0 if the CPU has decoded it.
         on_cpu: Pixels of the images that the device cannot decode, by row.
-        reasons: Why, by row: "progressive JPEG", "PNG", …
-        places: Where those records are, by row.
+        reasons: Why the device cannot decode them, by row: "progressive JPEG", "not a JPEG", …
+        places: The places of their records, by row.
     """
 
     values: BytesColumn
@@ -52,15 +52,15 @@ class EncodedImages:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory, encoded and decoded."""
+        """Size in bytes of the encoded images and of the pixels decoded on the CPU."""
         return int(self.values.lengths.sum()) + sum(pixels.nbytes for pixels in self.on_cpu.values())
 
     def decode_on_cpu(self, row: int) -> Pixels:
-        """The pixels of one image; a damaged one raises `CodecError`."""
+        """Decode one image; a damaged image raises `CodecError`."""
         return decode_with(memoryview(self.values[row]), self.options, Scratch())
 
     def take(self, rows: Int64Array) -> EncodedImages:
-        """Some rows, copied."""
+        """Copy some rows."""
         moved = {old: new for new, old in enumerate(rows.tolist())}
 
         def pick(found: dict[int, Any]) -> dict[int, Any]:
@@ -73,13 +73,13 @@ class EncodedImages:
         )
 
     def with_places(self, places: dict[int, Place]) -> EncodedImages:
-        """The same images with the records of those that the CPU decoded."""
+        """Return the same images with the places of the records that the CPU decoded."""
         return replace(self, places=places)
 
     def place(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """How each image fits the result: (rows, columns) x (size, whole, start, origin, extent) x image.
+        """Compute how each image fits the result: (rows, columns) x (size, whole, start, origin, extent) x image.
 
-        As `images.resize.Placement` has them, with the size as stored.
+        `size` is the stored size; the others are the fields of `images.resize.Placement`.
         """
         options = self.options
         assert options.size is not None
@@ -100,7 +100,7 @@ class EncodedImages:
 
 
 def require_device_options(name: str, options: DecodeOptions) -> None:
-    """Raise where a device cannot give what the options ask for."""
+    """Raise if a device cannot decode with these options."""
     if options.size is None:
         raise TypeError(
             f"decode of feature {show_name(name)} on a device expected a size, got none\n"
@@ -117,9 +117,9 @@ def require_device_options(name: str, options: DecodeOptions) -> None:
 def split_images(
     values: BytesColumn, options: DecodeOptions, shapes: RawShapes
 ) -> tuple[EncodedImages, dict[int, CodecError]]:
-    """Images sorted by who decodes them, and why some cannot be decoded at all.
+    """Split images into those for the device and those for the CPU; return them and the errors by row.
 
-    A device takes baseline JPEGs with 1 or 3 components. Everything else is decoded here.
+    A device decodes baseline JPEGs with 1 or 3 components. All other images are decoded here.
     """
     count = len(values)
     heights, widths = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -148,7 +148,7 @@ def split_images(
 
 
 def _find_size(encoded: memoryview, options: DecodeOptions) -> tuple[int, int] | str:
-    """(height, width) of a JPEG that a device decodes, or why it does not."""
+    """Return (height, width) of a JPEG that a device can decode, or the reason why it cannot."""
     if not is_jpeg(encoded):
         return "not a JPEG"
     header = read_jpeg_header(encoded)

@@ -1,4 +1,4 @@
-"""Batches from the native engine: which passes it takes, and what Python does for it meanwhile."""
+"""Batches from the native engine: which passes it can make, and the Python code that opens shards for it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tfrkit.orders.order import Order
 from tfrkit.orders.plan import Plan
 from tfrkit.orders.token_batches import TokenPlan
 
-# Maps stay until the pass is over, and a process may have 65,530 of them.
+# Maps are kept until the pass ends, and Linux allows 65,530 maps per process.
 _MAX_SHARDS = 8192
-# A thread is worth its start from this much on: a millisecond of decoding.
+# Bytes that justify starting another thread: a millisecond of decoding.
 _THREAD_NBYTES = 1 << 20
-# Lists of records are made for some batches at a time: more of them later in the pass, up to this many rows.
+# Record lists are made for several batches at a time, for more batches later in the pass, up to these limits.
 _MAX_FED_ROWS = 1 << 16
 _MAX_FED_BATCHES = 64
 
 
 def explain_no_engine(shard_set: ShardSet, fetcher: Fetcher, *, has_work: bool, is_stream: bool) -> str | None:
-    """Why a pass is made by Python's own threads; None where the engine makes it. Decided here alone."""
+    """Explain why Python threads make a pass; None if the native engine makes it. The only place that decides this."""
     if not _native.MAPS_ARE_GUARDED:
         return "a mapped file that is cut off would end the process on this system"
     if has_work:
@@ -49,9 +49,9 @@ def explain_no_engine(shard_set: ShardSet, fetcher: Fetcher, *, has_work: bool, 
 
 
 def choose_workers(threads: int, nbytes: int, *, is_given: bool) -> int:
-    """Native threads for a pass over `nbytes`; 0 where the caller's own does the work.
+    """Choose the number of native threads for a pass over `nbytes`; 0 if the caller's thread does the work.
 
-    As many as were asked for; by default, no more than have something to do.
+    A given number is used as it is; the default is reduced for small inputs.
     """
     if not is_given:
         threads = min(threads, nbytes // _THREAD_NBYTES)
@@ -59,7 +59,7 @@ def choose_workers(threads: int, nbytes: int, *, is_given: bool) -> int:
 
 
 class EnginePass:
-    """One pass of the native engine. Iterate over it once; it closes the engine at its end, however that comes."""
+    """One pass of the native engine. Iterate over it once; the engine is closed when the iteration ends or fails."""
 
     def __init__(
         self, shard_set: ShardSet, fetcher: Fetcher, policy: Policy, *, workers: int, ahead_nbytes: int
@@ -82,7 +82,7 @@ class EnginePass:
         )
 
     def read_in_order(self, batch_size: int) -> EnginePass:
-        """All records in file order, found by their headers."""
+        """Read all records in file order, without an index."""
         self._is_stream = True
         self._engine.read_in_order(batch_size)
         return self
@@ -112,11 +112,11 @@ class EnginePass:
 
     @property
     def is_foreign(self) -> bool:
-        """Was this process forked since the pass began? It has to begin one of its own."""
+        """Whether this process was forked after the pass began; it then needs a pass of its own."""
         return self._engine.is_foreign
 
     def __iter__(self) -> Iterator[tuple[Batch, int]]:
-        """Each batch with its number of rows."""
+        """Yield each batch with its number of rows."""
         engine, assemble = self._engine, self._decoder.assemble
         try:
             while True:
@@ -138,7 +138,7 @@ class EnginePass:
             engine.close()
 
     def _feed(self, lists: Iterator[tuple[Any, list[int]]]) -> None:
-        """Keep the engine in work."""
+        """Pass record lists to the engine until it has enough work."""
         while self._num_fed - self._num_taken <= 4 * self._workers:
             found = next(lists, None)
             if found is None:
@@ -150,7 +150,7 @@ class EnginePass:
             self._engine.feed(records, np.array(counts, np.uint64))
 
     def _open_wanted(self) -> bool:
-        """Open the shards the engine waits for. An error is raised when the batch that needs the shard comes."""
+        """Open the shards that the engine waits for. An error is raised with the batch that needs the shard."""
         wanted = self._engine.take_wanted()
         for number in wanted:
             try:
@@ -169,7 +169,7 @@ class EnginePass:
         return bool(wanted)
 
     def _note(self, faults: list[tuple[int, int, int, _native.Fault | None]]) -> None:
-        """Raise damage, or note it, as the policy says."""
+        """Raise or record damage, depending on the policy."""
         for number, record, offset, fault in faults:
             name = self._shards[number].name
             if fault is None:
@@ -179,7 +179,7 @@ class EnginePass:
 
 
 def _list_rows(plan: Plan | TokenPlan, order: Order, epoch: int, numbers: range) -> Iterator[tuple[Any, list[int]]]:
-    """The records of some batches at a time, and the number of rows of each. The first one comes alone."""
+    """Yield the record numbers of several batches at a time, and the rows of each batch. The first batch is alone."""
     start, count = 0, 1
     while start < len(numbers):
         rows = [plan.rows(number) for number in numbers[start : start + count]]

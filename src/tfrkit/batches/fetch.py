@@ -1,4 +1,4 @@
-"""Records by number into one batch, from any number of shards."""
+"""Batches of records picked by number, from any number of shards."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ _Builder = _native.ColumnBuilder | _native.RowBuilder
 
 
 class Fetched:
-    """A batch, and the records of its rows.
+    """A batch, and the record numbers of its rows.
 
-    After a function of rows it holds `rows`; the batch is then made on demand.
+    After a function on rows, `rows` has its results, and the batch is made on demand.
     """
 
     __slots__ = ("_batch", "numbers", "rows")
 
     def __init__(self, batch: Batch, numbers: UInt64Array, *, rows: list[Row] | None = None) -> None:
-        self._batch = batch  # with rows: their source
+        self._batch = batch  # if there are rows: the batch that they were made from
         self.numbers = numbers
         self.rows = rows
 
     @property
     def batch(self) -> Batch:
-        """Columns of all rows; raises if rows have no common shape."""
+        """The columns of all rows; raises if the rows have no common shape."""
         return self._batch if self.rows is None else stack_rows(self.rows, self._batch)
 
     @property
     def origin(self) -> Batch:
-        """The columns that rows were made from; the batch itself if unchanged."""
+        """The columns that the rows were made from, or the batch itself if there are no rows."""
         return self._batch
 
 
@@ -58,10 +58,10 @@ class Fetcher:
         self._idle_rows: queue.SimpleQueue[_native.RowBuilder] = queue.SimpleQueue()
         self._windows: OrderedDict[Hashable, dict[tuple[int, int], bytes]] = OrderedDict()
         self._window_lock = threading.Lock()
-        self._has_unheld: bool | None = None  # not looked at yet
+        self._has_unheld: bool | None = None  # None: not checked yet
 
     def fetch(self, numbers: UInt64Array) -> Fetched:
-        """One batch of these records, in this order. Damage is raised, or skipped and recorded."""
+        """Read these records into one batch, in this order. Damage is raised, or skipped and recorded."""
         builder = self._take_builder()
         try:
             shards, ordinals = self._records.locate_many(numbers)
@@ -74,14 +74,14 @@ class Fetcher:
             self._idle.put(builder)
 
     def fetch_rows(self, numbers: UInt64Array) -> list[Row]:
-        """The same as rows."""
+        """Read these records as rows, in this order. Damage is raised, or skipped and recorded."""
         with self.lend_row_builder() as builder:
             self._append(builder, *self._records.locate_many(numbers))
             return builder.finish()
 
     @contextlib.contextmanager
     def lend_row_builder(self) -> Iterator[_native.RowBuilder]:
-        """An empty builder for this thread; leftovers are dropped."""
+        """Lend an empty builder to this thread; rows left in the builder are dropped."""
         try:
             builder = self._idle_rows.get_nowait()
         except queue.Empty:
@@ -93,10 +93,10 @@ class Fetcher:
             self._idle_rows.put(builder)
 
     def hold_window(self, key: Hashable, find_numbers: Callable[[], UInt64Array]) -> None:
-        """Read all records of a window together, if they are in compressed shards too large to hold.
+        """Read all records of a window together, if a compressed shard is too large to keep inflated.
 
-        Batches of a shuffled window pick from the same blocks; without this each of them would inflate all blocks. Two
-        windows are kept: a batch may span both.
+        Batches of a shuffled window pick from the same blocks; otherwise each batch would inflate all blocks. Two
+        windows are kept, because a batch may span both.
         """
         with self._window_lock:
             if self._has_unheld is None:
@@ -112,21 +112,21 @@ class Fetcher:
                 self._windows.popitem(last=False)
 
     def rows_of(self, fetched: Fetched) -> list[Row]:
-        """The rows of a batch as dicts, also after steps that changed its columns."""
+        """Return the rows of a batch as dicts, also after steps that changed its columns."""
         if fetched.rows is not None:
             return fetched.rows
         return self.decoder.rows(fetched.batch, len(fetched.numbers))
 
     def where(self, number: int) -> tuple[str, int, int]:
-        """(shard, record in it, byte in it) of a record, for messages."""
-        if self._records.is_pipe:  # which cannot be read again
+        """Return (shard, record in the shard, byte in the shard) of a record, for messages."""
+        if self._records.is_pipe:  # a pipe cannot be read again
             return "-", number, 0
         shards, ordinals = self._records.locate_many(np.array([number], np.uint64))
         access = self._records.open_shard(int(shards[0]))
         return access.name, int(ordinals[0]), access.offset_of(int(ordinals[0]))
 
     def note(self, number: int, error: TfrkitError) -> None:
-        """Treat an unusable record as damage: raise, or record it."""
+        """Treat an unusable record as damage: raise the error, or record it."""
         shard, record, offset = self.where(number)
         self.policy.take(Finding.of(error, shard=shard, record=record, offset=offset), error)
 
@@ -139,7 +139,7 @@ class Fetcher:
     def _append(
         self, builder: _Builder, shards: UInt64Array, ordinals: UInt64Array
     ) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
-        """Decode into the builder; the rows that decoded, None for all."""
+        """Decode records into the builder; return a mask of the rows that decoded, None if all did."""
         distinct, places = np.unique(shards, return_inverse=True)
         if len(distinct) <= LIMITS.max_batch_shards:
             opened = [self._records.hold_shard(int(shard)) for shard in distinct]
@@ -194,7 +194,7 @@ class Fetcher:
         return appended, self._explain(fault, access, ordinal)
 
     def _read_sorted(self, shards: UInt64Array, ordinals: UInt64Array) -> list[bytes | TfrkitError]:
-        """Payloads in the given order, read in file order: inflating is sequential."""
+        """Return payloads in the given order, but read them in file order, because inflating is sequential."""
         payloads: list[bytes | TfrkitError] = [b""] * len(ordinals)
         windows = list(self._windows.values())
         for row in np.lexsort((ordinals, shards)).tolist():

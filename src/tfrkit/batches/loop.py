@@ -1,4 +1,4 @@
-"""The loop over a dataset: epochs of batches, on threads, that can stop and resume anywhere."""
+"""The loop over a dataset: epochs of batches, made on threads, that can stop and resume at any batch."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from tfrkit.orders.token_batches import TokenBatches, TokenPlan
 Stage = Callable[[Fetched, Fetcher], Fetched]
 """A step between decoding records and returning a batch."""
 
-# Work per task of a thread, so that the hand-over does not dominate.
+# Bytes per task of a thread, large enough that the cost of passing tasks between threads is small.
 _JOB_NBYTES = 1 << 20
 _MAX_JOB_BATCHES = 16
-_MAX_NAMED = 5  # features in a repr
+_MAX_NAMED = 5  # features listed in a repr
 DEFAULT_AHEAD_NBYTES = 256 << 20
 
 
 @dataclass(frozen=True)
 class Batching:
-    """How rows are batched."""
+    """Options of batching."""
 
-    size: int | None  # with `max_tokens`: maximum rows of a batch
+    size: int | None  # rows of a batch; with `max_tokens`, the maximum
     drop_last: bool = False
     pad: Pad | float | None = None
     threads: int | None = None
@@ -58,17 +58,17 @@ class Batching:
     world_size: int = 1
     even: Even = "pad"
     truncate: bool = False
-    per_rank: bool | None = None  # whether the size is per rank; None: not given, global
+    per_rank: bool | None = None  # whether the size is per rank; None: not given, the size is global
     max_tokens: int | None = None
 
     @property
     def global_size(self) -> int:
-        """Rows of a global batch, if fixed."""
+        """The number of rows of a batch over all ranks. Not defined with `max_tokens`."""
         assert self.size is not None
         return self.size * self.world_size if self.per_rank else self.size
 
     def describe(self) -> str:
-        """Such as "64 rows", "8 of 64 rows, rank 0 of 8" or "up to 4096 tokens, rank 1 of 2"."""
+        """Describe a batch, such as "64 rows", "8 of 64 rows, rank 0 of 8" or "up to 4096 tokens, rank 1 of 2"."""
         if self.max_tokens is not None:
             rows = "" if self.size is None else f" and {self.size} rows"
             text = f"up to {self.max_tokens} tokens{rows}"
@@ -79,7 +79,7 @@ class Batching:
         return text if self.world_size == 1 else f"{text}, rank {self.rank} of {self.world_size}"
 
     def check_ranks(self) -> None:
-        """Refuse ranks that cannot share such batches."""
+        """Raise if the batches cannot be shared between these ranks."""
         if self.max_tokens is None:
             Plan(0, self.global_size, rank=self.rank, world_size=self.world_size, even=self.even)
         else:
@@ -109,10 +109,10 @@ class Batching:
 class BatchLoop:
     """Batches of a dataset in an order. Each pass over it is the next epoch.
 
-    Everything but the count of epochs is fixed. It can be sent to another process.
+    Only the epoch changes. A loop can be pickled.
     """
 
-    uses_engine = True  # False: Python's own threads make every batch; the slow twin, for tests
+    uses_engine = True  # False: Python threads make every batch; tests compare both
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class BatchLoop:
         self._shard_set = shard_set
         self._batching = batching
         self._features = features
-        self._order = order  # None: file order, which can be read without knowing how many records there are
+        self._order = order  # None: file order, which does not need the number of records
         self._stages = tuple(stages)
         self._fetcher: Fetcher | None = None
         self._order_name: str | None = None
@@ -136,7 +136,7 @@ class BatchLoop:
 
     @property
     def schema(self) -> Schema:
-        """The schema of decoding, before any step."""
+        """The schema of the decoded records, before any step."""
         whole = self._shard_set.schema
         return whole if self._features is None else whole.select(self._features)
 
@@ -156,7 +156,7 @@ class BatchLoop:
 
     @property
     def num_rows(self) -> int:
-        """Rows of an epoch."""
+        """The number of rows of an epoch."""
         return self.order.size
 
     @property
@@ -170,7 +170,7 @@ class BatchLoop:
         return self._shard_set.policy.on_error == "skip"
 
     def __len__(self) -> int:
-        """Batches of an epoch. With max_tokens and a shuffle the number varies between epochs: a TypeError."""
+        """Number of batches of an epoch. Raises TypeError if it varies between epochs: max_tokens with a shuffle."""
         if self.count_varies:
             raise TypeError(
                 "batches of max_tokens over shuffled rows are another number in each epoch, so they have no length\n"
@@ -192,15 +192,15 @@ class BatchLoop:
         return f"{type(self).__name__}({self._batching.describe()}, epoch {self.epoch}: {shown})"
 
     def set_epoch(self, epoch: int) -> None:
-        """The epoch the next pass reads."""
+        """Set the epoch that the next pass reads."""
         self.epoch = require_count("epoch", epoch, MAX_EPOCH)
 
     def share(self, *, rank: int, world_size: int, even: Even = "pad") -> BatchLoop:
-        """The part of every batch that one of several processes trains on."""
+        """Return a loop over the part of every batch that belongs to one rank."""
         return self.rebuild(replace(self._batching, rank=rank, world_size=world_size, even=even))
 
     def rebuild(self, batching: Batching | None = None, stages: Sequence[Stage] = ()) -> Self:
-        """The same loop with another batching, or with more steps."""
+        """Return the same loop with another batching, or with more steps."""
         return type(self)(
             self._shard_set,
             batching or self._batching,
@@ -212,12 +212,12 @@ class BatchLoop:
 
     @property
     def device(self) -> str | None:
-        """Where `decode` puts images; None is the CPU."""
+        """The device that `decode` puts images on; None is the CPU."""
         found = [stage.device for stage in self._stages if isinstance(stage, DecodeFeatures) and stage.device]
         return found[-1] if found else None
 
     def leave_images(self) -> BatchLoop:
-        """The same loop with images left encoded, for a device to decode."""
+        """Return the same loop with images left encoded, for a device to decode."""
         stages: list[Stage] = []
         leaves = False
         for stage in self._stages:
@@ -236,9 +236,9 @@ class BatchLoop:
         return loop
 
     def by_number(self) -> BatchLoop:
-        """The same loop with every batch made by its number, so that all processes make the same ones.
+        """Return the same loop with every batch made by its number, so that all processes make the same batches.
 
-        A loop in file order that skips damage otherwise fills batches with the rows after it.
+        Otherwise a loop in file order that skips damage fills each batch with the rows after the damage.
         """
         if self._order is not None or not self.may_skip or self._shard_set.is_pipe:
             return self
@@ -247,14 +247,14 @@ class BatchLoop:
         return loop
 
     def plan(self, row: int = 0, epoch: int = 0) -> Plan | TokenPlan:
-        """The plan of batches from `row` of an epoch on."""
+        """Plan the batches of an epoch, starting at `row`."""
         how = self._batching
         if isinstance(self._order, TokenBatches):
             return TokenPlan(self._order, epoch, how.rank, how.world_size, how.even, row)
         return Plan(self.num_rows, how.global_size, how.drop_last, how.rank, how.world_size, how.even, row)
 
     def make_batch(self, number: int, *, epoch: int = 0, row: int = 0) -> Batch:
-        """Batch `number` of an epoch, at once and in any order."""
+        """Make batch `number` of an epoch on this thread. Batches can be made in any order."""
         return self._make(self.plan(row, epoch), self.order, epoch, number)
 
     def run(
@@ -267,9 +267,9 @@ class BatchLoop:
         threads: int | None = None,
         warns: bool = True,
     ) -> Iterator[tuple[Batch, int]]:
-        """Yield every `num_workers`-th batch from `row` on, each with the row of the epoch that it ends at.
+        """Yield every `num_workers`-th batch from `row` on, each with the row of the epoch where it ends.
 
-        At the end it warns about skipped damage, unless the caller does that for several runs.
+        Warns about skipped damage at the end, unless `warns` is False because the caller warns once for several runs.
         """
         yield from self._run(epoch, row, worker, num_workers, threads)
         if warns:
@@ -305,7 +305,7 @@ class BatchLoop:
             chosen = numbers[start:stop]
             return [(self._make(plan, order, epoch, number), plan.stop_of(number)) for number in chosen]
 
-        # The first ones alone: the first batch does not wait for others.
+        # The first tasks are one batch each, so that the first batch does not wait for others.
         alone = (partial(make_group, start, start + 1) for start in range(min(threads, len(numbers))))
         groups = (partial(make_group, start, start + group) for start in range(threads, len(numbers), group))
         for results in run_ahead(
@@ -314,18 +314,18 @@ class BatchLoop:
             yield from results
 
     def explain_no_engine(self, *, is_stream: bool) -> str | None:
-        """Why a pass is not made by the native engine; None where it is."""
+        """Explain why the native engine does not make a pass; None if it does."""
         if not self.uses_engine:
             return "it is switched off"
         return explain_no_engine(self._shard_set, self.fetcher, has_work=self._has_work, is_stream=is_stream)
 
     @property
     def _has_work(self) -> bool:
-        """Is something done to the columns that were decoded?"""
+        """Whether the decoded columns are changed by steps or padding."""
         return bool(self._stages) or self._batching.pad is not None
 
     def _new_pass(self, threads: int, num_rows: int | None, is_given: bool) -> EnginePass:
-        """A pass of the engine over some rows, None for all."""
+        """Create a pass of the engine over some rows, None for all."""
         shard_set, policy = self._shard_set, self.policy
         if num_rows is None:
             policy = policy.for_one_pass()
@@ -337,7 +337,7 @@ class BatchLoop:
         return EnginePass(shard_set, self.fetcher, policy, workers=workers, ahead_nbytes=ahead_nbytes)
 
     def _stream_engine(self, epoch: int, threads: int, is_given: bool) -> Iterator[tuple[Batch, int]]:
-        """Read in file order without an index, by the engine."""
+        """Read batches in file order without an index, with the native engine."""
         how, stop = self._batching, 0
         made = self._new_pass(threads, None, is_given).read_in_order(how.global_size)
         for batch, num_rows in made:
@@ -351,7 +351,7 @@ class BatchLoop:
     def _run_engine(
         self, plan: Plan | TokenPlan, order: Order, epoch: int, numbers: range, threads: int, is_given: bool
     ) -> Iterator[tuple[Batch, int]]:
-        """The batches `numbers` of a plan, by the engine."""
+        """Read the batches of a plan with these numbers, with the native engine."""
         while numbers:
             num_rows = (plan.stop_of(numbers[-1]) - plan.start) // plan.world_size // numbers.step
             made = self._new_pass(1 if len(numbers) == 1 else threads, num_rows, is_given)
@@ -364,18 +364,18 @@ class BatchLoop:
             numbers = numbers[num_made:]
 
     def save(self, position: Position) -> dict[str, Any]:
-        """A state for `load`."""
+        """Return a state for `load`."""
         return save_state(position, self._shard_set.fingerprint, self._name_order())
 
     def load(self, state: Mapping[str, Any]) -> Position:
-        """The position of a state. A state of another dataset or order is refused."""
+        """Return the position of a state. A state of another dataset or order raises."""
         position = load_state(state, self._shard_set.fingerprint, self._name_order(), self.num_rows)
         if isinstance(self._order, TokenBatches):
             self.plan(position.row, position.epoch)  # raises if no batch ends there
         return position
 
     def _name_order(self) -> str:
-        # Some loaders save at every step, and hashing an order that lists its rows is slow.
+        # Cached: some loaders save at every step, and hashing an order that lists its rows is slow.
         if self._order_name is None:
             self._order_name = fingerprint_order(self.order)
         return self._order_name
@@ -393,7 +393,7 @@ class BatchLoop:
         return self._finish(self.fetcher.fetch(order.at(rows, epoch)))
 
     def _finish(self, fetched: Fetched, *, has_numbers: bool = True) -> Batch:
-        """Take the steps and pad. `has_numbers` is False if skipped damage shifts row numbers."""
+        """Apply the steps and pad. `has_numbers` is False if skipped damage shifts row numbers."""
         for stage in self._stages:
             fetched = stage(fetched, self.fetcher)
         how, batch, numbers = self._batching, fetched.batch, fetched.numbers
@@ -408,7 +408,7 @@ class BatchLoop:
         return pad_batch(batch, how.pad, truncate=how.truncate, locate=locate)
 
     def _stream(self, skip: int, threads: int) -> Iterator[tuple[Batch, int]]:
-        """Read in file order without an index: the first batch is immediate."""
+        """Read batches in file order without an index, so that the first batch is available at once."""
         how = self._batching
         has_work = self._has_work
         batches = read_batches(
@@ -447,7 +447,7 @@ class BatchLoop:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        _ = self._shard_set.schema  # found once here, not by every process again
+        _ = self._shard_set.schema  # inferred once here, not again in every process
         return {**self.__dict__, "_fetcher": None}
 
 
@@ -456,7 +456,7 @@ def _size_results(results: list[tuple[Batch, int]]) -> int:
 
 
 class BatchIterator(Iterator[Batch]):
-    """One pass over a `BatchLoop`, with a state."""
+    """One pass over a `BatchLoop` that can save and load its state."""
 
     def __init__(self, loop: BatchLoop) -> None:
         self._loop = loop
@@ -472,7 +472,7 @@ class BatchIterator(Iterator[Batch]):
         return batch
 
     def state_dict(self) -> dict[str, Any]:
-        """State of this pass: a JSON value under 1 KB for `load_state_dict`, also in another process."""
+        """Return the state of this pass for `load_state_dict`, also in another process: a JSON value under 1 KB."""
         return self._loop.save(self._position)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

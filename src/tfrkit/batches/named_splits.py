@@ -1,4 +1,4 @@
-"""Splits of a dataset: their records, and slices in TFDS's syntax."""
+"""Records of the splits of a dataset, and of slices in TFDS's syntax."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tfrkit.orders.slice_syntax import resolve_slices
 
 
 def find_split_orders(shard_set: ShardSet) -> dict[str, Order]:
-    """The records of each split, by name; empty if there are none."""
+    """Find the records of each split, by name; empty if there are no splits."""
     return {name: _join_shards(shard_set, shards) for name, shards in shard_set.sidecars.splits.items()}
 
 
 def slice_splits(shard_set: ShardSet, text: str) -> Order:
-    """The records of a slice such as ``train[:75%]+test``."""
+    """Find the records of a slice such as ``train[:75%]+test``."""
     shards = shard_set.sidecars.splits
     if text not in shards:
         refuse_feature(shard_set, text)
@@ -38,7 +38,7 @@ def slice_splits(shard_set: ShardSet, text: str) -> Order:
 
 
 def refuse_feature(shard_set: ShardSet, text: str) -> None:
-    """Raise if the requested split is the name of a feature."""
+    """Raise if the requested split is the name of a feature, or a misspelt one."""
     if not shard_set.is_pipe and text in shard_set.schema:
         raise QueryError(
             f"no split {text!r}, it is a feature",
@@ -56,7 +56,7 @@ def refuse_feature(shard_set: ShardSet, text: str) -> None:
 
 
 def _find_meant(shard_set: ShardSet, text: str) -> str | None:
-    """The feature most similar to a misspelt name, if no split is closer."""
+    """Find the feature most similar to a misspelt name; None if a split is more similar."""
     splits = shard_set.sidecars.splits
     if text in splits or not text.replace("/", "_").isidentifier():
         return None
@@ -67,7 +67,7 @@ def _find_meant(shard_set: ShardSet, text: str) -> str | None:
 def _join_shards(shard_set: ShardSet, shards: Sequence[int]) -> Order:
     starts = [0, *accumulate(shard_set.records.count_by_shard())]
     whole = Whole(starts[-1])
-    # Adjacent shards are one slice: 100,000 slices would be searched for every batch.
+    # Adjacent shards become one slice: each batch searches all slices, and there may be 100,000 shards.
     firsts = [at for at in range(len(shards)) if at == 0 or shards[at] != shards[at - 1] + 1]
     runs = pairwise([*firsts, len(shards)])
     parts: list[Order] = [Slice(whole, starts[shards[first]], starts[shards[stop - 1] + 1]) for first, stop in runs]

@@ -1,4 +1,4 @@
-"""Ragged columns padded to arrays: lists to the longest of a batch or a given length, also frames of sequences."""
+"""Padding of ragged columns to arrays, to the longest row of a batch or a given length. Also pads feature lists."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tfrkit.codec.decode import Batch
 from tfrkit.errors import Hint, MissingFeatureError, ShapeError, Step
 
 Pad = Mapping[str, Any]
-"""Feature: fill value, or (fill value, length); of frames of varying length, (fill value, (frames, values))."""
+"""Feature: fill value, or (fill value, length); for a ragged feature list, (fill value, (steps, values))."""
 
 Locate = Callable[[int], tuple[str, int, int] | None]
-"""(shard, record, byte) of a row of the batch, or None if unknown."""
+"""Maps a row of the batch to (shard, record, byte), or None if unknown."""
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -25,7 +25,7 @@ _PARTS = {"context", "feature_lists"}
 
 
 class Choice(NamedTuple):
-    """Fill value and length of one feature; None is the longest of the batch."""
+    """Fill value and lengths of one feature; None is the longest of the batch."""
 
     value: Any
     length: int | None = None
@@ -33,7 +33,7 @@ class Choice(NamedTuple):
 
 
 def choose_pad(pad: Pad | float | None, name: str) -> Choice | None:
-    """The padding of a feature; None if it is not in `pad`."""
+    """Return the padding of a feature; None if it is not in `pad`."""
     if not isinstance(pad, Mapping):
         return None if pad is None else Choice(pad)
     if name not in pad:
@@ -63,7 +63,7 @@ def _is_length(length: Any) -> bool:
 
 
 def check_pad(pad: Pad | float | None, *, truncate: bool) -> None:
-    """Refuse invalid padding before anything is read."""
+    """Raise if the padding is invalid, before anything is read."""
     choices = []
     if isinstance(pad, Mapping):
         choices = [choose_pad(pad, name) for name in pad]
@@ -80,7 +80,7 @@ def check_pad(pad: Pad | float | None, *, truncate: bool) -> None:
 
 
 def _require_numbers(what: str, value: Any) -> None:
-    # Whole numbers above 64 bits are objects to NumPy, as are None and a dict.
+    # NumPy makes object arrays of integers above 64 bits, of None and of dicts.
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         raise ValueError(f"{what} expected a number of 64 bits, got {value!r:.64}")
     is_number = isinstance(value, (int, float, np.number, np.bool_, np.ndarray, list))
@@ -89,7 +89,7 @@ def _require_numbers(what: str, value: Any) -> None:
 
 
 def _fit_value(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
-    """The fill value in the dtype of a column; ValueError if it would change, such as 1.5 or NaN among integers."""
+    """Convert the fill value to the dtype of a column; ValueError if that changes it, such as 1.5 to an integer."""
     if dtype.kind not in "biuf":
         return value
     _require_numbers(f"pad of {name!r}", value)
@@ -104,12 +104,12 @@ def _fit_value(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def pad_batch(batch: Batch, pad: Pad | float, *, truncate: bool = False, locate: Locate = lambda _: None) -> Batch:
-    """Ragged columns as padded arrays; the length of each row is in `name/length`.
+    """Pad ragged columns to arrays; the length of each row is in `name/length`.
 
-    `pad` is one value for every ragged column of numbers, or a value, or a (value, length), for named features. A
-    longer row raises, or is cut with `truncate`. Frames of a SequenceExample are padded like lists; frames of a varying
-    number of values to an array of rows, frames and values, with the number of values of each frame in
-    `name/frame_length`.
+    `pad` is one value for every ragged column of numbers, or a value or (value, length) for each named feature. A
+    longer row raises, or is cut with `truncate`. Feature lists of a SequenceExample are padded like lists. If the steps
+    of a feature list vary in length, the result has the shape (rows, steps, values), and `name/frame_length` has the
+    number of values of each step.
     """
     is_sequence = set(batch) == _PARTS
     parts = batch.values() if is_sequence else (batch,)
@@ -145,7 +145,7 @@ def _is_paddable(column: Column) -> bool:
 
 
 def _split_rows(name: str, column: Column) -> tuple[Array, Int64Array]:
-    """Values of all rows concatenated, and the number in each row."""
+    """Return the values of all rows concatenated, and the number of values in each row."""
     if isinstance(column, np.ndarray) and column.dtype != object:
         column = column.reshape(len(column), 1) if column.ndim == 1 else column
         return column.reshape(-1, *column.shape[2:]), np.full(len(column), column.shape[1], np.int64)
@@ -157,7 +157,7 @@ def _split_rows(name: str, column: Column) -> tuple[Array, Int64Array]:
 
 
 def _pad_frames(name: str, column: Ragged, choice: Choice, truncate: bool, locate: Locate) -> Batch:
-    """Frames of a varying number of values: first every frame to one width, then every row to one number of frames."""
+    """Pad a ragged feature list: first every step to one width, then every row to one number of steps."""
     num_frames = column.lengths
     row_of_frame = np.repeat(np.arange(len(num_frames)), num_frames)
     frames = column.values[int(column.row_splits[0]) : int(column.row_splits[-1])]
@@ -190,7 +190,7 @@ def _fill(
     unit: str = "values",
     item: str = "row",
 ) -> tuple[Array, Int64Array]:
-    """Rows of values as an array of one width, and the number of values of each."""
+    """Pad rows of values to one width; return the array and the number of values of each row."""
     longest = int(lengths.max(initial=0))
     if length is None:
         length = longest

@@ -14,8 +14,8 @@ from tfrkit.container.records import Finding, Policy
 from tfrkit.errors import ContainerError
 from tfrkit.orders.order import Order, WindowShuffled
 
-# Records per step. For compressed files out of file order all of them are read before the first is returned, so there
-# are fewer.
+# Records per step. Out of file order, a step reads all its records from compressed files before it returns the first,
+# so it has fewer.
 _AT_ONCE_FORWARD = 8192
 _AT_ONCE = 256
 
@@ -23,7 +23,7 @@ _AT_ONCE = 256
 class PartRecords(Sequence[Record]):
     """Payload bytes of the rows of a part, in the order of the rows: iterate over them, or pick them by row.
 
-    Damage is raised or skipped, by the policy. Safe to share between threads.
+    The policy decides whether damage is raised or skipped. Safe to share between threads.
     """
 
     def __init__(self, records: Records, order: Order, epoch: int, policy: Policy) -> None:
@@ -46,7 +46,7 @@ class PartRecords(Sequence[Record]):
         policy.warn_of_skipped()
 
     def views(self) -> Iterator[memoryview]:
-        """The same as read-only views."""
+        """Yield the same payloads as read-only views."""
         return map(memoryview, iter(self))
 
     def __len__(self) -> int:
@@ -62,7 +62,7 @@ class PartRecords(Sequence[Record]):
         return self.pick([index])[0]
 
     def pick(self, numbers: Iterable[int]) -> list[Record]:
-        """Several records by row number, in the given order."""
+        """Return the records of these rows, in the given order."""
         wanted = np.fromiter(numbers, np.int64)
         size = len(self)
         wrong = wanted[(wanted < -size) | (wanted >= size)]
@@ -88,7 +88,7 @@ class PartRecords(Sequence[Record]):
                 yield record
 
     def _read_inflating(self, numbers: UInt64Array, policy: Policy, is_forward: bool) -> Iterator[Record]:
-        """Read in file order, because inflating is sequential; returned in the given order."""
+        """Read records in file order, because inflating is sequential, and yield them in the given order."""
         if is_forward:
             read = self._read_neighbours(numbers)
         else:
@@ -102,7 +102,7 @@ class PartRecords(Sequence[Record]):
                 yield record
 
     def _read_neighbours(self, numbers: UInt64Array) -> Iterator[Record | ContainerError]:
-        """One by one, or many at a time if consecutive."""
+        """Read records one by one, or many at a time if they are consecutive."""
         shards, ordinals = self._records.locate_many(numbers)
         is_next = (np.diff(ordinals) == 1) & (np.diff(shards) == 0)
         edges = [0, *(np.flatnonzero(~is_next) + 1).tolist(), len(numbers)]

@@ -1,4 +1,4 @@
-"""Raw pixels where an encoded image is expected: their shape, from size features or from the requested size."""
+"""Raw pixels in place of encoded images: their shape, from size features or from the requested size."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _BASE64 = re.compile(rb"[A-Za-z0-9+/_-]+={0,2}")
 
 
 class RawShapes:
-    """The shapes of raw pixels in one column of a batch, value by value.
+    """The shape of each value in a column of raw pixels.
 
-    Features of the row come first; without them, bytes of exactly the requested size are pixels, gray or RGB. Pixels
-    with alpha need a feature with four channels, or `has_alpha`.
+    Size features of the row are used first. Otherwise, values of exactly the requested size are gray or RGB pixels.
+    Pixels with alpha need a feature with four channels, or `has_alpha`.
     """
 
     def __init__(
@@ -40,24 +40,24 @@ class RawShapes:
         self._has_alpha = has_alpha
 
     def find(self, index: int, data: memoryview) -> RawShape | None:
-        """The shape of a value; None if it is not raw pixels of a known shape."""
+        """Find the shape of a value; None if it is not raw pixels of a known shape."""
         if sniff_image(bytes(data[:_HEAD_NBYTES])) is not None:
             return None
         stated = self._read(index)
         if stated:
             shape = fill_shape(stated, len(data), has_alpha=self._has_alpha)
-            # A shape that fits in another order (channels first) is not read as height, width, channels.
+            # The stated shape may have another order (channels first): do not guess height, width, channels.
             if shape is not None or math.prod(stated) == len(data):
                 return shape
         return None if self._size is None else fill_shape(self._size, len(data), has_alpha=self._has_alpha)
 
     def _read(self, index: int) -> tuple[int, ...]:
-        """The shape of a value from its features, or None."""
+        """Read the shape of a value from its size features; empty if unknown or implausible."""
         stated = tuple(int(column[index]) for column in self._columns)
         return stated if len(stated) > 1 and min(stated) > 0 and stated[0] * stated[1] <= DEFAULT_MAX_PIXELS else ()
 
     def find_common(self, values: BytesColumn) -> RawShape | None:
-        """The common shape, if all values are raw pixels of it: then they need no check one by one."""
+        """Find the common shape of all values, without a check of each; None unless all are raw pixels of one shape."""
         lengths = values.lengths
         if not len(lengths) or (lengths != lengths[0]).any():
             return None
@@ -70,7 +70,7 @@ class RawShapes:
         return shape
 
     def explain(self, error: CodecError, index: int, data: memoryview) -> CodecError:
-        """The error of a value that does not decode, with a hint if it may be raw pixels."""
+        """Add a hint to the error of a value that may be raw pixels or base64 text."""
         if error.hint is not None or not len(data) or sniff_image(bytes(data[:_HEAD_NBYTES])) is not None:
             return error
         stated = self._read(index)
@@ -101,7 +101,7 @@ class RawShapes:
 
 
 def _find_base64(data: memoryview, stated: Sequence[int]) -> str | None:
-    """The decoded bytes of base64 text, if they are an image file or pixels of known shape; None otherwise."""
+    """Describe the content of base64 text, if it is an image file or pixels of known shape; None otherwise."""
     if _BASE64.fullmatch(data) is None:
         return None
     head = bytes(data[:_HEAD_NBYTES]).translate(bytes.maketrans(b"-_", b"+/"))
@@ -117,9 +117,9 @@ def _find_base64(data: memoryview, stated: Sequence[int]) -> str | None:
 
 
 def stack_raw(values: BytesColumn, shapes: RawShapes, options: DecodeOptions) -> UInt8Array | None:
-    """All values of a column as one array, if that only needs stacking channels.
+    """Stack all values of a column into one array, if pixels only need to be copied.
 
-    Many times faster than value by value for small images. None if some have to be resized or made gray.
+    For small images, many times faster than value by value. None if images must be resized or converted to gray.
     """
     shape = shapes.find_common(values)
     if shape is None or options.size not in (None, shape[:2]) or shape[0] * shape[1] > options.max_pixels:
@@ -137,7 +137,7 @@ def stack_raw(values: BytesColumn, shapes: RawShapes, options: DecodeOptions) ->
 
 
 def find_size_features(name: str, schema: Schema) -> SizeFeatures:
-    """The size features of `name`, if it is one value of an Example."""
+    """Find the size features that belong to `name`, if it is a feature of an Example."""
     specs = {other: spec for other, spec in schema.features.items() if spec.seen is None and other != name}
     return find_sizes(specs, name) if name in schema.features and schema.kind == "example" else SizeFeatures()
 
@@ -150,7 +150,7 @@ def read_shapes(
     *,
     has_alpha: bool = False,
 ) -> RawShapes:
-    """The sizes in a batch for one of its columns with one value per row."""
+    """Read the size features of a batch for a column with one value per row."""
     if sizes.shape is not None:
         shapes = batch.get(sizes.shape)
         if isinstance(shapes, np.ndarray) and shapes.shape in ((num_values, 2), (num_values, 3)):

@@ -1,4 +1,4 @@
-"""Rows of one schema: all in file order, or some by number."""
+"""Rows of a dataset: all in file order, or some by number."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tfrkit.storage.base import ByteSource
 
 
 def read_rows(shard_set: ShardSet, fetcher: Fetcher) -> Iterator[Row]:
-    """All rows in file order; those before damage come before it is raised."""
+    """Yield all rows in file order; rows before damage are yielded before it is raised."""
     policy = shard_set.policy.for_one_pass()
     return chain(chain.from_iterable(_read_runs(shard_set.shards, fetcher.decoder, policy)), policy.end_pass())
 
@@ -39,7 +39,7 @@ def _read_runs(shards: Sequence[Shard], decoder: Decoder, policy: Policy) -> Ite
 
 
 def pick_row(shard_set: ShardSet, fetcher: Fetcher, number: int) -> list[Row]:
-    """One row in a list, or none if it is skipped as damaged: the shortest path."""
+    """Read one row into a list, which is empty if the row is damaged and skipped. The fastest way to one row."""
     with fetcher.lend_row_builder() as builder:
         try:
             shard_set.records.decode_into(builder, number, fetcher.decoder.column_names)
@@ -50,7 +50,7 @@ def pick_row(shard_set: ShardSet, fetcher: Fetcher, number: int) -> list[Row]:
 
 
 def make_rows(numbers: UInt64Array, fetcher: Fetcher, stages: Sequence[Stage]) -> list[Row]:
-    """Rows by record number, in the given order, without those skipped as damaged."""
+    """Make the rows of these records, in the given order, without rows that are damaged and skipped."""
     rows: list[Row] = []
     for start in range(0, len(numbers), LIMITS.rows_at_once):
         some = np.ascontiguousarray(numbers[start : start + LIMITS.rows_at_once])

@@ -37,7 +37,7 @@ _MAX_QUICK_SHARDS = 64
 
 
 class ShardSet:
-    """Shards, read options, and cached facts. Thread-safe."""
+    """Shards, read options, and cached facts. Safe to share between threads."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ShardSet:
         self.infer: Infer = infer
         self.policy = policy
         self.sidecars = Sidecars([shard.name for shard in self.shards])
-        # Not a method: with a reference cycle, files would be closed by the garbage collector with a warning.
+        # Not a bound method: in a reference cycle, the garbage collector would close the files, with a warning.
         self.records = Records(self.shards, policy, counts, partial(_recall_counts, self.sidecars, policy))
         self._schema = schema
         self._is_schema_given = schema is not None
@@ -65,7 +65,7 @@ class ShardSet:
 
     @property
     def is_pipe(self) -> bool:
-        """Whether it can be read only once, sequentially."""
+        """Whether the shards can be read only once, sequentially."""
         return any(shard.nbytes is None for shard in self.shards)
 
     @property
@@ -94,7 +94,7 @@ class ShardSet:
 
     @property
     def is_quick(self) -> bool:
-        """Whether a full scan is quick."""
+        """Whether the shards are few and small enough for a quick full scan."""
         nbytes = [(shard.nbytes, shard.compression == "none") for shard in self.shards[: _MAX_QUICK_SHARDS + 1]]
         if len(nbytes) > _MAX_QUICK_SHARDS or self.is_pipe:
             return False
@@ -102,7 +102,7 @@ class ShardSet:
         return sum((size or 0) * (1 if is_plain else 8) for size, is_plain in nbytes) <= LIMITS.quick_count_nbytes
 
     def look_at_all(self) -> bool:
-        """Infer the schema from all records; False if already done, or a schema was given."""
+        """Switch to a schema inferred from all records; return False if already so, or if a schema was given."""
         if self._is_schema_given or self.infer == "all":
             return False
         self.infer, self._schema = "all", None
@@ -115,26 +115,26 @@ class ShardSet:
         return self._fingerprint
 
     def new_decoder(self, features: Sequence[str] | None) -> Decoder:
-        """A decoder of these features, None for all, after checking the schema against the records."""
+        """Create a decoder of these features, None for all. A given schema is first checked against the records."""
         schema = self.schema if features is None else self.schema.select(features)
         if self._is_schema_given and not self._is_schema_checked:
             self._check_schema(schema)
             self._is_schema_checked = True
-        # With named features or a given schema, others are ignored. Otherwise every feature is expected in the schema.
+        # With named features or a given schema, other features are ignored. Otherwise all must be in the schema.
         has_chosen = features is not None or self._is_schema_given
         return Decoder(schema, known=None if has_chosen else schema)
 
     def new_fetcher(self, features: Sequence[str] | None) -> Fetcher:
-        """Records by number, with these features decoded, None for all."""
+        """Create a fetcher that decodes these features, None for all."""
         return Fetcher(self.records, self.new_decoder(features), self.policy)
 
     @property
     def file_order(self) -> Whole:
-        """Every record in file order; finds the number of records."""
+        """The order of all records in the files. Counts the records."""
         return Whole(len(self.records))
 
     def read_column(self, name: str) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
-        """One value per record of a feature, in file order: int64, float32, or objects for bytes."""
+        """Read a feature with one value per record, in file order: as int64, float32, or objects for bytes."""
         try:
             decoder = self.new_decoder([name])
         except MissingFeatureError as error:
@@ -170,7 +170,7 @@ class ShardSet:
         return column
 
     def warn_of_empty(self) -> None:
-        """Warn about empty shards among others, unless a manifest lists them as empty."""
+        """Warn if some of several shards are empty, unless a manifest lists them as empty."""
         empty = [number for number, shard in enumerate(self.shards) if shard.is_empty]
         if not empty or len(self.shards) == 1:
             return
@@ -212,7 +212,7 @@ class ShardSet:
             )
 
     def require_like(self, schema: Schema, name: str) -> None:
-        """Raise if records of `schema`, those of file `name`, cannot be in one batch with the others."""
+        """Raise if records with this schema, from file `name`, cannot be in one batch with the others."""
         mismatches = find_mismatches(self.schema, schema)
         if mismatches:
             raise SchemaError("; ".join(mismatches), shard=name, hint="select the features that all of them have")
@@ -223,7 +223,7 @@ class ShardSet:
             shard.close()
 
     def _check_schema(self, schema: Schema) -> None:
-        """Check a given schema against the records before the first fails to decode."""
+        """Raise if the given schema does not fit a sample of the records."""
         if self.is_pipe or not len(schema):
             return
         found = sample_schema(self.shards, self.policy)
@@ -233,7 +233,7 @@ class ShardSet:
             raise SchemaError("; ".join(mismatches), shard=first, hint=f"see what is there: tfr info {first}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Another process reopens files on use and does not repeat counts made here.
+        """Pickle the names, sizes and record counts: another process reopens files on use and does not count again.
 
         Findings are not copied.
         """
@@ -245,7 +245,7 @@ class ShardSet:
 
 
 def _recall_counts(sidecars: Sidecars, policy: Policy) -> list[int] | None:
-    """Records of each shard by manifests. With damage skipped, readable ones are counted."""
+    """Return the manifests' record counts; None if one is missing, or if damage is skipped and must not be counted."""
     if policy.on_error == "skip":
         return None
     counts = [count for count in sidecars.counts if count is not None]
@@ -261,7 +261,7 @@ def _reopen(
     on_error: OnError,
     max_errors: int | None,
 ) -> ShardSet:
-    # A pipe has no size to be known by.
+    # A pipe has no size, so it is opened now.
     shards = [
         Shard.open(path) if nbytes is None else Shard.open_later(path, nbytes, how) for path, nbytes, how in known
     ]

@@ -33,7 +33,7 @@ def require_function(verb: str, function: Any) -> None:
 
 
 class Processes:
-    """Processes that run one function. Started at first use, ended with this object."""
+    """A pool of processes that run one function. Started on first use, stopped with this object."""
 
     def __init__(self, function: Callable[..., Any], count: int) -> None:
         require_whole("processes", count, first=1)
@@ -41,7 +41,7 @@ class Processes:
 
         try:
             ForkingPickler.dumps(function)
-        except Exception:  # noqa: BLE001  (whatever a function's own way to be sent raises, it cannot be sent)
+        except Exception:  # noqa: BLE001  (a function's own pickling may raise anything)
             raise TypeError(
                 f"processes need a function of a module, got {getattr(function, '__qualname__', function)!r}\n"
                 "  define it with def at the top of a file, or leave processes out to run it on threads"
@@ -52,7 +52,7 @@ class Processes:
         self._pool: Executor | None = None
 
     def run(self, items: Sequence[Any]) -> list[Any]:
-        """Results of the function for each item, in order."""
+        """Call the function with each item; return the results in order."""
         # Imported only if processes are used.
         import multiprocessing
         from concurrent.futures import ProcessPoolExecutor
@@ -71,7 +71,7 @@ class Processes:
 
 
 class MapRows:
-    """Calls a function with every row as a dict. Its results are stacked only for batches."""
+    """Calls a function with every row as a dict. The results are stacked only if a batch is needed."""
 
     def __init__(self, function: RowFunction, *, processes: int | None) -> None:
         require_function("map", function)
@@ -102,7 +102,7 @@ class MapBatches:
 
 
 class DecodeFeatures:
-    """Turns encoded features into arrays. A row that does not decode is damage: raised, or skipped and recorded."""
+    """Decodes encoded features to arrays. A row that does not decode is damage: raised, or skipped and recorded."""
 
     def __init__(self, stage: DecodeStage, *, leaves_images: bool = False) -> None:
         self._stage = stage
@@ -110,11 +110,11 @@ class DecodeFeatures:
 
     @property
     def device(self) -> str | None:
-        """Where images are to be decoded; None is the CPU."""
+        """The device that decodes images; None is the CPU."""
         return self._stage.device
 
     def leave_images(self) -> DecodeFeatures:
-        """The same step, leaving images encoded for the device."""
+        """Return the same step with images left encoded, for the device."""
         return DecodeFeatures(self._stage, leaves_images=True)
 
     @property
@@ -132,10 +132,10 @@ class DecodeFeatures:
         return Fetched(batch, numbers)
 
     def _decode(self, batch: Batch, numbers: UInt64Array, fetcher: Fetcher) -> tuple[Batch, list[int]]:
-        """A batch decoded, and the rows left out of it."""
+        """Decode a batch; return it and the numbers of the rows left out."""
         decoded, dropped = self._stage(
             batch,
-            None,  # whole batches are made at the same time instead
+            None,  # no threads here: whole batches are made in parallel
             on_error=fetcher.policy.on_error,
             locate=lambda row: fetcher.where(int(numbers[row])),
             leaves_images=self._leaves_images,
@@ -145,7 +145,7 @@ class DecodeFeatures:
         return decoded, [row for row, _ in dropped]
 
     def _decode_rows(self, rows: list[Row], fetched: Fetched, fetcher: Fetcher) -> Fetched:
-        """Rows decoded one by one, without a common shape."""
+        """Decode rows one by one, because they may have no common shape."""
         made: list[Row] = []
         kept: list[int] = []
         for number, row in enumerate(rows):
@@ -172,8 +172,8 @@ class DecodeFeatures:
 
 
 def _name_places(column: Column, numbers: UInt64Array, fetcher: Fetcher) -> Column:
-    """Images for a device know the records of those that the CPU decoded, for the report."""
-    from tfrkit.batches.device_images import EncodedImages  # readers without images do not pay for it
+    """Add the places of the images that the CPU decoded to a column for a device, for its report."""
+    from tfrkit.batches.device_images import EncodedImages  # imported only by readers of images
 
     if not isinstance(column, EncodedImages):
         return column
@@ -181,7 +181,7 @@ def _name_places(column: Column, numbers: UInt64Array, fetcher: Fetcher) -> Colu
 
 
 def _expect_arrays(columns: Batch, names: Sequence[str]) -> Batch:
-    """The form of a batch of which some features were decoded to arrays."""
+    """Return the form of a batch after some of its features are decoded to arrays."""
     if set(columns) == {"context", "feature_lists"}:
         return {part: _expect_arrays(inside, names) for part, inside in columns.items()}
     return {**columns, **{name: _to_arrays(columns.get(name)) for name in names}}
@@ -196,16 +196,16 @@ def _to_arrays(column: Column) -> Column:
 def find_kept(
     is_kept: Sequence[Any], first: int, locate: Callable[[int], tuple[str, int, int]]
 ) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Positions, from `first` on, for which a filter returned a true value.
+    """Return the positions for which a filter returned a true value, counted from `first`.
 
-    `locate` gives (shard, record, byte) of the row with a number in `is_kept`, for the message about a wrong result.
+    `locate` maps an index of `is_kept` to (shard, record, byte), for the message about an invalid result.
     """
     answers = [_is_yes(answer, row, locate) for row, answer in enumerate(is_kept)]
     return np.flatnonzero(answers).astype(np.uint64) + np.uint64(first)
 
 
 def _is_yes(answer: Any, row: int, locate: Callable[[int], tuple[str, int, int]]) -> bool:
-    # None means a missing return; an array has no truth value.
+    # None is usually a forgotten return; an array of several values has no truth value.
     if answer is None or (isinstance(answer, np.ndarray) and answer.size != 1):
         got = "None" if answer is None else f"an array of shape {answer.shape}"
         shard, record, offset = locate(row)

@@ -1,4 +1,4 @@
-"""State of a reader as a small JSON value, and its check against the dataset."""
+"""The state of a reader as a small JSON value, and the check that it fits the dataset."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tfrkit.orders.order import Order
 
 _VERSION = 1
 _KEYS = ("dataset", "order", "epoch", "row")
-# Far beyond any training, and exact in every JSON parser.
+# More than any training needs, and exact in every JSON parser.
 MAX_EPOCH = 2**53 - 1
 
 
 def fingerprint_dataset(shards: Sequence[Shard]) -> str:
-    """Fingerprint of a dataset: sizes, heads and tails of its shards, not their paths."""
+    """Hash the sizes, first bytes and last bytes of the shards of a dataset, but not their paths."""
     digest = hashlib.blake2b(digest_size=8)
     for shard in shards:
         digest.update(str(shard.nbytes).encode() + b":")
@@ -32,20 +32,20 @@ def fingerprint_dataset(shards: Sequence[Shard]) -> str:
 
 
 def fingerprint_order(order: Order) -> str:
-    """Fingerprint of an order: equal for equal seeds, splits and slices."""
+    """Hash an order; equal for equal seeds, splits and slices."""
     return hashlib.blake2b(json.dumps(order.describe()).encode(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True)
 class Position:
-    """A place in the sequence of all epochs: rows of `epoch` before `row` were delivered."""
+    """A position in the sequence of all epochs: the rows of `epoch` before `row` were delivered."""
 
     epoch: int = 0
     row: int = 0
 
 
 def save_state(position: Position, dataset: str, order: str) -> dict[str, Any]:
-    """A JSON value under 1 KB."""
+    """Return the state as a JSON value under 1 KB."""
     return {
         "tfrkit_state": _VERSION,
         "dataset": dataset,
@@ -56,7 +56,7 @@ def save_state(position: Position, dataset: str, order: str) -> dict[str, Any]:
 
 
 def load_state(state: Mapping[str, Any], dataset: str, order: str, size: int) -> Position:
-    """The position of a state, after checking dataset and order."""
+    """Return the position of a state; raise if it is of another dataset or order."""
     if not isinstance(state, Mapping) or state.get("tfrkit_state") != _VERSION:
         raise ValueError(f"expected a state saved by state_dict(), got {str(state)[:64]!r}")
     for key in _KEYS:
@@ -83,7 +83,7 @@ def load_state(state: Mapping[str, Any], dataset: str, order: str, size: int) ->
 
 
 def require_whole(name: str, value: Any, *, first: int | None = None) -> int:
-    """The value as an int; TypeError if it is not an integer, ValueError if it is below `first`."""
+    """Return the value as an int; TypeError if it is not an integer, ValueError if it is below `first`."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} expected a whole number, got {value!r:.64}")
     number = operator.index(value)
@@ -93,7 +93,7 @@ def require_whole(name: str, value: Any, *, first: int | None = None) -> int:
 
 
 def require_count(name: str, value: Any, last: int) -> int:
-    """The value as an int from 0 to `last`; TypeError if it is not an integer, ValueError if it is out of range."""
+    """Return the value as an int from 0 to `last`; TypeError if not an integer, ValueError if out of range."""
     number = require_whole(name, value)
     if not 0 <= number <= last:
         raise ValueError(f"{name} expected 0 to {last}, got {number}")

@@ -20,11 +20,11 @@ from tfrkit.storage.base import ByteSource
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-# Bytes per task of a thread: about its cache.
+# Bytes per task of a thread: about the size of a core's cache.
 _JOB_NBYTES = 1 << 20
 
 SizedBatch = tuple[Batch, int]
-"""A batch and its number of rows, which a batch without features does not have."""
+"""A batch and its number of rows, which is unknown from a batch without features."""
 
 _Numbered = tuple[int, "SizedBatch | TfrkitError"]
 """A batch with its number, or the error in its place."""
@@ -41,10 +41,10 @@ def read_batches(
     partial: bool = False,
     skip: int = 0,
 ) -> Iterator[SizedBatch]:
-    """Yield batches of `batch_size` rows in file order, running on from one shard into the next.
+    """Yield batches of `batch_size` rows in file order. A batch may continue into the next shard.
 
-    With `partial`, the rows before damage come as a short batch before it is raised. The first `skip` rows are read and
-    dropped. With `on_error="skip"` one thread is used: the frames of a batch are known only after decoding.
+    With `partial`, the rows before damage are yielded as a short batch before it is raised. The first `skip` rows are
+    read and dropped. With `on_error="skip"` one thread is used: the frames of a batch are known only after decoding.
     """
     if threads == 1 or skip or policy.on_error == "skip":
         batches = _read_serial(shards, decoder, policy, batch_size, partial, skip)
@@ -59,7 +59,7 @@ def _read_serial(
     shards: Sequence[Shard], decoder: Decoder, policy: Policy, batch_size: int, partial: bool, skip: int
 ) -> Iterator[SizedBatch]:
     builder = decoder.new_builder()
-    # Skipped rows form their own batches, the last of which ends where the first returned one starts.
+    # Skipped rows form their own batches. The last of them ends at the start of the first returned batch.
     wanted = min(batch_size, skip) or batch_size
 
     def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
@@ -133,7 +133,7 @@ def _cut_batches(shards: Sequence[Shard], policy: Policy, batch_size: int) -> It
 def _read_threaded(
     shards: Sequence[Shard], decoder: Decoder, policy: Policy, batch_size: int, threads: int
 ) -> Iterator[SizedBatch]:
-    from concurrent.futures import ThreadPoolExecutor  # only threaded readers pay for it
+    from concurrent.futures import ThreadPoolExecutor  # imported only by threaded readers
 
     builders: queue.SimpleQueue[_native.ColumnBuilder] = queue.SimpleQueue()
     for _ in range(threads + 1):
@@ -173,10 +173,10 @@ def _read_threaded(
     num_cut = 0
 
     def cut_and_decode() -> list[_Numbered]:
-        """The next few batches, numbered; none at the end.
+        """Decode the next batches and return them with their numbers; empty at the end.
 
-        The thread that walks the headers of a batch decodes it, while they are in the cache. Small batches are taken
-        several at a time, because a hand-over costs as much as decoding a hundred rows.
+        The thread that walks the headers of a batch also decodes it, while its bytes are in the cache. It takes several
+        small batches at a time, because passing a task to a thread costs as much as decoding a hundred rows.
         """
         nonlocal num_cut
         taken: list[tuple[int, list[_Stretch]]] = []
@@ -211,14 +211,14 @@ def _read_threaded(
                     done.update(results)
                     pending.append(submit(executor, cut_and_decode))
                 continue
-            # Batches are in order, so rows before damage come before it.
+            # Batches are yielded in order, so rows before damage are yielded before it is raised.
             batch = done.pop(wanted)
             if isinstance(batch, TfrkitError):
                 raise batch
             yield batch
             wanted += 1
     finally:
-        # Also when the consumer stops early: no thread may keep running.
+        # No thread may keep running, even if the consumer stops early.
         for future in pending:
             future.cancel()
         executor.shutdown(wait=True)

@@ -1,4 +1,4 @@
-"""Contents of a dataset, inferred from its records."""
+"""Record kind and schema of a dataset, inferred from its records."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from tfrkit.storage.base import ByteSource
 
 T = TypeVar("T")
 
-# Places of a large dataset that its schema is inferred from.
+# Limits for inferring the schema of a large dataset: places per shard, and shards.
 _PLACES = 16
 _MAX_SHARDS = 64
-# Records checked against a given schema before reading starts.
+# Limits for checking a given schema against the records before reading starts.
 _SAMPLED_SHARDS = 4
 _SAMPLED_RECORDS = 64
 _PLACE_NBYTES = 4 << 20
 
 
 def kind_of_shapes(shapes: Mapping[str, int]) -> RecordKind:
-    """The kind of all records, from counts of shapes; "mixed" if some are Examples and some are not."""
+    """Find the kind of all records from counts of shapes; "mixed" if some are Examples and some are not."""
     num_others = shapes["other"]
     num_examples = sum(shapes.values()) - num_others - shapes["empty"]
     if num_others:
@@ -52,7 +52,7 @@ class RecordSizes:
     largest: int = 0
 
     def add(self, offsets: UInt64Array, stop: int) -> None:
-        """Adjacent frames, from these offsets in a span up to `stop`."""
+        """Add adjacent frames that start at these offsets; the last one ends at `stop`."""
         sizes = np.diff(offsets.astype(np.int64), append=stop) - FRAME_OVERHEAD
         low, high = int(sizes.min()), int(sizes.max())
         self.smallest = min(self.smallest, low) if self.num_records else low
@@ -61,7 +61,7 @@ class RecordSizes:
         self.nbytes += int(sizes.sum())
 
     def to_json(self) -> dict[str, Any] | None:
-        """min, mean and max; None without records."""
+        """Return min, mean and max; None if there are no records."""
         if not self.num_records:
             return None
         return {"min": self.smallest, "mean": round(self.nbytes / self.num_records, 1), "max": self.largest}
@@ -72,12 +72,12 @@ class Surveyed:
     """Counts over records: shapes and features."""
 
     survey: _native.Survey = field(default_factory=lambda: _native.Survey("sequence_example"))
-    is_sample: bool = False  # there may be records that were not read
+    is_sample: bool = False  # whether there may be records that were not read
 
     def add_shard(
         self, shard: Shard, policy: Policy, *, max_records: int | None = None, sizes: RecordSizes | None = None
     ) -> int:
-        """Count the records of a shard, or the first `max_records`, and their sizes; return their number."""
+        """Add the records of a shard, or its first `max_records`, and their sizes; return the number of records."""
         stream = FrameStream(shard, policy)
 
         def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
@@ -94,7 +94,7 @@ class Surveyed:
 
     @property
     def decoded_kind(self) -> RecordKind:
-        """The kind to decode records as: Examples if most are, so that the others are faults."""
+        """The kind to decode records as: Examples if most records are Examples; the others are then faults."""
         shapes = self.survey.shapes
         num_others = shapes["other"]
         if num_others >= max(1, sum(shapes.values()) - num_others):
@@ -102,7 +102,7 @@ class Surveyed:
         return kind_of_shapes({**shapes, "other": 0})
 
     def infer(self) -> InferredSchema:
-        """The schema of the records that are Examples."""
+        """Infer the schema of the records that are Examples."""
         kind = self.decoded_kind
         if kind == "raw":
             return infer_schema("raw", 0, [])
@@ -118,10 +118,10 @@ def find_schema(
     sidecars: Sidecars | None = None,
     surveyed: Surveyed | None = None,
 ) -> Schema:
-    """The schema of a dataset: that of its manifest, else inferred from many records and refined by sidecars.
+    """Find the schema of a dataset: from its manifest, else inferred from many records and refined by sidecars.
 
-    A manifest that some records contradict is listed in the problems of `sidecars`, and not used. With `from_all` every
-    record is read. `surveyed` collects the counts, for callers that need the number of sampled records.
+    If a sample of the records contradicts the manifest, it is not used and is listed in the problems of `sidecars`.
+    With `from_all` every record is read. `surveyed` collects the counts, for callers that need the number of records.
     """
     if sidecars is None:
         sidecars = Sidecars([shard.name for shard in shards])
@@ -130,7 +130,7 @@ def find_schema(
         if not mismatches:
             return sidecars.schema
         sidecars.refuse_schema(mismatches)
-    # The reader reports damage; here a damaged record is only left out.
+    # The reader reports damage later; a damaged record is only ignored here.
     lenient = Policy("none" if policy.verify == "none" else "all", "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
     surveyed = surveyed or Surveyed()
     is_small = sum(shard.nbytes or 0 for shard in shards) <= LIMITS.schema_nbytes
@@ -155,7 +155,7 @@ def find_schema(
 
 
 def sample_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
-    """The schema of the first records of the first shards: enough to detect a wrong name or kind."""
+    """Infer a schema from the first records of the first shards: enough to detect a wrong name or kind."""
     lenient = Policy(policy.verify, "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
     surveyed = Surveyed()
     for shard in shards[:_SAMPLED_SHARDS]:
@@ -164,9 +164,9 @@ def sample_schema(shards: Sequence[Shard], policy: Policy) -> Schema:
 
 
 def note_kinds(paths: Sequence[str]) -> list[str]:
-    """A sentence per feature whose kind differs between shards.
+    """Describe each feature whose kind differs between shards in one sentence.
 
-    Reads the first records of some shards, which must be files.
+    Reads the first records of some shards. The paths must be files.
     """
     lenient = Policy("all", "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
     seen: dict[str, dict[str, str]] = {}
@@ -194,13 +194,13 @@ def note_kinds(paths: Sequence[str]) -> list[str]:
 
 
 def _spread(shards: Sequence[T]) -> Sequence[T]:
-    """All shards, or an evenly spaced sample."""
+    """Return all shards, or an evenly spaced sample of many."""
     number = min(len(shards), _MAX_SHARDS)
     return [shards[at * (len(shards) - 1) // max(1, number - 1)] for at in range(number)]
 
 
 def _add_places(surveyed: Surveyed, shard: Shard, num_records: int) -> None:
-    """Sample records at evenly spaced places of a shard; a place inside a frame finds the next one."""
+    """Add records at evenly spaced places of a shard, each from the next frame on."""
     span = shard.reader.span()
     assert span is not None
     shard.reader.check_unchanged()

@@ -1,4 +1,4 @@
-"""Batches: what `Dataset.batch` gives, and its ways into other frameworks."""
+"""Batches, the result of `Dataset.batch`, and their conversion for other frameworks."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from tfrkit.feeds.torch import TorchBatches, TorchLoader
 
 
-# What users call of the loop; the rest is for loaders.
+# Names of `BatchLoop` that users need; the others are for loaders.
 _INHERITED = ("epoch", "schema", "set_epoch")
 
 
 class Batches(BatchLoop):
     """Batches of a dataset. Iterate over them; each pass is the next epoch.
 
-    `iter` returns an iterator whose `state_dict` and `load_state_dict` save and restore its position.
+    `iter` returns an iterator that saves and restores its position by `state_dict` and `load_state_dict`.
 
     Ranks and batch size. `to_torch`, `to_torch_dataset` and `to_jax` share every batch between the ranks (processes) of
-    a training. The size of a batch is that of all ranks together: ``batch(64)`` over 8 ranks is 8 rows on each, and
+    a training job. The batch size counts the rows of all ranks together: ``batch(64)`` on 8 ranks is 8 rows each, and
     global batch k is the same 64 rows on any number of ranks. ``batch(64, per_rank=True)`` is 64 rows on each rank and
-    512 on all together. Without `per_rank`, the first of several ranks warns with both numbers.
-    With ``max_tokens`` the budget is that of each rank. A state may be loaded with another number of ranks, workers or
-    rows; it counts rows of the epoch.
+    512 on all together. If `per_rank` is not given, the first of several ranks warns with both numbers.
+    With ``max_tokens`` each rank has the whole budget. A state may be loaded with another number of ranks or workers,
+    or another batch size, because it counts rows of the epoch.
 
     Example:
         >>> batches = ds.shuffle(seed=7).batch(256)
@@ -59,7 +59,7 @@ class Batches(BatchLoop):
         return super().__repr__()
 
     def map(self, function: BatchFunction, *, processes: int | None = None) -> Batches:
-        """Every batch as `function` returns it. Runs on the reading threads, or in `processes`."""
+        """Apply `function` to every batch. It runs on the reading threads, or in a number of `processes`."""
         return self.rebuild(stages=[MapBatches(function, processes=processes)])
 
     def to_torch(
@@ -72,16 +72,16 @@ class Batches(BatchLoop):
         device: Any = None,
         **options: Any,
     ) -> TorchLoader:
-        """A loader of PyTorch tensors that resumes exactly.
+        """Return a loader of PyTorch tensors that resumes exactly.
 
-        Over an epoch every row comes exactly once, whatever the number of workers and ranks, and global batch k is
-        always the same rows. Rank and world size are those of torch.distributed where it is set up, else those of RANK
-        and WORLD_SIZE, which torchrun sets. `even` makes the last batch even between ranks: repeat rows ("pad") or drop
-        rows ("drop"). `options` go to torch.utils.data.DataLoader. It is a loader itself; where a trainer makes the
-        DataLoader, give it what `to_torch_dataset` returns.
+        Every row is read exactly once per epoch for any number of workers and ranks, and global batch k always has the
+        same rows. Rank and world size default to those of torch.distributed if it is initialized, else to RANK and
+        WORLD_SIZE, which torchrun sets. `even` makes the last batch even between ranks by repeating ("pad") or dropping
+        ("drop") rows. `options` are passed to torch.utils.data.DataLoader. If a trainer makes the DataLoader itself,
+        use `to_torch_dataset` instead.
 
-        With `device` batches are tensors there, copied from pinned memory on a side stream two batches ahead; where
-        `decode` was given a device, that is the default, and JPEGs are decoded there.
+        With `device`, batches are tensors on that device, copied from pinned memory on a side stream two batches ahead.
+        The default is the device given to `decode`, if any; JPEGs are then decoded on it.
 
         Example:
             >>> loader = ds.shuffle(seed=7).batch(4, per_rank=True).to_torch(num_workers=2)
@@ -103,15 +103,15 @@ class Batches(BatchLoop):
     def to_torch_dataset(
         self, *, rank: int | None = None, world_size: int | None = None, even: Even = "pad"
     ) -> TorchBatches:
-        """The same batches as a torch.utils.data.IterableDataset, for your own DataLoader or StatefulDataLoader.
+        """Return the batches as a torch.utils.data.IterableDataset, for your own DataLoader or StatefulDataLoader.
 
-        Give it to the loader with ``batch_size=None``: its items are batches. Workers and ranks share them, each row
-        comes once per epoch. If workers are restarted for each pass, call `set_epoch` before it, as with PyTorch's
-        DistributedSampler; without workers, or with ``persistent_workers=True``, each pass is the next epoch by itself.
+        Pass it to the loader with ``batch_size=None``: its items are batches, shared between workers and ranks. Each
+        row is read once per epoch. If workers are restarted for each pass, call `set_epoch` first, as with a
+        DistributedSampler. Without workers, or with ``persistent_workers=True``, the epoch advances by itself.
         For a trainer that distributes batches itself, pass ``rank=0, world_size=1``.
 
-        torchdata's StatefulDataLoader saves and restores it in the middle of an epoch, with as many workers as it was
-        saved with. The loader of `to_torch` resumes with any number of workers.
+        torchdata's StatefulDataLoader can save and restore it within an epoch, with the same number of workers. The
+        loader of `to_torch` resumes with any number of workers.
 
         Example:
             >>> dataset = ds.shuffle(seed=7).batch(4).to_torch_dataset()
@@ -135,19 +135,19 @@ class Batches(BatchLoop):
         even: Even = "pad",
         device: str | None = None,
     ) -> JaxLoader:
-        """A loader of JAX arrays, placed by `sharding` where one is given. Resumes exactly, as `to_torch` does.
+        """Return a loader of JAX arrays, placed by `sharding` if given. It resumes exactly, as `to_torch` does.
 
-        Rank and world size are those of JAX's processes unless given. With ``device="cuda"`` JPEGs that `decode` was
-        given with a device are decoded there, which takes PyTorch and torchvision.
+        Rank and world size default to those of JAX's processes. With ``device="cuda"``, images of a `decode` with a
+        device are decoded on the GPU if they are JPEGs, which requires PyTorch and torchvision.
         """
         from tfrkit.feeds.jax import JaxLoader
 
         return JaxLoader(self, sharding=sharding, rank=rank, world_size=world_size, even=even, device=device)
 
     def to_tf(self, *, epochs: int | None = None) -> Any:
-        """A tf.data.Dataset of these batches. Each pass over it is the next epoch.
+        """Return a tf.data.Dataset of these batches. Each pass over it is the next epoch.
 
-        With `epochs` one pass is that number of epochs, always the same; tf.train.Checkpoint can save the position.
+        With `epochs`, every pass reads the same `epochs` epochs, and tf.train.Checkpoint can save the position.
         """
         from tfrkit.feeds.tensorflow import batches_to_tf
 

@@ -1,4 +1,4 @@
-"""Dataset: rows of TFRecord files, chosen, ordered, changed and batched.
+"""Dataset: rows of TFRecord files that can be selected, ordered, transformed and batched.
 
 Rarely used modules (splits, images) are imported on use, to keep `import tfrkit` fast.
 """
@@ -26,12 +26,12 @@ from tfrkit.features.spec import RecordKind
 from tfrkit.orders.order import Bucketed, Listed, Order, Repeated, Shuffled, Slice, WindowShuffled, score_mixing
 from tfrkit.orders.spans import count_splits, find_spans
 
-# This many features are named in a repr.
+# Features listed in a repr.
 _MAX_NAMED = 8
 
 
 class Splits(tuple["Dataset", ...]):
-    """The parts of a dataset, by position or by name, and `notes` on sizes with groups or hashes."""
+    """The parts of a dataset, by position or by name. `notes` describe the actual sizes with groups or hashes."""
 
     names: tuple[str, ...]
     notes: list[str]
@@ -54,27 +54,27 @@ class Splits(tuple["Dataset", ...]):
 
 
 class Fold(NamedTuple):
-    """One of k ways to hold out a part of a dataset."""
+    """One of the k pairs of a cross-validation: the held-out part and the rest."""
 
     train: Dataset
     test: Dataset
 
 
 class Dataset(Feeding):
-    """Shards of records, with a schema, an order and steps to take. Immutable; safe to share between threads.
+    """Rows of TFRecord shards, with a schema, an order and steps. Immutable; safe to share between threads.
 
     Every method that changes something returns a new Dataset; nothing is read until rows or batches are requested.
 
     Text is `bytes` in rows and batches, because a TFRecord does not mark which bytes are text. In
-    tables (`to_pandas`, `to_polars`, `to_arrow`, SQL) a feature that the schema calls text is `str`; without a schema
-    next to the files, that is one whose values are all UTF-8. For `str` in rows, too: ``ds.decode(name="text")``.
+    tables (`to_pandas`, `to_polars`, `to_arrow`, SQL) a feature that the schema calls text is `str`; an inferred schema
+    calls a feature text if all its values are UTF-8. To get `str` in rows as well: ``ds.decode(name="text")``.
     """
 
-    # ---- what it is ----------------------------------------------------------------------------------------------
+    # ---- properties ----------------------------------------------------------------------------------------------
 
     @property
     def files(self) -> list[str]:
-        """Paths of the shards, in reading order; of a part, those that hold a row of it."""
+        """Paths of the shards, in reading order; for a part, only the shards that have rows of the part."""
         files, order = self._set.files, self._recipe.order
         if order is None:
             return files
@@ -88,15 +88,15 @@ class Dataset(Feeding):
 
     @property
     def errors(self) -> list[Finding]:
-        """Damage that was skipped so far, each place once."""
+        """Damage skipped so far, each place listed once."""
         return list(self._set.policy.findings.values())
 
     @property
     def splits(self) -> dict[str, int]:
-        """Rows of each split, by tfrkit.json, TFDS's dataset_info.json, or the names of the files.
+        """Number of rows of each split, from tfrkit.json, TFDS's dataset_info.json, or the file names.
 
-        For a part, the number of its rows from each split; splits without any are left out. A part that was shuffled or
-        filtered is scanned once, about a second for 50 million rows.
+        For a part, the number of its rows in each split; splits without rows are left out. For a part that was shuffled
+        or filtered, all its positions are computed, about a second for 50 million rows.
         """
         from tfrkit.batches.named_splits import find_split_orders
 
@@ -109,11 +109,11 @@ class Dataset(Feeding):
 
     @property
     def columns(self) -> list[str]:
-        """Names of the features of a row; after `map`, those of its results, for which some rows are computed."""
+        """Names of the features of a row; after `map`, the names in its results, for which some rows are computed."""
         return list(self._schema_of_batches().names)
 
     def __repr__(self) -> str:
-        """Files, rows, splits, features and mixing, as far as known or quickly found."""
+        """Describe files, rows, splits, features and mixing, if known or quick to find."""
         self._look_if_small()
         files = self.files
         names = ", ".join(os.path.basename(name) for name in files[:3])
@@ -150,13 +150,13 @@ class Dataset(Feeding):
     # ---- which rows, in which order ------------------------------------------------------------------------------
 
     def select(self, features: Sequence[str]) -> Dataset:
-        """The same records with only these features decoded."""
+        """Decode only these features of the records."""
         if isinstance(features, str):
             raise TypeError(f"features expected a list of names, got the string {features!r}")
         if self._recipe.stages:
             raise ValueError("select comes before decode and map: it chooses what is read")
         chosen = self._derive(features=tuple(features))
-        _ = chosen.schema  # a wrong name raises here, not when reading starts
+        _ = chosen.schema  # an unknown name raises here, not when reading starts
         return chosen
 
     def split(
@@ -168,20 +168,20 @@ class Dataset(Feeding):
         group: str | None = None,
         hash_by: str | None = None,
     ) -> Splits:
-        """Cut into disjoint parts that together hold every row: a tuple of Datasets, in the order given.
+        """Split into disjoint parts that together have every row; return a tuple of Datasets, in the given order.
 
-        A part is a ratio (0.8) or an exact number of rows (500); one may be None, the rest. The same seed gives the
-        same parts. Nothing is written: other ratios split the same file differently.
+        The size of a part is a ratio (0.8) or an exact number of rows (500); one size may be None, for the rest. The
+        same seed gives the same parts. Nothing is written, so the same files can be split again with other ratios.
 
         Args:
             parts: Name and size of each part.
-            seed: Decides the parts.
-            stratify: A feature whose values have the same shares in every part.
-            group: A feature whose equal values must stay in one part (a patient, a video).
-            hash_by: A feature that alone decides the part, by its hash: rows added later move no old row. Ratios only,
-                and kept to about.
+            seed: Seed of the random choice of rows.
+            stratify: A feature whose values are distributed equally in every part.
+            group: A feature; rows with the same value stay in one part (a patient, a video).
+            hash_by: A feature whose hash alone decides the part of a row, so that adding rows later does not move old
+                rows. For ratios only, which are then approximate.
 
-        The result's `notes` describe the outcome: with `group`, that no group is in two parts, and the actual sizes.
+        The `notes` of the result describe it: with `group`, that no group is in two parts, and the actual sizes.
 
         Example:
             >>> train, test = ds.split({"train": 0.8, "test": 0.2}, seed=0)
@@ -202,7 +202,7 @@ class Dataset(Feeding):
     def folds(
         self, num_folds: int, *, seed: int = 0, stratify: str | None = None, group: str | None = None
     ) -> list[Fold]:
-        """The `num_folds` (train, test) pairs of cross-validation; every row is in one test part.
+        """Return the `num_folds` (train, test) pairs of a cross-validation; every row is in exactly one test part.
 
         Example:
             >>> train, test = ds.folds(5, seed=0)[2]
@@ -222,12 +222,12 @@ class Dataset(Feeding):
         random_state="ds.shuffle(seed=0)",
     )
     def shuffle(self, seed: int = 0, *, epoch: int = 0, window: int | None = None, block: int | None = None) -> Dataset:
-        """The rows in a random order: the same for the same seed and epoch, another for every epoch.
+        """Shuffle the rows: in the same order for the same seed and epoch, in another order in every epoch.
 
-        The number is a seed, not the size of a buffer as in tf.data: the whole dataset is mixed, without a buffer and
-        without a list of its rows. For spinning disks and compressed files give a `window`: that number of rows is read
-        in blocks of `block` neighbours and mixed with each other, which needs few long reads. How well that mixes is in
-        the Dataset's repr: 1 is a perfect shuffle.
+        The argument is a seed, not a buffer size as in tf.data: the whole dataset is shuffled, without a buffer and
+        without a list of its rows. For spinning disks and compressed files use a `window`: that number of rows is read
+        in blocks of `block` adjacent rows and shuffled, which takes few long reads. The repr of the Dataset shows how
+        well the rows are mixed: 1 is a perfect shuffle.
         """
         seed, epoch = require_whole("seed", seed), require_whole("epoch", epoch)
         base = self._get_order()
@@ -240,15 +240,15 @@ class Dataset(Feeding):
         return self._derive(order=WindowShuffled(base, seed, block=block, window=window), epoch=epoch)
 
     def take(self, count: int) -> Dataset:
-        """The first `count` rows, or all if there are fewer."""
+        """Keep the first `count` rows, or all if there are fewer."""
         return self._cut(0, _require_count(count))
 
     def skip(self, count: int) -> Dataset:
-        """The rows after the first `count`."""
+        """Skip the first `count` rows."""
         return self._cut(_require_count(count), None)
 
     def repeat(self, times: int | None = None) -> Dataset:
-        """The rows repeated `times`, or endlessly; if shuffled, in a new order each time."""
+        """Repeat the rows a number of `times`, or endlessly; shuffled rows have a new order each time."""
         base = self._get_order()
         if times is None:
             if base.size == 0:
@@ -259,10 +259,10 @@ class Dataset(Feeding):
     def filter(
         self, function: Callable[[Row], object], *, features: Sequence[str] | None = None, processes: int | None = None
     ) -> Dataset:
-        """The rows for which a function returns a true value. All rows are read once, now.
+        """Keep the rows for which a function returns a true value. This call reads all rows once.
 
-        After that only positions are kept. With `features` the function gets only these, before any other step, and the
-        rest is not decoded.
+        The result stores only positions. With `features` the function gets only these features, before any other step,
+        and the others are not decoded.
         """
         seen = self if features is None else self._derive(features=tuple(features), stages=())
         order = self._get_order()
@@ -277,48 +277,48 @@ class Dataset(Feeding):
         remove_columns="a row is what the function returns: leave the key out there",
     )
     def map(self, function: Callable[[Row], Row], *, processes: int | None = None) -> Dataset:
-        """Every row as `function` returns it, a dict. Runs on the reading threads, or in `processes`.
+        """Apply `function`, which returns a dict, to every row, on the reading threads or in a number of `processes`.
 
-        Rows are not changed; only `batch` stacks them. There, plain Python numbers become int64 and float64,
-        and a feature that some rows lack is `Ragged`, as it is without `map`: fill it in for an array.
+        Returned rows are used unchanged; only `batch` stacks them. In batches, Python numbers become int64 and float64,
+        and a feature that some rows lack becomes `Ragged`, as without `map`: to get an array, add it to every row.
         """
         return self._derive(stages=(*self._recipe.stages, MapRows(function, processes=processes)))
 
     def decode(self, *, device: Any = None, **features: Any) -> Dataset:
-        """Encoded features as arrays: images, masks, raw pixels, text.
+        """Decode features: images, masks and raw pixels to arrays, text to str.
 
         Each feature takes (height, width) for an image of that size; True, "image", "mask" or "text"; or a dict of
-        options. `image` stands for "image/encoded" where no feature has that name; rows keep their names. What the
-        schema calls a mask keeps its class numbers at any size, unless a dict says {"type": "image"}.
+        options. `image` selects "image/encoded" if no feature is named "image"; rows keep their names. A feature that
+        the schema calls a mask keeps its class numbers at any size, unless a dict has {"type": "image"}.
 
-        Options of an image, {"type": "image"} where the schema says something else:
-            size: (height, width); by default every image is as large as it is.
-            channels: "rgb" (3 channels), "gray" (1) or "rgba" (4), always uint8; "keep" for what the file has.
-            fit: Where proportions differ, "stretch"; "crop" cuts off what sticks out; "pad" fills up with `fill`.
+        Options of an image, with {"type": "image"} if the schema has another type:
+            size: (height, width); by default every image keeps its size.
+            channels: "rgb" (3 channels), "gray" (1) or "rgba" (4), always uint8; "keep" for those of the file.
+            fit: If proportions differ, "stretch" changes them, "crop" cuts edges off, "pad" adds borders of `fill`.
             filter: "bilinear", or "nearest" for pixels that must not be blended.
-            antialias: True weighs every pixel when an image gets smaller, as Pillow does; False is what tf.image.resize
-                does by default.
-            reduced: True lets the JPEG decoder halve large photos first: twice as fast, about one level off.
-            exif: "keep" gives pixels as stored, as TensorFlow does; "apply" turns them upright.
-            fill: The level that "pad" fills with, 0 to 255.
-            max_pixels: Height times width above which an image is refused, before anything is decoded.
+            antialias: True uses every pixel when an image is made smaller, as Pillow does; False does not, as
+                tf.image.resize by default.
+            reduced: True lets the JPEG decoder halve large photos first: twice as fast, values change by about 1.
+            exif: "keep" returns pixels as stored, as TensorFlow does; "apply" rotates them upright.
+            fill: The value of the borders that "pad" adds, 0 to 255.
+            max_pixels: Limit of height times width; a larger image raises before it is decoded.
 
-        Options of a mask, {"type": "mask"}: size, fit, exif, fill and max_pixels, as above. It comes as (height, width)
-        of class numbers, never blended.
+        Options of a mask, {"type": "mask"}: size, fit, exif, fill and max_pixels, as above. The result is an array of
+        class numbers of shape (height, width), never blended.
 
         Options of raw bytes:
-            dtype: That of the numbers, as NumPy calls it.
-            shape: Their shape, with at most one None for a size that varies.
+            dtype: Name of the NumPy dtype of the numbers.
+            shape: Shape of the array, with at most one None for a size that varies.
 
-        Bytes that are no image file are raw pixels where height, width and channels features give their shape, or where
-        they are exactly height * width bytes of the size asked for, or 3 times that. Four times that are RGBA only
-        with ``"channels": "rgba"`` or a feature that says 4 channels. They come with the channels asked for, as any
-        image does.
+        Bytes that are not an image file are read as raw pixels if height, width and channels features give their shape,
+        or if their number is height * width of the requested size (gray) or 3 times that (RGB). 4 times that is RGBA
+        only with ``"channels": "rgba"`` or a feature that gives 4 channels. Raw pixels are converted to the requested
+        channels like any image.
 
-        With ``device="cuda"`` and a size, the loaders of `to_torch` and `to_jax` decode baseline JPEGs on the GPU and
-        give the images there, resized; other images are decoded on the CPU and counted (`loader.on_cpu`). Rows, and
-        batches without a loader, are decoded on the CPU. GPU decoders blend colours more coarsely, by one level on
-        average after resizing, and do not notice damage inside an image: `tfr verify --deep` does. See docs/gpu.md.
+        With ``device="cuda"`` and a size, the loaders of `to_torch` and `to_jax` decode and resize baseline JPEGs on
+        the GPU; other images are decoded on the CPU and counted (`loader.on_cpu`). Rows, and batches without a loader,
+        are decoded on the CPU. GPU decoders interpolate colours less exactly, by 1 of 255 on average after resizing,
+        and do not detect damage inside an image; `tfr verify --deep` does. See docs/gpu.md.
 
         Example:
             >>> ds.decode(image=(224, 224))[0]["image"].shape
@@ -347,14 +347,14 @@ class Dataset(Feeding):
         from tfrkit.batches.decode import DecodeStage
 
         if isinstance(device, (tuple, list, dict, bool)) or device in ("image", "mask", "text"):
-            features, device = {**features, "device": device}, None  # a feature of that name
+            features, device = {**features, "device": device}, None  # a feature named "device"
         stage = DecodeStage(features, device=None if device in (None, "cpu") else str(device)).bind(self.schema)
         return self._derive(stages=(*self._recipe.stages, DecodeFeatures(stage)))
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def head(self, count: int = 5) -> list[Row]:
-        """The first `count` rows as a list."""
+        """Return the first `count` rows as a list."""
         if self._is_plain:
             return list(itertools.islice(self, _require_count(count)))  # without counting all rows first
         return list(self.take(count))
@@ -380,26 +380,26 @@ class Dataset(Feeding):
         threads: int | None = None,
         ahead_nbytes: int = DEFAULT_AHEAD_NBYTES,
     ) -> Batches:
-        """Batches of rows as columns. Each pass over them is the next epoch.
+        """Batch rows into columns. Each pass over the batches is the next epoch.
 
-        A column is a NumPy array where every record has the same number of values, `Ragged` where that varies,
-        `BytesColumn` for one bytes value per row.
+        A column is a NumPy array if every record has the same number of values, `Ragged` if the number varies, and
+        `BytesColumn` if every row has one bytes value.
 
         Args:
-            size: Rows of a batch. With several ranks, of all ranks together, unless `per_rank` is given.
-            max_tokens: A budget: batches of a varying number of rows, with rows times the longest row at most this, by
-                the feature that `bucket` names. `size` is then the most rows of a batch. Each rank gets batches of the
-                whole budget. A row over the budget raises with its record.
-            drop_last: Leave out a last batch of fewer rows.
-            pad: Fill ragged features up to the longest row of the batch: a value for all, or {feature: value} or
-                {feature: (value, length)}. The length of each row is in "feature/length". Frames of SequenceExamples
-                are filled up in the same way; frames of a varying number of values to rows x frames x values, with
-                "feature/frame_length" beside it and {feature: (value, (frames, values))} for given lengths.
-            truncate: Cut rows that are longer than the length of `pad`; otherwise the first of them raises.
-            bucket: A feature: rows with like numbers of its values come in one batch, so that little is filled up.
-            per_rank: With True every rank gets `size` rows, and a global batch has `size` times the number of ranks.
-                With False, `size` is shared between them. By default, `size` is shared, too, and the first of several
-                ranks warns.
+            size: Rows of a batch. With several ranks, the rows of all ranks together, unless `per_rank` is True.
+            max_tokens: Limit of the number of rows times the length of the longest row in a batch, for the feature that
+                `bucket` names. The number of rows varies; `size` is then its maximum. The limit is for each rank. A row
+                longer than the limit raises an error that names its record.
+            drop_last: Leave out the last batch if it has fewer rows.
+            pad: Pad ragged features to the longest row of the batch: a value for all, or {feature: value} or
+                {feature: (value, length)}. The length of each row is in "feature/length". Feature lists of
+                SequenceExamples are padded in the same way. If their steps vary in length, the result has the shape
+                (rows, steps, values), with step lengths in "feature/frame_length"; {feature: (value, (steps, values))}
+                sets both lengths.
+            truncate: Cut rows that are longer than the length in `pad`; otherwise a longer row raises.
+            bucket: A feature; rows with similar numbers of its values are put in one batch, to need little padding.
+            per_rank: If True, every rank gets `size` rows. If False, `size` rows are divided between the ranks. The
+                default also divides them, and the first of several ranks warns.
             threads: Threads that read and decode ahead; default one per core. The order does not change.
             ahead_nbytes: Limit of bytes read ahead.
 
@@ -413,7 +413,7 @@ class Dataset(Feeding):
         )
         order = None
         if bucket is not None:
-            _ = self._set.schema[bucket]  # a wrong name raises with the nearest one
+            _ = self._set.schema[bucket]  # an unknown name raises an error that suggests the nearest name
             order = self._order_by_lengths(bucket, batching)
         elif max_tokens is not None:
             raise ValueError(
@@ -438,15 +438,15 @@ class Dataset(Feeding):
             raise explain_attribute(self, name, OF_DATASET)
 
     def __add__(self, other: object) -> Dataset:
-        """Refused: several datasets are one when they are opened."""
+        """Raise: several files are combined by opening them together."""
         if not isinstance(other, Dataset):
             return NotImplemented
         raise TypeError(f"datasets cannot be added\n  {OF_DATASET['concatenate']}")
 
-    # ---- how -----------------------------------------------------------------------------------------------------
+    # ---- internals -----------------------------------------------------------------------------------------------
 
     def _look_if_small(self) -> None:
-        """Count rows and find the schema of small files, for a repr. Damage is reported when rows are read."""
+        """Count the rows and find the schema of small files, for a repr. Damage is ignored here; reading reports it."""
         if self._set.is_quick and self._set.policy.on_error == "raise":
             with contextlib.suppress(TfrkitError, OSError):
                 _ = len(self._set.records), self._set.schema

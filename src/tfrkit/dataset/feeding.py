@@ -1,4 +1,4 @@
-"""A Dataset for other libraries: tables, tensors, data sources. Each method imports its library when it is called."""
+"""Conversions of a Dataset to tables, tensors and data sources. Each method imports its library when called."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from tfrkit.feeds.grain import GrainSource
     from tfrkit.feeds.torch import TorchRows
 
-# Bytes of a batch for a table: many small rows, few images.
+# Limits of a batch for a table, in rows and bytes: many small rows, few images.
 _ARROW_ROWS = 8192
 _ARROW_NBYTES = 64 << 20
-# Results of a map function are known only by calling it.
+# Rows to find the features after `map` from, which are known only by calling its function.
 _SAMPLED_ROWS = 32
 
 
@@ -31,10 +31,10 @@ class Feeding(Part):
     """Conversions of a `Dataset` for other libraries."""
 
     gives_rows: ClassVar[bool] = True
-    """Read it as an iterable of rows, though it also exports an Arrow stream."""
+    """Tells writers to read this object as an iterable of rows, though it also exports an Arrow stream."""
 
     def to_arrow(self) -> ArrowStream:
-        """An Arrow stream of the rows (the PyCapsule protocol), for pyarrow, polars, DuckDB and others.
+        """Return an Arrow stream of the rows (the PyCapsule protocol), for pyarrow, polars, DuckDB and others.
 
         Nothing is read before the stream is used; each use is a new pass. ``pyarrow.table(ds)`` works as well.
         """
@@ -49,51 +49,51 @@ class Feeding(Part):
         return self.to_arrow().__arrow_c_schema__()
 
     def to_pandas(self) -> pandas.DataFrame:
-        """All rows as a pandas DataFrame."""
+        """Read all rows into a pandas DataFrame."""
         from tfrkit.feeds.frames import to_pandas
 
         return to_pandas(self.to_arrow())
 
     def to_polars(self) -> polars.DataFrame:
-        """All rows as a polars DataFrame."""
+        """Read all rows into a polars DataFrame."""
         from tfrkit.feeds.frames import to_polars
 
         return to_polars(self.to_arrow())
 
     def to_hf(self, *, streaming: bool = False) -> Any:
-        """All rows as a Hugging Face datasets.Dataset; with `streaming`, an IterableDataset that reads as it goes."""
+        """Return a Hugging Face datasets.Dataset of all rows, or an IterableDataset with `streaming`."""
         from tfrkit.feeds.huggingface import to_hf
 
         stream = self.to_arrow()
         return to_hf(stream, streaming=True) if streaming else to_hf(stream)
 
     def to_torch(self) -> TorchRows:
-        """A map-style torch.utils.data.Dataset of rows. For batches, ranks and resume: ``ds.batch(64).to_torch()``."""
+        """Return a map-style torch.utils.data.Dataset of rows. For batches and ranks: ``ds.batch(64).to_torch()``."""
         from tfrkit.feeds.torch import TorchRows
 
         return TorchRows(self)
 
     def to_tf(self) -> Any:
-        """A tf.data.Dataset of rows; batches go over as a whole: ``ds.batch(64).to_tf()``."""
+        """Return a tf.data.Dataset of rows. Batches are faster: ``ds.batch(64).to_tf()``."""
         from tfrkit.feeds.tensorflow import rows_to_tf
 
         return rows_to_tf(self._batch_for_tables())
 
     def to_jax(self) -> dict[str, Any]:
-        """All rows as JAX arrays, by feature. For batch after batch: ``ds.batch(64).to_jax()``."""
+        """Read all rows into JAX arrays, by feature. To iterate over batches: ``ds.batch(64).to_jax()``."""
         from tfrkit.feeds.jax import JaxLoader
 
         batches: dict[str, Any] = next(iter(JaxLoader(self._make_batches(Batching(max(1, len(self)))))), {})
         return batches
 
     def to_grain(self) -> GrainSource:
-        """A random access data source for Grain: rows by number."""
+        """Return a random access data source of rows for Grain."""
         from tfrkit.feeds.grain import GrainSource
 
         return GrainSource(self, self._make_batches(Batching(1)))
 
     def _schema_of_batches(self) -> Schema:
-        """Schema of batches after `map` and `decode`."""
+        """Find the schema of batches after `map` and `decode`."""
         steps = self._recipe.stages
         if not steps:
             return self.schema

@@ -1,4 +1,4 @@
-"""Opening datasets: one from its files, one from several others."""
+"""Functions that open a dataset from files, or mix several datasets."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ def open_dataset(
 ) -> Dataset:
     """Open TFRecord files: a path, a glob, a folder, or a list of these.
 
-    Compression, kind of record and schema are found from the bytes. Opening reads the first bytes of each file; reading
-    starts on the first request.
+    Compression, kind of record and schema are detected from the content. Opening reads only the first bytes of each
+    file.
 
     Args:
         address: Path, glob, folder, or a list of these.
-        schema: Schema of the features. Default: that of the manifest or TFDS's features.json next to the data, else
-        inferred from the records.
-        features: Decode only these.
-        infer: Records to infer the schema from. "sample" is all of a small dataset and some thousands of a large
-            one, where a record with a feature that none of them had raises `UnknownFeatureError`; "all" is all.
-        verify: "all" compares both checksums of every frame, "lengths" those of lengths, "none" none.
-        on_error: "raise" at the first damage, or "skip" it and list it in `Dataset.errors`.
-        max_errors: With "skip", more damaged places than this in one pass raise.
+        schema: Schema of the features. Default: the schema of the manifest or TFDS's features.json next to the files,
+            else inferred from the records.
+        features: Names of the features to decode; default all.
+        infer: Records to infer the schema from: "all", or "sample", which is some thousands of a large dataset and all
+            of a small one. A feature that is in no sampled record raises `UnknownFeatureError` when it is read.
+        verify: Checksums to compare: "all", only those of "lengths", or "none".
+        on_error: "raise" at the first damage, or "skip" damage and list it in `Dataset.errors`.
+        max_errors: With "skip", raise if one pass finds more damaged places than this.
 
     Example:
         >>> ds = tfrkit.open("digits.tfrecord")
@@ -86,11 +86,11 @@ def open_dataset(
 def mix(
     sources: Mapping[Any, float] | Iterable[tuple[Any, float]], *, seed: int = 0, size: int | None = None
 ) -> Dataset:
-    """Rows of several datasets drawn by weight, each dataset in its own order.
+    """Mix the rows of several datasets by weight. The rows of each dataset keep their order.
 
-    Sources are Datasets or addresses. Without a `size` the mix ends when the first source is exhausted; with one,
-    exhausted sources restart with their next epoch. Of every 10,000 rows each source gives the same number, so the
-    shares are exact to 0.01 %.
+    Sources are Datasets or addresses. Without `size` the mix ends when the first source is exhausted; with `size`,
+    exhausted sources restart with their next epoch. Every 10,000 rows have the same number of rows of each source, so
+    the shares are exact to 0.01 %.
 
     Example:
         >>> mixed = tfrkit.mix({"web.tfrecord": 0.7, "books.tfrecord": 0.3}, seed=1)

@@ -1,4 +1,4 @@
-"""Rows of a dataset: selection, order and steps."""
+"""Reading of the rows of a dataset, with a selection, an order and steps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tfrkit.orders.order import Order
 
 @dataclass(frozen=True)
 class Recipe:
-    """Selection, order and steps of a read."""
+    """Features, order and steps of the rows to read."""
 
     features: tuple[str, ...] | None = None
     order: Order | None = None  # None: every record in file order
@@ -51,7 +51,7 @@ class Part:
 
     @property
     def schema(self) -> Schema:
-        """What each record holds: as given or found beside the files, else inferred from many records, and kept."""
+        """The features of the records: as given, or from a file next to the shards, else inferred from many records."""
         if self._recipe.features is None:
             return self._set.schema
         return self._set.schema.select(self._recipe.features)
@@ -65,8 +65,8 @@ class Part:
     def records(self) -> Records | PartRecords:
         """Payload bytes of the rows, as stored and in the order of the rows: iterate over them, or pick by number.
 
-        Of all records of the files, or of a part: after `split`, `take`, `filter`, `shuffle` and the like. Payloads
-        hold all features, even if only some were selected.
+        After `split`, `take`, `filter`, `shuffle` and similar, only the records of the selected rows. Payloads have all
+        features, even if only some were selected.
 
         Example:
             >>> with tfrkit.Writer("test.tfrecord") as w:
@@ -83,7 +83,7 @@ class Part:
         return PartRecords(self._set.records, self._recipe.order, self._recipe.epoch, self._set.policy)
 
     def by(self, feature: str, key: object) -> Row:
-        """The row whose `feature` has the value `key`. The first call reads that feature of all rows."""
+        """Find the row whose `feature` has the value `key`. The first call reads that feature of all rows."""
         index = self._keys.get(feature)
         if index is None:
             index = self._keys[feature] = KeyIndex(feature, self._read_column(feature))
@@ -98,9 +98,9 @@ class Part:
     def __getitem__(
         self, index: int | np.integer[Any] | str | slice | Sequence[int] | np.ndarray[Any, Any]
     ) -> Row | Self | list[Row]:
-        """One row by number (negative from the end); a list of rows for a slice or several numbers.
+        """Return one row by number (negative from the end), or a list of rows for a slice or several numbers.
 
-        A string is a split, as TFDS writes it: ``ds["train[:75%]"]`` is a Dataset.
+        A string is a split in TFDS's syntax: ``ds["train[:75%]"]`` is a Dataset.
         """
         if isinstance(index, str):
             return self._pick_split(index)
@@ -127,7 +127,7 @@ class Part:
         )
 
     def __iter__(self) -> Iterator[Row]:
-        """Rows in order."""
+        """Yield the rows in order."""
         fetcher = self._get_fetcher()
         return read_rows(self._set, fetcher) if self._is_plain else self._iterate_rows(fetcher)
 
@@ -151,7 +151,7 @@ class Part:
         return self._fetcher
 
     def _read_column(self, name: str) -> np.ndarray[Any, Any]:
-        """One value per row of a feature, in the order of the rows."""
+        """Read a feature with one value per row, in the order of the rows."""
         column = self._set.read_column(name)
         order = self._recipe.order
         return column if order is None else column[order.at(np.arange(order.size, dtype=np.uint64))]
