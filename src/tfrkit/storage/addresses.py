@@ -1,4 +1,4 @@
-"""Remote addresses: refused with the command that fetches them."""
+"""Refuse remote addresses, with a hint that shows the command to fetch them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from tfrkit.errors import RemoteAddressError
 
-# Also with one slash: pathlib merges two.
+# One slash also matches, because pathlib merges two slashes into one.
 _ADDRESS: Final = re.compile(
     r"(s3a?|gc?s|az|abfss?|wasbs?|https?|ftp|hf|hdfs|oss|file):/+|([a-z][a-z0-9+.-]+)://", re.IGNORECASE
 )
@@ -46,7 +46,7 @@ def require_local(path: str) -> None:
 
 def _suggest_fetch(scheme: str, rest: str, address: str) -> str:
     if scheme == "hf":
-        # hf://datasets/owner/name/file, or without the kind for a model.
+        # hf://datasets/owner/name/file; addresses of models have no kind.
         parts = rest.split("/")
         kind = " --repo-type dataset" if parts[0] == "datasets" else ""
         parts = parts[1:] if parts[0] in ("datasets", "spaces") else parts

@@ -9,7 +9,7 @@ from tfrkit.storage.resolve import open_reader
 
 
 def hash_file(path: str) -> str:
-    """The sha256 of a stored file."""
+    """Return the sha256 of a file as hex digits."""
     digest = hashlib.sha256()
     reader = open_reader(path)
     try:

@@ -1,4 +1,4 @@
-"""Listing of a local folder."""
+"""List a local folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfrkit._types import Int64Array
 class FolderList(NamedTuple):
     """Entries of a folder, sorted by name: names (folders end with "/"), sizes, mtimes (ns).
 
-    The size is -1 for anything but a file or a folder, such as a pipe.
+    The size is -1 for entries that are neither files nor folders, such as pipes.
     """
 
     names: list[bytes]
@@ -21,9 +21,9 @@ class FolderList(NamedTuple):
 
 
 def list_folder(path: str) -> FolderList:
-    """List a folder; links are followed, a dangling one is an empty file with mtime 0.
+    """List a folder; links are followed, a dangling link is listed as an empty file with mtime 0.
 
-    Raises `OSError` if it cannot be read.
+    Raises `OSError` if the folder cannot be read.
 
     Example:
         >>> list_folder("flowers").names

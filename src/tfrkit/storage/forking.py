@@ -1,7 +1,7 @@
 """Locks that are reset in a forked process.
 
-A forked process has only the thread that forked. A lock held by another thread at that moment would stay locked
-forever: PyTorch forks the workers of one loader while the threads of another read the same files.
+A forked process has only the thread that forked, so a lock held by another thread at that moment stays locked forever.
+This happens: PyTorch forks the workers of one loader while threads of another loader read the same files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def renew_lock_after_fork(owner: _LockOwner) -> None:
 
 @cache
 def _register() -> None:
-    if hasattr(os, "register_at_fork"):  # not on every system
+    if hasattr(os, "register_at_fork"):  # missing on some systems
         os.register_at_fork(after_in_child=_renew_locks)
 
 

@@ -10,12 +10,12 @@ REMEDY: Final = "fetch the data: git lfs pull"
 
 _START: Final = b"version https://git-lfs"
 _POINTER: Final = re.compile(rb"version https://git-lfs\.github\.com/spec/v\d+\n(?:.*\n)*?size (\d{1,20})\n")
-# The format allows no pointer of this size or more.
+# The format requires pointers to be smaller than this.
 _MAX_NBYTES: Final = 1024
 
 
 def describe_pointer(data: bytes) -> str | None:
-    """Description of a pointer, from the first bytes of a file; None for other files.
+    """Describe a pointer by the first bytes of its file; None for other files.
 
     Example:
         >>> describe_pointer(b"version https://git-lfs.github.com/spec/v1\\noid sha256:4d7a\\nsize 12345\\n")
@@ -28,7 +28,7 @@ def describe_pointer(data: bytes) -> str | None:
 
 
 def describe_pointer_file(path: str) -> str | None:
-    """The same for a file; None also if it is missing or unreadable."""
+    """Describe the pointer at `path`; None for other files, and if it is missing or unreadable."""
     try:
         if not os.path.isfile(path) or os.path.getsize(path) >= _MAX_NBYTES:
             return None

@@ -21,12 +21,12 @@ from tfrkit.storage.forking import renew_lock_after_fork
 from tfrkit.storage.sync import sync_folder
 from tfrkit.storage.temporaries import TemporaryFile
 
-# Bytes written before the disk is asked to start writeback.
+# Writeback is started each time this many bytes were written.
 _SEND_NBYTES = 8 << 20
 
 
 class _Identity(NamedTuple):
-    """Identity of a file, changed by a modification."""
+    """Identifies a file and its version: a modified or replaced file has another identity."""
 
     device: int
     inode: int
@@ -40,7 +40,7 @@ class _Identity(NamedTuple):
 
 def _check_size(name: str, identity: _Identity, info: os.stat_result) -> None:
     """Raise if an open file was truncated."""
-    # A replaced file is fine: the mapped one stays complete.
+    # A replaced file is harmless: the old file stays complete while it is mapped.
     if (info.st_dev, info.st_ino) == identity[:2] and info.st_size < identity.size:
         raise StorageError(
             f"the file became shorter while it was read, {identity.size} bytes at first, {info.st_size} now",
@@ -59,13 +59,13 @@ def _check_map(name: str, identity: _Identity, is_torn: bool) -> None:
 class LocalReader:
     """A regular file, mapped: reads need no copy and no system call. A named pipe is read sequentially.
 
-    The file is open only while it is in use, so that a dataset may have more shards than the limit of open files:
-    `park` closes it until the next use. A file truncated while the core reads its map raises `StorageError`; Python
-    code that touches a view of it then is killed.
+    The file is open only while it is in use, so a dataset may have more shards than the limit of open files: `park`
+    closes the file until the next use. If the file is truncated while the core reads its map, `StorageError` is raised;
+    Python code that then reads a view of it kills the process.
     """
 
     def __init__(self, path: str, *, size: int | None = None) -> None:
-        """Open the file; with a known `size`, on first use."""
+        """Open the file, or open it on first use if `size` is given."""
         self.name = path
         self.size = size
         self._lock = threading.Lock()
@@ -77,7 +77,7 @@ class LocalReader:
             self._open()
 
     def _open(self) -> BinaryIO:
-        """The open file, reopened if parked. Called with the lock held, or from __init__."""
+        """Return the open file, reopened if parked. Call it with the lock held, or from __init__."""
         if self._file is not None:
             return self._file
         try:
@@ -154,7 +154,7 @@ class LocalReader:
     def check_unchanged(self) -> None:
         if self.size is None or self._identity is None:
             return
-        # Under the lock: a descriptor closed meanwhile may be reused for another file.
+        # With the lock held: a descriptor closed by another thread may be reused for another file.
         with self._lock:
             try:
                 info = os.stat(self.name) if self._file is None else os.fstat(self._file.fileno())
@@ -223,11 +223,11 @@ class StdinReader:
 
 
 class LocalWriter:
-    """An atomic file: written under a hidden temporary name, synced, then renamed.
+    """Writes a file atomically: under a hidden temporary name, synced, then renamed.
 
-    A context: what was not committed at its end is discarded. A link is kept and its target is written, even if the
-    target does not exist yet. With `make_folders` missing folders are made; they stay only if the file does.
-    Without `durable` nothing is synced: a power cut may lose or tear the file.
+    Leaving the context without `commit` discards the file. If the path is a link, its target is written, even if the
+    target does not exist yet. `make_folders` makes missing folders; they are removed again if the file is discarded.
+    Without `durable` nothing is synced: after a power cut the file may be missing or incomplete.
     """
 
     def __init__(self, path: str, *, make_folders: bool = False, durable: bool = True) -> None:
@@ -249,7 +249,7 @@ class LocalWriter:
 
     @property
     def descriptor(self) -> int:
-        """The open file; raises ValueError after `commit` and `discard`."""
+        """The descriptor of the temporary file; raises ValueError after `commit` or `discard`."""
         if self._temporary is None:
             raise ValueError(f"write to a finished file - at {self.name}")
         return self._temporary.descriptor
@@ -268,9 +268,9 @@ class LocalWriter:
             self._fail(error)
 
     def _send_ahead(self, descriptor: int) -> None:
-        """Start writeback early, so that the sync at the end waits for the last part only."""
+        """Start writeback early, so that the sync at the end has to wait for the last part only."""
         if hasattr(os, "posix_fadvise"):
-            # For pages marked as not needed, Linux starts writeback and keeps them until it is done.
+            # Linux starts writeback of pages marked as not needed, and keeps them until it is done.
             start, stop = self._num_sent, self._num_written
             os.posix_fadvise(descriptor, start, stop - start, os.POSIX_FADV_DONTNEED)
         self._num_sent = self._num_written
@@ -299,9 +299,9 @@ class LocalWriter:
 
 
 class NamedFile(io.FileIO):
-    """A file whose errors name it: `StorageError` on writes, `OSError` on reads.
+    """A file that adds its name to errors: `StorageError` on writes, `OSError` on reads.
 
-    The system names a file only when it is opened.
+    Without it, only the error of a failed open contains the name.
     """
 
     def __init__(self, file: str | int, mode: str, *, shown: str, closefd: bool = True) -> None:
@@ -312,7 +312,7 @@ class NamedFile(io.FileIO):
         try:
             return super().write(data)
         except BrokenPipeError:
-            raise  # the reader closed the pipe: not a failure of the disk
+            raise  # the reader closed the pipe; the disk did not fail
         except OSError as error:
             raise explain_os_error(error, self._shown, verb="write") from None
 
@@ -330,12 +330,12 @@ class NamedFile(io.FileIO):
 
 
 def open_to_read(path: str) -> io.BufferedReader:
-    """`open(path, "rb")` whose every `OSError` names the file, not only that of opening it."""
+    """Open a file like `open(path, "rb")`, but errors on reads also contain the file name."""
     return io.BufferedReader(NamedFile(path, "rb", shown=path))
 
 
 def require_file_place(path: str) -> None:
-    """Raise `StorageError` if a folder, a pipe or a device has this name."""
+    """Raise `StorageError` if the path is a folder, a pipe or a device."""
     if os.path.isdir(path):
         raise StorageError("expected a file, got a folder", shard=path)
     if os.path.exists(path) and not os.path.isfile(path):
@@ -343,7 +343,7 @@ def require_file_place(path: str) -> None:
 
 
 def require_space(path: str, nbytes: int) -> None:
-    """Raise `StorageError` if the disk of `path`, which need not exist, has no room for `nbytes`."""
+    """Raise `StorageError` if the disk of `path`, which need not exist, has too little space for `nbytes`."""
     folder = os.path.abspath(path)
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)

@@ -1,4 +1,4 @@
-"""Shards in memory: for tests, and for bytes from elsewhere."""
+"""Shards in memory, for tests and for bytes that are not from a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From an address to files."""
+"""Resolve addresses to files."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tfrkit.storage.local import LocalReader, LocalWriter, StdinReader
 
 Address = str | bytes | os.PathLike[str]
 
-# Minimum similarity of a typo: "trian" and "train" are at 0.8, "nope" and "note"
-# at 0.75.
+# Minimum similarity of a suggested name: "trian" and "train" have 0.8, "nope" and "note"
+# have 0.75.
 _NEAR = 0.78
 
 
 def expand_home(path: Address) -> str:
-    """A path for the system: leading `~` and `~name` are home folders, unless a file has that name.
+    """Return a path as str with a leading `~` or `~name` replaced by the home folder, unless a file has that name.
 
-    An address of another machine raises `RemoteAddressError`.
+    A remote address raises `RemoteAddressError`.
 
     Example:
         >>> expand_home(b"digits.tfrecord")
@@ -34,20 +34,20 @@ def expand_home(path: Address) -> str:
 
 
 def open_reader(path: str, *, size: int | None = None) -> ByteReader:
-    """The bytes at an address; `-` is standard input. A file of known `size` is opened on first use."""
+    """Return a reader for a path; `-` is standard input. A file of known `size` is opened on first use."""
     return StdinReader() if path == "-" else LocalReader(path, size=size)
 
 
 def open_writer(path: str, *, make_folders: bool = False) -> LocalWriter:
-    """A writer for one new shard."""
+    """Return a writer for one new shard."""
     return LocalWriter(path, make_folders=make_folders)
 
 
 def expand_address(address: Address | Iterable[Address]) -> list[str]:
-    """Paths of an address: a path, a glob, or several of these.
+    """Return the paths of an address: a path, a glob, or several of these.
 
-    A path that exists is taken literally, also with `*` or `[` in its name. Globs are sorted, so the order
-    of shards does not depend on the file system. Raises `StorageError` if nothing matches.
+    An existing path is taken literally, even with `*` or `[` in its name. Matches of a glob are sorted, so that the
+    order of shards does not depend on the file system. Raises `StorageError` if nothing matches.
     """
     if not isinstance(address, (str, bytes, os.PathLike)):
         if hasattr(address, "read"):
@@ -76,16 +76,16 @@ def expand_address(address: Address | Iterable[Address]) -> list[str]:
 
 
 def _is_sidecar_folder(path: str) -> bool:
-    """`out/*` means the shards of out, not its `_index` folder."""
+    """Whether a path is a folder like `_index`, which the glob `out/*` should not match."""
     return os.path.basename(path.rstrip(os.sep)).startswith("_") and os.path.isdir(path)
 
 
 def walk_folder(folder: str) -> list[str]:
-    """Regular files below a folder, sorted, without hidden ones and those in `_` folders."""
+    """Return the regular files below a folder, sorted; names that start with `.` or `_` are skipped."""
     found = []
     waiting = [folder]
     while waiting:
-        # Unreadable folders are skipped; scandir returns the type of entries, so that no stat is needed.
+        # Unreadable folders are skipped. scandir returns the types of entries, so no stat is needed.
         with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 if entry.name.startswith((".", "_")):
@@ -98,7 +98,7 @@ def walk_folder(folder: str) -> list[str]:
 
 
 def suggest_path(path: str) -> str | None:
-    """A hint for a missing path: a file with a similar name next to it, or None."""
+    """Return a hint for a missing path that names a similar file in its folder, or None."""
     folder, name = os.path.split(path.rstrip("/"))
     try:
         nearest = find_near_name(name, os.listdir(folder or "."))
@@ -108,7 +108,7 @@ def suggest_path(path: str) -> str | None:
 
 
 def find_near_name(name: str, names: Iterable[str]) -> str | None:
-    """The most similar file name, compared without suffixes, which most names share.
+    """Return the most similar file name, or None. Suffixes are ignored at first, because most names share them.
 
     Example:
         >>> find_near_name("trian.tfrecord", ["z.tfrecord", "train.tfrecord"])
@@ -125,7 +125,7 @@ def find_near_name(name: str, names: Iterable[str]) -> str | None:
     close = difflib.get_close_matches(wanted, stems, n=1, cutoff=_NEAR)
     if not close:
         return None
-    # Of x.tfrecord and x.tfrecord.gz, the more similar one.
+    # Choose between files with the same stem, such as x.tfrecord and x.tfrecord.gz.
     return difflib.get_close_matches(name, stems[close[0]], n=1, cutoff=0)[0]
 
 

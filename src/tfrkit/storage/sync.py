@@ -9,7 +9,7 @@ from tfrkit import _native
 from tfrkit.errors import StorageError
 from tfrkit.storage.base import describe_os_error
 
-# Errors of file systems without folder sync, or of folders that cannot be opened: no data is at risk.
+# Errors of file systems without folder sync, and of folders that cannot be opened; the disk did not fail.
 _CANNOT = {
     errno.EINVAL,
     errno.ENOTSUP,
@@ -28,7 +28,7 @@ _FEW_FILES = 16
 def sync_folder(folder: str) -> None:
     """Make renames in a folder durable.
 
-    Raises `StorageError` if the disk reports a failure; not if the file system lacks such a sync.
+    Raises `StorageError` if the disk reports a failure, but not if the file system cannot sync folders.
     """
     try:
         sync_path(folder)
@@ -39,7 +39,7 @@ def sync_folder(folder: str) -> None:
 
 
 def sync_tree(root: str, name: str) -> None:
-    """Make every file and folder below `root` durable; `name` is used in messages."""
+    """Make `root` and all files and folders below it durable; messages use `name` instead of `root`."""
     folders, files = [], []
     for parent, _, names in os.walk(root):
         folders.append(parent)
@@ -56,7 +56,7 @@ def sync_tree(root: str, name: str) -> None:
 
 
 def _sync_disk(root: str, name: str) -> bool:
-    """Sync a whole disk; False if not supported."""
+    """Sync the whole disk of `root`; return False if not supported."""
     descriptor = os.open(root, os.O_RDONLY | os.O_CLOEXEC)
     try:
         _native.sync_disk(descriptor)

@@ -1,13 +1,13 @@
-"""Hidden temporaries next to an output: names, locks, and removal of abandoned ones.
+"""Hidden temporary files and folders next to an output: their names, locks, and removal if abandoned.
 
     .NAME.PID-HEX.tfrkit.tmp     a locked file to become NAME; or a folder
     .NAME.PID-HEX.tfrkit.lock    the lock of such a folder
 
-A writer holds a lock (flock) on its temporary until it is in place. The system releases it when the process ends in any
-way, so a temporary whose lock is free has no writer. The process id is informative only: it may be reused or be of
-another container. Locks of a network disk may be local to one machine; there a temporary is removed only by the machine
-that made it, until its next boot: the first 8 digits of HEX identify the boot. Without lock support the name lacks
-`.tfrkit`, and it is never removed.
+A writer holds a lock (flock) on its temporary until it is in place. The system releases the lock when the process ends,
+however it ends, so a temporary whose lock is free has no writer. The process id is only informative: it may be reused
+or belong to another container. Locks of a network disk may be local to one machine; there a temporary is removed only
+by the machine that made it, and only until its next boot: the first 8 digits of HEX identify the boot. On a file system
+without locks the name lacks `.tfrkit`, and the temporary is never removed automatically.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _UNKNOWN_START = "0" * 8
 _MAX_BASE_NBYTES = 200
 _COPY_NBYTES = 1 << 20
 
-# Next scan of each folder, by the monotonic clock.
+# Earliest time of the next sweep of each folder, by the monotonic clock.
 _next_sweeps: dict[str, float] = {}
 
 
@@ -48,7 +48,7 @@ class MadeFolders:
         self._made: list[str] = []
 
     def make(self, folder: str) -> None:
-        """Make a folder and the missing ones above it; where that fails, `StorageError`, and none is left."""
+        """Make a folder and its missing parents. On failure, remove them again and raise `StorageError`."""
         missing = []
         path = os.path.abspath(folder)
         while not os.path.isdir(path):
@@ -64,11 +64,11 @@ class MadeFolders:
             raise StorageError(f"cannot make a folder, {reason}", shard=path) from None
 
     def keep(self) -> None:
-        """Keep the folders that were made; call when the output is in place."""
+        """Keep the folders; call it when the output is in place."""
         self._made.clear()
 
     def remove(self) -> None:
-        """Remove the folders that were not kept; one that holds something by now stays."""
+        """Remove the folders unless they were kept; a folder that is not empty stays."""
         while self._made:
             with contextlib.suppress(OSError):
                 os.rmdir(self._made[-1])
@@ -78,8 +78,8 @@ class MadeFolders:
 class TemporaryFile:
     """A new, empty, hidden file next to `target`, open for writing. Raises `OSError`.
 
-    Abandoned temporaries in the same folder are removed first. With `make_folders` missing folders are made, and
-    removed again unless the temporary is placed or `made` is kept.
+    Abandoned temporaries in the same folder are removed first. `make_folders` makes missing folders; they are removed
+    again unless the temporary is placed or `made.keep` is called.
     """
 
     _ENDING = "tmp"
@@ -98,16 +98,16 @@ class TemporaryFile:
         self._process = os.getpid()
 
     def place(self, target: str) -> None:
-        """Rename it to its target, replacing an existing file. The descriptor is closed."""
-        # Renamed before the lock is released, so that it is never found without an owner.
+        """Rename the file to `target`, replacing an existing file, and close the descriptor."""
+        # Rename before the lock is released, so that other processes never see it as abandoned.
         os.replace(self.path, target)
         self.made.keep()
         self._close()
 
     def remove(self) -> None:
-        """Close and remove it; no effect after it was placed or removed.
+        """Close and remove the file; no effect after it was placed or removed.
 
-        A forked process only closes its copy: the file belongs to its parent.
+        A forked process only closes its copy of the descriptor: the file belongs to its parent.
         """
         if self.descriptor < 0:
             return
@@ -119,14 +119,14 @@ class TemporaryFile:
 
     def _close(self) -> None:
         descriptor, self.descriptor = self.descriptor, -1
-        with contextlib.suppress(OSError):  # synced before, or not needed any more
+        with contextlib.suppress(OSError):  # already synced, or no longer needed
             os.close(descriptor)
 
 
 class TemporaryFolder(TemporaryFile):
     """A new, empty, hidden folder next to `target`, with a lock file. Raises `OSError`.
 
-    As a context it returns its path, and is removed at the end unless it was placed.
+    As a context manager it returns its path; leaving the context removes it unless it was placed.
     """
 
     _ENDING = _FOLDER_LOCK
@@ -148,13 +148,13 @@ class TemporaryFolder(TemporaryFile):
         self.remove()
 
     def place(self, target: str) -> None:
-        """Rename it to its target, which must be missing or an empty folder."""
+        """Rename the folder to `target`, which must be missing or an empty folder."""
         os.rename(self.path, target)
         self.made.keep()
         self._release()
 
     def remove(self) -> None:
-        """Remove it with its contents; no effect after it was placed or removed."""
+        """Remove the folder with its contents; no effect after it was placed or removed."""
         if self.descriptor < 0:
             return
         if self._process != os.getpid():
@@ -162,8 +162,8 @@ class TemporaryFolder(TemporaryFile):
             return
         remove_tree(self.path)
         if os.path.lexists(self.path):
-            # Listing it may need a descriptor, so free ours. If it still remains, its lock is free now, and the next
-            # writer here removes it.
+            # Listing the folder may need a descriptor, so free ours. If the folder still remains, its lock is free now,
+            # and the next writer in this place removes it.
             self._close()
             remove_tree(self.path)
         if not os.path.lexists(self.path):
@@ -177,7 +177,7 @@ class TemporaryFolder(TemporaryFile):
 
 
 def make_scratch(name: str) -> TemporaryFolder:
-    """A new folder in TMPDIR, for the lifetime of the program.
+    """Make a temporary folder in TMPDIR; the caller removes it.
 
     Raises `StorageError` if it cannot be created.
     """
@@ -191,7 +191,7 @@ def make_scratch(name: str) -> TemporaryFolder:
 
 
 def move_file(source: str, target: str) -> None:
-    """Move a file to `target`, also to another disk; an existing file or link is replaced."""
+    """Move a file to `target`, which may be on another disk; an existing file or link is replaced."""
     try:
         os.replace(source, target)
         return
@@ -212,11 +212,11 @@ def move_file(source: str, target: str) -> None:
 
 
 def remove_tree(path: str) -> None:
-    """Remove a folder as far as possible, also with few descriptors left."""
+    """Remove a folder and as much of its contents as possible, even if few descriptors are left."""
     shutil.rmtree(path, ignore_errors=True)
     if not os.path.lexists(path):
         return
-    # By name, which needs one descriptor at a time instead of three.
+    # Try again by path, which needs one descriptor at a time instead of three.
     for parent, folders, files in os.walk(path, topdown=False):
         for name in files:
             with contextlib.suppress(OSError):
@@ -231,7 +231,7 @@ def remove_tree(path: str) -> None:
 def sweep_folder(folder: str) -> None:
     """Remove abandoned temporaries in a folder.
 
-    Rate-limited: writing a hundred thousand shards into one folder spends at most 1 % on it.
+    Rate-limited, so that even with a hundred thousand shards in one folder it takes at most 1 % of the time.
     """
     folder = folder or "."
     started = time.monotonic()
@@ -253,7 +253,7 @@ def sweep_folder(folder: str) -> None:
 
 
 def _remove_abandoned(path: str, start: str, *, is_lock: bool) -> None:
-    """Remove a temporary, or a lock and its folder, if its lock is free. May raise `OSError`."""
+    """Remove a temporary file, or a lock file and its folder, if the lock is free. May raise `OSError`."""
     flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(path, flags)  # a folder cannot be opened this way: it is removed with its lock file
     try:
@@ -263,7 +263,7 @@ def _remove_abandoned(path: str, start: str, *, is_lock: bool) -> None:
             return
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not _is_at(descriptor, path):
-            return  # it was just placed or removed
+            return  # another process just placed or removed it
         if is_lock:
             folder = os.path.splitext(path)[0] + ".tmp"
             remove_tree(folder)
@@ -275,7 +275,7 @@ def _remove_abandoned(path: str, start: str, *, is_lock: bool) -> None:
 
 
 def _create_locked(target: str, ending: str) -> tuple[str, int]:
-    """A new file next to `target`, locked by this process and open for writing."""
+    """Create a hidden file next to `target`, locked and open for writing; return its path and descriptor."""
     folder, base = os.path.split(target)
     if len(os.fsencode(base)) > _MAX_BASE_NBYTES:
         base = os.fsencode(base)[:_MAX_BASE_NBYTES].decode("utf-8", "ignore")
@@ -291,9 +291,9 @@ def _create_locked(target: str, ending: str) -> tuple[str, int]:
             if _is_at(descriptor, path):
                 return path, descriptor
         except BlockingIOError:
-            pass  # a clean-up took the lock first and removes it
+            pass  # a sweep in another process locked the file first and removes it
         except OSError:
-            # No lock support: abandonment cannot be detected, so its name excludes it from removal.
+            # Without locks an abandoned file cannot be detected, so choose a name that a sweep ignores.
             os.unlink(path)
             kind = f".{ending}"
         os.close(descriptor)
@@ -308,7 +308,7 @@ def _is_at(descriptor: int, path: str) -> bool:
 
 @cache
 def _name_start() -> str:
-    """8 digits that identify this boot; the same in all containers."""
+    """Return 8 hex digits that identify this boot of the machine; the same in all containers."""
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:
             return hashlib.blake2b(file.read(), digest_size=4).hexdigest()

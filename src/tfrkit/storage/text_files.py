@@ -14,7 +14,7 @@ _MAX_NBYTES = 256 << 20
 
 
 def read_text(path: str) -> str | None:
-    """The text of a file; None if it does not exist. Raises `StorageError` for one that cannot be read."""
+    """Return the text of a file, or None if it does not exist. Raises `StorageError` if it cannot be read."""
     try:
         with open(path, "rb") as file:
             data = file.read(_MAX_NBYTES + 1)
@@ -33,7 +33,7 @@ def read_text(path: str) -> str | None:
 
 
 def read_json(path: str) -> Any:
-    """The content of a JSON file; None if it does not exist. Raises `StorageError` for anything else."""
+    """Return the content of a JSON file, or None if it does not exist. Raises `StorageError` if it is not JSON."""
     text = read_text(path)
     if text is None:
         return None
@@ -50,7 +50,7 @@ def write_json(path: str, content: Any) -> None:
 
 
 def format_json(content: Any) -> str:
-    """Indented JSON with a final line feed."""
+    """Format content as indented JSON with a final line feed."""
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -58,6 +58,6 @@ def write_text(path: str, text: str) -> None:
     """Write a text file atomically."""
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     with LocalWriter(path) as writer:
-        # A file name that is not UTF-8 keeps its bytes.
+        # Keep the bytes of file names that are not UTF-8.
         writer.write(text.encode("utf-8", "surrogateescape"))
         writer.commit()

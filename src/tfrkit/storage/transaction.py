@@ -1,13 +1,13 @@
-"""Files of a folder replaced together: the old ones are kept until the last new one is in place.
+"""Replace several files of a folder together: the old files are kept until the last new file is in place.
 
     .tfrkit-change/            exists while files are moved, and after a process was killed meanwhile
         journal.json           every changed path, and whether it existed before
         old/0, old/1, ...      old files
         new/...                new files
 
-New files are written into a hidden temporary folder first. It becomes `.tfrkit-change` by one rename, then files are
-moved, then the folder is renamed away. If killed before the first rename, the old files are in place; after the last
-one, the new. In between `restore` puts the old ones back; it may be killed and run again.
+New files are first written to a hidden temporary folder. One rename turns it into `.tfrkit-change`, then the files are
+moved, then the folder is renamed away. If the process is killed before the first rename, the old files are in place;
+after the last rename, the new files are. In between, `restore` puts the old files back; it may be killed and run again.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from tfrkit.storage.text_files import read_json, write_json
 
 PENDING = ".tfrkit-change"
 _JOURNAL, _OLD, _NEW = "journal.json", "old", "new"
-# A file system without hard links, or a file that has too many.
+# Errors of file systems without hard links, and of files with too many links.
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EACCES, errno.EXDEV}
 _NO_LOCKS = {errno.EBADF, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL, errno.ENOSYS}
 
 
 def require_no_change(folder: str) -> None:
-    """Raise `UnfinishedChangeError` if files of a folder are being replaced, or a process died doing so."""
+    """Raise `UnfinishedChangeError` if files of a folder are being replaced, or were when a process died."""
     folder = folder or "."
     if not os.path.isdir(os.path.join(folder, PENDING)):
         return
@@ -55,7 +55,7 @@ def require_no_change(folder: str) -> None:
 
 
 def restore(folder: str) -> bool:
-    """Roll back an interrupted change; False if there was none.
+    """Roll back an interrupted change; return False if there was none.
 
     Raises `StorageError` while another process changes the folder.
     """
@@ -70,9 +70,9 @@ def restore(folder: str) -> bool:
 
 
 class Replacement:
-    """New files for a folder, written next to the old ones; a context that leaves nothing unless committed.
+    """New files for a folder; leaving the context without `commit` discards them.
 
-    An interrupted change is rolled back first (`was_restored`). Raises `StorageError` if the folder is not writable, or
+    An interrupted change is rolled back first (`was_restored`). Raises `StorageError` if the folder is not writable or
     another process is changing it.
     """
 
@@ -102,25 +102,25 @@ class Replacement:
 
     @property
     def new(self) -> str:
-        """The folder for new files, laid out as the one they go to."""
+        """The folder for new files; its layout is that of the target folder."""
         return os.path.join(self._temporary.path, _NEW)
 
     def path(self, name: str) -> str:
-        """Path for writing a new file; `name` is its path in the folder."""
+        """Return the path to write a new file to; `name` is its path in the target folder."""
         path = os.path.join(self.new, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         return path
 
     def put(self, name: str, *, at_once: bool = False) -> None:
-        """Move the new file `name` into place, after those before it.
+        """Move the new file `name` into place on `commit`, in the order of the calls.
 
-        `at_once`: atomically, so that a file of this name always exists. Others are removed before the first new file:
-        with them the folder looks complete.
+        With `at_once` the old file is replaced atomically, so a file of this name always exists. Other old files are
+        removed before the first new file appears, so that the folder does not look complete in between.
         """
         self._puts[name] = at_once
 
     def link(self, source: str, name: str) -> None:
-        """Keep a file under a new name; `source` is its path in the folder."""
+        """Add an existing file as the new file `name`; `source` is its path in the folder."""
         path = os.path.join(self.folder, source)
         try:
             os.link(path, self.path(name))
@@ -130,11 +130,11 @@ class Replacement:
             shutil.copy2(path, self.path(name))
 
     def remove(self, name: str) -> None:
-        """Remove a file; a missing one is not an error."""
+        """Remove a file on `commit`; a missing file is not an error."""
         self._removed.append(name)
 
     def commit(self) -> None:
-        """Move everything into place. If a step fails, the old files are restored and `StorageError` is raised."""
+        """Move all files into place. If a step fails, the old files are restored and `StorageError` is raised."""
         names = [*self._removed, *(name for name in reversed(self._puts) if name not in self._removed)]
         steps = [{"path": name, "was_there": os.path.lexists(os.path.join(self.folder, name))} for name in names]
         pending = os.path.join(self.folder, PENDING)
@@ -187,7 +187,7 @@ def _keep(path: str, kept: str) -> None:
 
 
 def _restore(folder: str) -> bool:
-    """Roll back by the journal; idempotent."""
+    """Roll back the change recorded in the journal; idempotent."""
     pending = os.path.join(folder, PENDING)
     if not os.path.isdir(pending):
         return False
@@ -212,7 +212,7 @@ def _restore(folder: str) -> bool:
 
 
 def _remove_pending(folder: str) -> None:
-    """One rename ends the change; the rest is an ordinary temporary."""
+    """End the change by one rename of its folder into a temporary, then remove that."""
     trash = TemporaryFolder(os.path.join(folder, "change"))
     try:
         os.rename(os.path.join(folder, PENDING), os.path.join(trash.path, "done"))
