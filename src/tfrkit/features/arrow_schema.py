@@ -1,11 +1,11 @@
-"""A schema as Arrow types: what `feeds.arrow` exports, and the same as text.
+"""Convert a schema to Arrow types, for the columns of `feeds.arrow` and as text.
 
-int64 lists are int64, float lists are float, bytes are large_binary and text large_string; a size that varies gives
-a large_list, a fixed one a fixed_size_list; serialized and raw arrays have the type of what is inside them. Frames of
-a SequenceExample are a large_list of what one frame is. A feature that no record ever sets is null.
+int64 lists become int64, float lists float, bytes large_binary and text large_string. A varying size becomes a
+large_list, a fixed size a fixed_size_list. Serialized and raw arrays have the type of their elements. A feature list of
+a SequenceExample becomes a large_list of the type of one frame. A feature that no record sets becomes null.
 
-A SequenceExample is two struct columns, context and feature_lists, as its rows and batches are: the same name may be in
-both, and a flat table would have to rename one of them.
+A SequenceExample becomes two struct columns, context and feature_lists, like its rows and batches: the same name may be
+in both, and a flat table would have to rename one of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tfrkit.features.schema_json import to_json
 from tfrkit.features.spec import Spec
 from tfrkit.features.tensor_dtypes import name_value_dtype
 
-# The key of a field's metadata; its value is the feature in the form of `schema_json`.
+# The key of a field's metadata; its value is the feature in the JSON form of `schema_json`.
 METADATA_KEY = "tfrkit.feature"
 
 # Arrow's name of a type, and its letter in the C data interface.
@@ -43,7 +43,7 @@ _PLAIN_TYPES = {
     "int64": "l",
     "uint64": "L",
 }
-# Dtypes with another name in Arrow than in NumPy.
+# Dtypes whose names differ between NumPy and Arrow.
 _ARROW_NAMES = {"float16": "halffloat", "float32": "float", "float64": "double", "string": "large_binary"}
 _DTYPES = {name: dtype for dtype, name in _ARROW_NAMES.items() if dtype != "string"}
 _SPEAKING_TYPES = ("scalar", "bytes", "text", "tensor")
@@ -51,7 +51,7 @@ _SPEAKING_TYPES = ("scalar", "bytes", "text", "tensor")
 
 @dataclass(frozen=True)
 class ArrowType:
-    """A type: a plain one by name, a list of another, of fixed `size` or not, or a struct of `fields`."""
+    """An Arrow type: a plain type, a list of `item` with fixed or varying `size`, or a struct of `fields`."""
 
     name: str
     item: ArrowType | None = None
@@ -69,7 +69,7 @@ class ArrowType:
 
     @property
     def format(self) -> str:
-        """The format string of the C data interface; children follow as fields of their own."""
+        """The format string of the C data interface, without children."""
         if self.name == "struct":
             return "+s"
         if self.item is None:
@@ -78,7 +78,7 @@ class ArrowType:
 
     @cached_property
     def dtype(self) -> str | None:
-        """NumPy's name of a plain type of numbers; None for any other."""
+        """NumPy's name of a numeric type; None for other types."""
         if self.name in ("null", "large_binary", "large_string") or self.name not in _PLAIN_TYPES:
             return None
         return _DTYPES.get(self.name, self.name)
@@ -89,7 +89,7 @@ class ArrowType:
         return 0 if self.item is None else 1 + self.item.depth
 
     def widen_halves(self) -> ArrowType:
-        """The same with float32 in the place of float16, for a reader that has no type for these."""
+        """Return the type with float16 replaced by float32, for readers without float16."""
         if self.item is not None:
             return replace(self, item=self.item.widen_halves())
         return replace(self, name="float") if self.name == "halffloat" else self
@@ -97,10 +97,10 @@ class ArrowType:
 
 @dataclass(frozen=True)
 class ArrowField:
-    """A named column; one that is not nullable has a value in every record.
+    """A named column; a column that is not nullable has a value in every record.
 
-    `name` is the feature's, with NULs and bytes that are not UTF-8 escaped: Arrow takes neither. `metadata` is set if
-    the type does not hold all facts of the feature.
+    `name` is the feature name with NULs and bytes that are not UTF-8 escaped, because Arrow accepts neither. `metadata`
+    is set if the type alone does not describe the feature completely.
     """
 
     name: str
@@ -116,9 +116,9 @@ class ArrowField:
 
 
 def to_arrow_fields(schema: Schema) -> list[ArrowField]:
-    """The columns of the schema; for SequenceExamples the structs context and feature_lists, unless they are empty.
+    """Return the columns of a schema; for SequenceExamples the structs context and feature_lists, if not empty.
 
-    Raises `SchemaError` for a feature whose kind differs from record to record: no column can hold it.
+    Raises `SchemaError` for a feature whose kind differs between records: no column can hold it.
     """
     described = to_json(schema)
     features = _to_fields(schema.features, described["features"])
@@ -134,7 +134,7 @@ def to_arrow_fields(schema: Schema) -> list[ArrowField]:
 
 
 def print_arrow_schema(schema: Schema) -> str:
-    """One line per column, in the format of `pyarrow.Schema.to_string`.
+    """Format the columns of a schema, one per line, like `pyarrow.Schema.to_string`.
 
     Example:
         >>> print(print_arrow_schema(Schema({"label": "int64", "tokens": ("int64", (None,))})))
@@ -145,7 +145,7 @@ def print_arrow_schema(schema: Schema) -> str:
 
 
 def find_type(spec: Spec) -> ArrowType:
-    """The Arrow type of one feature."""
+    """Return the Arrow type of a feature."""
     if spec.seen == ():
         null = ArrowType("null")
         return ArrowType("large_list", null) if spec.is_list else null
@@ -156,7 +156,7 @@ def find_type(spec: Spec) -> ArrowType:
 
 
 def is_kept_as_bytes(spec: Spec) -> bool:
-    """Whether this is an array of an element type that Arrow lacks, which stays the bytes it is stored in."""
+    """Whether a feature is an array whose element type Arrow lacks, so that the column holds its stored bytes."""
     return spec.encoding != "list" and spec.dtype != "string" and _find_element(spec).name == "large_binary"
 
 
@@ -176,12 +176,12 @@ def _to_fields(specs: Mapping[str, Spec], described: list[dict[str, Any]]) -> li
 
 
 def may_be_missing(spec: Spec) -> bool:
-    """Only a fixed number of values is checked in every record; a varying one may also be absent."""
+    """Whether a record may lack the feature; reading checks its presence only if the number of values is fixed."""
     return spec.is_list or spec.fixed_length < 0 or spec.seen == ()
 
 
 def _escape_name(name: str) -> str:
-    """Names are UTF-8 that a NUL ends."""
+    """Escape NULs and surrogates: Arrow's C data interface has NUL-terminated UTF-8 names."""
     if "\0" not in name and name.isprintable():
         return name
     return "".join(c if c != "\0" and not "\ud800" <= c <= "\udfff" else repr(c)[1:-1] for c in name)
@@ -198,7 +198,7 @@ def _outer_sizes(spec: Spec, element: ArrowType) -> Iterator[int | None]:
         yield None
     if is_kept_as_bytes(spec):
         return
-    # Values stay flat if more than one size varies (in a list: any but the first): the shape is unknown.
+    # Values stay flat if more than one size varies (in a list: any but the first), because the shape is unknown then.
     num_unknown = spec.shape.count(None)
     is_flat = {"list": None in spec.shape[1:], "tensor_proto": False}.get(spec.encoding, num_unknown > 1)
     yield from (None,) if is_flat else spec.shape

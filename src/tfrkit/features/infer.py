@@ -1,4 +1,4 @@
-"""A schema inferred from counts over the records of a dataset."""
+"""Infer a schema from counts over the records of a dataset."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tfrkit.features.schema import Schema, decode_name
 from tfrkit.features.spec import MAX_RANK, Logical, RecordKind, Shape, Spec, StorageKind
 from tfrkit.features.tensor_dtypes import DTYPE_NAMES
 
-# By field number of tf.train.Feature; 0 is a Feature with no list.
+# By field number of tf.train.Feature; 0 is a Feature in which no list is set.
 _KINDS: tuple[StorageKind | None, ...] = (None, "bytes", "float", "int64")
 
 
 class FeatureStats(TypedDict):
-    """What a survey counted for one feature; see native/core/stats/survey.h for each key."""
+    """The counts of a survey for one feature; native/core/stats/survey.h describes each key."""
 
     name: bytes
     is_list: bool
@@ -49,20 +49,20 @@ Sniff = Callable[[bytes], ImageLike | None]
 
 @dataclass(frozen=True)
 class InferredSchema:
-    """An inferred schema, and its figures.
+    """An inferred schema and the counts it is based on.
 
     `report` has one dict per feature, in the order of the schema. Its keys are public JSON (`tfr info`):
 
     - name, type ("bytes", "float", "int64"; None if no record sets one), list (a feature list of a
-      SequenceExample), shape (null where a size varies), optional
-    - present: records that have the name; unset: records (frames) where it carries no kind
-    - min_length, max_length: values per record (per frame) over those that carry a kind
+      SequenceExample), shape (null for a varying size), optional
+    - present: records that have the name; unset: records (frames) in which it has no kind
+    - min_length, max_length: values per record (per frame), over records in which it has a kind
     - min_frames, max_frames: frames per record; null unless list
-    - min_value, max_value: over all numbers but NaN; null where there are none; "inf" and "-inf" are strings
+    - min_value, max_value: over all numbers except NaN, null if there are none; "inf" and "-inf" are strings
     - num_values, num_nan; min_bytes, max_bytes: sizes of single bytes values; null for numbers
-    - dtype: of a serialized tensor, else null
-    - kinds: how many records (frames) carry each kind
-    - meaning: a guess in words
+    - dtype: dtype of a serialized tensor, else null
+    - kinds: number of records (frames) with each kind
+    - meaning: a guess as text
     """
 
     schema: Schema
@@ -74,10 +74,10 @@ def infer_schema(
 ) -> InferredSchema:
     """Guess the schema of `num_records` records from the counts of a survey.
 
-    One value is a scalar only if every record that sets the feature has exactly one; the same number k of
-    values everywhere gives (k,); anything else, and lists that are always empty, give (None,). A feature is
-    optional when some record lacks it or carries it with no kind. Bytes count as serialized tensors only if
-    every value passes the strict structural check. `sniff` identifies an image by its first bytes.
+    A feature is a scalar if every record that sets it has exactly one value. If all have k values, its shape is
+    (k,); otherwise, or if it is always empty, its shape is (None,). A feature is optional if some record lacks it
+    or has it without a kind. Bytes are inferred to be serialized tensors only if every value passes the strict
+    structural check. `sniff` identifies an image by its first bytes.
     """
     features: dict[str, Spec] = {}
     lists: dict[str, Spec] = {}
@@ -95,7 +95,7 @@ def _infer_spec(name: str, num_records: int, counted: FeatureStats, sniff: Sniff
     kinds = _list_kinds(counted)
     kind: StorageKind = kinds[0] if kinds else "bytes"
     is_list = counted["is_list"]
-    # A frame with no kind leaves a gap inside the list, so frames no longer have one length.
+    # A frame without a kind has no values, so the frames do not all have the same length.
     has_gaps = counted["num_unset"] > 0 and is_list
     shape = _infer_shape(counted["min_length"], counted["max_length"], has_gaps=has_gaps or len(kinds) != 1)
     spec = Spec(
@@ -113,12 +113,12 @@ def _infer_spec(name: str, num_records: int, counted: FeatureStats, sniff: Sniff
 
 
 def count_kinds(counted: FeatureStats) -> dict[StorageKind, int]:
-    """Number of records (frames) of each kind, without unset ones."""
+    """Return the number of records (frames) with each kind; unset ones are not counted."""
     return {kind: count for kind, count in zip(_KINDS, counted["kind_counts"], strict=True) if kind and count}
 
 
 def _list_kinds(counted: FeatureStats) -> list[StorageKind]:
-    """Kinds seen, most frequent first."""
+    """Return the kinds seen, most frequent first."""
     counts = count_kinds(counted)
     return sorted(counts, key=lambda kind: -counts[kind])
 
@@ -141,7 +141,7 @@ def _describe_tensor(counted: FeatureStats) -> dict[str, Any]:
 
 
 def _sniff_all(heads: list[bytes], sniff: Sniff | None) -> list[ImageLike]:
-    """The sampled images, or nothing unless all values are images."""
+    """Identify the sampled images; return an empty list unless all samples are images."""
     if sniff is None or not heads:
         return []
     images = [sniff(bytes(head)) for head in heads]
@@ -211,5 +211,5 @@ def _report_feature(name: str, spec: Spec, counted: FeatureStats) -> dict[str, A
 
 
 def _to_json_number(value: int | float | None) -> int | float | str | None:
-    """JSON has no infinity; as a string it survives every parser."""
+    """Convert infinity to a string, because JSON has no infinity."""
     return str(value) if isinstance(value, float) and math.isinf(value) else value

@@ -1,7 +1,7 @@
-"""Label maps: names of classes and sets of characters, fixed before anything is written.
+"""Label maps: class names or characters and their ids, fixed before records are written.
 
-A map is one for all splits. Class names are sorted, so that the ids do not depend on the order of files; a charset is
-the smallest well-known one that holds every character seen, so that a missing digit does not shift ids.
+All splits share one map. Class names are sorted, so that ids do not depend on the order of files. A charset is the
+smallest named one that contains every character seen, so that a digit missing from the data does not shift ids.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import MappingProxyType
 from tfrkit.errors import SchemaError, SourceError
 from tfrkit.features.text_proto import parse_text, quote_text
 
-# In the order of trial: by size, and for equal sizes the simpler one first.
+# Tried in this order: by size, and of two with the same size the simpler one first.
 CHARSETS: Mapping[str, str] = MappingProxyType(
     {
         "digits": string.digits,
@@ -26,7 +26,7 @@ CHARSETS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# Names of the background class in labelling tools; its number is always 0.
+# Names of the background class in labelling tools; its id is always 0.
 BACKGROUND = frozenset({"background", "_background_", "__background__"})
 LABEL_MAP_SUFFIXES = (".pbtxt", ".pbtext", ".prototxt")
 SORTED = "sorted names"
@@ -37,8 +37,8 @@ _MAX_ID = 1 << 16
 class LabelMap:
     """Names and their ids: the name at position `i` has id `offset + i`.
 
-    `title` is the kind of names ("class", "character"); `origin` their source. `gaps` are ids without a class: their
-    places in `names` hold placeholders.
+    `title` says what is named ("class", "character"), `origin` where the names are from. `gaps` are ids without a
+    class; `names` has placeholders for them.
 
     Example:
         >>> labels = LabelMap(("apple", "orange"))
@@ -69,47 +69,47 @@ class LabelMap:
         return len(self.names)
 
     def id_of(self, name: str) -> int:
-        """The id of a name; KeyError if unknown."""
+        """Return the id of a name; raise KeyError if it is unknown."""
         return self._ids[name]
 
     def describe_unknown(self, name: str) -> str:
-        """The message for an unknown name."""
+        """Return the message for an unknown name."""
         return f"{self.title} {name!r} is not one of the {len(self)} of {self.origin}"
 
     def spec_names(self) -> tuple[str, ...] | None:
-        """Names by id for a `Spec`: ids below the offset are called by their number. None without names."""
+        """Return names by id for a `Spec`, with placeholders for ids below the offset; None without names."""
         if not self.names:
             return None
         return (*(name_unused(number) for number in range(self.offset)), *self.names)
 
     def to_text(self) -> str:
-        """`id:name` lines, as in classes.txt; line feeds and backslashes in a name are escaped."""
+        """Format the map as `id:name` lines, as in classes.txt; line feeds and backslashes in names are escaped."""
         lines = (f"{self.offset + position}:{_escape(name)}\n" for position, name in enumerate(self.names))
         return "".join(lines)
 
     def to_label_map(self) -> str:
-        """The same in the text format of the Object Detection API; gaps are left out."""
+        """Format the map as a label map of the Object Detection API; gaps are left out."""
         ids = {self.offset + position: quote_text(name, "'") for position, name in enumerate(self.names)}
         items = (f"item {{\n  id: {i}\n  name: {name}\n}}\n" for i, name in ids.items() if i not in self.gaps)
         return "".join(items)
 
 
 def name_unused(number: int) -> str:
-    """The placeholder name of an id without a class."""
+    """Return the placeholder name of an id without a class."""
     return f"unused {number}"
 
 
 def is_unused(name: str) -> bool:
-    """Whether `name_unused` made a name."""
+    """Whether a name is a placeholder made by `name_unused`."""
     return re.fullmatch(r"unused \d+", name) is not None
 
 
 def make_numbered_map(
     names: Mapping[int, str], *, start: int | None = None, offset: int | None = None, title: str = "class", origin: str
 ) -> LabelMap:
-    """A map of names that have numbers: from `start`, the smallest one by default, to the largest; gaps are filled.
+    """Make a map of numbered names from `start` (default: the lowest number) to the highest number; gaps are filled.
 
-    Number `start` has id `offset`, its own by default.
+    The name with number `start` gets id `offset` (default: `start`).
 
     Example:
         >>> labels = make_numbered_map({1: "cat", 3: "dog"}, origin="x.json")
@@ -125,12 +125,12 @@ def make_numbered_map(
 
 
 def make_class_map(names: Iterable[str], *, offset: int = 0) -> LabelMap:
-    """A map of the distinct names, sorted."""
+    """Make a map of the distinct names, sorted."""
     return LabelMap(tuple(sorted(set(names))), offset=offset)
 
 
 def number_names(names: Iterable[str], *, offset: int | None, first: int = 0, origin: str) -> LabelMap:
-    """A map of names in the order of ids, from `offset`; without one from `first`, or from 0 after a background."""
+    """Number names in order from `offset`; by default from 0 if the first is a background class, else from `first`."""
     listed = tuple(names)
     if offset is None:
         offset = 0 if listed and listed[0].lower() in BACKGROUND else first
@@ -138,9 +138,9 @@ def number_names(names: Iterable[str], *, offset: int | None, first: int = 0, or
 
 
 def read_class_map(path: str, *, offset: int | None = None, first: int = 0) -> LabelMap:
-    """A map from a file: one name per line, `id:name` lines as we write them, or a label map by its suffix.
+    """Read a map from a file with one name per line, `id:name` lines, or a label map (recognized by its suffix).
 
-    Ids that the file gives stay unless `offset` is given; names without ids are numbered by `number_names`.
+    Ids in the file are kept unless `offset` is given; names without ids are numbered by `number_names`.
     """
     if path.endswith(LABEL_MAP_SUFFIXES):
         found = parse_label_map(_read_text(path), path)
@@ -163,7 +163,7 @@ def read_class_map(path: str, *, offset: int | None = None, first: int = 0) -> L
 
 
 def parse_label_map(text: str, path: str) -> LabelMap:
-    """A label map of the Object Detection API: ``item { id: 1 name: 'cat' }``; gaps are called by their number."""
+    """Parse a label map of the Object Detection API: ``item { id: 1 name: 'cat' }``; gaps get placeholder names."""
     try:
         items = parse_text(text).get_messages("item")
         names: dict[int, str] = {}
@@ -185,9 +185,9 @@ def parse_label_map(text: str, path: str) -> LabelMap:
 
 
 def make_charset(choice: str, seen: Iterable[str]) -> LabelMap:
-    """A map of characters: a named set, a file of characters, or "auto" for the smallest named set that holds `seen`.
+    """Make a map of characters: a named charset, a file, or "auto" for the smallest named charset that contains `seen`.
 
-    With "auto", characters no named set holds make the sorted set of those seen.
+    If no named charset contains `seen`, "auto" makes a map of the sorted characters seen.
 
     Example:
         >>> make_charset("auto", "0317").origin, len(make_charset("auto", "a7"))
@@ -205,7 +205,7 @@ def make_charset(choice: str, seen: Iterable[str]) -> LabelMap:
 
 
 def read_charset(path: str) -> LabelMap:
-    """A map of characters from a file: `id:character` lines as we write them, or all characters in their order."""
+    """Read a map of characters from a file with `id:character` lines, or with all characters in order."""
     lines = _read_lines(path, what=f"a charset: one of auto, {', '.join(CHARSETS)}, or a file")
     numbered = [line.partition(":") for line in lines]
     if all(head.isdigit() and colon and len(_unescape(rest)) == 1 for head, colon, rest in numbered):

@@ -1,4 +1,4 @@
-"""A guess at the meaning of a feature, for display; it never affects decoding."""
+"""Guess the meaning of a feature for display; the guess never affects decoding."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MAGIC = (
 
 
 class ImageLike(Protocol):
-    """Facts of an image header; `tfrkit.images.sniff.ImageInfo` is one."""
+    """The properties of an image header used here; `tfrkit.images.sniff.ImageInfo` has them."""
 
     @property
     def format(self) -> str: ...
@@ -44,7 +44,7 @@ class ImageLike(Protocol):
 
 @dataclass(frozen=True)
 class FeatureView:
-    """Input of the guess; `low` and `high` bound the numbers, `images` are the first of `num_values`."""
+    """Input of the guess. `low` and `high` are the range of the numbers, `images` the first of `num_values` images."""
 
     name: str
     spec: Spec
@@ -62,7 +62,7 @@ class FeatureView:
 
 
 def guess_meaning(view: FeatureView) -> tuple[str, Logical]:
-    """The likely meaning of a feature, as text and as a logical type.
+    """Guess the meaning of a feature; return it as text and as a logical type.
 
     Example:
         >>> guess_meaning(FeatureView("label", Spec("int64"), min_length=1, max_length=1, low=0, high=9))
@@ -85,7 +85,7 @@ def guess_meaning(view: FeatureView) -> tuple[str, Logical]:
 
 
 def find_media(heads: Sequence[bytes]) -> str | None:
-    """The media type of values with these first bytes, other than images and text; None if they have no common one.
+    """Return the media type that all values have by their first bytes, other than images and text, or None.
 
     Example:
         >>> find_media([b"fLaC\\0\\0", b"fLaC\\0\\1"]), find_media([b"fLaC", b"x"])
@@ -97,9 +97,9 @@ def find_media(heads: Sequence[bytes]) -> str | None:
 
 
 def describe_images(images: Sequence[ImageLike]) -> str:
-    """Format and size of some images: ``JPEG 640x480``, or ``JPEG 320x213 .. 800x600``.
+    """Describe format and size of some images: ``JPEG 640x480`` or ``JPEG 320x213 .. 800x600``.
 
-    A size beyond the sampled bytes is left out.
+    An image whose size is not in the sampled bytes does not count.
     """
     words = [" or ".join(dict.fromkeys(image.format for image in images))]
     widths = [image.width for image in images if image.width is not None]

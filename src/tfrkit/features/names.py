@@ -1,4 +1,4 @@
-"""Names of features, in order of preference, and words in names: meanings are guessed from these only."""
+"""Well-known feature names, in order of preference, and words in names: all guesses by name use these lists."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ IMAGE_NAMES = ("image/encoded", "image", "image_raw", "img", "encoded")
 MASK_NAME = "image/segmentation/class/encoded"
 CLASS_NAMES = ("image/class/label", "label", "clip/label/index", "image_class")
 OBJECT_CLASS_NAMES = ("image/object/class/label", "objects/label")
-# A text such as label/text may be anything, a sentence too; these name a class.
+# Features that hold the name of a class; label/text is not one, because it may also be a sentence.
 CLASS_TEXTS = ("image/class/text", "clip/label/string")
 CAPTION_NAMES = ("label/text", *CLASS_TEXTS, "image/caption", "caption", "text")
 TITLE_NAMES = ("image/filename", "filename", "image/source_id", "clip/media_id", "id", "key", "name")
-# Features with the names of classes, by the feature with their ids.
+# Features with class names, by the feature with the class ids.
 TEXTS_OF_LABELS = {
     "label": "label/text",
     "image/class/label": "image/class/text",
     "image/object/class/label": "image/object/class/text",
 }
-# Last parts of names of further features of objects, by what they mean, in the words of `tfr build` and of TFDS.
+# Last parts of the names of other object features, by meaning, as `tfr build` and TFDS spell them.
 OBJECT_FEATURES: dict[str, tuple[str, ...]] = {name: (name,) for name in ("is_crowd", "area", "mask")}
 OBJECT_FEATURES |= {name: (name, f"is_{name}") for name in ("difficult", "truncated")} | {"pose": ("view", "pose")}
 
@@ -31,9 +31,9 @@ ENCODED_WORDS = frozenset({"image", "img", "picture", "photo", "jpeg", "png", "e
 FILE_WORDS = frozenset({"filename", "path", "file"})
 HEIGHT_WORDS, WIDTH_WORDS, CHANNEL_WORDS = ("height", "rows"), ("width", "cols"), ("channels", "depth")
 SIZE_WORDS = (*HEIGHT_WORDS, *WIDTH_WORDS, *CHANNEL_WORDS)
-# Last words of features about a picture or a label that are neither.
+# Last words of features that describe a picture or a label but are not one.
 FACT_WORDS = frozenset({"format", "filename", "name", "id", "key", "length", "height", "width", "channels", "depth"})
-# Last words of measures: label/length is not a class.
+# Last words of measurements: label/length is not a class.
 _MEASURE_WORDS = frozenset(SIZE_WORDS) | {
     *("length", "len", "size", "count", "num", "number", "total", "offset", "index", "position", "weight", "shape"),
     *("area", "time", "timestamp", "duration", "x", "y", "xmin", "xmax", "ymin", "ymax"),
@@ -41,18 +41,18 @@ _MEASURE_WORDS = frozenset(SIZE_WORDS) | {
 
 
 def split_words(name: str) -> list[str]:
-    """The words of a feature name, in lower case: ``image/objectHeight_px`` gives image, object, height, px."""
+    """Split a feature name into lower-case words: ``image/objectHeight_px`` gives image, object, height, px."""
     parted = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name[:200])
     return [word.lower() for word in re.split(r"[^A-Za-z]+", parted) if word]
 
 
 def is_label_name(name: str) -> bool:
-    """Whether a feature of this name describes the record as class, text or id: not a count or another fact."""
+    """Whether a feature with this name may label the record; False for counts and features such as label/format."""
     return _speaks_of_class(name, FACT_WORDS)
 
 
 def can_be_class(name: str) -> bool:
-    """Whether numbers of a feature of this name may be class ids.
+    """Whether numbers in a feature with this name may be class ids.
 
     Example:
         >>> [can_be_class(name) for name in ("image/class/label", "category_id", "label/length", "num_classes")]

@@ -1,6 +1,6 @@
-"""Source text for other readers of the same records: TensorFlow, DALI, and the vahidk/tfrecord package.
+"""Generate Python source for other readers of the records: TensorFlow, DALI, and the vahidk/tfrecord package.
 
-What a reader does not support becomes a comment with the reason.
+A feature that a reader does not support becomes a comment with the reason.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ _TF_KINDS: Mapping[StorageKind, str] = {"bytes": "tf.string", "float": "tf.float
 _DALI_KINDS: Mapping[StorageKind, str] = {"bytes": "string", "float": "float32", "int64": "int64"}
 _DALI_DEFAULTS: Mapping[StorageKind, str] = {"bytes": '""', "float": "0.0", "int64": "0"}
 _VAHIDK_KINDS: Mapping[StorageKind, str] = {"bytes": "byte", "float": "float", "int64": "int"}
-# tf.io.decode_raw takes no wider unsigned integers, so these are read as signed ones and reinterpreted.
+# tf.io.decode_raw does not support these unsigned integers, so they are read as signed and reinterpreted.
 _RAW_CASTS = {"uint32": "int32", "uint64": "int64"}
 _TF_IMAGE_FORMATS = frozenset({"jpeg", "png", "gif", "bmp"})
 
 
 def print_tf_spec(schema: Schema) -> str:
-    """A Python module that parses the records with TensorFlow.
+    """Return the source of a Python module that parses the records with TensorFlow.
 
-    It defines `FEATURES` (for a SequenceExample `CONTEXT_FEATURES` and `SEQUENCE_FEATURES`), `parse_batch`, which
-    takes many serialized records and only parses, and `parse_record`, which takes one and also decodes images,
-    serialized tensors and raw arrays. Features that some records lack are ragged: empty where they are missing.
+    The module defines `FEATURES` (for a SequenceExample `CONTEXT_FEATURES` and `SEQUENCE_FEATURES`), `parse_batch`,
+    which parses many serialized records without decoding, and `parse_record`, which parses one and decodes images,
+    serialized tensors and raw arrays. Optional features are ragged: empty if a record lacks them.
     """
     if schema.kind == "example":
         lines = [
@@ -56,7 +56,7 @@ def print_tf_spec(schema: Schema) -> str:
 
 
 def print_dali_spec(schema: Schema) -> str:
-    """A Python module with the `features` of DALI's TFRecord reader, which reads Examples only."""
+    """Return the source of a Python module with the `features` of DALI's TFRecord reader, which reads only Examples."""
     if schema.kind != "example":
         raise SchemaError(f"DALI expected example records, got {schema.kind}")
     lines = [
@@ -71,7 +71,7 @@ def print_dali_spec(schema: Schema) -> str:
 
 
 def print_vahidk_spec(schema: Schema) -> str:
-    """A Python module with the `description` that the vahidk/tfrecord package takes."""
+    """Return the source of a Python module with the `description` for the vahidk/tfrecord package."""
     if schema.kind not in ("example", "sequence_example"):
         raise SchemaError(f"vahidk/tfrecord expected example or sequence_example records, got {schema.kind}")
     lines = ["import tfrecord", "", *_print_dict("DESCRIPTION", schema.features, _vahidk_feature)]
@@ -101,7 +101,7 @@ _TF_BATCH_SEQUENCE = (
 
 
 class _UnsupportedError(Exception):
-    """Why a feature is only a comment."""
+    """Why a feature is not supported; printed as a comment."""
 
 
 def _print_dict(title: str, specs: Mapping[str, Spec], show: Callable[[Spec], str]) -> Iterator[str]:
@@ -129,7 +129,7 @@ def _check_feature(name: str, spec: Spec) -> None:
 
 
 def _print_comment(spec: Spec) -> str:
-    # Always one line.
+    # Line breaks would end the comment.
     meaning = "".join(char if char.isprintable() else "?" for char in spec.meaning)
     return "; ".join(text for text in (meaning, "missing in some records" if spec.optional else "") if text)
 
@@ -179,18 +179,18 @@ def _print_decoding(row: str, specs: Mapping[str, Spec]) -> Iterator[str]:
 
 
 def _find_steps(spec: Spec, value: str) -> Iterator[str]:
-    """The expressions applied to a parsed value, in order."""
+    """Yield the expressions to apply to a parsed value, in order."""
     if spec.encoding == "list":
         yield from _find_list_steps(spec, value)
         return
-    # An optional value is a list of at most one, which decoders do not accept.
+    # An optional value is parsed as a list of at most one value, which the decoders do not accept.
     if spec.optional or spec.dtype is None or spec.dtype not in DTYPE_NUMBERS:
         return
     dtype = f"tf.{spec.dtype}"
     shape = [-1 if size is None else size for size in spec.shape]
     if spec.encoding == "tensor_proto":
         yield f"tf.io.parse_tensor({value}, {dtype})"
-        if spec.shape != (None,):  # which also stands for a rank that varies
+        if spec.shape != (None,):  # (None,) is also the shape of tensors whose rank varies
             yield f"tf.ensure_shape({value}, {list(spec.shape)})"
         return
     if spec.encoding == "zlib":

@@ -1,4 +1,4 @@
-"""Features under other names."""
+"""Rename features."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tfrkit.features.schema import Schema, find_nearest, show_name
 
 
 def rename_keys(features: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
-    """Features with some of them under other names."""
+    """Return the features with the names in `keys` replaced."""
     return {keys.get(name, name): value for name, value in features.items()}
 
 
 def rename_schema(schema: Schema, keys: Mapping[str, str]) -> Schema:
-    """A schema with some features under other names; raises where two would have one name."""
+    """Return the schema with the names in `keys` replaced; raise if a name is unknown or would occur twice."""
     for old in keys:
         if old not in schema:
             nearest = find_nearest(old, schema.names)

@@ -1,4 +1,4 @@
-"""Schema: the features of a dataset, in order, and how two schemas differ."""
+"""Schema: the features of a dataset in order, and the comparison of two schemas."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tfrkit.errors import Hint, MissingFeatureError, SchemaError, Step
 from tfrkit.features.spec import STORAGE_KINDS, RecordKind, Spec, check_choice, check_shape
 from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS, UNSEEN_DTYPES
 
-# What a user may write for one feature: a Spec, a type, or a type and a shape.
+# The forms in which users may give a feature: a Spec, a type, or a type and a shape.
 SpecLike: TypeAlias = Spec | str | type | tuple[str | type, tuple[int | None, ...]]
 
-# Names beside the storage kinds and the tensor dtypes that say what a feature is.
+# Accepted types in addition to the storage kinds and the tensor dtypes.
 _TYPE_WORDS: Mapping[object, Mapping[str, Any]] = MappingProxyType(
     {
         int: {"kind": "int64"},
@@ -29,21 +29,21 @@ _TYPE_WORDS: Mapping[object, Mapping[str, Any]] = MappingProxyType(
         "class_label": {"kind": "int64", "logical": "class_label"},
     }
 )
-# Longer names are not typos, and comparing them takes quadratic time.
+# Limits for the search of similar names, because comparing long names takes quadratic time.
 _MAX_COMPARED_NAME = 200
 _MAX_COMPARED_NAMES = 2000
 
 
 class Schema:
-    """An ordered, immutable set of features: what each record of a dataset holds.
+    """The features of the records of a dataset, ordered and immutable.
 
     `features` are the features of an Example, or the context of a SequenceExample; `feature_lists` are the
-    lists of frames of a SequenceExample. A feature is given as a `Spec`, a type, or a type and a shape. Types
+    feature lists of a SequenceExample. A feature is given as a `Spec`, a type, or a type and a shape. Types
     are the storage kinds ``"int64"``, ``"float"`` and ``"bytes"``, the words ``"text"``, ``"image"``, ``"mask"``
     and ``"class_label"``, Python's int, float, bytes and str, or any other dtype (``"uint8"``, ``"float64"``),
     which is stored as a serialized tensor.
 
-    A name that is not UTF-8 in the file keeps its bytes as surrogate escapes; NULs stay.
+    Bytes of a name that are not UTF-8 are kept as surrogate escapes; NULs are kept, too.
 
     Example:
         >>> schema = Schema({"label": "int64", "xyz": ("float", (3,)), "tokens": ("int64", (None,))})
@@ -84,12 +84,12 @@ class Schema:
 
     @property
     def feature_lists(self) -> Mapping[str, Spec]:
-        """Lists of frames of a SequenceExample."""
+        """Feature lists of a SequenceExample."""
         return self._feature_lists
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names: features, then feature lists."""
+        """All feature names: features, then feature lists."""
         return (*self._features, *self._feature_lists)
 
     def __getitem__(self, name: str) -> Spec:
@@ -108,9 +108,9 @@ class Schema:
         return len(self._features) + len(self._feature_lists)
 
     def select(self, names: Iterable[str]) -> Schema:
-        """Only the named features, in the order named.
+        """Return a schema with only the named features, in the given order.
 
-        A name in both the context and the feature lists selects both.
+        A name that is in both the context and the feature lists selects both.
         """
         if isinstance(names, str):
             raise TypeError(f"names expected a list of names, got the string {names!r}")
@@ -125,9 +125,9 @@ class Schema:
         )
 
     def require_one_kind(self, name: str) -> Spec:
-        """The spec of a feature that is about to be decoded.
+        """Return the spec of a feature, and check that it can be decoded to a column.
 
-        Raises `SchemaError` if its kind differs between records: no column can hold both.
+        Raises `SchemaError` if its kind differs between records: one column cannot hold several kinds.
         """
         spec = self[name]
         if spec.seen is not None and len(spec.seen) > 1:
@@ -178,10 +178,10 @@ class Schema:
 
 
 def find_mismatches(schema: Schema, found: Schema) -> list[str]:
-    """Differences of `found`, the schema of the data, from `schema`; one sentence each.
+    """List the mismatches between `schema` and `found`, the schema of the data, one sentence each.
 
-    Features that only `found` has are not a mismatch: that is how columns are selected. Nor is a missing optional
-    feature, or a bytes feature whose inner array is not visible.
+    Features that only `found` has are not a mismatch, because a schema may select columns. Neither is a missing
+    optional feature, or a bytes feature whose content cannot be recognized as an array.
     """
     if schema.kind != found.kind and not (schema.kind == "sequence_example" and found.kind == "example"):
         # A SequenceExample with only a context is, byte for byte, an Example.
@@ -204,13 +204,13 @@ def find_mismatches(schema: Schema, found: Schema) -> list[str]:
 
 
 def describe_missing(name: str, names: Iterable[str]) -> str:
-    """The sentence for an unknown name: ``no feature 'lable', did you mean 'label'``."""
+    """Return the message for an unknown name: ``no feature 'lable', did you mean 'label'``."""
     nearest = find_nearest(name, names)
     return f"no feature {show_name(name)}" + (f", did you mean {show_name(nearest)}" if nearest is not None else "")
 
 
 def find_nearest(name: str, names: Iterable[str]) -> str | None:
-    """The most similar name: other case, a missing folder ("height"), or a typo of a letter or two."""
+    """Return the most similar name, or None: other case, a missing prefix ("height" for "image/height"), or a typo."""
     if not isinstance(name, str) or len(name) > _MAX_COMPARED_NAME:
         return None
     candidates = [other for other in names if len(other) <= _MAX_COMPARED_NAME][:_MAX_COMPARED_NAMES]
@@ -226,23 +226,23 @@ def find_nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def decode_name(name: bytes) -> str:
-    """A feature name of a record as str; bytes that are not UTF-8 become surrogate escapes."""
+    """Decode a feature name of a record; bytes that are not UTF-8 become surrogate escapes."""
     return name.decode("utf-8", "surrogateescape")
 
 
 def encode_name(name: str) -> bytes:
-    """The bytes of a feature name; the inverse of `decode_name`."""
+    """Encode a feature name; the inverse of `decode_name`."""
     return name.encode("utf-8", "surrogateescape")
 
 
 def show_name(name: str, *, quotes: bool = True) -> str:
-    """A name fit for one line of a message: control characters and stray bytes escaped, at most 64 characters."""
+    """Format a name for a message: control characters and invalid bytes escaped, cut after 64 characters."""
     text = repr(name if len(name) <= 64 else name[:61] + "...")
     return text if quotes else text[1:-1]
 
 
 def describe_type(spec: Spec) -> str:
-    """Storage in a few words: ``int64``, ``uint8 tensor``, ``float32 raw bytes``, ``int64 as bool``, ``bytes?``."""
+    """Describe the storage: ``int64``, ``uint8 tensor``, ``float32 raw bytes``, ``int64 as bool``, ``bytes?``."""
     if spec.encoding == "tensor_proto":
         text = f"{spec.dtype or 'mixed'} tensor"
     elif spec.encoding != "list":
@@ -318,7 +318,7 @@ def _compare_specs(wanted: Spec, got: Spec) -> list[str]:
     texts = []
     if wanted.encoding == "tensor_proto":
         if got.encoding != "tensor_proto" and wanted.dtype in UNSEEN_DTYPES:
-            pass  # these look like plain bytes until decoded
+            pass  # inference reports these as plain bytes
         elif got.encoding != "tensor_proto":
             texts.append(f"expected a serialized {wanted.dtype or ''} tensor".replace("  ", " ") + ", got plain bytes")
         else:

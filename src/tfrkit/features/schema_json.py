@@ -1,4 +1,4 @@
-"""The JSON form of a schema: lossless, with stable keys.
+"""The lossless JSON form of a schema, with stable keys.
 
 ```json
 {
@@ -12,12 +12,12 @@
 }
 ```
 
-`kind` is example, sequence_example or raw; a sequence_example also has `feature_lists`, in the same form. Of a
-feature, the six keys above are always there: its name (bytes that are not UTF-8 as lone surrogates), the storage
-`type` (bytes, float, int64), the `shape` (null where a size varies), the `logical` type, the `encoding` (list,
-tensor_proto, raw, zlib) and whether it is `optional`. Present if set: `dtype`, `classes` (names by
-class id), `num_classes`, `ignore`, `format`, `decoded_shape`, `seen` and `meaning`, as in `Spec`. The order of the
-features is the order of the schema.
+`kind` is example, sequence_example or raw; a sequence_example also has `feature_lists`, in the same form. A feature
+always has the six keys above: its `name` (bytes that are not UTF-8 as lone surrogates), the storage `type` (bytes,
+float, int64), the `shape` (null for a varying size), the `logical` type, the `encoding` (list, tensor_proto, raw,
+zlib) and whether it is `optional`. Other keys are present only if set: `dtype`, `classes` (names by class id),
+`num_classes`, `ignore`, `format`, `decoded_shape`, `seen` and `meaning`, as in `Spec`. The order of the features is
+the order of the schema.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _VERSION = 1
 _ALWAYS = ("kind", "shape", "logical", "encoding", "optional")
 _WHERE_SET = ("dtype", "classes", "num_classes", "ignore", "format", "decoded_shape", "seen", "meaning")
 _TUPLES = frozenset({"shape", "classes", "decoded_shape", "seen"})
-# JSON carries no types of its own, so each value is checked before it becomes part of a Spec.
+# A JSON file may have a value of any type, so each value is checked before it becomes part of a Spec.
 _VALUE_TYPES: Mapping[str, tuple[type, ...]] = {
     "type": (str,),
     "shape": (list,),
@@ -53,7 +53,7 @@ _VALUE_TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def to_json(schema: Schema) -> dict[str, Any]:
-    """The schema as a value that `json.dumps` takes.
+    """Convert a schema to a value for `json.dumps`.
 
     Example:
         >>> to_json(Schema({"label": "int64"}))["features"][0]["type"]
@@ -71,9 +71,9 @@ def to_json(schema: Schema) -> dict[str, Any]:
 
 
 def from_json(content: object) -> Schema:
-    """The schema that `to_json` wrote.
+    """Convert the result of `to_json` back to a schema.
 
-    Anything unknown raises `SchemaError`: an ignored key could mean a wrongly read feature.
+    Unknown keys raise `SchemaError`: if they were ignored, a feature might be read in the wrong way.
     """
     if not isinstance(content, Mapping) or content.get("format") != _FORMAT:
         raise SchemaError(f"schema JSON expected an object with format {_FORMAT!r}")

@@ -1,8 +1,8 @@
-"""`schema.pbtxt`, the text form of a tensorflow_metadata Schema, as TFX and TFDV write it.
+"""Read and write `schema.pbtxt`, the text form of a tensorflow_metadata Schema, as used by TFX and TFDV.
 
-What maps: name, type, presence, shape or value counts, categorical int domains, text and image domains, and the
-feature lists of a SequenceExample, which it keeps in a STRUCT feature called ``##SEQUENCE##``. Rules for checking
-data (allowed texts, distributions, drift, environments) do not: they do not describe storage.
+Supported are name, type, presence, shape or value counts, categorical int domains, text and image domains, and the
+feature lists of a SequenceExample, which are in a STRUCT feature called ``##SEQUENCE##``. Rules for checking data
+(allowed texts, distributions, drift, environments) are ignored, because they do not describe storage.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OTHER_FEATURES = ("sparse_feature", "weighted_feature", "generated_feature")
 
 @dataclass(frozen=True)
 class PbtxtSchema:
-    """The schema of a schema.pbtxt, and notes on unsupported parts."""
+    """The schema read from a schema.pbtxt, and notes on unsupported parts."""
 
     schema: Schema
     notes: tuple[str, ...] = ()
@@ -34,8 +34,8 @@ class PbtxtSchema:
 def from_pbtxt(text: str) -> PbtxtSchema:
     """Read a schema.pbtxt.
 
-    A feature without a type, a STRUCT other than the feature lists, and features computed from others are left out
-    with a note. Other text raises `SchemaError` with line and column.
+    Features without a type, STRUCT features other than the feature lists, and features computed from others are left
+    out with a note. Text that is not a schema raises `SchemaError`, for a syntax error with line and column.
 
     Example:
         >>> from_pbtxt('feature { name: "x" type: INT presence { min_fraction: 1 } shape {} }').schema["x"]
@@ -60,9 +60,9 @@ def from_pbtxt(text: str) -> PbtxtSchema:
 
 
 def to_pbtxt(schema: Schema) -> str:
-    """The text of a schema.pbtxt; what cannot be expressed is in comments at its top.
+    """Return the text of a schema.pbtxt; comments at its top list what it cannot express.
 
-    Raises `SchemaError` for raw records: they have no features.
+    Raises `SchemaError` for raw records, which have no features.
     """
     text, notes = _print_schema(schema)
     return "".join(f"# {note}\n" for note in notes) + text
@@ -137,7 +137,7 @@ def _read_shape(feature: TextMessage) -> Shape:
         return tuple(None if size is None or size == -1 else int(size) for size in sizes)
     counts = feature.get_message("value_count")
     if counts is None:
-        # One count for each level of nesting; more than one level is a list of lists, which no Example holds.
+        # One count for each level of nesting; more than one level is a list of lists, which an Example cannot hold.
         levels = (feature.get_message("value_counts") or TextMessage()).get_messages("value_count")
         counts = levels[-1] if levels else TextMessage()
     low, high = counts.get_number("min"), counts.get_number("max")
@@ -195,10 +195,10 @@ def _print_domain(spec: Spec) -> Iterator[str]:
 def _print_shape(spec: Spec) -> Iterator[str]:
     shape = spec.shape if spec.encoding == "list" else ()
     if None in shape:
-        # No count: any number of values, including zero.
+        # Without a count, any number of values is valid, including zero.
         return
     if spec.optional or spec.is_list:
-        # A fixed shape means that the feature is always present, and a record may have no frames.
+        # A fixed shape would mean that the feature is always present; it may be missing, or a list without frames.
         yield from ("value_count {", f"  min: {spec.num_values}", f"  max: {spec.num_values}", "}")
     elif not shape:
         yield "shape {}"

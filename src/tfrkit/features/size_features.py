@@ -1,4 +1,4 @@
-"""Features that hold the size of raw pixels: height, width, channels, or a shape."""
+"""Find the features that hold the size of raw pixels: height, width, channels, or a shape."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tfrkit.features.spec import Spec
 
 @dataclass(frozen=True)
 class SizeFeatures:
-    """Features that hold height, width and channels of raw pixels.
+    """The features that hold height, width and channels of raw pixels.
 
     Attributes:
         height: The feature with the height.
         width: The feature with the width.
         channels: The feature with the number of channels.
-        shape: One feature with all of it.
-        fixed: (height, width) or (height, width, channels) of all, given by the caller; features are not read then.
+        shape: One feature with the whole shape.
+        fixed: (height, width) or (height, width, channels) of all images, given by the caller; no features are read.
     """
 
     height: str | None = None
@@ -39,7 +39,7 @@ class SizeFeatures:
 
 
 def find_sizes(specs: Mapping[str, Spec], image: str) -> SizeFeatures:
-    """The features that hold the size of `image`, by their names and kinds."""
+    """Find the features that hold the size of `image`, by their names and kinds."""
 
     def find(words: Sequence[str]) -> str | None:
         found = [
@@ -48,7 +48,7 @@ def find_sizes(specs: Mapping[str, Spec], image: str) -> SizeFeatures:
             if spec.kind == "int64" and spec.num_values in (1, -1) and spec.shape in ((), (1,), (None,))
             if split_words(name)[-1:] in [[word] for word in words]
         ]
-        # Of several, the one of this image: a mask or a thumbnail may have its own.
+        # If there are several, take the one most similar in name: a mask or a thumbnail may have its own size.
         return min(found, key=lambda name: (-_count_shared(name, image), name), default=None)
 
     shapes = [
@@ -60,6 +60,6 @@ def find_sizes(specs: Mapping[str, Spec], image: str) -> SizeFeatures:
 
 
 def _count_shared(name: str, other: str) -> int:
-    """The number of characters that two names share at their start."""
+    """Return the length of the common prefix of two names."""
     pairs = zip(name, other, strict=False)
     return next((at for at, (one, two) in enumerate(pairs) if one != two), min(len(name), len(other)))

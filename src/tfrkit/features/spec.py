@@ -1,4 +1,4 @@
-"""One feature: storage and meaning."""
+"""Storage and meaning of one feature."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ RecordKind = Literal["example", "sequence_example", "raw", "mixed"]
 Logical = Literal["scalar", "tensor", "text", "bytes", "image", "mask", "class_label", "boxes", "frames"]
 Encoding = Literal["list", "tensor_proto", "raw", "zlib"]
 
-# Meaning of None in a shape: the size varies between records.
+# None in a shape is a size that varies between records.
 Shape = tuple[int | None, ...]
 
-# As in TensorFlow, which has no tensors of a higher rank.
+# The maximum rank of a tensor in TensorFlow.
 MAX_RANK = 254
 
 STORAGE_KINDS: tuple[StorageKind, ...] = get_args(StorageKind)
@@ -27,22 +27,22 @@ class Spec:
     """One feature of a schema.
 
     `shape` is () for one value, (3,) for three, (None,) for a number that varies. With
-    `encoding="tensor_proto"` (a serialized tensor), "raw" (bare bytes of an array) or "zlib" (the same,
-    deflated) the storage kind is bytes and `dtype` and `shape` describe the array inside. `is_list` marks a
+    `encoding="tensor_proto"` (a serialized tensor), "raw" (the bytes of an array) or "zlib" (the bytes of an
+    array, compressed) the storage kind is bytes, and `dtype` and `shape` describe the array. `is_list` marks a
     SequenceExample feature list; `shape` then describes one frame.
 
     Attributes:
         dtype: With `encoding="list"`, the logical dtype of the values if it differs from the storage: bool
-            and uint8 kept in an int64 list, float64 kept in a float list. None for a serialized tensor means
-            that it varies between records.
-        optional: Some records lack the feature, or carry it with no kind set.
+            and uint8 stored in an int64 list, float64 stored in a float list. None for a serialized tensor
+            means that the dtype varies between records.
+        optional: Some records lack the feature, or have it without a kind.
         classes: Names of class ids, in order.
         num_classes: Number of class ids; derived from `classes` if given.
         ignore: The label value to ignore, such as 255 in a mask.
-        format: How a bytes value is encoded inside: "png", "jpeg", "wav".
+        format: File format of a bytes value: "png", "jpeg", "wav".
         decoded_shape: Height, width and channels (an image), or the shape of the decoded value.
-        seen: None where one kind was seen or none was looked for; the kinds, most frequent first, where
-            records differ; () where no record ever sets one (`kind` is then a guess that fits all).
+        seen: None if one kind was seen or the records were not examined; the kinds, most frequent first, if
+            records differ; () if no record sets a kind (`kind` is then arbitrary).
         meaning: A guess as text; ignored in comparisons.
     """
 
@@ -84,14 +84,14 @@ class Spec:
 
     @property
     def fixed_length(self) -> int:
-        """Stored values per record (per frame), or -1 where that varies or the feature may be absent."""
+        """Stored values per record (per frame), or -1 if the number varies or the feature may be absent."""
         if self.optional and not self.is_list:
             return -1
         return self.num_values
 
     @property
     def num_values(self) -> int:
-        """Stored values wherever the feature is set, or -1 where that varies."""
+        """Stored values per record (per frame) that sets the feature, or -1 if the number varies."""
         if self.encoding != "list":
             return 1
         if None in self.shape:
@@ -102,7 +102,7 @@ class Spec:
         return length
 
     def replace(self, **changes: object) -> Spec:
-        """A copy with some fields changed."""
+        """Return a copy with some fields changed."""
         return replace(self, **changes)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
@@ -121,7 +121,7 @@ def check_choice(what: str, value: object, choices: tuple[str, ...]) -> None:
 
 
 def check_shape(shape: object) -> Shape:
-    """A shape as a tuple of sizes from 0 up, or None where a size varies; TypeError or ValueError otherwise."""
+    """Return a shape as a tuple of sizes (0 or more, or None if varying); raise TypeError or ValueError if invalid."""
     if not isinstance(shape, (tuple, list)):
         raise TypeError(f"shape expected a tuple of sizes, got {shape!r}")
     if len(shape) > MAX_RANK:

@@ -1,8 +1,8 @@
-"""The numbers tensorflow.DataType gives to dtypes, by NumPy's names where NumPy has one.
+"""The numbers of tensorflow.DataType, with NumPy's names of the dtypes.
 
-NumPy itself lacks bfloat16, the 8-bit floats and the 4-bit integers; those names are the ones ml_dtypes
-registers. Values of the floats among them are float32, which holds each of them exactly. "string" stands for
-DT_STRING: an array of bytes objects.
+NumPy lacks bfloat16, the 8-bit floats and the 4-bit integers; they have the names that ml_dtypes registers.
+Values of those floats are read as float32, which represents each of them exactly. "string" is DT_STRING, an
+array of bytes objects.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ DTYPE_NAMES: Mapping[int, str] = MappingProxyType(
 )
 DTYPE_NUMBERS: Mapping[str, int] = MappingProxyType({name: number for number, name in DTYPE_NAMES.items()})
 NARROW_FLOATS = frozenset(name for name in DTYPE_NUMBERS if name == "bfloat16" or name.startswith("float8_"))
-"""Floats that NumPy lacks: their values are read, and may be written, as float32."""
+"""Floats that NumPy lacks; their values are read as float32 and may be written as float32."""
 
 UNSEEN_DTYPES = frozenset(name for name, number in DTYPE_NUMBERS.items() if number >= 24)
-"""Dtypes of 8 and 4 bits: `tf.io.serialize_tensor` refuses them, so bytes are not detected as tensors of them."""
+"""8-bit floats and 4-bit integers: `tf.io.serialize_tensor` refuses them, so they are not detected in bytes."""
 
 
 def name_value_dtype(dtype: str) -> str:
-    """NumPy's name of the dtype that values have in batches and rows.
+    """Return NumPy's name of the dtype that values have in batches and rows.
 
     Example:
         >>> name_value_dtype("bfloat16"), name_value_dtype("uint8")

@@ -1,8 +1,8 @@
-"""Protobuf text format, read without a message definition.
+"""Parse protobuf text format without a message definition.
 
-A message becomes a `TextMessage`: its fields by name, each a list of values in file order. Strings are bytes,
-numbers int or float, and words (enum names, true, false) `Word`. The caller checks types: the format does not
-distinguish ``size: 3`` from ``fraction: 3``.
+A message becomes a `TextMessage`: its fields by name, each a list of values in file order. Strings are bytes, numbers
+are int or float, and words (enum names, true, false) are `Word`. The caller checks types, because the format does not
+show whether the 3 in ``size: 3`` is an int or a float.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Word(str):
 
 @dataclass
 class TextMessage:
-    """One message; `line` is where it starts."""
+    """One message, which starts at line `line`."""
 
     line: int = 1
     fields: dict[str, list[TextValue]] = field(default_factory=dict)
 
     def get_messages(self, name: str) -> list[TextMessage]:
-        """All sub-messages of this name; SchemaError if one is a plain value."""
+        """Return all sub-messages with this name; raise SchemaError if a value is not a message."""
         messages = []
         for value in self.fields.get(name, []):
             if not isinstance(value, TextMessage):
@@ -57,7 +57,7 @@ class TextMessage:
         return messages
 
     def get_message(self, name: str) -> TextMessage | None:
-        """The sub-message of this name, several merged as protobuf merges them, or None."""
+        """Return the sub-message with this name, or None; several are merged, as in protobuf."""
         messages = self.get_messages(name)
         if len(messages) < 2:
             return messages[0] if messages else None
@@ -68,7 +68,7 @@ class TextMessage:
         return merged
 
     def get_texts(self, name: str) -> list[str]:
-        """All strings of this name."""
+        """Return all strings with this name."""
         texts = []
         for value in self.fields.get(name, []):
             if not isinstance(value, bytes):
@@ -77,12 +77,12 @@ class TextMessage:
         return texts
 
     def get_text(self, name: str) -> str | None:
-        """The string of this name, the last one if there are several."""
+        """Return the string with this name, or None; if there are several, the last one."""
         texts = self.get_texts(name)
         return texts[-1] if texts else None
 
     def get_number(self, name: str) -> int | float | None:
-        """The number of this name, the last one if there are several."""
+        """Return the number with this name, or None; if there are several, the last one."""
         values = self.fields.get(name, [])
         for value in values:
             if not isinstance(value, (int, float)):
@@ -91,7 +91,7 @@ class TextMessage:
         return last if isinstance(last, (int, float)) else None
 
     def get_word(self, name: str) -> str | None:
-        """The enum name or boolean of this name, the last one if there are several."""
+        """Return the enum name or boolean with this name, or None; if there are several, the last one."""
         values = self.fields.get(name, [])
         for value in values:
             if not isinstance(value, Word):
@@ -117,7 +117,7 @@ def parse_text(text: str) -> TextMessage:
 
 
 def quote_text(value: str, mark: Literal['"', "'"] = '"') -> str:
-    """A string as text format writes it, in one line of ASCII and UTF-8, between these marks."""
+    """Quote and escape a string for text format, on one line."""
     parts = []
     for char in value:
         if char in (mark, "\\"):
@@ -209,7 +209,7 @@ class _Parser:
         token = self._next
         if token.kind == "string":
             parts = []
-            while self._next.kind == "string":  # neighbours are one string, as in C
+            while self._next.kind == "string":  # adjacent strings are concatenated, as in C
                 parts.append(self._unescape(self._take()))
             return b"".join(parts)
         if token.kind == "number":
@@ -266,7 +266,7 @@ def _read_number(text: str) -> int | float:
         return int(text, 16)
     digits = text.lstrip("-")
     if digits.isdigit():
-        if len(digits) > 20:  # no field holds more, and parsing a million digits is slow
+        if len(digits) > 20:  # more than an integer field can hold, and parsing a million digits is slow
             return float("-inf" if text.startswith("-") else "inf")
         return (
             int(text, 8) if len(digits) > 1 and digits.startswith("0") and set(digits) <= set("01234567") else int(text)

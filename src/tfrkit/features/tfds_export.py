@@ -1,4 +1,4 @@
-"""A schema as a TFDS `features.json`, which `tfds.builder_from_directory` loads."""
+"""Write a schema as a TFDS `features.json`, which `tfds.builder_from_directory` loads."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tfrkit.features.spec import Shape, Spec
 
 _PACKAGE = "tensorflow_datasets.core.features."
 _STORED_DTYPES = {"int64": "int64", "float": "float32", "bytes": "string"}
-# TFDS decodes these two, with these numbers of channels; any other image stays bytes.
+# TFDS decodes these two formats, with these numbers of channels; other images stay bytes.
 _IMAGE_CHANNELS = {"png": (1, 2, 3, 4), "jpeg": (1, 3)}
 
 
 @dataclass(frozen=True)
 class TfdsFiles:
-    """Files to write next to the shards, and notes on differences in TFDS.
+    """Files to write next to the shards, and notes on what TFDS reads differently.
 
     `features` is the content of features.json; `labels` maps file names (``label.labels.txt``) to their text;
     `notes` has one sentence per feature that TFDS returns in another form.
@@ -30,9 +30,9 @@ class TfdsFiles:
 
 
 def to_tfds(schema: Schema) -> TfdsFiles:
-    """Describe the schema to TFDS; feature names are kept, slashes included.
+    """Convert a schema to the files of TFDS; feature names are kept, including slashes.
 
-    Raises `SchemaError` for records that are not Examples: TFDS reads no others.
+    Raises `SchemaError` for records that are not Examples, which TFDS cannot read.
     """
     if schema.kind != "example":
         raise SchemaError(f"TFDS expected example records, got {schema.kind}")
@@ -60,7 +60,7 @@ class _Writer:
             return self._describe_tensor(name, Spec("bytes", optional=spec.optional))
         if spec.encoding != "list":
             return self._describe_array(name, spec)
-        # TFDS records optional features for plain tensors only.
+        # TFDS supports optional features only for plain tensors.
         if not spec.optional:
             inner = self._describe_element(name, spec)
             if inner is not None:
@@ -69,7 +69,7 @@ class _Writer:
         return self._describe_tensor(name, spec)
 
     def _describe_element(self, name: str, spec: Spec) -> tuple[Shape, dict[str, Any]] | None:
-        """A feature with its own TFDS class, and the sizes of the sequences around it."""
+        """Return a feature that has its own TFDS class, with the sizes of the sequences around it, or None."""
         shape = spec.shape
         if spec.logical in ("image", "mask") and spec.kind == "bytes" and len(shape) < 2:
             feature = self._describe_image(name, spec)
@@ -115,7 +115,7 @@ class _Writer:
         if shape.count(None) > 1:
             self._note(name, f"has shape {shape}; TFDS gives the values in one row")
             shape = (None,)
-        # With a size that varies, TFDS treats a missing feature as an empty one, and has no default for it.
+        # If a size varies, TFDS reads a missing feature as empty and has no default for it.
         optional = spec.optional and None not in shape
         dtype = _STORED_DTYPES[spec.kind] if spec.kind == "bytes" else spec.dtype or _STORED_DTYPES[spec.kind]
         return _tensor(shape, dtype, encoding="none", optional=optional)
@@ -123,7 +123,7 @@ class _Writer:
     def _keep_labels(self, name: str, spec: Spec) -> None:
         if spec.classes is None:
             return
-        # One name per line, stripped, blank lines dropped: as TFDS reads them.
+        # TFDS reads one name per line, strips it, and drops blank lines.
         if any(label != label.strip() or not label or "\n" in label for label in spec.classes):
             self._note(name, "has class names that a list of lines cannot hold; TFDS will see ids only")
             return
@@ -145,7 +145,7 @@ def _tensor(shape: Shape, dtype: str, *, encoding: str, optional: bool) -> dict[
 
 
 def _shape(shape: Shape) -> dict[str, Any]:
-    # protobuf's JSON spells 64-bit integers as strings.
+    # protobuf's JSON format writes 64-bit integers as strings.
     return {"dimensions": [str(-1 if size is None else size) for size in shape]} if shape else {}
 
 

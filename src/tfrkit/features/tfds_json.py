@@ -1,10 +1,10 @@
-"""TFDS `features.json`, read as a schema of the stored features.
+"""Read a TFDS `features.json` as a schema of the stored features.
 
-A features.json describes values as TFDS returns them. On disk they are flattened: nested dicts become names
-joined by "/", bool and all integers become int64 lists, all floats become float lists (float64 loses digits
-there), images are encoded bytes, and a sequence inside a sequence becomes `<name>/ragged_flat_values` and
+A features.json describes values as TFDS returns them. On disk they are flattened: nested dicts become names joined by
+"/", bool and all integers become int64 lists, all floats become float lists (float64 loses precision), images are
+encoded bytes, and a sequence inside a sequence becomes `<name>/ragged_flat_values` and
 `<name>/ragged_row_lengths_<i>`. There are two styles: `type` + `content`, and `pythonClassName` + one key in
-camelCase. Both are read; the second is written (`tfds_export`).
+camelCase. Both are read; `tfds_export` writes the second.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ ReadText = Callable[[str], str | None]
 
 @dataclass(frozen=True)
 class TfdsSchema:
-    """Result of reading a features.json.
+    """The schema read from a features.json.
 
-    Features of an unknown class are missing from `schema` and named in `notes`: they are inferred from the records.
+    Features of an unknown class are not in `schema` but in `notes`; they are inferred from the records.
     """
 
     schema: Schema
@@ -42,7 +42,7 @@ class TfdsSchema:
 def from_tfds(content: object, *, read_text: ReadText | None = None) -> TfdsSchema:
     """Read the parsed content of a features.json.
 
-    Class names come from `<feature>.labels.txt` files through `read_text`. An unreadable feature does not affect the
+    Class names are read from `<feature>.labels.txt` files with `read_text`. An unreadable feature does not affect the
     others; content that is not a features.json raises `SchemaError`.
 
     Example:
@@ -72,26 +72,26 @@ class _Leaf:
     num_sequences: int = 0
 
 
-_Tree = dict[str, Any]  # of _Leaf, or of more of itself
+_Tree = dict[str, Any]  # values are _Leaf or _Tree
 
 
 class _UnreadableError(Exception):
-    """A feature that is left to inference."""
+    """A feature cannot be read and has to be inferred from the records."""
 
 
 @dataclass(frozen=True)
 class _Node:
-    """One feature of the file, with the differences of the two styles removed."""
+    """One feature of the file, in either style."""
 
     class_name: str
     content: Mapping[str, Any]
     is_proto: bool
-    name: str  # on disk, so far
-    file_name: str  # of its files next to features.json, so far
+    name: str  # name on disk, down to this level
+    file_name: str  # stem of its files next to features.json, down to this level
     depth: int
 
     def get(self, key: str) -> Any:
-        """A value by its snake_case key, whichever style spells it."""
+        """Return the value of a snake_case key, which one of the styles spells in camelCase."""
         head, *tail = key.split("_")
         return self.content.get(key, self.content.get(head + "".join(map(str.title, tail))))
 
@@ -100,7 +100,7 @@ class _Node:
         return value.lower() if isinstance(value, str) and value else None
 
     def read_int(self, key: str) -> int | None:
-        # protobuf's JSON spells 64-bit integers as strings.
+        # protobuf's JSON format writes 64-bit integers as strings.
         value = self.get(key)
         if value is None:
             return None
@@ -127,14 +127,14 @@ class _Node:
 
 
 class _Reader:
-    """Walks the file; collects notes on unreadable features."""
+    """Reads the features of the file recursively and collects notes on unreadable ones."""
 
     def __init__(self, read_text: ReadText) -> None:
         self.read_text = read_text
         self.notes: list[str] = []
 
     def read(self, value: object, *, name: str = "", file_name: str = "", depth: int = 0) -> _Leaf | _Tree | None:
-        """One feature as stored; None, with a note, if unknown."""
+        """Read one feature; add a note and return None if it cannot be read."""
         try:
             node = _read_node(value, name, file_name, depth)
             package, _, word = node.class_name.rpartition(".")
@@ -149,7 +149,7 @@ class _Reader:
             return None
 
     def read_classes(self, num_classes: int | None, file_name: str) -> dict[str, Any]:
-        """The class fields of a Spec, with names if a file next to features.json has as many."""
+        """Return the class fields of a Spec, with names if the labels file has the right number of them."""
         text = self.read_text(f"{file_name}.labels.txt")
         names = tuple(line.strip() for line in (text or "").split("\n") if line.strip())
         if names and num_classes in (None, 0, len(names)):
@@ -195,7 +195,7 @@ def _convert_dict(reader: _Reader, node: _Node) -> _Tree:
         raise _UnreadableError("expected a dict of features")
     tree: _Tree = {}
     for key, child in children.items():
-        # As TFDS names the files that belong to a feature.
+        # TFDS uses this name for the files that belong to a feature.
         file_name = "-".join(part for part in (node.file_name, key.replace("/", ".")) if part)
         name = f"{node.name}/{key}" if node.name else key
         read = reader.read(child, name=name, file_name=file_name, depth=node.depth + 1)
@@ -206,7 +206,7 @@ def _convert_dict(reader: _Reader, node: _Node) -> _Tree:
 
 def _convert_sequence(reader: _Reader, node: _Node) -> _Leaf | _Tree:
     length = node.read_int("length")
-    # An unreadable inner feature makes this one unreadable; the note is added there.
+    # If the inner feature is unreadable, so is the sequence; the note was added for the inner feature.
     inner = reader.read(node.get("feature"), name=node.name, file_name=node.file_name, depth=node.depth + 1)
     return {} if inner is None else _add_sequence(inner, None if length == -1 else length)
 
@@ -218,13 +218,13 @@ def _convert_tensor(_reader: _Reader, node: _Node) -> _Leaf | _Tree:
     encoding = node.read_text("encoding") or "none"
     optional = bool(node.get("optional"))
     if encoding == "none":
-        # The storage dtype is implied.
+        # A dtype equal to that of the storage is not repeated in the Spec.
         said = None if dtype in ("int64", "float32") or kind == "bytes" else dtype
         return _Leaf(Spec(kind, shape, logical="tensor" if shape else "scalar", dtype=said, optional=optional))
     if encoding not in ("bytes", "zlib") or kind == "bytes":
         raise _UnreadableError(f"has the unknown encoding {encoding!r:.64}")
     if shape.count(None) > 1:
-        # TFDS stores a shape that does not follow from the number of bytes in a separate feature.
+        # If the number of bytes does not determine the shape, TFDS stores the shape in a separate feature.
         meaning = (
             f"{dtype} array {shape} as {'zlib' if encoding == 'zlib' else 'raw'} bytes, its shape in the neighbour"
         )
@@ -339,7 +339,7 @@ def _add_sequence(tree: _Leaf | _Tree, length: int | None) -> _Leaf | _Tree:
     def add(leaf: _Leaf) -> _Leaf:
         spec = leaf.spec
         if spec.encoding != "list":
-            # A list of arrays, each in its own bytes: there is no single array inside.
+            # A list of arrays, each in its own bytes value, cannot be described as one array.
             meaning = f"each a {spec.dtype} array {spec.shape} as {spec.encoding} bytes"
             spec = Spec("bytes", logical="bytes", optional=spec.optional, meaning=meaning)
         logical = "tensor" if spec.logical == "scalar" else spec.logical
@@ -363,7 +363,7 @@ def _flatten(tree: _Leaf | _Tree, name: str) -> Iterator[tuple[str, _Leaf]]:
 
 
 def _store_leaf(name: str, leaf: _Leaf) -> dict[str, Spec]:
-    """The stored parts of a feature: itself, or the parts of a sequence of sequences."""
+    """Return the stored features of a leaf: one, or values and row lengths for a sequence of sequences."""
     if leaf.num_sequences < 2:
         return {name: leaf.spec}
     values = leaf.spec.replace(shape=(None, *leaf.spec.shape[leaf.num_sequences :]))
