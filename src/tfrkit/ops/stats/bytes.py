@@ -1,4 +1,4 @@
-"""Statistics of bytes values: their sizes, how many differ, the frequent ones, and what they are."""
+"""Statistics of bytes values: sizes, distinct and frequent values, and whether they are text or images."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tfrkit.images.sniff import ImageInfo, sniff_image
 from tfrkit.ops.stats.numbers import NumberSummary, summarize_ints, take_figures
 from tfrkit.ops.stats.sketches import MAX_VALUES, NO_VALUES, SIZES, DistinctSketch, ValueTable
 
-# Values up to this size are kept where they are frequent.
+# Frequent values are kept up to this size.
 MAX_SHOWN_NBYTES = 64
-# Most image headers are in the first bytes; some JPEGs have a picture and a colour profile before them.
+# Most image headers are in the first bytes; some JPEGs have a thumbnail and a colour profile before them.
 _HEAD_NBYTES, _LONG_HEAD_NBYTES = 4096, 256 << 10
 
 
 class ImageSummary:
-    """Formats, modes and sizes of the values that are images, by their headers."""
+    """Formats, modes and sizes of the values that are images, from their headers."""
 
     __slots__ = ("count", "formats", "heights", "modes", "widths")
 
@@ -27,11 +27,11 @@ class ImageSummary:
         self.count = 0
         self.formats: Counter[str] = Counter()
         self.modes: Counter[str] = Counter()
-        self.widths = NumberSummary()  # from headers that hold it
+        self.widths = NumberSummary()  # of images whose headers have a size
         self.heights = NumberSummary()
 
     def add(self, images: list[ImageInfo]) -> None:
-        """Count some images."""
+        """Add images to the counts."""
         if not images:
             return
         self.count += len(images)
@@ -56,9 +56,9 @@ class ImageSummary:
 
 
 class BytesSummary:
-    """What is known about many bytes values.
+    """Statistics of many bytes values.
 
-    Values are identified by a 64-bit hash, their key. `shown` has the bytes of the short values in the table.
+    Values are identified by a 64-bit hash, their key. `shown` maps keys to the bytes of short values.
     """
 
     __slots__ = ("distinct", "images", "is_text", "shown", "sizes", "table")
@@ -77,7 +77,7 @@ class BytesSummary:
 
     @property
     def num_distinct(self) -> int:
-        """Different values."""
+        """Number of distinct values, or an estimate of it."""
         return len(self.table.values) if self.distinct is None else min(self.count, self.distinct.count)
 
     @property
@@ -86,7 +86,7 @@ class BytesSummary:
         return 0 < self.images.count == self.count
 
     def merge(self, other: BytesSummary) -> None:
-        """Add what another summary counted."""
+        """Add the values of another summary."""
         if other.count == 0:
             return
         self.sizes.merge(other.sizes)
@@ -102,7 +102,7 @@ class BytesSummary:
             self.distinct.merge(other.distinct or DistinctSketch(other.table.values))
 
     def list_top(self, count: int) -> list[tuple[bytes, int]]:
-        """The most frequent of the short values; [] where one of the most frequent is too long to be shown."""
+        """List the most frequent values with their counts; [] if one of them is too long to be shown."""
         top = self.table.list_top(count)
         if not all(key in self.shown for key, _ in top):
             return []
@@ -110,7 +110,7 @@ class BytesSummary:
 
 
 def summarize_bytes(data: UInt8Array, offsets: Int64Array, limit: int | None = None) -> BytesSummary:
-    """A summary of the values `data[offsets[i]:offsets[i + 1]]`; `limit` as in `summarize_ints`."""
+    """Summarize the values `data[offsets[i]:offsets[i + 1]]`; `limit` as in `summarize_ints`."""
     summary = BytesSummary()
     if len(offsets) < 2:
         return summary
@@ -128,7 +128,7 @@ def summarize_bytes(data: UInt8Array, offsets: Int64Array, limit: int | None = N
 
 
 def _sniff_images(data: UInt8Array, offsets: Int64Array, rows: Int64Array) -> list[ImageInfo]:
-    """What each value is that is an image, of those that begin as images do."""
+    """Read the image headers of the values at `rows`; values that are not images are left out."""
     images = []
     for start, stop in zip(offsets[rows].tolist(), offsets[rows + 1].tolist(), strict=True):
         image = sniff_image(data[start : min(stop, start + _HEAD_NBYTES)].tobytes())

@@ -1,4 +1,4 @@
-"""Shards cut into chunks: runs of frames that are decoded together, the same ones on any number of threads."""
+"""Cut shards into chunks: runs of frames that are decoded together, the same for any number of threads."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tfrkit.container.index import FRAME_OVERHEAD
 from tfrkit.container.records import FrameStream, Policy, Stretch
 from tfrkit.container.shards import Shard
 
-# Frames of a chunk: its columns stay in the cache.
+# Size of a chunk, small enough that its columns stay in the cache.
 CHUNK_NBYTES = 12 << 20
 
 
 @dataclass
 class Chunk:
-    """Frames of one shard, which has a number among all; `place` is that of the chunk in the shard."""
+    """Frames of one shard. `number` is the number of the shard, `place` the number of the chunk in the shard."""
 
     shard: Shard
     number: int
@@ -35,12 +35,12 @@ class Chunk:
         return np.concatenate([part.taken for part in self.stretches])
 
     def list_records(self) -> Int64Array:
-        """The ordinals of the records in their shard."""
+        """List the numbers of the records in their shard."""
         return np.concatenate([part.record + np.arange(part.num_frames) for part in self.stretches])
 
 
 def cut_chunks(shard: Shard, number: int, policy: Policy, verify: Verify) -> Iterator[Chunk]:
-    """Walk the headers of a shard and yield the frames that are decoded together; damage goes to the policy."""
+    """Walk the headers of a shard and yield its chunks; damage is passed to the policy."""
     chunk = Chunk(shard, number)
     stream = FrameStream(shard, policy, releases=False)  # a chunk is read later than it is cut
     while stretch := stream.take(

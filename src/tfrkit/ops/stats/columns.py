@@ -1,4 +1,4 @@
-"""The features that records were seen to have, as columns to decode them into."""
+"""The features seen in records so far, and columns to decode them into."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KINDS: tuple[StorageKind | None, ...] = (None, "bytes", "float", "int64")
 
 
 class ColumnSpec(NamedTuple):
-    """A feature, and how it is decoded: with one value in every record, or (-1) with any number of them."""
+    """A feature, and how to decode it; `length` is 1 for one value in every record, -1 for any number of values."""
 
     key: FeatureKey
     kind: StorageKind
@@ -24,9 +24,9 @@ class ColumnSpec(NamedTuple):
 
 
 class KnownColumns:
-    """The features that were met so far, and builders for them. Safe to share between threads.
+    """The features seen so far, and builders for them. Safe to share between threads.
 
-    What is known only decides how fast a chunk is decoded: a chunk that holds something else is looked at closely.
+    They affect only speed: a chunk with other features is read again on a slower path.
     """
 
     def __init__(self, names: Sequence[bytes] | None) -> None:
@@ -34,7 +34,7 @@ class KnownColumns:
         self._names = None if names is None else frozenset(names)
         self._version = 0
         self._spare: list[tuple[int, list[ColumnSpec], _native.ColumnBuilder]] = []
-        # None where no record set a kind yet. A name that was asked for may come at any time, as either.
+        # None if no record has set a kind yet. A requested name may turn out to be a feature or a feature list.
         self._kinds: dict[FeatureKey, StorageKind | None] = {
             (name, is_list): None for name in names or () for is_list in (False, True)
         }
@@ -42,15 +42,15 @@ class KnownColumns:
 
     @property
     def is_selected(self) -> bool:
-        """Whether there are features that were not requested."""
+        """Whether only some features were requested."""
         return self._names is not None
 
     def wants(self, key: FeatureKey) -> bool:
-        """Is this one of the features that were asked for?"""
+        """Was this feature requested?"""
         return self._names is None or key[0] in self._names
 
     def learn(self, features: Iterable[Mapping[str, Any]], num_records: int) -> None:
-        """Add the features of records that were surveyed."""
+        """Add the features of surveyed records."""
         features = list(features)
         with self._lock:
             for key, kind in choose_kinds(features).items():
@@ -69,13 +69,13 @@ class KnownColumns:
                 )
 
     def loosen(self, keys: Iterable[FeatureKey]) -> None:
-        """Remember features that do not have one value in every record."""
+        """Mark features that do not have exactly one value in every record."""
         with self._lock:
             for key in keys:
                 self._vary(key)
 
     def borrow(self) -> tuple[int, list[ColumnSpec], _native.ColumnBuilder]:
-        """A builder of all features met so far, with their names."""
+        """Return a builder for all features seen so far, with its version and columns."""
         with self._lock:
             while self._spare:
                 version, specs, builder = self._spare.pop()
@@ -99,7 +99,7 @@ class KnownColumns:
 
 
 def choose_kinds(features: Iterable[Mapping[str, Any]]) -> dict[FeatureKey, StorageKind | None]:
-    """The kind that most records have each surveyed feature as; None where no record sets one."""
+    """Choose the most frequent kind of each surveyed feature; None if no record sets one."""
     kinds = {}
     for found in features:
         counts = found["kind_counts"]
@@ -109,5 +109,5 @@ def choose_kinds(features: Iterable[Mapping[str, Any]]) -> dict[FeatureKey, Stor
 
 
 def make_builder(specs: Sequence[ColumnSpec]) -> _native.ColumnBuilder:
-    """A builder of columns, for Examples and SequenceExamples alike."""
+    """Create a builder of columns, for both Examples and SequenceExamples."""
     return _native.ColumnBuilder("sequence_example", [(key[0], kind, key[1], length) for key, kind, length in specs])

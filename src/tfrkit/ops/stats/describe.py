@@ -1,4 +1,4 @@
-"""Statistics as JSON values, with what features mean and what their classes are called."""
+"""Convert statistics to JSON values, with the meanings of features and the names of classes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tfrkit.sidecars.class_names import ClassNames
 from tfrkit.sidecars.read import Sidecars
 
 NUM_TOP = 10
-# A value that is rarer than this is not worth a line where there are many others.
+# With more values than are counted exactly, frequent ones are listed only if the first has at least this share.
 _MIN_TOP_SHARE = 0.01
 _MAX_TEXT_CLASSES = 1000
 
 
 def guess_specs(summary: DatasetSummary) -> dict[FeatureKey, Spec]:
-    """What each feature seems to be, with meanings by the figures of all records."""
+    """Infer the spec of each feature, with meanings based on the statistics of all records."""
     counted = [
         _to_survey(key, feature, summary.probes[key])
         for key, feature in summary.features.items()
@@ -42,7 +42,7 @@ def guess_specs(summary: DatasetSummary) -> dict[FeatureKey, Spec]:
 
 
 def refine_specs(specs: Mapping[FeatureKey, Spec], sidecars: Sidecars) -> dict[FeatureKey, Spec]:
-    """The same with what sidecars say of the features."""
+    """Refine specs by the information in sidecars."""
     plain = {decode_name(name): spec for (name, is_list), spec in specs.items() if not is_list}
     lists = {decode_name(name): spec for (name, is_list), spec in specs.items() if is_list}
     schema = sidecars.refine(InferredSchema(Schema(plain, feature_lists=lists or None), []))
@@ -53,7 +53,7 @@ def refine_specs(specs: Mapping[FeatureKey, Spec], sidecars: Sidecars) -> dict[F
 
 
 def is_label(key: FeatureKey, feature: FeatureSummary, spec: Spec, names: ClassNames) -> bool:
-    """Does a feature tell classes, few enough to count them?"""
+    """Does a feature hold class labels, few enough to be counted exactly?"""
     name = decode_name(key[0])
     values = feature.values
     if values is None or values.count == 0 or not values.table.is_exact:
@@ -67,7 +67,7 @@ def is_label(key: FeatureKey, feature: FeatureSummary, spec: Spec, names: ClassN
 def feature_to_json(
     key: FeatureKey, feature: FeatureSummary, spec: Spec, records: int, names: ClassNames | None
 ) -> dict[str, Any]:
-    """The public form of a feature; `names` if it holds classes."""
+    """The public form of a feature; `names` are given if it holds classes."""
     name = decode_name(key[0])
     values = feature.values
     is_bytes = isinstance(values, BytesSummary)
@@ -109,7 +109,7 @@ def summary_to_json(summary: NumberSummary) -> dict[str, Any]:
 
 
 def list_top(name: str, values: NumberSummary | BytesSummary, names: ClassNames | None) -> list[dict[str, Any]]:
-    """The most frequent values, where some come more often than others."""
+    """List the most frequent values; [] if none is repeated, or if counts are inexact and the values rare."""
     top: list[tuple[Any, int]]
     top = values.list_top(NUM_TOP) if isinstance(values, BytesSummary) else values.table.list_top(NUM_TOP)
     if not top:
@@ -144,7 +144,7 @@ def _images_to_json(images: ImageSummary) -> dict[str, Any]:
 
 
 def _describe(feature: FeatureSummary, spec: Spec) -> str:
-    """The meaning in words; of images from all of them, not from the first ones."""
+    """Describe the meaning of a feature; for images, from all of them and not only the first ones."""
     values = feature.values
     if not isinstance(values, BytesSummary) or not values.are_images:
         return spec.meaning
@@ -159,7 +159,7 @@ def _describe(feature: FeatureSummary, spec: Spec) -> str:
 
 
 def _to_survey(key: FeatureKey, feature: FeatureSummary, probe: FeatureStats) -> FeatureStats:
-    """What a survey of all records would have counted, as far as a meaning depends on it."""
+    """Make the survey that all records would have given, with the fields from which meanings are inferred."""
     values, lengths, frames = feature.values, feature.lengths, feature.frames
     counted: FeatureStats = {**probe, "name": key[0], "is_list": key[1]}
     counted["present"], counted["num_unset"] = feature.present, feature.unset
@@ -182,10 +182,10 @@ def _to_survey(key: FeatureKey, feature: FeatureSummary, probe: FeatureStats) ->
 
 
 def _is_repeated(values: BytesSummary, most: int) -> bool:
-    """Are there few different values, and do they come again and again?"""
+    """Are there at most `most` distinct values, and do they occur at least twice on average or all agree?"""
     return values.num_distinct <= most and (values.num_distinct == 1 or 2 * values.num_distinct <= values.count)
 
 
 def _plain(value: int | float | None) -> int | float | str | None:
-    """JSON has no infinity; as a string it survives every parser."""
+    """Convert infinity to a string, because JSON has no infinity."""
     return str(value) if isinstance(value, float) and math.isinf(value) else value

@@ -1,4 +1,4 @@
-"""Statistics of features and of whole datasets, made from decoded columns and merged."""
+"""Mergeable statistics of features and of whole datasets, computed from decoded columns."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ FeatureKey = tuple[bytes, bool]
 """Name as stored, and whether it is a feature list."""
 
 NativeColumn = tuple[Any, Any, Any, Any, Any]
-"""What the core hands over: values, splits, list_splits, presence, frame_presence."""
+"""A column as the native core returns it: values, splits, list_splits, presence, frame_presence."""
 
-# Records that are no Examples are listed up to here; all are counted.
+# Limit on listed records that are not Examples; all of them are counted.
 MAX_FINDINGS = 1000
-# Values that are summarized at once.
+# Number of values that are summarized at once.
 _BLOCK_VALUES = 32768
-# Pictures kept for a report.
+# Records kept for a report.
 NUM_SAMPLES = 16
 
 
 @dataclass
 class FeatureSummary:
-    """One feature of many records. `values` is None where records differ in its kind, or none sets it."""
+    """Statistics of one feature. `values` is None if records disagree on its kind or none sets it."""
 
     present: int = 0  # records that have the name
-    unset: int = 0  # records (frames, of a list) where it has no kind
-    kinds: Counter[str] = field(default_factory=Counter)  # records (frames) that have each kind
-    lengths: NumberSummary = field(default_factory=NumberSummary)  # values of a record (frame), where it has a kind
-    frames: NumberSummary = field(default_factory=NumberSummary)  # frames of a record; of lists
+    unset: int = 0  # records (for a feature list, steps) in which it has no kind
+    kinds: Counter[str] = field(default_factory=Counter)  # records (steps) of each kind
+    lengths: NumberSummary = field(default_factory=NumberSummary)  # values per record (step) that has a kind
+    frames: NumberSummary = field(default_factory=NumberSummary)  # steps per record, for feature lists
     values: NumberSummary | BytesSummary | None = None
 
     @property
     def kind(self) -> str | None:
-        """That of all records, "mixed", or None where no record sets one."""
+        """The kind in all records, "mixed" if they disagree, or None if no record sets one."""
         if len(self.kinds) > 1:
             return "mixed"
         return next(iter(self.kinds), None)
 
     def merge(self, other: FeatureSummary) -> None:
-        """Add what another summary counted."""
+        """Add the counts and values of another summary."""
         self.present += other.present
         self.unset += other.unset
-        for kind, count in other.kinds.items():  # several times as quick as `update`
+        for kind, count in other.kinds.items():  # several times faster than `update`
             self.kinds[kind] += count
         if len(self.kinds) > 1:
-            # Statistics over some of the values would look like statistics over all.
+            # Statistics of some of the values would be mistaken for statistics of all.
             self.values = None
             self.lengths = NumberSummary()
         else:
@@ -67,7 +67,7 @@ class FeatureSummary:
 
 
 class Sample(NamedTuple):
-    """A record kept for a report: the images and labels it has, by feature name."""
+    """A record kept for a report, with its images and labels by feature name."""
 
     priority: int
     shard: str
@@ -78,20 +78,20 @@ class Sample(NamedTuple):
 
 @dataclass
 class DatasetSummary:
-    """Records of any number of shards."""
+    """Statistics of the records of any number of shards."""
 
     records: int = 0
     sizes: NumberSummary = field(default_factory=NumberSummary)
     features: dict[FeatureKey, FeatureSummary] = field(default_factory=dict)
-    probes: dict[FeatureKey, FeatureStats] = field(default_factory=dict)  # of some records, to guess meanings from
-    num_others: int = 0  # records that are neither Examples nor SequenceExamples; no part of `records`
+    probes: dict[FeatureKey, FeatureStats] = field(default_factory=dict)  # surveys of some records, to infer meanings
+    num_others: int = 0  # records that are neither Examples nor SequenceExamples; not counted in `records`
     others: list[Finding] = field(default_factory=list)
     other_sizes: NumberSummary = field(default_factory=NumberSummary)
     samples: list[Sample] = field(default_factory=list)
     num_files: int = 0
 
     def merge(self, other: DatasetSummary) -> None:
-        """Add what another summary counted; what is kept of it is shared, so it must not change any more."""
+        """Add another summary. It must not change afterwards, because parts of it are shared, not copied."""
         self.records += other.records
         self.num_files += other.num_files
         self.sizes.merge(other.sizes)
@@ -105,7 +105,7 @@ class DatasetSummary:
         self.samples = sorted(self.samples + other.samples, key=lambda sample: sample.priority)[:NUM_SAMPLES]
 
     def list_limits(self) -> dict[FeatureKey, int]:
-        """The `limit` of the sketch of each feature that has one."""
+        """Return the `limit` of the sketch of each feature, if it has one."""
         limits = {}
         for key, feature in self.features.items():
             distinct = None if feature.values is None else feature.values.distinct
@@ -117,7 +117,7 @@ class DatasetSummary:
 def summarize_column(
     kind: StorageKind, is_list: bool, column: NativeColumn, num_rows: int, limit: int | None = None
 ) -> FeatureSummary:
-    """One feature of decoded records; without splits it has one value in each. `limit` as in `DistinctSketch`."""
+    """Summarize a decoded feature; without splits it has one value per record. `limit` as in `DistinctSketch`."""
     values, splits, list_splits, presence, frame_presence = column
     summary = FeatureSummary(present=num_rows)
     if presence is not None:
@@ -140,7 +140,7 @@ def summarize_column(
 
 
 def merge_probes(one: FeatureStats, other: FeatureStats) -> FeatureStats:
-    """What two surveys of a feature found, as one survey would have."""
+    """Merge two surveys of a feature into the result of a single survey."""
     merged: dict[str, Any] = dict(one)
     had_kind, has_kind = sum(one["kind_counts"][1:]) > 0, sum(other["kind_counts"][1:]) > 0
     for name in ("present", "num_unset", "num_values", "num_nan", "num_text", "num_tensors"):
@@ -178,14 +178,14 @@ def _merge_tensors(merged: dict[str, Any], one: FeatureStats, other: FeatureStat
 
 
 def _summarize_lengths(lengths: Int64Array) -> NumberSummary:
-    # Nearly every feature of nearly every dataset has one value in each record.
+    # Fast path: most features have one value in each record.
     if len(lengths) and lengths[0] == 1 and (lengths == 1).all():
         return summarize_equal(1, len(lengths))
     return summarize_ints(lengths)
 
 
 def _summarize_values(kind: StorageKind, values: Any, limit: int | None) -> NumberSummary | BytesSummary:
-    """Statistics of all values of a column, in blocks that stay in a cache and bound the memory for them."""
+    """Summarize the values of a column, in blocks that fit into the cache and bound the memory."""
     if kind == "bytes":
         data, offsets = values
         whole: NumberSummary | BytesSummary = summarize_bytes(data, offsets[: _BLOCK_VALUES + 1], limit)

@@ -1,7 +1,7 @@
-"""The statistics of a dataset as one HTML page that needs nothing else: no script, no file, no network.
+"""Render the statistics of a dataset as one self-contained HTML page: no script, no other file, no network.
 
-Whatever comes from a record is hostile: it is escaped, and the page forbids itself everything but its own style and
-the images it carries.
+Content of records is untrusted: it is escaped, and the page's Content-Security-Policy allows only its own style and
+embedded images.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ figure img{max-width:128px;max-height:128px}figcaption{font-size:12px}bdi{overfl
 @media(prefers-color-scheme:dark){body{background:#0d1117;color:#e6edf3}h2{border-color:#30363d}
 th,.note{color:#9198a1}svg{fill:#4493f8}svg .rail{fill:#21262d}.flag{color:#ff7b72}}
 """
-_SIDE = 128  # of a picture
+_SIDE = 128  # pixels of a thumbnail
 _MAX_CLASSES = 100
 _MAX_FINDINGS = 100
 _MAX_TEXT = 300
 
 
 def print_html(result: dict[str, Any], samples: Sequence[Sample]) -> str:
-    """The page for what `Stats.to_json` gives, and some records of it."""
+    """Render the page from the result of `Stats.to_json` and some records."""
     title = f"{_name_dataset(result)}: {result['records']:,} records"
     parts = [
         f"<h1>{show(title)}</h1>",
@@ -63,10 +63,10 @@ def print_html(result: dict[str, Any], samples: Sequence[Sample]) -> str:
 
 
 def show(value: object, *, isolated: bool = True) -> str:
-    """Any text as part of the page: escaped, cut, and kept from turning the direction of what is around it."""
+    """Convert a value to HTML text: escaped, cut, and isolated so that it cannot reverse the text around it."""
     text = str(value)
     text = text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
-    # Halves of characters cannot be written; control characters mean nothing in a page.
+    # Lone surrogates cannot be encoded; control characters mean nothing in a page.
     text = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
     escaped = html.escape(text)
     return f"<bdi>{escaped}</bdi>" if isolated else escaped
@@ -210,7 +210,7 @@ def _print_samples(samples: Sequence[Sample]) -> str:
 
 
 def make_thumbnail(value: bytes) -> tuple[str, bytes] | None:
-    """A small copy of an image, made from its pixels: ("png" or "jpeg", bytes). None where it does not decode."""
+    """Make a small copy of an image from its pixels: ("png" or "jpeg", bytes), or None if it does not decode."""
     from PIL import Image
 
     try:
@@ -249,7 +249,7 @@ def _number(value: object) -> str:
 
 
 def _text(value: Any) -> str:
-    """A JSON value as readable text."""
+    """Convert a JSON value to readable text."""
     if isinstance(value, dict):
         return str(next(iter(value.values()), ""))
     if isinstance(value, bytes):

@@ -1,4 +1,4 @@
-"""Statistics of numbers: range, moments, frequent values, quantiles and a histogram, from arrays, merged."""
+"""Mergeable statistics of arrays of numbers: range, moments, frequent values, quantiles and a histogram."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tfrkit.ops.stats.sketches import (
 
 QUANTILES = {"p1": 0.01, "p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95, "p99": 0.99}
 NUM_BINS = 20
-# Up to here a 64-bit float holds every integer.
+# A 64-bit float can represent every integer up to this one.
 _MAX_WHOLE = 1 << 53
 
 
@@ -30,25 +30,25 @@ Bins = list[tuple[float, float, int]]
 
 
 class NumberSummary:
-    """What is known about many numbers. Mean, deviation and histogram are those of the finite ones.
+    """Statistics of many numbers. Mean, deviation and histogram cover only the finite numbers.
 
-    Everything but quantiles, histogram, the number of different values and the most frequent ones is always exact;
-    those are as long as there are at most MAX_VALUES different ones (`table.is_exact`).
+    Quantiles, histogram, the number of distinct values and the most frequent values are exact for up to MAX_VALUES
+    distinct values (`table.is_exact`). Everything else is always exact.
     """
 
     __slots__ = ("count", "distinct", "high", "low", "m2", "mean", "num_finite", "num_nan", "ranks", "table", "zeros")
 
     def __init__(self) -> None:
-        self.count = 0  # NaN and infinities too
+        self.count = 0  # including NaN and infinities
         self.num_nan = 0
         self.num_finite = 0
         self.zeros = 0
         self.low: int | float | None = None
         self.high: int | float | None = None
         self.mean = 0.0
-        self.m2 = 0.0  # sum of the squares of what a number is off the mean
+        self.m2 = 0.0  # sum of squared deviations from the mean
         self.table = NO_VALUES
-        # Made when the table had to forget something: until then it knows everything.
+        # Created when the table first has to drop values: until then the table is exact.
         self.ranks: QuantileSketch | None = None
         self.distinct: DistinctSketch | None = None
 
@@ -58,16 +58,16 @@ class NumberSummary:
 
     @property
     def std(self) -> float | None:
-        """Standard deviation of the finite numbers (that of a population)."""
+        """Population standard deviation of the finite numbers."""
         return math.sqrt(self.m2 / self.num_finite) if self.num_finite else None
 
     @property
     def num_distinct(self) -> int:
-        """Different numbers, NaN not counted."""
+        """Number of distinct values without NaN, or an estimate of it."""
         return len(self.table.values) if self.distinct is None else min(self.count, self.distinct.count)
 
     def merge(self, other: NumberSummary) -> None:
-        """Add what another summary counted."""
+        """Add the numbers of another summary."""
         if other.count == 0:
             return
         if self.low == self.high == other.low == other.high and self.count == self.num_finite:
@@ -90,11 +90,11 @@ class NumberSummary:
         self.distinct.merge(other.distinct or DistinctSketch(hash_numbers(other.table.values)))
 
     def weigh(self) -> tuple[Array, Int64Array]:
-        """Values in ascending order, and how many each stands for: all of them where the table is exact."""
+        """Return values in ascending order, and how many numbers each represents: all values if the table is exact."""
         return (self.table.values, self.table.counts) if self.ranks is None else self.ranks.to_weighted()
 
     def describe(self) -> tuple[dict[str, Any] | None, Bins]:
-        """Quantiles named in QUANTILES, without NaN, and a histogram of the finite numbers.
+        """Return the quantiles named in QUANTILES, without NaN, and a histogram of the finite numbers.
 
         Without numbers the quantiles are None. A bin is (start, stop, count); the last one includes its stop.
         """
@@ -110,17 +110,17 @@ class NumberSummary:
         low = values[0].item() if self.low is None or math.isinf(self.low) else self.low
         high = values[-1].item() if self.high is None or math.isinf(self.high) else self.high
         edges = _choose_edges(low, high)
-        # Values are in order: how many are below each edge says how many are between two.
+        # Values are sorted, so the count of a bin is the difference of the counts below its edges.
         reached = np.cumsum(weights)
         places = np.searchsorted(values.astype(np.float64), edges[1:-1])
         below = np.where(places > 0, reached[places - 1], 0)
         share = self.num_finite / int(reached[-1])
-        rounded = np.round(np.concatenate([[0], below, reached[-1:]]) * share)  # so that they add up
+        rounded = np.round(np.concatenate([[0], below, reached[-1:]]) * share)  # so that the bins add up
         counts = np.diff(rounded).astype(int)
         return list(zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True))
 
     def _merge_equal(self, other: NumberSummary) -> None:
-        """Add more of the same: what lengths do, chunk after chunk."""
+        """Add a summary of the same single value, the usual case for lengths."""
         self.count += other.count
         self.num_nan += other.num_nan
         self.num_finite += other.num_finite
@@ -131,7 +131,7 @@ class NumberSummary:
         total = self.num_finite + other.num_finite
         if total == 0:
             return
-        if self.num_finite == 0:  # exactly: nothing that is computed once may depend on what it is merged into
+        if self.num_finite == 0:  # exact: merging into an empty summary must not round
             self.mean, self.m2, self.num_finite = other.mean, other.m2, total
             return
         gap = other.mean - self.mean
@@ -141,7 +141,7 @@ class NumberSummary:
 
 
 def summarize_equal(value: int, count: int) -> NumberSummary:
-    """A summary of one integer that comes `count` times."""
+    """Summarize one integer that occurs `count` times."""
     summary = NumberSummary()
     if count:
         summary.count = summary.num_finite = count
@@ -153,17 +153,17 @@ def summarize_equal(value: int, count: int) -> NumberSummary:
 
 
 def summarize_ints(values: Int64Array, limit: int | None = None) -> NumberSummary:
-    """A summary of 64-bit integers; their hashes above `limit` are left out (see `DistinctSketch`)."""
+    """Summarize 64-bit integers; hashes above `limit` are left out (see `DistinctSketch`)."""
     return take_figures(len(values), _native.summarize_ints(values, SIZES, limit))
 
 
 def summarize_floats(values: np.ndarray[Any, np.dtype[np.float32]], limit: int | None = None) -> NumberSummary:
-    """A summary of 32-bit floats; `limit` as in `summarize_ints`."""
+    """Summarize 32-bit floats; `limit` as in `summarize_ints`."""
     return take_figures(len(values), _native.summarize_floats(values, SIZES, limit))
 
 
 def take_figures(count: int, figures: tuple[Any, ...]) -> NumberSummary:
-    """The summary of `size` numbers, from the figures of the core."""
+    """Make the summary of `count` numbers from the figures that the native core computed."""
     summary = NumberSummary()
     summary.count = count
     summary.num_nan, summary.num_finite, summary.zeros = figures[:3]
@@ -185,7 +185,7 @@ def _find_quantiles(values: Array, weights: Int64Array) -> dict[str, Any] | None
 
 
 def _choose_edges(low: int | float, high: int | float) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """One bin for each integer where they are few, else bins of one width."""
+    """Return bin edges: one bin per integer if there are few, otherwise bins of equal width."""
     is_few = isinstance(low, int) and high - low < NUM_BINS and max(abs(low), abs(high)) < _MAX_WHOLE
     if is_few:
         return np.arange(low, high + 2, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Small drawings of statistics, as SVG to stand in a page. Nothing in them comes from a file but numbers."""
+"""Draw statistics as small inline SVG images. They contain only numbers from the data, never text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _WIDTH, _HEIGHT = 220, 56
 
 
 def draw_histogram(bins: Sequence[dict[str, Any]]) -> str:
-    """Bars of the counts of a histogram, each with its range and count as a title."""
+    """Draw a histogram as bars, each with its range and count as a tooltip."""
     largest = max((one["count"] for one in bins), default=0)
     if largest == 0:
         return ""
@@ -17,7 +17,7 @@ def draw_histogram(bins: Sequence[dict[str, Any]]) -> str:
     bars = []
     for number, one in enumerate(bins):
         height = one["count"] / largest * (_HEIGHT - 2)
-        # What is there at all must be seen.
+        # A bin that is not empty must be visible.
         height = max(height, 1.0) if one["count"] else 0.0
         title = f"{one['start']:.6g} to {one['stop']:.6g}: {one['count']:,}"
         bars.append(
@@ -28,7 +28,7 @@ def draw_histogram(bins: Sequence[dict[str, Any]]) -> str:
 
 
 def draw_share(share: float, width: int = 120) -> str:
-    """One bar for a share of 1."""
+    """Draw a share between 0 and 1 as a bar."""
     filled = max(0.0, min(1.0, share)) * width
     return _wrap(
         width,

@@ -1,4 +1,4 @@
-"""One pass over the records of shards that gives their statistics, the same ones on any number of threads."""
+"""Compute the statistics of shards in one pass; results do not depend on the number of threads."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from tfrkit.passes.check import NOT_AN_EXAMPLE
 from tfrkit.progress import Progress
 from tfrkit.storage.base import ByteSource
 
-# Chunks of a shard whose first records are surveyed, to guess what features mean; of later chunks, some.
+# Chunks of a shard whose first records are surveyed to infer what features mean: the first ones, then every n-th.
 _PROBED_CHUNKS = 4
 _PROBED_EVERY = 16
 _AHEAD_NBYTES = 64 << 20
-# Up to this many features are marked one by one as not a single value per record; beyond it, all of them.
+# Up to this many features are marked one by one as not having one value per record; after that, all of them.
 _MAX_RETRIES = 8
 
 _KINDS = (None, "bytes", "float", "int64")
 
 Limits = dict[FeatureKey, int]
-"""What hashes have to be below to count for the shard so far: a hint that saves work and changes nothing."""
+"""The largest hash of each feature that the shard's sketch still needs. Saves work, does not change results."""
 
 
 _Run = tuple[ByteSource, int, int]
@@ -51,7 +51,7 @@ _Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class _Result(NamedTuple):
-    """The summary of a chunk; of nothing, or of all of a shard, where `is_first`."""
+    """The summary of a chunk. With `is_first` it starts a new shard, and is empty or covers the whole shard."""
 
     summary: DatasetSummary
     nbytes: int
@@ -60,13 +60,13 @@ class _Result(NamedTuple):
 
 
 class StatsReader:
-    """Reads the statistics of shards, one chunk after the other."""
+    """Computes the statistics of shards, chunk by chunk."""
 
     def __init__(self, policy: Policy, *, names: Sequence[bytes] | None = None, has_samples: bool = False) -> None:
         self._policy = policy
         self._columns = KnownColumns(names)
         self._has_samples = has_samples
-        # Damage is skipped where chunks are cut, so checksums are compared there in that case.
+        # With "skip", damage is skipped when chunks are cut, so checksums are compared then and not when reading.
         skips = policy.on_error == "skip"
         self._cut_verify: Verify = policy.verify if skips else "none" if policy.verify == "none" else "lengths"
         self._read_verify: Verify = "none" if skips else policy.verify
@@ -74,9 +74,9 @@ class StatsReader:
     def read(
         self, shards: Sequence[Shard], *, jobs: int | None = None, progress: Progress | None = None
     ) -> Iterator[DatasetSummary]:
-        """Yield the summary of each shard, in their order."""
+        """Yield the summary of each shard, in order."""
         threads = choose_threads(jobs)
-        # Inflating takes longer than all the rest, and goes on one thread for each shard.
+        # Decompression takes longer than all the rest, and uses one thread per shard.
         by_shard = threads > 1 and sum(shard.compression != "none" for shard in shards) > 1
         work = self._list_jobs(shards, by_shard=by_shard)
         results: Iterator[_Result]
@@ -112,7 +112,7 @@ class StatsReader:
                 yield partial(self._read_chunk, chunk, limits)
 
     def _read_shard(self, shard: Shard, number: int) -> _Result:
-        """All of a shard. Its chunks are merged as `read` merges them, so that the result is the same."""
+        """Summarize a whole shard. Chunks are merged in the same way as in `read`, so that the result is the same."""
         summary = DatasetSummary(num_files=1)
         nbytes = 0
         for chunk in cut_chunks(shard, number, self._policy, self._cut_verify):
@@ -138,7 +138,7 @@ class StatsReader:
         return _Result(summary, chunk.nbytes)
 
     def _probe(self, chunk: Chunk) -> list[Any]:
-        """What a survey finds in the first records of a chunk; nothing for most chunks."""
+        """Survey the features of the first records of a chunk; returns [] for most chunks."""
         if chunk.place >= _PROBED_CHUNKS and chunk.place % _PROBED_EVERY:
             return []
         survey = _native.Survey("sequence_example")
@@ -149,7 +149,7 @@ class StatsReader:
         return probed
 
     def _read_usual(self, chunk: Chunk, sizes: Int64Array, limits: Limits) -> DatasetSummary | None:
-        """Fast path: the summary of a chunk whose records have the features seen so far, or None."""
+        """Fast path: summarize a chunk whose records have only features seen so far, else return None."""
         for number in range(_MAX_RETRIES + 2):
             version, specs, builder = self._columns.borrow()
             reads = (part.read(builder.append_frames, self._read_verify) for part in chunk.stretches)
@@ -173,13 +173,13 @@ class StatsReader:
         return self._summarize(chunk, specs, columns, sizes, limits)
 
     def _read_closely(self, chunk: Chunk, sizes: Int64Array, limits: Limits) -> DatasetSummary:
-        """The summary of any records, with those that are no Examples left out and listed."""
+        """Slow path: summarize a chunk of any records; those that are not Examples are left out and listed."""
         survey = _native.Survey("sequence_example")
         for part in chunk.stretches:
             _require_sound(part, survey.add_frames, "none")
         features: list[Any] = [one for one in survey.features() if self._columns.wants((one["name"], one["is_list"]))]
         self._columns.learn(features, survey.num_records)
-        # Features that come in several kinds cannot stand in one column.
+        # A feature of several kinds cannot be decoded into one column.
         mixed = {(one["name"], one["is_list"]): one for one in features if sum(map(bool, one["kind_counts"][1:])) > 1}
         kinds = choose_kinds(features)
         specs = [ColumnSpec(key, kind or "bytes") for key, kind in kinds.items() if key not in mixed]
@@ -223,7 +223,7 @@ def _require_sound(part: Stretch, read: Read, verify: Verify) -> None:
 
 
 def _has_bare_rows(columns: Sequence[NativeColumn], sizes: Int64Array) -> bool:
-    """Is there a record with some bytes and none of the features?"""
+    """Is there a record that is not empty and has none of the features?"""
     is_bare = sizes > 0
     for _, _, _, presence, _ in columns:
         if presence is None:
@@ -233,13 +233,13 @@ def _has_bare_rows(columns: Sequence[NativeColumn], sizes: Int64Array) -> bool:
 
 
 def _part_others(chunk: Chunk, sizes: Int64Array, num_others: int) -> tuple[list[_Run], _Flags, list[Finding]]:
-    """The runs of records that are Examples, which records are none, and where the first of those are."""
+    """Return the runs of Examples, flags of the records that are not Examples, and findings for the first of these."""
     runs: list[_Run] = []
     is_other = np.full(len(sizes), num_others == len(sizes))
     others: list[Finding] = []
     before = 0
     for part in chunk.stretches if num_others else ():
-        # If all of them are, the list is not needed.
+        # If no record is an Example, only those to be listed have to be found.
         most = part.num_frames if num_others < len(sizes) else max(0, MAX_FINDINGS - len(others))
         _, found, *_ = _native.find_others(part.data, part.start, part.stop, most, "none")
         start = part.start
@@ -267,7 +267,7 @@ def _summarize_mixed(found: dict[str, Any]) -> FeatureSummary:
 
 
 class _Watch:
-    """Tells how far a pass is, with the number of records guessed from the first ones."""
+    """Reports the progress of a pass, with the number of records estimated from the first chunk."""
 
     def __init__(self, progress: Progress | None, shards: Sequence[Shard]) -> None:
         self._progress = progress

@@ -1,4 +1,4 @@
-"""Some records of a dataset kept for a report, chosen by their number alone."""
+"""Pick the sample records of a report, by a hash of their number."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tfrkit.ops.stats.columns import ColumnSpec
 from tfrkit.ops.stats.features import NUM_SAMPLES, DatasetSummary, NativeColumn, Sample
 from tfrkit.ops.stats.sketches import mix
 
-# Larger images are left out: a report is for looking around.
+# Larger images are left out, to keep the report small.
 _MAX_IMAGE_NBYTES = 4 << 20
 _MAX_IMAGES = 2  # features
 
@@ -29,7 +29,7 @@ def pick_samples(
     columns: Sequence[NativeColumn],
     summary: DatasetSummary,
 ) -> list[Sample]:
-    """Up to NUM_SAMPLES rows that have an image, those whose numbers hash lowest: the same ones in any order."""
+    """Pick the rows with an image among the NUM_SAMPLES rows whose hashes are lowest, whatever the order of chunks."""
     images, labels = [], []
     for (key, kind, _), column in zip(specs, columns, strict=True):
         values = summary.features[key].values if key in summary.features else None
@@ -54,7 +54,7 @@ def pick_samples(
 
 
 def _read_first(is_list: bool, kind: StorageKind, column: NativeColumn, row: int) -> Any:
-    """The first value of a row (of its first frame); None where there is none."""
+    """Return the first value of a row (for a feature list, of its first step), or None without values."""
     values, splits, list_splits, _, _ = column
     if is_list:
         if list_splits[row] == list_splits[row + 1]:

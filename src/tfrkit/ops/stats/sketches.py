@@ -1,7 +1,7 @@
-"""Summaries of many values in little memory: the frequent ones, how many differ, and where their quantiles lie.
+"""Sketches of many values in little memory: frequent values, the number of distinct values, and quantiles.
 
-Each takes arrays, is merged with others of its kind, and holds the same content for the same sequence of merges: no
-random choice, no seed, no clock. Each is exact until it has to forget something, and says so.
+Sketches are made from arrays and merged. They are deterministic: the same sequence of merges gives the same content.
+Each sketch is exact until it has to drop values; see `is_exact`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from tfrkit._types import Int64Array, UInt64Array
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# Different values that are counted one by one.
+# Number of distinct values that are counted exactly.
 MAX_VALUES = 4096
-# Hashes kept to estimate how many values differ: the standard error is 1 / sqrt(NUM_HASHES), 1.6 %.
+# Hashes kept to estimate the number of distinct values: the standard error is 1 / sqrt(NUM_HASHES), 1.6 %.
 NUM_HASHES = 4096
-# Values of one buffer of a QuantileSketch, at most twice as many. A rank is off by less than
+# A buffer of a QuantileSketch holds at most twice this many values. A rank is off by less than
 # log2(num_values / BUFFER_SIZE) / (2 * BUFFER_SIZE): 0.2 % of a million values, 0.5 % of a billion.
 BUFFER_SIZE = 2048
-# What the core keeps of a block of values for these.
+# Number of values, hashes and ranks that the native core returns for a block of values.
 SIZES = (MAX_VALUES, NUM_HASHES, 2 * BUFFER_SIZE)
 
 _HASH_RANGE = 2.0**64
@@ -37,18 +37,18 @@ def mix(keys: UInt64Array) -> UInt64Array:
 
 
 def hash_numbers(values: Array) -> UInt64Array:
-    """One evenly spread 64-bit hash a number; equal for equal numbers."""
+    """Return an evenly distributed 64-bit hash of each number; equal numbers have equal hashes."""
     if values.dtype == np.float32:
-        # Adding zero makes one of the two zeros.
+        # Adding zero turns -0.0 into 0.0.
         return mix((values + np.float32(0)).view(np.uint32).astype(np.uint64))
     return mix(values.view(np.uint64))
 
 
 class ValueTable:
-    """Values with their counts, in ascending order: all of them, or the most frequent ones (Misra and Gries).
+    """Values with their counts, in ascending order: all values, or the most frequent ones (Misra and Gries).
 
-    Where there were more than MAX_VALUES, `slack` is what a count may be too low by, and the count of a value that is
-    not listed; it is less than the number of values divided by MAX_VALUES. A table does not change.
+    If there were more than MAX_VALUES, a count may be too low by up to `slack`, and a value that is not listed may have
+    occurred up to `slack` times; it is less than the number of values divided by MAX_VALUES. A table is immutable.
 
     Example:
         >>> table = ValueTable(np.array([3, 5]), np.array([1, 2])).merge(ValueTable(np.array([5]), np.array([7])))
@@ -61,7 +61,7 @@ class ValueTable:
     def __init__(self, values: Array, counts: Int64Array, slack: int = 0) -> None:
         surplus = len(values) - MAX_VALUES
         if surplus > 0:
-            # The count of the largest that has to go is taken off every one: those that stay were more frequent.
+            # The largest count that is dropped is subtracted from all counts: the values that stay were more frequent.
             kept = counts > 1
             cut = 1
             if np.count_nonzero(kept) > MAX_VALUES:
@@ -77,7 +77,7 @@ class ValueTable:
         return self.slack == 0
 
     def merge(self, other: ValueTable) -> ValueTable:
-        """A table of what both counted."""
+        """Return a table with the counts of both."""
         slack = self.slack + other.slack
         if len(other.values) == 0:
             return ValueTable(self.values, self.counts, slack)
@@ -89,7 +89,7 @@ class ValueTable:
         return ValueTable(values, counts, slack)
 
     def list_top(self, count: int) -> list[tuple[Any, int]]:
-        """The most frequent values with their counts; of equally frequent ones the smaller value first."""
+        """List the most frequent values with their counts; the smaller of two equally frequent values is first."""
         order = np.argsort(-self.counts, kind="stable")[:count]
         return list(zip(self.values[order].tolist(), self.counts[order].tolist(), strict=True))
 
@@ -98,15 +98,15 @@ NO_VALUES = ValueTable(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class DistinctSketch:
-    """How many values differ, from the smallest of their hashes; exact up to NUM_HASHES."""
+    """Estimates the number of distinct values from their smallest hashes; exact up to NUM_HASHES."""
 
     __slots__ = ("hashes", "is_exact")
 
     def __init__(self, hashes: UInt64Array, *, is_exact: bool | None = None) -> None:
-        """From hashes that are spread evenly over 64 bits: of all values, in any order.
+        """Create a sketch from evenly distributed 64-bit hashes of all values, in any order.
 
-        Where `is_exact` is given they are the smallest ones, in ascending order, as the core picks them. It leaves out
-        those above the `limit` of the sketch that this one will be merged into: they would be dropped there.
+        If `is_exact` is given, these are the smallest in ascending order, as selected by the native core, which omits
+        hashes above the `limit` of the sketch that this one will be merged into: they would be dropped there.
         """
         if is_exact is None:
             hashes = np.unique(hashes)
@@ -117,40 +117,40 @@ class DistinctSketch:
 
     @property
     def limit(self) -> int | None:
-        """The largest hash kept; None while there is room for any."""
+        """The largest hash kept; None while the sketch is not full."""
         return int(self.hashes[-1]) if len(self.hashes) == NUM_HASHES else None
 
     @property
     def count(self) -> int:
-        """The number, or the estimate of it."""
+        """The number of distinct values, or an estimate of it."""
         if self.is_exact:
             return len(self.hashes)
         return round((NUM_HASHES - 1) / (float(self.hashes[-1]) / _HASH_RANGE))
 
     def merge(self, other: DistinctSketch) -> None:
-        """Count the values of both, those they share once."""
+        """Add the values of another sketch; values in both count once."""
         merged, num_different = _native.merge_unique(self.hashes, other.hashes, NUM_HASHES)
         self.is_exact = self.is_exact and other.is_exact and num_different <= NUM_HASHES
         self.hashes = merged
 
 
 class QuantileSketch:
-    """Where the quantiles of many numbers lie: sorted buffers in which each value stands for 1, 2, 4 … values.
+    """Estimates quantiles of many numbers, by sorted buffers in which each value represents 1, 2, 4 … values.
 
-    Two buffers of one weight that are full become one of twice the weight, by every second of their values, the odd
-    and the even ones in turn (the collapse of Manku, Rajagopalan and Lindsay).
+    Every second value of a full buffer moves to the buffer of twice the weight, the others are dropped; odd and even
+    positions alternate (the collapse of Manku, Rajagopalan and Lindsay).
     """
 
     __slots__ = ("_buffers", "_turns")
 
     def __init__(self, values: Array, level: int = 0) -> None:
-        """From at most 2 * BUFFER_SIZE values in ascending order, each of which stands for 2**level."""
+        """Create a sketch from at most 2 * BUFFER_SIZE values in ascending order, each representing 2**level."""
         self._buffers: dict[int, Array] = {level: values} if len(values) else {}
         self._turns: dict[int, int] = {}
 
     @classmethod
     def from_table(cls, table: ValueTable) -> QuantileSketch:
-        """From values with their counts, as if they had come one by one."""
+        """Create a sketch from values with their counts."""
         num_values = int(table.counts.sum())
         level = max(0, (-(-num_values // (2 * BUFFER_SIZE)) - 1).bit_length())
         places = np.arange((1 << level) // 2, num_values, 1 << level)
@@ -158,16 +158,16 @@ class QuantileSketch:
 
     @property
     def is_exact(self) -> bool:
-        """Does every value stand for itself?"""
+        """Does every value represent only itself?"""
         return not any(self._buffers)
 
     def merge(self, other: QuantileSketch) -> None:
-        """Take the values of another sketch in."""
+        """Add the values of another sketch."""
         for level in sorted(other._buffers):
             self._add(level, other._buffers[level])
 
     def to_weighted(self) -> tuple[Array, Int64Array]:
-        """Values in ascending order, and how many each of them stands for."""
+        """Return values in ascending order, and how many values each represents."""
         if not self._buffers:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         values = np.concatenate([self._buffers[level] for level in sorted(self._buffers)])
@@ -187,12 +187,12 @@ class QuantileSketch:
                 return
             turn = self._turns.get(level, 0)
             self._turns[level] = 1 - turn
-            values = values[turn::2].copy()  # the rest need not be kept for it
+            values = values[turn::2].copy()  # a view would keep the whole array in memory
             level += 1
 
 
 def find_quantiles(values: Array, weights: Int64Array, shares: Sequence[float]) -> list[Any]:
-    """For each share, the smallest value that at least this share of all values is not above.
+    """For each share, return the smallest value that at least this share of all values does not exceed.
 
     Example:
         >>> find_quantiles(np.array([1, 2, 9]), np.array([1, 1, 2]), [0.25, 0.5])

@@ -1,14 +1,14 @@
-"""Splits of a dataset: which shard is in which, the balance of classes in each, and where they differ.
+"""Compare the splits of a dataset: the balance of classes in each split, and features that differ between splits.
 
-Two splits are compared feature by feature, by one distance between 0 (alike) and 1 (nothing in common):
+Two splits are compared feature by feature, by a distance between 0 (alike) and 1 (nothing in common):
 
-- total variation, where at most MAX_CATEGORIES values differ: half of the sum, over all values, of what their
-  shares differ by;
-- Kolmogorov-Smirnov elsewhere: the most by which the shares of values up to some point differ. Of bytes values it
-  is that of their sizes.
+- total variation, for at most MAX_CATEGORIES distinct values: half of the sum, over all values, of the differences
+  of their shares;
+- Kolmogorov-Smirnov otherwise: the largest difference of the cumulative distributions. For bytes, those of the
+  sizes of values.
 
-Samples of one and the same distribution differ too. A distance is flagged where it is above MIN_DISTANCE and well
-above what chance explains for as many values as there are.
+Samples of the same distribution differ too. A distance is flagged if it is above MIN_DISTANCE and above what chance
+explains for this number of values.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from tfrkit.sidecars.class_names import ClassNames
 MAX_CATEGORIES = 100
 MIN_DISTANCE = 0.1
 MIN_PRESENCE_GAP = 0.05
-# Classes listed one by one.
+# Limit on listed classes.
 MAX_CLASSES = 1000
-# Distance of samples of one distribution that is exceeded once in a hundred times, in units of sqrt(1/n + 1/m).
+# Distance that two samples of one distribution exceed in 1 % of cases, in units of sqrt(1/n + 1/m).
 _KS_CHANCE = 1.63
-_TV_CHANCE = 2.0  # times what is expected
+_TV_CHANCE = 2.0  # times the expected distance
 _PRESENCE_CHANCE = 3.0  # standard deviations
 _FIRST_WORDS = ("train", "training")
 
@@ -43,7 +43,7 @@ Splits = Mapping[str, DatasetSummary]
 
 
 def choose_reference(splits: Splits) -> str:
-    """The split that others are held against: the one to train on, else the largest."""
+    """Choose the split that others are compared with: the training split, else the largest."""
     for name in splits:
         if name.lower() in _FIRST_WORDS:
             return name
@@ -53,7 +53,7 @@ def choose_reference(splits: Splits) -> str:
 def count_classes(
     whole: DatasetSummary, splits: Splits, specs: Mapping[FeatureKey, Spec], names: ClassNames
 ) -> list[dict[str, Any]]:
-    """The balance of classes of each class feature, over all and in each split."""
+    """Count the classes of each label feature, in total and per split."""
     counted = []
     for key, feature in sorted(whole.features.items(), key=lambda item: (item[0][1], item[0][0])):
         if is_label(key, feature, specs[key], names):
@@ -96,7 +96,7 @@ def _rank(counts: Mapping[Any, int]) -> list[tuple[Any, int]]:
 
 
 def _count_values(feature: FeatureSummary | None) -> dict[Any, int]:
-    """Values with their counts; of bytes the values themselves, not their keys."""
+    """Map values to their counts; for bytes, the values themselves and not their hashes."""
     values = None if feature is None else feature.values
     if values is None:
         return {}
@@ -107,7 +107,7 @@ def _count_values(feature: FeatureSummary | None) -> dict[Any, int]:
 
 
 def compare_splits(whole: DatasetSummary, splits: Splits) -> dict[str, Any] | None:
-    """How far each feature of each split is from that of the reference split; None for fewer than two splits."""
+    """Compare each feature of each split with the reference split; None for fewer than two splits with records."""
     filled = {name: summary for name, summary in splits.items() if summary.records}
     if len(filled) < 2:
         return None
@@ -174,7 +174,7 @@ def _compare(key: FeatureKey, method: str | None, name: str, splits: Splits, ref
 def _find_distance(
     method: str, one: NumberSummary | BytesSummary, other: NumberSummary | BytesSummary
 ) -> tuple[float, float]:
-    """The distance, and the largest one that chance explains."""
+    """Return the distance, and the largest distance that chance explains."""
     if method == "total variation":
         return find_total_variation(_count_keys(one), _count_keys(other))
     numbers = one.sizes if isinstance(one, BytesSummary) else one
@@ -186,7 +186,7 @@ def _count_keys(values: NumberSummary | BytesSummary) -> dict[Any, int]:
 
 
 def find_total_variation(one: Mapping[Any, int], other: Mapping[Any, int]) -> tuple[float, float]:
-    """Half of what the shares of all values differ by, and how much of it chance explains.
+    """Return the total variation distance of two distributions, and the largest distance that chance explains.
 
     Example:
         >>> find_total_variation({"a": 3, "b": 1}, {"a": 1, "b": 3})[0]
@@ -198,13 +198,13 @@ def find_total_variation(one: Mapping[Any, int], other: Mapping[Any, int]) -> tu
         count, other_count = one.get(value, 0), other.get(value, 0)
         distance += abs(count / size - other_count / other_size)
         pooled = (count + other_count) / (size + other_size)
-        # Mean size of a difference that is normally distributed around 0.
+        # Mean absolute value of a difference that is normally distributed around 0.
         chance += math.sqrt(2 / math.pi * pooled * (1 - pooled) * (1 / size + 1 / other_size))
     return distance / 2, _TV_CHANCE * chance / 2
 
 
 def find_ks(one: NumberSummary, other: NumberSummary) -> tuple[float, float]:
-    """The most by which the shares of numbers up to some point differ, and how much of it chance explains."""
+    """Return the Kolmogorov-Smirnov distance of two distributions, and the largest distance that chance explains."""
     values, weights = one.weigh()
     other_values, other_weights = other.weigh()
     points = np.union1d(values, other_values)

@@ -29,7 +29,7 @@ _HINT = Hint(Step("leave such records out: {on_error}", on_error="skip"))
 
 @dataclass
 class Stats:
-    """What `stats` found, in the form of its JSON. `findings` are damaged places and records that were left out."""
+    """Result of `stats`, in its JSON form. `findings` lists damaged places and records that were left out."""
 
     records: int = 0
     kind: str = "example"
@@ -50,7 +50,7 @@ class Stats:
         return self.skipped == 0
 
     def to_json(self) -> dict[str, Any]:
-        """The public form; the keys are those of the fields, and `findings` as `verify` has them."""
+        """The public form: every field by name, `findings` as objects."""
         return {**vars(self), "findings": [finding.to_json() for finding in self.findings]}
 
 
@@ -64,19 +64,19 @@ def stats(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Stats:
-    """Read every record once and give the statistics of every feature.
+    """Read every record once and compute the statistics of every feature.
 
-    Memory is bounded, whatever the number of records: about 1 MB for each feature and split. The numbers do not
-    depend on `jobs`. Counts, ranges, means and deviations are exact; quantiles, histograms, the number of different
-    values and the most frequent ones are too, up to 4096 different values, and say where they are not.
+    Memory is bounded for any number of records: about 1 MB per feature and split. The numbers do not depend on
+    `jobs`. Counts, ranges, means and deviations are exact. Quantiles, histograms, the number of distinct values and
+    the most frequent values are exact up to 4096 distinct values; beyond that they are marked as estimates.
 
     Args:
         address: Path, glob, folder, or a list of these.
-        html: A file to write a report into, with plots and some images: one file that needs nothing else.
-        features: Read these only.
-        jobs: How many threads; one for each core by default.
-        on_error: With "skip", damage and records that are no Examples are left out and listed in `findings`.
-        force: Replace the report.
+        html: A file to write a self-contained report to, with plots and some images.
+        features: Names of the features to read; default all.
+        jobs: Number of threads; default one per core.
+        on_error: With "skip", damage and records that are not Examples are left out and listed in `findings`.
+        force: Replace an existing report.
         progress: Progress callback.
 
     Example:
@@ -121,7 +121,7 @@ def _open_shards(paths: Sequence[str], policy: Policy) -> list[Shard]:
         try:
             shards.append(Shard.open(path))
         except (ContainerError, StorageError) as error:
-            # Nothing at all that can be read is no result.
+            # If the only file cannot be opened, there is no result.
             if policy.on_error == "raise" or len(paths) == 1:
                 raise
             policy.take(Finding.of(error, shard=path), error)
@@ -135,7 +135,7 @@ def _read_splits(
     jobs: int | None,
     progress: Progress | None,
 ) -> tuple[list[dict[str, Any]], dict[str | None, DatasetSummary]]:
-    """What is in each file, and the summary of each split, in the order of the files."""
+    """Return path, size, count and split of each file, and the summary of each split, in the order of the files."""
     files = []
     splits: dict[str | None, DatasetSummary] = {}
     summaries = reader.read(shards, jobs=jobs, progress=progress)
@@ -151,7 +151,7 @@ def _read_splits(
 
 
 def _check_kinds(whole: DatasetSummary, policy: Policy) -> None:
-    """Say what is left out, or raise: records that are no Examples among others that are."""
+    """List records that are not Examples if most others are, or raise, as the policy says."""
     if whole.num_others == 0 or whole.num_others >= max(1, whole.records):
         return
     for finding in whole.others:
@@ -207,6 +207,6 @@ def _describe(
 
 
 def _name_labels(sample: Sample, names: ClassNames) -> Sample:
-    """The same with class ids replaced by their names."""
+    """Replace the class ids of a sample by class names."""
     labels = {feature: names.name_of(feature, value) or value for feature, value in sample.labels.items()}
     return sample._replace(labels=labels)
