@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 
-# Names that are imported lazily: their module, and their name there.
+# Names that are imported lazily, each with its module and its name in that module.
 _LATER = {
     "Dataset": ("tfrkit.dataset.dataset", "Dataset"),
     "mix": ("tfrkit.dataset.opening", "mix"),
@@ -60,7 +60,7 @@ _LATER = {
 
 
 def __getattr__(name: str) -> object:
-    """Import the other names on first use, to keep `import tfrkit` fast."""
+    """Import the other public names on first use, to keep `import tfrkit` fast."""
     if name not in _LATER:
         from tfrkit._familiar import explain_name
 

@@ -1,4 +1,4 @@
-"""Names that other libraries have for what is called otherwise here: asking for one is an error that says which."""
+"""Names known from other libraries that tfrkit calls differently: using one raises an error with tfrkit's name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WRITE = (
 )
 _FORMAT = "for a framework: ds.batch(64).to_torch(), .to_jax(), .to_tf()    whole: ds.to_pandas(), ds.to_polars()"
 
-# By the names of tf.data, TFDS, Hugging Face datasets, PyTorch and pandas.
+# Names of tf.data, TFDS, Hugging Face datasets, PyTorch and pandas.
 OF_DATASET: Mapping[str, str] = {
     "features": _SCHEMA,
     "element_spec": _SCHEMA,
@@ -100,15 +100,15 @@ OF_BATCHES: Mapping[str, str] = {
 
 
 def explain_name(name: str) -> AttributeError:
-    """The error for a name that the module does not have."""
+    """Make the error for a name that the module does not have, with the equivalent, if any."""
     hint = f"\n  {OF_MODULE[name]}" if name in OF_MODULE else ""
     return AttributeError(f"module 'tfrkit' has no attribute {name!r}{hint}")
 
 
 def explain_attribute(owner: object, name: str, known: Mapping[str, str]) -> AttributeError:
-    """The error for a missing attribute, with the equivalent from `known`, if any."""
+    """Make the error for a missing attribute, with the equivalent from `known`, if any."""
     if hasattr(type(owner), name):
-        object.__getattribute__(owner, name)  # a property that fails inside: show its own error
+        object.__getattribute__(owner, name)  # if a property raised inside, this raises its own error
     hint = f"\n  {known[name]}" if name in known else ""
     return AttributeError(f"{type(owner).__name__} has no attribute {name!r}{hint}", name=name, obj=owner)
 
@@ -116,7 +116,7 @@ def explain_attribute(owner: object, name: str, known: Mapping[str, str]) -> Att
 def refuse_arguments(
     called: str, /, *, given_twice: str | None = None, **known: str
 ) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
-    """Make a function, called `called` in messages, explain arguments known from other libraries.
+    """Make a function reject arguments known from other libraries, with a hint; `called` is its name in messages.
 
     `given_twice` is the hint for an argument given by position and by name.
 
@@ -140,7 +140,7 @@ def refuse_arguments(
             return function(*args, **kwargs)
 
         if called not in function.__qualname__.split("."):
-            function.__qualname__ = called  # the name that Python's own errors have
+            function.__qualname__ = called  # the name in Python's own errors
         return call
 
     return decorate

@@ -1,6 +1,6 @@
-"""How much is read, held, listed and refused: one table, since together they bound the memory of a pass.
+"""Limits on memory and work: one table, because together they bound the memory of a pass.
 
-They are read when they are used, so a test makes one small: ``monkeypatch.setattr(LIMITS, "held_nbytes", 0)``.
+Limits are read on each use, so a test can set one: ``monkeypatch.setattr(LIMITS, "held_nbytes", 0)``.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 @dataclass
 class Limits:
-    """Sizes are in bytes. No value changes a result, only its cost; those that refuse something say so."""
+    """Sizes are in bytes. A limit changes the cost of a result, not the result, unless its comment says "refused"."""
 
     # Storage.
     digest_nbytes: int = 1 << 20  # hashed per step
-    spare_nbytes: int = 16 << 20  # free space asked for in addition to the expected output
-    sweep_share: float = 0.01  # of the time, at most, is spent looking for temporaries of dead processes
+    spare_nbytes: int = 16 << 20  # required free space in addition to the expected output
+    sweep_share: float = 0.01  # share of the time that may be spent looking for temporaries of dead processes
 
-    # Reading shards. Inflated pieces stay in the L2 cache between checking and parsing; what is copied to bytes objects
-    # is touched twice, so its pieces are smaller.
+    # Reading shards. Inflated pieces stay in the L2 cache between checking and parsing; pieces that are copied to bytes
+    # objects are touched twice, so they are smaller.
     inflate_nbytes: int = 1 << 20
     read_nbytes: int = 1 << 16
     window_nbytes: int = 16 << 20  # resident part of a mapped file
@@ -33,7 +33,7 @@ class Limits:
     max_open_shards: int = 16384
     max_batch_shards: int = 8192  # a batch that spans more is read record by record
     max_unpacked_shards: int = 64  # xz and zstd are unpacked to a file, which stays open
-    max_kept_offsets: int = 1 << 24  # of frames, 128 MiB; other shards are scanned again when picked from
+    max_kept_offsets: int = 1 << 24  # of frames, 128 MiB; other shards are scanned again for each access
     held_nbytes: int = 256 << 20  # compressed shards read out of order are kept inflated up to this total
     rows_at_once: int = 64  # enough to hide the cost of a call, few enough to stay small with images
     device_pixels: int = 128 << 20  # per call of a GPU decoder: 0.4 GB decoded
@@ -41,31 +41,31 @@ class Limits:
     # Guessing. A schema is inferred from all records of a small dataset, from a sample of a large one.
     schema_records: int = 4096
     schema_nbytes: int = 32 << 20
-    quick_count_nbytes: int = 32 << 20  # files this small are counted where a count is only nice to have
-    image_head_nbytes: int = 1 << 14  # the size of most images is there
-    max_image_head_nbytes: int = 16 << 20  # of a JPEG with a colour profile or a thumbnail
+    quick_count_nbytes: int = 32 << 20  # files up to this size are counted even if the count is optional
+    image_head_nbytes: int = 1 << 14  # contains the size of most images
+    max_image_head_nbytes: int = 16 << 20  # for a JPEG with a colour profile or a thumbnail
 
     # Writing.
     flush_nbytes: int = 1 << 18  # large enough for the codec, small enough for the cache
-    unsettled_nbytes: int = 32 << 20  # frames that wait for a row that fixes the kind of earlier empty lists
-    frame_rows: int = 1 << 13  # of a table, made into frames at a time
-    part_nbytes: int = 1 << 30  # a larger shard is written in parts, so that a killed run loses no more
+    unsettled_nbytes: int = 32 << 20  # frames held back until a row sets the kind of earlier empty lists
+    frame_rows: int = 1 << 13  # rows of a table that become frames at a time
+    part_nbytes: int = 1 << 30  # a larger shard is written in parts, which limits the loss if the run is killed
     csv_nbytes: int = 1 << 20  # parsed at a time by the core
-    csv_sample_nbytes: int = 1 << 16  # read at each place where types are guessed
-    csv_row_nbytes: int = 1 << 28  # a longer row is not parsed by the core: mostly a quote that is not closed
+    csv_sample_nbytes: int = 1 << 16  # read at each sampled position to guess types
+    csv_row_nbytes: int = 1 << 28  # a longer row is not parsed by the core: mostly a missing closing quote
     csv_rows: int = 1 << 15  # parsed at a time by the csv module
     parquet_group_nbytes: int = 32 << 20  # a row group is in memory until it is written
     parquet_batch_nbytes: int = 4 << 20
 
     # Whole datasets.
-    chunk_records: int = 32768  # of statistics: columns that stay in the cache
-    probed_records: int = 32  # per chunk, to guess what features mean
-    max_features: int = 20_000  # refused: each name takes memory, and a file may have a new one in every record
+    chunk_records: int = 32768  # records per step of statistics: their columns stay in the cache
+    probed_records: int = 32  # per chunk, to guess the meaning of features
+    max_features: int = 20_000  # more are refused: each name takes memory, and every record may have a new one
     max_findings: int = 10_000  # per kind; a report must not be larger than the dataset
-    max_neighbours: int = 4096  # an image is compared with, of those that share a part of its hash
+    max_neighbours: int = 4096  # images that an image is compared with, among those that share a part of its hash
     min_shuffle_nbytes: int = 64 << 20  # less memory is refused
     max_buckets: int = 512  # of a shuffle
-    large_record_nbytes: int = 32 << 10  # from here on random reads are about as fast as sequential ones
+    large_record_nbytes: int = 32 << 10  # above this size random reads are about as fast as sequential ones
 
 
 LIMITS = Limits()

@@ -7,10 +7,10 @@ from types import ModuleType
 
 
 def import_or_explain(name: str, extra: str) -> ModuleType:
-    """The module `name`, or an ImportError with the command that installs it.
+    """Import the module `name`, or raise an ImportError with the command that installs it.
 
-    `extra` is the extra of tfrkit that installs it. Only a missing package gets the hint: an installed one that fails
-    to import raises its own error.
+    `extra` is the extra of tfrkit that installs it. The hint is only for a missing package: an installed package that
+    fails to import raises its own error.
     """
     try:
         return importlib.import_module(name)

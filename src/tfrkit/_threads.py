@@ -19,22 +19,22 @@ _MAX_THREADS = 16
 
 
 def count_cores() -> int:
-    """Cores this process may use: by its affinity, and by what its control group allows, rounded up."""
+    """Return the number of cores this process may use: by its affinity and its cgroup quota, rounded up."""
     try:
         cores = len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
+    except AttributeError:  # not available on every system
         cores = os.cpu_count() or 1
     quota = _read_quota("/sys/fs/cgroup")
     return cores if quota is None else max(1, min(cores, math.ceil(quota)))
 
 
 def _read_quota(root: str) -> float | None:
-    """Cores' worth of time that the control group of a container gets; None without a limit."""
+    """Return the CPU quota of the container's cgroup in cores; None without a limit."""
     for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
         try:
             words = " ".join(Path(root, name).read_text() for name in names).split()
             quota, period = int(words[0]), int(words[1])
-        except (OSError, ValueError, IndexError):  # no such file, or "max"
+        except (OSError, ValueError, IndexError):  # missing file, or "max"
             continue
         if quota > 0 and period > 0:
             return quota / period
@@ -42,12 +42,12 @@ def _read_quota(root: str) -> float | None:
 
 
 def choose_threads(threads: int | None) -> int:
-    """The given number of threads, or one per core."""
+    """Return the given number of threads, or one per core."""
     return min(_MAX_THREADS, count_cores()) if threads is None else threads
 
 
 def submit(executor: Executor, job: Callable[[], T]) -> Future[T]:
-    """Submit a job to an executor. A thread that cannot be started is a MemoryError: each needs a stack."""
+    """Submit a job to an executor. If no thread can be started, raise MemoryError: each thread needs a stack."""
     try:
         return executor.submit(job)
     except RuntimeError as error:
@@ -64,10 +64,10 @@ def run_ahead(
     max_nbytes: int | None = None,
     size_of: Callable[[T], int] = lambda result: 1,
 ) -> Generator[T, None, None]:
-    """Yield the results of `jobs` in their order, computed ahead on threads.
+    """Yield the results of `jobs` in order, computed ahead on threads.
 
-    At most about `max_nbytes` of results wait, estimated by the size of the last one, but at least one job per thread.
-    Without a bound two per thread wait. An error is raised in its turn. The threads stop when the consumer stops.
+    At most about `max_nbytes` of results are kept, estimated from the size of the last one, but at least one job per
+    thread; by default two jobs per thread. An error is raised in place of its result. Threads stop with the consumer.
     """
     from concurrent.futures import ThreadPoolExecutor  # not worth it with one thread
 
@@ -93,9 +93,9 @@ def run_ahead(
 
 
 def map_ahead(function: Callable[[Item], T], items: Iterable[Item], *, threads: int) -> Generator[T, None, None]:
-    """The result for each item, in order, on threads; one thread means the caller's.
+    """Yield the result for each item in order, computed on threads; with one thread, in the caller's thread.
 
-    Close the iterator if it is not exhausted, to stop the work.
+    Close the iterator to stop the work early.
 
     Example:
         >>> list(map_ahead(abs, [-1, 2, -3], threads=2))

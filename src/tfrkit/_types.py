@@ -7,19 +7,19 @@ from typing import Any, Literal
 import numpy as np
 
 Record = bytes
-"""Payload bytes of one frame."""
+"""The payload bytes of one frame."""
 
 Row = dict[str, Any]
-"""Schema-conforming values of one record, by feature name."""
+"""The values of one record by feature name, conforming to the schema."""
 
 Verify = Literal["all", "lengths", "none"]
-"""Which checksums are compared: both, that of the length only, or none."""
+"""Which checksums are verified: both, only that of the length, or none."""
 
 OnError = Literal["raise", "skip"]
-"""What a reader does at damage."""
+"""What a reader does on damage."""
 
 Infer = Literal["sample", "all"]
-"""Records a schema is inferred from: "auto" is all of a small dataset and a sample of a large one."""
+"""The records a schema is inferred from: "auto" is all of a small dataset and a sample of a large one."""
 
 Int64Array = np.ndarray[Any, np.dtype[np.int64]]
 UInt64Array = np.ndarray[Any, np.dtype[np.uint64]]

@@ -51,9 +51,9 @@ from typing import Any, Self
 
 @dataclass(frozen=True, init=False)
 class Step:
-    """One thing to do next. `{name}` in `text` is an argument of the call, with its value in `arguments`.
+    """One next step. `{name}` in `text` is an argument of the call, with its value in `arguments`.
 
-    The value ... stands for one of the user's own. A step in Python (`ds.records()`) has no option of a command.
+    The value ... is a placeholder for the user's own. A step in Python (`ds.records()`) is not shown by a command.
 
     Example:
         >>> str(Step("read on: {on_error}", on_error="skip")), str(Step("leave it out: {select}", select=[...]))
@@ -69,7 +69,7 @@ class Step:
             object.__setattr__(self, name, value)
 
     def say(self, show: Callable[[str, Any], str]) -> str:
-        """The step with each argument as `show` writes it."""
+        """Return the text with each argument formatted by `show`."""
         text = self.text
         for name, value in self.arguments.items():
             text = text.replace(f"{{{name}}}", show(name, value))
@@ -88,7 +88,7 @@ def _show_value(value: Any) -> str:
 
 
 class Hint(str):
-    """Next steps, or a note with arguments, in the words of Python; a command says its `steps` by its options."""
+    """Next steps, or a note with arguments, in Python syntax; a command prints its `steps` with its own options."""
 
     steps: tuple[Step | str, ...]
     gap: str
@@ -100,7 +100,7 @@ class Hint(str):
 
 
 def misuse(what: str, *steps: Step | str) -> ValueError:
-    """A wrong argument, and what to do about it; both are attributes, as of a `TfrkitError`."""
+    """Make a ValueError for a wrong argument; message and hint are attributes, as in a `TfrkitError`."""
     hint = Hint(*steps)
     error: Any = ValueError(f"{what}\n  {hint}")
     error.what, error.hint = what, hint
@@ -108,7 +108,7 @@ def misuse(what: str, *steps: Step | str) -> ValueError:
 
 
 class TfrkitError(Exception):
-    """Base of every error tfrkit raises on purpose."""
+    """Base of every error that tfrkit raises on purpose."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class TfrkitError(Exception):
         return type(self), (self.what,), self.__dict__
 
     def replace(self, **changes: Any) -> Self:
-        """The same error with another message, place or hint."""
+        """Return the same error with another message, place or hint."""
         other = copy.copy(self)
         vars(other).update(changes)
         return other
@@ -158,11 +158,11 @@ class StorageError(TfrkitError):
 
 
 class RemoteAddressError(StorageError):
-    """An address of another machine, such as s3://bucket/x, where a path is needed."""
+    """A remote address, such as s3://bucket/x, where a local path is needed."""
 
 
 class UnfinishedChangeError(StorageError):
-    """A folder whose files are being replaced, or were when a process was killed: some are old, some new."""
+    """A folder whose files are being replaced, or whose replacement was interrupted: some files are old, some new."""
 
 
 class ContainerError(TfrkitError):
@@ -178,7 +178,7 @@ class TruncatedShardError(ContainerError):
 
 
 class NotATFRecordError(ContainerError):
-    """A file that is something else."""
+    """A file in another format."""
 
 
 class StaleIndexError(ContainerError):
@@ -190,7 +190,7 @@ class CompressionError(ContainerError):
 
 
 class CodecError(TfrkitError):
-    """A record that is not the message it should be."""
+    """A record that is not the expected message."""
 
 
 class WireError(CodecError):
@@ -198,7 +198,7 @@ class WireError(CodecError):
 
 
 class FeatureKindError(CodecError):
-    """A feature of another kind than expected."""
+    """A feature of an unexpected kind."""
 
 
 class SchemaError(TfrkitError):
@@ -210,15 +210,15 @@ class MissingFeatureError(SchemaError):
 
 
 class UnknownFeatureError(SchemaError):
-    """A feature that is not in the schema, which was inferred from a sample."""
+    """A feature that is missing from a schema inferred from a sample."""
 
 
 class ShapeError(SchemaError):
-    """A feature of another length or shape than expected."""
+    """A feature of an unexpected length or shape."""
 
 
 class LimitError(TfrkitError):
-    """Data beyond a limit of tfrkit. It may be sound, so it is never skipped."""
+    """Data that exceeds a limit of tfrkit. The data may be sound, so it is never skipped."""
 
 
 class SourceError(TfrkitError):
@@ -243,11 +243,11 @@ class QueryError(TfrkitError):
 
 
 class TfrkitWarning(UserWarning):
-    """Base of all warnings: the work continues."""
+    """Base of all warnings; the work continues."""
 
 
 class StaleIndexWarning(TfrkitWarning):
-    """An index that does not fit its shard is not used: frames are found by reading the shard."""
+    """An index does not fit its shard and is not used: frames are found by reading the shard."""
 
 
 class SidecarWarning(TfrkitWarning):
@@ -255,11 +255,11 @@ class SidecarWarning(TfrkitWarning):
 
 
 class LostRowsWarning(TfrkitWarning):
-    """Rows were written, and the writer was never closed: its file does not appear."""
+    """Rows were written, but the writer was never closed: its file does not appear."""
 
 
 class GuessedKindWarning(TfrkitWarning):
-    """A feature was an empty list in every row, so that its kind is unknown; bytes were assumed."""
+    """A feature was an empty list in every row, so its kind is unknown; bytes were assumed."""
 
 
 class IncompleteSetWarning(TfrkitWarning):
@@ -295,11 +295,11 @@ class RankBatchWarning(TfrkitWarning):
 
 
 class CpuImagesWarning(TfrkitWarning):
-    """The CPU decoded images that a device was asked to decode: those that its decoder does not take."""
+    """The CPU decoded images because the decoder of the requested device does not support them."""
 
 
 def warn_caller(warning: TfrkitWarning) -> None:
-    """Warn at the line of the program that called tfrkit, however deep in tfrkit this is."""
+    """Warn at the line of the user's program that called tfrkit, at any depth inside tfrkit."""
     ours = os.path.dirname(__file__) + os.sep
     frame, level = sys._getframe(0), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):

@@ -1,4 +1,4 @@
-"""Progress of long operations: a callback."""
+"""Progress of long operations, reported to a callback."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Callback for progress. Called in the main process."""
+    """Receives progress. Called in the main process."""
 
     def begin(self, num_items: int, nbytes: int | None) -> None:
-        """Called once with the totals; `num_items` is 0 where only bytes are known."""
+        """Start, with the totals; called once. `num_items` is 0 if only bytes are known."""
 
     def advance(self, num_items: int, nbytes: int, num_bad: int) -> None:
-        """Called with the amounts since the last call."""
+        """Report the amounts since the last call."""
 
     def end(self) -> None:
-        """Called once at the end."""
+        """Finish; called once."""
 
 
 class Quiet:
-    """Reports nothing."""
+    """Ignores all progress."""
 
     def begin(self, num_items: int, nbytes: int | None) -> None:
         pass

@@ -1,4 +1,4 @@
-"""The verbs of the command line as functions: `tfrkit.tools.repair("bad.tfrecord", "good.tfrecord")`."""
+"""The commands of `tfr` as functions: `tfrkit.tools.repair("bad.tfrecord", "good.tfrecord")`."""
 
 from tfrkit.ops.count import count_records as count
 from tfrkit.ops.diff.diff import diff

@@ -1,4 +1,4 @@
-"""Writer: writes rows to one file."""
+"""Write rows to one file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tfrkit.features.schema import Schema, show_name
 from tfrkit.sidecars.places import remove_own
 from tfrkit.storage.resolve import expand_home, open_writer
 
-# Columns of many rows are encoded in runs, so that memory stays bounded by the run and not by the column.
+# Long columns are encoded in runs, so that memory is bounded by the run, not by the column.
 _RUN_ROWS = 1 << 14
 
 
@@ -39,8 +39,8 @@ class Writer:
 
     A row is a dict of feature names to values: int, float, bytes, str, lists of these, NumPy arrays. A dict
     {"context": {...}, "feature_lists": {...}} is written as a SequenceExample, where each feature list is a
-    sequence of frames. None is a feature with no value; a missing key is absent. An empty list takes the kind of other
-    rows; if no row has values, bytes, with a `GuessedKindWarning`.
+    list of values, one per step. None is a feature with no value; a missing key is absent. An empty list takes the kind
+    it has in other rows; if no row has values, it is stored as bytes, with a `GuessedKindWarning`.
 
     Equal rows give equal bytes: keys sorted, lists packed. Not thread-safe.
 
@@ -48,9 +48,9 @@ class Writer:
         path: The file to write; an existing one is replaced at the end.
         compression: "none", "gzip" or "zlib"; "xz" and "zstd", which TensorFlow cannot read. "GZIP", "gz" and "" are
             understood too. None, the default, follows the suffix: .gz, .zlib, .xz and .zst are compressed.
-        level: "default", "fast", "small", or a number of the codec.
+        level: "default", "fast", "small", or a level of the codec.
         schema: Checks each row; may request plain lists for arrays, which otherwise become serialized tensors.
-        floats: What to do with floats that float32 does not hold: "ask" raises, "float32" rounds, "float64"
+        floats: What to do with floats that float32 cannot represent: "ask" raises, "float32" rounds, "float64"
             keeps them as serialized tensors.
         index: Also write `_index/<name>.tfidx`, so that counting and random access need no scan.
         digest: Updated with every byte of the file, e.g. `hashlib.sha256()`.
@@ -98,26 +98,26 @@ class Writer:
                 self._encoder.kind_of(name, spec.kind, is_list=True)
         shard = ShardWriter(open_writer(self._path), compression=chosen, level=level, digest=digest, index=index)
         self._shard: ShardWriter | None = shard
-        # A writer that is neither closed nor discarded must not leave its temporary file, nor lose its rows silently.
+        # A writer that is neither closed nor discarded must not leave its temporary file or lose its rows silently.
         caller = sys._getframe(1)
         self._place = (caller.f_code.co_filename, caller.f_lineno)
         self._unclosed = weakref.finalize(self, _lose, self._path, self._encoder, shard, self._place, os.getpid())
 
     @property
     def num_records(self) -> int:
-        """Records written so far."""
+        """The number of records written so far."""
         return self._encoder.num_records
 
     def write(self, row: Row) -> None:
         """Write one row as an Example, or as a SequenceExample if it has a context or feature lists.
 
-        A row that cannot be written raises and is not written; the next one may follow.
+        A row that cannot be written raises and is not written; the writer remains usable.
         """
         coercer = self._coercer
         if coercer.untyped is None or coercer.untyped:
             coercer.untyped = []
         if type(row) is dict and len(row) > 2 and self._schema is None and self._shard is not None:
-            # What most rows are, without the questions below: encoding one takes the core about as long as they do.
+            # The fast path for most rows: the checks below take about as long as encoding a row.
             coercer.row = self._encoder.num_records
             pending = self._encoder.write(row)
             if coercer.untyped:
@@ -144,13 +144,13 @@ class Writer:
     def write_columns(self, columns: Mapping[str, Any] | Any) -> None:
         """Write many rows as Examples: each column is an array, `Ragged`, `BytesColumn` or list, of one length.
 
-        Or a whole table, or a dict of columns, of pandas, polars or pyarrow (anything with Arrow's stream): a missing
-        value is absent from its row, and an index of pandas is a column where it has a name, else left out. To pandas
-        NaN is a missing value, so that it is absent; NaN of polars and pyarrow is stored, and so is NaN in a list of
-        floats of any of them.
+        Also accepts a table or a dict of columns of pandas, polars or pyarrow (anything with Arrow's stream): a missing
+        value is absent from its row, and a pandas index is a column if it has a name, else left out. To pandas NaN is a
+        missing value, so it is absent; NaN of polars and pyarrow is stored, and so is NaN in a list of floats of any of
+        these libraries.
 
-        The bytes are those of writing the rows one by one. Columns that cannot be written raise; if some of their rows
-        are on disk by then, the writer is discarded, since they cannot be removed.
+        The bytes are the same as if the rows were written one by one. Columns that cannot be written raise; if some of
+        their rows are already on disk, the writer is discarded, since they cannot be removed.
         """
         self._require_open()
         before, pending, flushes = self._encoder.num_records, self._encoder.num_pending, self._num_flushes
@@ -166,7 +166,7 @@ class Writer:
             raise
 
     def _split_columns(self, columns: Any) -> Iterable[Mapping[str, Any]]:
-        """Columns unchanged; a table of another library batch by batch."""
+        """Return columns unchanged; read a table of another library in batches."""
         from tfrkit.codec.arrow_streams import has_stream, holds_series, read_columns, to_arrow_table
 
         if holds_series(columns):
@@ -187,14 +187,14 @@ class Writer:
             self._write_run({name: column[start:stop] for name, column in columns.items()})
 
     def write_record(self, record: bytes | bytearray | memoryview) -> None:
-        """Write a payload unchanged."""
+        """Write a record's bytes unchanged."""
         self._require_open()
         pending = self._encoder.write_record(record)
         if pending >= LIMITS.flush_nbytes:
             self._flush_if_settled(pending)
 
     def close(self) -> None:
-        """Make the file appear. Leaving the `with` block does it. Raises if an earlier write failed for good."""
+        """Make the file appear. The end of the `with` block does this too. Raises if a write failed for good."""
         if self._failure is not None:
             raise self._failure
         if self._shard is None:
@@ -215,7 +215,7 @@ class Writer:
             self._warn_of_guesses(self._untyped.guessed)
 
     def discard(self) -> None:
-        """Discard: no file appears."""
+        """Close the writer without a file."""
         if self._shard is not None:
             shard, self._shard = self._shard, None
             self._unclosed.detach()
@@ -240,7 +240,7 @@ class Writer:
         return self._shard
 
     def _flush_if_settled(self, pending: int) -> None:
-        """Pass frames on, unless that would fix the kind of empty lists that a later row may define."""
+        """Write pending frames, unless that would fix the kind of empty lists that a later row may define."""
         if not self._untyped or self._untyped.is_settled or pending >= LIMITS.unsettled_nbytes:
             self._flush()
 
@@ -258,7 +258,7 @@ class Writer:
             raise
 
     def _give_up(self, error: BaseException) -> None:
-        """After this the file will not appear, and every further call raises the cause."""
+        """Discard the file; every further call raises this error."""
         self._failure = error
         self.discard()
 
@@ -271,7 +271,7 @@ class Writer:
         )
 
     def _encode(self, row: Row) -> int:
-        """Pass a row to the encoder; return the pending bytes."""
+        """Pass a row to the encoder; return the number of pending bytes."""
         if _is_sequence(row):
             return self._write_sequence(row)
         if self._conformer is not None and self._schema is not None:
@@ -329,9 +329,9 @@ class Writer:
 
 
 def _lose(path: str, encoder: _native.RowEncoder, shard: ShardWriter, place: tuple[str, int], process: int) -> None:
-    """A writer was never closed: warn about lost rows, at the line that made it."""
+    """Warn that rows are lost because the writer was never closed, at the line that created it."""
     if os.getpid() != process:
-        return  # the parent process still writes
+        return  # a forked child: the parent still writes
     num_rows = encoder.num_records
     shard.discard()
     if not num_rows:
@@ -359,5 +359,5 @@ def _sorted_items(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _plain_frames(frames: Any) -> Any:
-    """Frames as a list; a frame of several bytes values as a list of them."""
+    """Return the steps of a feature list as a list; a step of several bytes values becomes a list."""
     return [list(frame) if isinstance(frame, BytesColumn) else frame for frame in frames]

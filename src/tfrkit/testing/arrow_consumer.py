@@ -10,9 +10,9 @@ import struct
 from typing import Any
 
 Field = tuple[Any, ...]
-"""Name, format and whether it may be null, then the fields of the children."""
+"""Name, format and nullability, then the fields of the children."""
 
-# Formats of numbers, and how `struct` calls them.
+# Number formats, and their codes in `struct`.
 _LETTERS = dict(zip("cCsSiIlLefg", "bBhHiIqQefd", strict=True))
 
 
@@ -64,23 +64,23 @@ CStream._fields_ = [
 
 
 def open_schema(capsule: object) -> CSchema:
-    """The struct inside a capsule; the capsule must outlive it."""
+    """Return the schema struct inside a capsule; the capsule must outlive it."""
     return CSchema.from_address(_get_pointer(capsule, b"arrow_schema"))
 
 
 def open_stream(capsule: object) -> CStream:
-    """The struct inside a capsule; the capsule must outlive it."""
+    """Return the stream struct inside a capsule; the capsule must outlive it."""
     return CStream.from_address(_get_pointer(capsule, b"arrow_array_stream"))
 
 
 def read_field(schema: CSchema) -> Field:
-    """A schema without its metadata."""
+    """Read a schema without its metadata."""
     children = [read_field(schema.children[i].contents) for i in range(schema.n_children)]
     return schema.name.decode(), schema.format.decode(), bool(schema.flags & 2), *children
 
 
 def read_metadata(schema: CSchema) -> dict[str, str]:
-    """The metadata of a schema."""
+    """Read the metadata of a schema."""
     if not schema.metadata:
         return {}
     at = schema.metadata
@@ -95,7 +95,7 @@ def read_metadata(schema: CSchema) -> dict[str, str]:
 
 
 def read_next(stream: CStream) -> CArray | None:
-    """The next array, or None at the end; OSError with the stream's message."""
+    """Read the next array, or None at the end; OSError with the stream's message."""
     array = CArray()
     code = stream.get_next(stream, array)
     if code:
@@ -104,7 +104,7 @@ def read_next(stream: CStream) -> CArray | None:
 
 
 def read_rows(exporter: Any) -> list[dict[str, Any]]:
-    """All rows of anything that has ``__arrow_c_stream__``."""
+    """Read all rows of an object with ``__arrow_c_stream__``."""
     capsule = exporter.__arrow_c_stream__()
     stream, schema = open_stream(capsule), CSchema()
     if stream.get_schema(stream, schema):
@@ -120,7 +120,7 @@ def read_rows(exporter: Any) -> list[dict[str, Any]]:
 
 
 def read_values(field: Field, array: CArray) -> list[Any]:
-    """The values of an array, None for nulls."""
+    """Read the values of an array, None for nulls."""
     values = _read_all(field, array)
     if array.n_buffers == 0 or not array.buffers[0]:
         if array.null_count != (array.length if field[1] == "n" else 0):

@@ -1,4 +1,4 @@
-"""The `tfr` command in this process, built once: start-up would dominate many calls."""
+"""Run the `tfr` command in this process, built once: start-up would dominate many calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Ran:
 
 @functools.cache
 def get_group() -> Any:
-    """Every command, as typer runs them."""
+    """Return the `tfr` command with all its subcommands."""
     import typer.main
 
     from tfrkit.cli.main import make_app
@@ -33,12 +33,12 @@ def get_group() -> Any:
 
 
 def find_commands() -> dict[str, Any]:
-    """Every command but groups, by full name: "count", "export images"."""
+    """Return every command except groups, by full name: "count", "export images"."""
     return _find_below(get_group(), ())
 
 
 def run_command(arguments: list[str]) -> Ran:
-    """Run `tfr` with these arguments."""
+    """Run `tfr` with these arguments and capture its output."""
     streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
     with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
         try:

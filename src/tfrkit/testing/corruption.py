@@ -9,26 +9,26 @@ from tfrkit.testing import reference
 
 
 def flip(data: bytes, offset: int, bit: int = 0) -> bytes:
-    """The same bytes with one bit of the byte at `offset` flipped."""
+    """Flip one bit of the byte at `offset`."""
     out = bytearray(data)
     out[offset] ^= 1 << bit
     return bytes(out)
 
 
 def truncate(data: bytes, nbytes: int) -> bytes:
-    """The first `nbytes` bytes; a negative number takes that many off the end."""
+    """Keep the first `nbytes` bytes; a negative number removes that many from the end."""
     return data[:nbytes]
 
 
 def splice(data: bytes, start: int, stop: int, patch: bytes = b"") -> bytes:
-    """The same bytes with [start, stop) replaced, by something of any length."""
+    """Replace [start, stop) with bytes of any length."""
     return data[:start] + patch + data[stop:]
 
 
 def make_frame(
     record: bytes, *, length: int | None = None, length_crc: int | None = None, crc: int | None = None
 ) -> bytes:
-    """A frame with any of its three numbers forged; the checksum of a forged length is valid unless forged, too."""
+    """Make a frame with a forged length or checksums; the checksum of a forged length is valid unless forged, too."""
     head = struct.pack("<Q", len(record) if length is None else length)
     length_crc = reference.masked_crc32c(head) if length_crc is None else length_crc
     crc = reference.masked_crc32c(record) if crc is None else crc
@@ -36,7 +36,7 @@ def make_frame(
 
 
 def frame_offsets(data: bytes) -> list[int]:
-    """Where each frame starts, going by lengths alone."""
+    """Return the offset of each frame, following the lengths without any check."""
     offsets, offset = [], 0
     while offset + reference.FRAME_OVERHEAD <= len(data):
         offsets.append(offset)
@@ -45,9 +45,9 @@ def frame_offsets(data: bytes) -> list[int]:
 
 
 def fix_checksum(data: bytes, record: int) -> bytes:
-    """The same shard with both checksums of one record recomputed.
+    """Recompute both checksums of one record.
 
-    So that damage passes the checksums: a wrong length, a message that does not parse.
+    Then other damage passes the checksums: a wrong length, a message that does not parse.
     """
     offset = frame_offsets(data)[record]
     (length,) = struct.unpack_from("<Q", data, offset)
@@ -59,9 +59,9 @@ def fix_checksum(data: bytes, record: int) -> bytes:
 
 
 def flip_each_byte(data: bytes, *, bit: int | None = None) -> Iterator[tuple[int, bytes]]:
-    """Every byte damaged once: its offset, and the whole shard so damaged.
+    """Damage each byte in turn: yield its offset and the damaged shard.
 
-    Without `bit` the bit walks with the offset, so that high and low bits of every field are covered.
+    Without `bit`, the bit varies with the offset, so that high and low bits of every field are covered.
     """
     for offset in range(len(data)):
         yield offset, flip(data, offset, offset * 5 % 8 if bit is None else bit)

@@ -1,7 +1,7 @@
-"""A slow pure-Python twin of the native core.
+"""A slow pure-Python implementation of what the native core does.
 
-Every function works byte by byte, so that it can be checked against docs/format.md. The fast code is tested against it.
-Nothing else of tfrkit is used.
+Every function works byte by byte, so that it can be compared with docs/format.md. The fast code is tested against it.
+It uses nothing else of tfrkit.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ HEADER_SIZE = 8 + 4  # length, masked crc of length
 FOOTER_SIZE = 4  # masked crc of payload
 FRAME_OVERHEAD = HEADER_SIZE + FOOTER_SIZE
 MAX_DEPTH = 100  # protobuf's own limit on nested groups
-_MAX_LENGTH_SIZE = 5  # tags and lengths are 32 bits to protobuf, padded ones included
+_MAX_LENGTH_SIZE = 5  # tags and lengths are 32 bits in protobuf, including padded ones
 _UINT64 = (1 << 64) - 1
 _KINDS: dict[int, Kind] = {1: "bytes", 2: "float", 3: "int64"}
 _FIELD_OF_KIND = {kind: number for number, kind in _KINDS.items()}
 
 
 class ReferenceFault(ValueError):
-    """Damage, named as the core names it."""
+    """Damage, with the core's name for it."""
 
     def __init__(self, kind: str, offset: int = 0) -> None:
         super().__init__(f"{kind} at byte {offset}")
@@ -52,7 +52,7 @@ _TABLE = _crc_table()
 
 
 def crc32c(data: bytes, crc: int = 0) -> int:
-    """CRC-32C (Castagnoli) of some bytes, continued from `crc`."""
+    """Return the CRC-32C (Castagnoli) of some bytes, continued from `crc`."""
     crc ^= 0xFFFFFFFF
     for byte in data:
         crc = (crc >> 8) ^ _TABLE[(crc ^ byte) & 0xFF]
@@ -60,7 +60,7 @@ def crc32c(data: bytes, crc: int = 0) -> int:
 
 
 def masked_crc32c(data: bytes) -> int:
-    """The checksum as a frame stores it."""
+    """Return the checksum as it is stored in a frame."""
     crc = crc32c(data)
     rotated = (crc >> 15) | (crc << 17 & 0xFFFFFFFF)
     return (rotated + 0xA282EAD8) & 0xFFFFFFFF
@@ -70,18 +70,18 @@ def masked_crc32c(data: bytes) -> int:
 
 
 def write_frame(record: bytes) -> bytes:
-    """One record as a frame."""
+    """Return one record as a frame."""
     length = struct.pack("<Q", len(record))
     return length + struct.pack("<I", masked_crc32c(length)) + record + struct.pack("<I", masked_crc32c(record))
 
 
 def write_frames(records: list[bytes]) -> bytes:
-    """A shard."""
+    """Return records as the bytes of a shard."""
     return b"".join(write_frame(record) for record in records)
 
 
 def read_frame(data: bytes, offset: int) -> tuple[bytes, int]:
-    """The record of the frame at `offset`, and where the next frame starts."""
+    """Return the record of the frame at `offset`, and the offset of the next frame."""
     if len(data) - offset < HEADER_SIZE:
         raise ReferenceFault("truncated_header", offset)
     (length,) = struct.unpack_from("<Q", data, offset)
@@ -99,7 +99,7 @@ def read_frame(data: bytes, offset: int) -> tuple[bytes, int]:
 
 
 def read_frames(data: bytes) -> list[bytes]:
-    """Every record of a shard; the first damage raises."""
+    """Return every record of a shard; the first damage raises."""
     records, offset = [], 0
     while offset < len(data):
         record, offset = read_frame(data, offset)
@@ -108,7 +108,7 @@ def read_frames(data: bytes) -> list[bytes]:
 
 
 def index_frames(data: bytes) -> list[int]:
-    """Where each frame of a sound shard starts."""
+    """Return the offset of each frame of a sound shard."""
     offsets, offset = [], 0
     while offset < len(data):
         offsets.append(offset)
@@ -117,7 +117,7 @@ def index_frames(data: bytes) -> list[int]:
 
 
 def find_next_frame(data: bytes, offset: int) -> int | None:
-    """The first offset from `offset` on of a frame with two valid checksums."""
+    """Find the first frame with two valid checksums at or after `offset`, and return its offset."""
     for candidate in range(offset, len(data) - FRAME_OVERHEAD + 1):
         try:
             read_frame(data, candidate)
@@ -128,7 +128,7 @@ def find_next_frame(data: bytes, offset: int) -> int | None:
 
 
 def salvage_frames(data: bytes) -> tuple[list[bytes], list[int]]:
-    """Every readable record, and the start of each damaged range.
+    """Return every readable record, and the start of each damaged range.
 
     After damage, reading resumes at the next frame with two valid checksums. If only a payload is damaged and a frame
     follows it, the payload is not searched.
@@ -149,7 +149,7 @@ def salvage_frames(data: bytes) -> tuple[list[bytes], list[int]]:
 
 
 def _step_over(data: bytes, offset: int) -> int | None:
-    """The end of the frame at `offset`, if the shard ends there or a valid length follows."""
+    """Return the end of the frame at `offset` if the shard ends there or a valid length follows."""
     (length,) = struct.unpack_from("<Q", data, offset)
     after = int(offset + FRAME_OVERHEAD + length)
     header = data[after : after + HEADER_SIZE]
@@ -171,7 +171,7 @@ class Field(NamedTuple):
 
 
 def write_varint(value: int) -> bytes:
-    """The shortest varint of a value, negative ones as 64-bit two's complement."""
+    """Return the shortest varint of a value; negative values are 64-bit two's complement."""
     value &= _UINT64
     out = bytearray()
     while value > 0x7F:
@@ -182,7 +182,7 @@ def write_varint(value: int) -> bytes:
 
 
 def read_varint(data: bytes, offset: int, *, max_bytes: int = 10) -> tuple[int, int]:
-    """A varint and the offset after it. Bits above the 64th are dropped, as protobuf does."""
+    """Return a varint and the offset after it. Bits above the 64th are dropped, as in protobuf."""
     value = 0
     for position in range(max_bytes):
         if offset + position >= len(data):
@@ -195,7 +195,7 @@ def read_varint(data: bytes, offset: int, *, max_bytes: int = 10) -> tuple[int, 
 
 
 def read_fields(data: bytes) -> Iterator[Field]:
-    """The fields of a message in order. A group's value is the bytes between its two tags."""
+    """Return the fields of a message in order. A group's value is the bytes between its two tags."""
     offset = 0
     while offset < len(data):
         field, offset = _read_field(data, offset, 0)
@@ -239,7 +239,7 @@ def _read_tag(data: bytes, offset: int) -> tuple[int, int, int]:
 
 
 def _messages(data: bytes, number: int) -> Iterator[bytes]:
-    """The length-delimited fields of one number; everything else is unknown here and skipped."""
+    """Return the length-delimited fields with one number; all other fields are unknown and skipped."""
     for field in read_fields(data):
         if field.number == number and field.wire_type == 2:
             assert isinstance(field.value, bytes)
@@ -250,12 +250,12 @@ def _messages(data: bytes, number: int) -> Iterator[bytes]:
 
 
 def parse_example(record: bytes) -> Features:
-    """The features of an Example by name."""
+    """Return the features of an Example by name."""
     return _parse_features(_messages(record, 1))
 
 
 def parse_sequence_example(record: bytes) -> tuple[Features, FeatureLists]:
-    """The context and the feature lists of a SequenceExample."""
+    """Return the context and the feature lists of a SequenceExample."""
     context = _parse_features(_messages(record, 1))
     lists: FeatureLists = {}
     for piece in _messages(record, 2):
@@ -266,7 +266,7 @@ def parse_sequence_example(record: bytes) -> tuple[Features, FeatureLists]:
 
 
 def _parse_features(pieces: Iterator[bytes]) -> Features:
-    """A Features message, given in several pieces."""
+    """Parse a Features message that is split into several pieces."""
     features: Features = {}
     for piece in pieces:
         for entry in _messages(piece, 1):
@@ -276,7 +276,7 @@ def _parse_features(pieces: Iterator[bytes]) -> Features:
 
 
 def _parse_entry(data: bytes) -> tuple[bytes, list[bytes]]:
-    """Key and value of a map entry: the last key, and the pieces of the value."""
+    """Return key and value of a map entry: the last key, and all pieces of the value."""
     names = list(_messages(data, 1))
     return names[-1] if names else b"", list(_messages(data, 2))
 
@@ -335,12 +335,12 @@ def _to_signed(value: int) -> int:
 
 
 def write_field(number: int, value: bytes) -> bytes:
-    """A length-delimited field."""
+    """Return a length-delimited field."""
     return write_varint(number << 3 | 2) + write_varint(len(value)) + value
 
 
 def encode_feature(feature: Feature) -> bytes:
-    """A Feature; without a kind it is empty, without values it has an empty list."""
+    """Encode a Feature; without a kind it is empty, without values it has an empty list."""
     if feature is None:
         return b""
     kind, values = feature
@@ -363,12 +363,12 @@ def _encode_features(features: Features) -> bytes:
 
 
 def encode_example(features: Features) -> bytes:
-    """The canonical bytes of an Example: names sorted, lists packed, shortest varints."""
+    """Return the canonical bytes of an Example: names sorted, lists packed, shortest varints."""
     return write_field(1, _encode_features(features))
 
 
 def encode_sequence_example(context: Features, lists: FeatureLists) -> bytes:
-    """The same of a SequenceExample. Its feature_lists are written even when there are none."""
+    """Return the canonical bytes of a SequenceExample. Its feature_lists are written even if empty."""
     body = b""
     for name in sorted(lists):
         frames = b"".join(write_field(1, encode_feature(frame)) for frame in lists[name])
@@ -381,7 +381,7 @@ def encode_sequence_example(context: Features, lists: FeatureLists) -> bytes:
 
 
 def classify_record(record: bytes) -> str:
-    """The type of a record if all its fields are defined ones; see record_shape.h."""
+    """Return the type of a record if it has only defined fields; see record_shape.h."""
     if not record:
         return "empty"
     num_features = num_lists = num_entries = 0
@@ -409,7 +409,7 @@ def classify_record(record: bytes) -> str:
 
 
 def _judge_lists(field: Field) -> tuple[bool, int] | None:
-    """`_judge_map` of a field if it can be the feature_lists; None if it is unknown."""
+    """Return `_judge_map` of a field that can be the feature_lists; None if the field is unknown."""
     if field.number != 2 or field.wire_type != 2:
         return None
     try:
@@ -419,7 +419,7 @@ def _judge_lists(field: Field) -> tuple[bool, int] | None:
 
 
 def _judge_map(data: int | bytes, *, of_lists: bool) -> tuple[bool, int]:
-    """Whether only defined fields occur, as often as writers write them; and the number of complete entries."""
+    """Return whether only defined fields occur, as often as writers write them, and the number of complete entries."""
     assert isinstance(data, bytes)
     is_strict, num_entries = _is_plain(data, {1}), 0
     for entry in _messages(data, 1):
@@ -464,7 +464,7 @@ DT_STRING = 7
 
 
 def encode_tensor(dtype: int, shape: tuple[int, ...], content: bytes | list[bytes]) -> bytes:
-    """A TensorProto as tf.io.serialize_tensor writes it; strings as a list."""
+    """Encode a TensorProto as tf.io.serialize_tensor does; strings as a list."""
     dims = b"".join(write_field(2, b"\x08" + write_varint(size) if size else b"") for size in shape)
     head = b"\x08" + write_varint(dtype) + write_field(2, dims)
     if isinstance(content, list):
@@ -473,7 +473,7 @@ def encode_tensor(dtype: int, shape: tuple[int, ...], content: bytes | list[byte
 
 
 def read_strict_tensor(data: bytes) -> tuple[int, tuple[int, ...], bytes] | None:
-    """dtype, shape and content of a TensorProto that is exactly what `encode_tensor` makes, else None."""
+    """Return dtype, shape and content of a TensorProto exactly as `encode_tensor` writes it, else None."""
     try:
         fields = list(read_fields(data))
         dims = [list(read_fields(dim)) for dim in _messages(data, 2) for dim in _messages(dim, 2)]
@@ -490,7 +490,7 @@ def read_strict_tensor(data: bytes) -> tuple[int, tuple[int, ...], bytes] | None
         is_sound = len(strings) == num_elements and not content
     else:
         is_sound = dtype in ELEMENT_SIZES and len(b"".join(content)) == num_elements * ELEMENT_SIZES[int(dtype)]
-    # Encoding it again and comparing checks order, shortest varints and no extra fields.
+    # Encode again and compare: this checks the order, shortest varints and that there are no extra fields.
     again = encode_tensor(int(dtype), shape, strings if dtype == DT_STRING else b"".join(content))  # type: ignore[arg-type]
     if not is_sound or again != data or any(int(size) >> 63 for size in shape):
         return None

@@ -1,4 +1,4 @@
-"""Tests for every storage. A backend's test inherits `StorageTests` and defines how to make and read one shard."""
+"""Tests for every storage backend. A test inherits `StorageTests` and defines how to store and fetch one shard."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StorageTests(ABC):
 
     @abstractmethod
     def fetch(self, name: str) -> bytes | None:
-        """The bytes under a name, without the reader under test; None if missing."""
+        """Return the bytes stored under a name, without the reader under test; None if missing."""
 
     @abstractmethod
     def open_reader(self, name: str) -> ByteReader: ...
@@ -39,13 +39,13 @@ class StorageTests(ABC):
             reader.close()
 
     def reader(self, name: str) -> ByteReader:
-        """A reader that is closed when the test ends."""
+        """Open a reader that is closed when the test ends."""
         reader = self.open_reader(name)
         self._readers.append(reader)
         return reader
 
     def leftovers(self) -> list[str]:
-        """All stored names, also hidden and temporary ones; [] if not applicable."""
+        """Return all stored names, including hidden and temporary ones; [] if not applicable."""
         return []
 
     # --- reading

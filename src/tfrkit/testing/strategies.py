@@ -1,9 +1,9 @@
 """Hypothesis strategies: values, rows, and unusual bytes that protobuf accepts.
 
-Three families. `features`, `examples` and `sequence_examples` give parsed messages, to be encoded by
-`reference`. `tables` gives rows as a user writes them, of one shape per column. `odd_examples` and
-`odd_sequence_examples` give wire bytes with everything the format allows: unknown fields, groups,
-padded varints, split and repeated messages, lists packed in part.
+Three families. `features`, `examples` and `sequence_examples` generate parsed messages, which
+`reference` encodes. `tables` generates rows as a user writes them, of one shape per column. `odd_examples` and
+`odd_sequence_examples` generate wire bytes with everything the format allows: unknown fields, groups,
+padded varints, split and repeated messages, partly packed lists.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ float32s = st.floats(width=32)
 _ODD_BYTES = [b"", b"\0", b"\xff\xfe", b"a" * 127, b"b" * 128, b"c" * 300]
 small_bytes = st.one_of(st.binary(max_size=8), st.sampled_from(_ODD_BYTES))
 _NAMES = ["a", "b", "label", "image/encoded", "", "\0", "a\0b", "é", "標籤", "x" * 127, "x" * 128]
-# NUL is allowed; a surrogate cannot be UTF-8.
+# NUL is allowed; a surrogate cannot be encoded as UTF-8.
 names = st.one_of(
     st.sampled_from(_NAMES),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=6),
@@ -36,7 +36,7 @@ names = st.one_of(
 
 
 def features(*, max_size: int = 6) -> st.SearchStrategy[Feature]:
-    """One Feature: without a kind, or of one of three, perhaps empty."""
+    """Generate a Feature: without a kind, or of one of three kinds, possibly empty."""
     return st.one_of(
         st.none(),
         st.tuples(st.just("bytes"), st.lists(small_bytes, max_size=max_size)),
@@ -46,12 +46,12 @@ def features(*, max_size: int = 6) -> st.SearchStrategy[Feature]:
 
 
 def examples() -> st.SearchStrategy[Features]:
-    """The features of one Example."""
+    """Generate the features of one Example."""
     return st.dictionaries(names, features(), max_size=5)
 
 
 def sequence_examples() -> st.SearchStrategy[tuple[Features, FeatureLists]]:
-    """The context and the feature lists of one SequenceExample."""
+    """Generate the context and the feature lists of one SequenceExample."""
     lists = st.dictionaries(names, st.lists(features(max_size=3), max_size=4), max_size=3)
     return st.tuples(st.dictionaries(names, features(), max_size=3), lists)
 
@@ -75,7 +75,7 @@ _TENSOR_DTYPES = [
 
 @st.composite
 def arrays(draw: st.DrawFn, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """An array of any bits."""
+    """Generate an array of arbitrary bits."""
     count = int(np.prod(shape))
     if dtype == "bool":
         return np.array(draw(st.lists(st.booleans(), min_size=count, max_size=count)), dtype=bool).reshape(shape)
@@ -85,7 +85,7 @@ def arrays(draw: st.DrawFn, dtype: str, shape: tuple[int, ...]) -> np.ndarray[An
 
 @st.composite
 def cells(draw: st.DrawFn) -> st.SearchStrategy[Any]:
-    """A strategy for the cells of one column, all of one kind."""
+    """Return a strategy for the cells of one column, all of one kind."""
     form = draw(st.sampled_from(["int", "float", "bytes", "ints", "floats", "strings", "tensor"]))
     if form == "int":
         return int64s
@@ -106,7 +106,7 @@ def cells(draw: st.DrawFn) -> st.SearchStrategy[Any]:
 
 @st.composite
 def tables(draw: st.DrawFn, *, min_rows: int = 0, max_rows: int = 12, max_columns: int = 4) -> list[dict[str, Any]]:
-    """Rows of one table: each column keeps its kind, some cells are None, some are absent."""
+    """Generate the rows of a table: each column keeps its kind, some cells are None, some are absent."""
     columns = draw(st.lists(names.map(bytes.decode), max_size=max_columns, unique=True))
     cell_strategies = {name: draw(cells()) for name in columns}
     rows = []
@@ -126,9 +126,9 @@ def tables(draw: st.DrawFn, *, min_rows: int = 0, max_rows: int = 12, max_column
 
 
 class OddWire:
-    """Makes well-formed but unusual messages.
+    """Generates well-formed but unusual messages.
 
-    Driven by a `Random` and not by Hypothesis's own draws: a record takes hundreds of decisions, and one draw per
+    Driven by a `Random` instead of Hypothesis's own draws: a record takes hundreds of decisions, and one draw per
     record is a hundred times faster. A failing record is printed in full.
     """
 
@@ -152,7 +152,7 @@ class OddWire:
         return self._random.choice(_NAMES).encode()
 
     def varint(self, value: int, *, max_bytes: int = 10) -> bytes:
-        """A varint, sometimes padded."""
+        """Return a varint, sometimes padded."""
         shortest = write_varint(value)
         if len(shortest) >= max_bytes or not self._sometimes(10):
             return shortest
@@ -164,7 +164,7 @@ class OddWire:
         return tag + self.varint(len(value), max_bytes=5) + value
 
     def unknown_field(self, known: tuple[int, ...], *, depth: int = 0) -> bytes:
-        """A field to be skipped: another number, or a known number of another wire type."""
+        """Return a field that readers skip: another number, or a known number with another wire type."""
         wire_type = self._random.choice([0, 1, 2, 5, 3] if depth < 3 else [0, 1, 2, 5])
         number = self._random.choice([4, 5, 15, 16, 2047, 2**29 - 1] + ([] if wire_type == 2 else list(known)))
         tag = self.varint(number << 3 | wire_type, max_bytes=5)
@@ -179,7 +179,7 @@ class OddWire:
         return tag + self._random.randbytes(8 if wire_type == 1 else 4)
 
     def message(self, pieces: list[bytes], known: tuple[int, ...]) -> bytes:
-        """Fields with some unknown ones between them."""
+        """Return a message with some unknown fields between its fields."""
         out = []
         for piece in [*pieces, b""]:
             if self._sometimes(12):
@@ -188,7 +188,7 @@ class OddWire:
         return b"".join(out)
 
     def feature(self) -> bytes:
-        """A Feature whose oneof may be set more than once, its lists packed in part."""
+        """Return a Feature whose oneof may be set more than once, with partly packed lists."""
         pieces = []
         for _ in range(self._random.choice([0, 1, 1, 1, 1, 2, 3])):
             kind = self._random.choice([1, 2, 3])
@@ -225,7 +225,7 @@ class OddWire:
         return self.message(pieces, (1, 2))
 
     def map(self, number: int, *, of_lists: bool) -> list[bytes]:
-        """A map as fields of a record, perhaps in several pieces and with an entry given twice."""
+        """Return a map as fields of a record, possibly in several pieces and with an entry given twice."""
         entries = [self.field(1, self._entry(of_lists=of_lists)) for _ in range(self._random.randrange(5))]
         if entries and self._sometimes(4):
             entries.append(self._random.choice(entries))
@@ -243,7 +243,7 @@ class OddWire:
         return self.message(pieces, (1, 2))
 
     def damage(self, record: bytes) -> bytes:
-        """One bit flipped, or a part removed or doubled: mostly malformed."""
+        """Flip one bit, or remove or repeat a part: the result is mostly malformed."""
         if not record:
             return self._random.randbytes(self._random.randrange(12))
         offset = self._random.randrange(len(record))
@@ -260,23 +260,23 @@ _seeds = st.integers(0, 2**64 - 1).map(Random)
 
 
 def odd_examples() -> st.SearchStrategy[bytes]:
-    """Well-formed, unusual bytes of an Example."""
+    """Generate well-formed, unusual bytes of an Example."""
     return _seeds.map(lambda random: OddWire(random).example())
 
 
 def odd_sequence_examples() -> st.SearchStrategy[bytes]:
-    """Well-formed, unusual bytes of a SequenceExample."""
+    """Generate well-formed, unusual bytes of a SequenceExample."""
     return _seeds.map(lambda random: OddWire(random).sequence_example())
 
 
 def damaged(records: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
-    """Such bytes with one bit flipped, or a part removed or doubled."""
+    """Generate unusual bytes with one bit flipped, or a part removed or repeated."""
     return st.builds(lambda record, random: OddWire(random).damage(record), records, _seeds)
 
 
 @st.composite
 def tensors(draw: st.DrawFn) -> bytes:
-    """Serialized tensors, valid and slightly wrong ones."""
+    """Generate serialized tensors, valid and slightly wrong ones."""
     dtype = draw(st.sampled_from([*reference.ELEMENT_SIZES, reference.DT_STRING, 0, 11, 20, 99]))
     shape = tuple(draw(st.lists(st.integers(0, 3), max_size=3)))
     count = int(np.prod(shape)) + draw(st.sampled_from([0, 0, 0, 0, 1]))
