@@ -1,7 +1,7 @@
-"""`file-names`: a folder of pictures whose names say what they show.
+"""The source `file-names`: a folder of images that are labelled by their file names.
 
-A regular expression with a group named `class` gives one class a picture (`apple01.jpg`); with one named `text`, the
-characters on it (`7KQ3X_0001.png`), one label each.
+A regular expression with a group named `class` gives one class per image (`apple01.jpg`); with a group named `text` it
+gives the characters in the image (`7KQ3X_0001.png`), one label per character.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _MAX_HEADS = 256
 
 @dataclass(frozen=True)
 class FileNames(DescribedSource):
-    """Pictures labelled by their file names.
+    """Images labelled by their file names.
 
     Features: `image`, `height`, `width`, `channels`, `format`, `filename`, and
 
     - with a `class` group: `label` (the id) and `label/text` (the name);
-    - with a `text` group: `label0` … `label{k-1}`, one id a character, `label/ids` (the same in one list),
-      `label/text` and `label/length`. Where lengths differ, shorter ones are filled up with one more id, `<pad>`.
+    - with a `text` group: `label0` … `label{k-1}`, one id per character, `label/ids` (the same ids as a list),
+      `label/text` and `label/length`. If lengths differ, shorter texts are padded with an extra id, `<pad>`.
 
     Args:
-        root: The folder, with any folders below it.
+        root: The folder; its subfolders are searched, too.
         label: A regular expression that is searched for in each file name, with a group `class` or `text`.
-        images: What becomes of the pictures; kept as they are by default.
+        images: How images are stored; by default their files are stored unchanged.
         charset: Characters of text labels: "auto", "digits", "lower", "upper", "letters", "alnum", or a file.
         classes: Class names in the order of their ids, or a file that lists them; sorted names by default.
         label_offset: The id of the first class or character.
@@ -166,11 +166,11 @@ class _Labelled:
         self._labels = array("q")
 
     def add(self, label: str | None) -> None:
-        """The label of the next file; None for one that has none."""
+        """Add the label of the next file; None if it has no label."""
         self._labels.append(-1 if label is None else self._numbers.setdefault(label, len(self._numbers)))
 
     def find_problems(self, unknown: Mapping[str, str]) -> list[Problem]:
-        """Every file with an unknown label, with the reason."""
+        """Return a problem for each file with an unknown label."""
         if not unknown:
             return []
         reasons = {self._numbers[label]: reason for label, reason in unknown.items()}
@@ -181,11 +181,11 @@ class _Labelled:
         ]
 
     def to_items(self, unknown: Mapping[str, str], ids: Mapping[str, int] | None = None) -> Items:
-        """Files with a known label, with its id where there are ids."""
+        """Return the files with a known label as items, with their class ids if `ids` is given."""
         numbers = np.frombuffer(self._labels, np.int64) if self._labels else np.empty(0, np.int64)
         is_known = np.ones(len(self._numbers) + 1, bool)
         is_known[[self._numbers[label] for label in unknown]] = False
-        is_known[-1] = False  # what a file without a label points to
+        is_known[-1] = False  # files without a label have the code -1
         labels = None
         if ids is not None:
             table = np.full(len(self._numbers) + 1, -1, np.int64)
@@ -195,7 +195,7 @@ class _Labelled:
 
 
 def match_label(pattern: re.Pattern[str], key: str) -> str:
-    """The label in the file name of a key; raises `SourceError` where there is none."""
+    """Return the label in the file name of a key; raises `SourceError` if there is none."""
     match = pattern.search(key.rpartition("/")[2])
     if match is None:
         raise SourceError(f"label {pattern.pattern!r} does not match the file name")
@@ -232,7 +232,7 @@ class _NameReader:
 
 
 class ClassNameReader(_NameReader):
-    """Rows of pictures with a class in their name."""
+    """Reads images with a class in their file names."""
 
     def read(self, item: Item) -> Row:
         name = match_label(self._pattern, item.key)
@@ -240,7 +240,7 @@ class ClassNameReader(_NameReader):
 
 
 class TextNameReader(_NameReader):
-    """Rows of pictures with their text in their name."""
+    """Reads images with their text in their file names."""
 
     def __init__(self, root: str, label: str, labels: LabelMap, images: ImageOptions, num_heads: int) -> None:
         super().__init__(root, label, labels, images)

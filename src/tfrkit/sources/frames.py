@@ -1,7 +1,7 @@
-"""`frames`: folders of frames, one SequenceExample a folder: its frames a list, what holds for all of them its context.
+"""The source `frames`: folders of video frames. Each folder becomes a SequenceExample with a list of its frames.
 
-Names are those of MediaPipe's MediaSequence: image/encoded and image/timestamp in the lists, clip/media_id, clip/label
-and the form of the images in the context. A table whose rows are frames is read by `frames_table`.
+Features are named as in MediaPipe's MediaSequence: image/encoded and image/timestamp in the feature lists;
+clip/media_id, clip/label, and the format and size of images in the context. `frames_table` reads tables of frames.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _MAX_SHOWN = 5
 
 @dataclass(frozen=True)
 class Frames(DescribedSource):
-    """Folders of frames below one folder.
+    """Folders of video frames below one folder.
 
-    Each folder that holds images is a clip; frames follow the numbers in their names, so frame 10 comes after 9. Where
-    all clips lie one folder deeper, root/<class>/<clip>/, that folder is their class.
+    Each folder with images is a clip. Frames are ordered by the numbers in their names, so frame 10 follows frame 9. If
+    all clips are one level deeper, root/<class>/<clip>/, the folder above a clip is its class.
 
     Attributes:
         root: The folder.
         frame_rate: Frames per second; gives each frame a timestamp in microseconds.
-        classes: Names of classes in the order of their ids, or a file of them; sorted folder names without.
+        classes: Class names in the order of their ids, or a file that lists them; sorted folder names by default.
         label_offset: The id of the first class.
-        images: What becomes of the images.
+        images: How images are stored.
     """
 
     root: str
@@ -61,7 +61,7 @@ class Frames(DescribedSource):
             raise ValueError(f"frame rate expected above 0, got {self.frame_rate}")
 
     def scan(self, scratch: str) -> Scan:
-        """Look which clips there are."""
+        """Find all clips."""
         require_folder(self.root, "folders of frames")
         found = find_files(self.root, IMAGE_SUFFIXES)
         clips: dict[str, list[FoundFile]] = {}
@@ -113,7 +113,7 @@ class Frames(DescribedSource):
         )
 
     def _decide_classes(self, clips: Iterable[str]) -> LabelMap | None:
-        """The classes, where every clip lies in a folder of one; folders of different depth are a mistake."""
+        """Return the classes if clips are in class folders, else None; raises if clips are at different depths."""
         depths = {clip.count("/") for clip in clips}
         if len(depths) > 1:
             examples = [
@@ -158,7 +158,7 @@ class Frames(DescribedSource):
 
 
 def natural_key(name: str) -> tuple[Any, ...]:
-    """A key that sorts frame9 before frame10, and equal numbers by their text.
+    """Return a sort key that puts frame9 before frame10, and sorts equal numbers by their text.
 
     Example:
         >>> sorted(["f10.jpg", "f9.jpg", "f009.jpg"], key=natural_key)
@@ -169,13 +169,13 @@ def natural_key(name: str) -> tuple[Any, ...]:
 
 
 def has_gap(names: Sequence[str]) -> bool:
-    """Do the last numbers in these names, in their order, leave one out?"""
+    """Return whether the last numbers in these ordered names are not consecutive."""
     numbers = [int(found[-1]) for name in names if (found := _DIGITS.findall(os.path.splitext(name)[0]))]
     return len(numbers) == len(names) > 1 and numbers[-1] - numbers[0] + 1 != len(numbers)
 
 
 class FramesReader:
-    """Reads one clip as a row."""
+    """Reads a clip as a row."""
 
     def __init__(self, root: str, images: ImageOptions, labels: LabelMap | None, frame_rate: float | None) -> None:
         self._root = root
@@ -184,7 +184,7 @@ class FramesReader:
         self._frame_rate = frame_rate
 
     def read(self, item: Item) -> Row:
-        """The row of one clip; frames of different formats or sizes are a bad input."""
+        """Return the row of one clip; frames of different formats or sizes make it a bad input."""
         names = json.loads(item.data)
         frames = []
         first = None
@@ -221,5 +221,5 @@ class FramesReader:
         return {"context": context, "feature_lists": lists}
 
     def take_facts(self) -> Facts:
-        """Formats and sizes of the frames read."""
+        """Return formats and sizes of the frames read since the last call."""
         return {_IMAGE: self._store.take_facts()}

@@ -1,4 +1,4 @@
-"""`frames` from a table: rows that share a value are the frames of one SequenceExample, in the order of a column."""
+"""The source `frames` for tables: rows with the same value in one column are the frames of one SequenceExample."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class FramesTable(DescribedSource):
     """A table whose rows are frames of clips.
 
     Attributes:
-        data: What `Table` takes: a CSV, JSON lines, Parquet or Arrow file, or a table in memory.
-        group: The column that says to which clip a row belongs; in the context.
-        order: The column by which the rows of a clip are ordered; as they are in the table without.
-        context: Columns that hold one value for a whole clip; all others become feature lists.
-        image_column: Holds paths of image files, whose bytes become the list `image/encoded`.
-        image_root: Where these paths start; at the folder of the table without.
+        data: A CSV, JSON lines, Parquet or Arrow file, or a table in memory, as for `Table`.
+        group: The column with the clip of each row; it becomes part of the context.
+        order: The column by which the rows of a clip are ordered; by default the order of the table.
+        context: Columns with one value for a whole clip; all others become feature lists.
+        image_column: The column with paths of image files, whose bytes become the list `image/encoded`.
+        image_root: The folder that these paths are relative to; by default the folder of the table.
         types, missing, floats: As for `Table`.
-        images: What becomes of the images.
+        images: How images are stored.
     """
 
     data: Any
@@ -101,7 +101,7 @@ class FramesTable(DescribedSource):
         return scan
 
     def _group(self, table: LoadedTable) -> dict[str, Int64Array]:
-        """Clip → its rows in order."""
+        """Return clip → its row numbers in order."""
         keys = _read_keys(table.spool, self.group, self.title)
         rows: dict[str, list[int]] = {}
         for row, key in enumerate(keys):
@@ -124,7 +124,7 @@ class FramesTable(DescribedSource):
         return groups
 
     def _check_context(self, table: LoadedTable, groups: Mapping[str, Int64Array]) -> list[Problem]:
-        """Clips in which a column of the context has several values."""
+        """Return a problem for each clip in which a context column has several values."""
         problems: list[Problem] = []
         names = [column.name for column in table.spool.columns]
         for name in self.context:
@@ -151,7 +151,7 @@ class FramesTable(DescribedSource):
 
 
 def _read_values(spool: ColumnSpool, index: int) -> list[Any]:
-    """Values of a column as Python has them, None where one is missing."""
+    """Return the values of a column as Python objects; None for a missing value."""
     column = spool.read_column(index, np.arange(spool.num_rows), as_tensors=False)
     presence = getattr(column, "presence", None)
     if presence is None:
@@ -179,7 +179,7 @@ def _read_order(spool: ColumnSpool, name: str, title: str) -> list[Any]:
 
 
 class FramesTableReader:
-    """Reads the rows of one clip as a row."""
+    """Reads all table rows of a clip as one row."""
 
     def __init__(
         self, spool: ColumnSpool, context: Sequence[str], image_column: str | None, root: str, images: ImageOptions
@@ -191,7 +191,7 @@ class FramesTableReader:
         self._store = ImageStore(images)
 
     def read(self, item: Item) -> Row:
-        """The row of one clip."""
+        """Return the row of one clip."""
         numbers = np.frombuffer(item.data, "<i8")
         rows = list(self._spool.read_rows(numbers))
         names = [column.name for column in self._spool.columns]
@@ -227,5 +227,5 @@ class FramesTableReader:
         lists[_IMAGE] = frames
 
     def take_facts(self) -> Facts:
-        """Formats and sizes of the frames read."""
+        """Return formats and sizes of the frames read since the last call."""
         return {_IMAGE: self._store.take_facts()} if self._image_column else {}

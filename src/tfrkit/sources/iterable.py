@@ -1,4 +1,4 @@
-"""Any Python iterable of rows. Their number is known only at the end, so they are spooled first."""
+"""The source `rows`: any Python iterable of rows. Its length is known only at the end, so rows are spooled first."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _READ_AT_ONCE = 1 << 20
 
 
 class Rows:
-    """Rows of an iterable, a generator or a function that gives one: dicts as `Writer.write` takes them, or records.
+    """Rows of an iterable, or of a function that returns one: dicts as `Writer.write` takes them, or encoded records.
 
     Also a table or a dict of columns, as `Writer.write_columns` takes it.
 
     Args:
-        rows: The rows. A function is called to get them, so that a build can be started again.
-        schema: Checks each row; inferred from the rows by default.
-        floats: What to do with floats that float32 does not hold, as in `Writer`.
+        rows: The rows. A function is called by each build, so that a build can be run again.
+        schema: The schema to check each row against; inferred from the rows by default.
+        floats: What to do with floats that float32 cannot represent, as in `Writer`.
     """
 
     kind = "iterable"
@@ -78,7 +78,7 @@ class Rows:
 
 
 class _SpoolWriter(Writer):
-    """A writer of a file that users never see: what it would warn of goes into the report."""
+    """A writer for a temporary file: its warnings become notes of the report."""
 
     notes: list[str] = []  # noqa: RUF012 - replaced, never changed
 
@@ -89,7 +89,7 @@ class _SpoolWriter(Writer):
 
 
 class SpoolReader:
-    """Records of a file we wrote ourselves, by number."""
+    """Reads records of the spool by number, without checking them again."""
 
     def __init__(self, path: str) -> None:
         self._path = path

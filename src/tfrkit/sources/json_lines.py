@@ -1,6 +1,6 @@
-"""JSON lines: one object per line, its keys are the columns. Inner objects are columns of their own, ``outer/inner``.
+"""JSON lines: one object per line, whose keys are the columns. Keys of inner objects are columns ``outer/inner``.
 
-Bytes and arrays as `tfr export jsonl` writes them come back as what they are; see `sources.json_values`.
+Bytes and arrays in the form that `tfr export jsonl` writes are converted back; see `sources.json_values`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WORDS: dict[str, str] = {
 
 @dataclass
 class JsonColumn:
-    """What the values of one key are, over all lines: kinds with the first lines they occur in."""
+    """The kinds of the values of one key in all lines, with their counts and the first lines in which they occur."""
 
     kinds: dict[tuple[JsonKind, bool], list[int]] = field(default_factory=dict)
     counts: dict[tuple[JsonKind, bool], int] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class JsonColumn:
     tensors: TensorForm = field(default_factory=TensorForm)
 
     def add(self, kind: JsonKind, is_list: bool, line: int) -> None:
-        """One value."""
+        """Count one value."""
         key = (kind, is_list)
         self.counts[key] = self.counts.get(key, 0) + 1
         lines = self.kinds.setdefault(key, [])
@@ -50,9 +50,9 @@ class JsonColumn:
             lines.append(line)
 
     def decide(self, wanted: str | None = None) -> tuple[JsonKind, bool] | None:
-        """Kind and whether lists; None where no line has a value; ValueError(reason, lines) where lines differ.
+        """Return (kind, is a list), or None if no line has a value; raises ValueError(reason, lines) if lines differ.
 
-        What is `wanted` as text takes numbers too, as they stand in the file.
+        If text is `wanted`, numbers are accepted, too, and become their JSON text.
         """
         if not self.kinds:
             return None
@@ -93,7 +93,7 @@ class JsonLines:
         self._bad: set[int] = set()
 
     def survey(self) -> tuple[dict[str, JsonColumn], int, list[tuple[int, str]]]:
-        """What the columns are, the number of good rows, and (line, reason) of lines that are bad."""
+        """Return the columns, the number of good rows, and (line, reason) of each bad line."""
         columns: dict[str, JsonColumn] = {}
         problems: list[tuple[int, str]] = []
         num_rows = 0
@@ -109,13 +109,13 @@ class JsonLines:
         return columns, num_rows, problems
 
     def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """(line, values by name) of every good line."""
+        """Yield (line, values by name) of every good line."""
         for line, text in self._lines():
             if line not in self._bad:
                 yield line, parse_line(text, thaws=True)
 
     def blocks(self) -> Iterator[list[dict[str, Any]]]:
-        """Rows, many at a time."""
+        """Yield the rows in blocks."""
         rows: list[dict[str, Any]] = []
         for _, row in self.rows():
             rows.append(row)
@@ -126,7 +126,7 @@ class JsonLines:
             yield rows
 
     def lines_of(self, rows: Iterable[int]) -> dict[int, int]:
-        """The line of each of some rows."""
+        """Return the line of each of these rows."""
         wanted = set(rows)
         return {row: line for row, (line, _) in enumerate(self.rows()) if row in wanted}
 
@@ -143,9 +143,9 @@ class JsonLines:
 
 
 def parse_line(line: str, *, thaws: bool = False) -> dict[str, Any]:
-    """The values of one line by name; ValueError with what is wrong.
+    """Parse one line to values by name; raises ValueError if it is invalid.
 
-    With `thaws`, objects that stand for bytes, a number or an array are these.
+    With `thaws`, objects that represent bytes, a number or an array are converted to it.
 
     Example:
         >>> parse_line('{"a": 1, "b": {"c": [2, 3]}}')
@@ -174,7 +174,7 @@ def _thaw(name: str, value: Any) -> Any:
 
 
 def _collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON; a key that is there twice would lose a value."""
+    """Build a dict from a JSON object; raises ValueError for a duplicate key, which would lose a value."""
     values = dict(pairs)
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]
@@ -219,7 +219,7 @@ def _kind_of(value: object) -> JsonKind:
 
 
 def look_at_row(columns: dict[str, JsonColumn], row: dict[str, Any], line: int) -> None:
-    """Note what the values of a row are; ValueError, and nothing noted, for one that no feature holds."""
+    """Add the kinds of a row's values to `columns`; raises ValueError and adds nothing if no feature can store one."""
     found = []
     for name, value in row.items():
         values = value if isinstance(value, list) else [] if value is None else [value]
@@ -248,7 +248,7 @@ def _note_large(column: JsonColumn, value: int, line: int) -> None:
 
 
 def convert_values(rows: list[dict[str, Any]], name: str, kind: JsonKind, is_list: bool) -> tuple[Any, Any, Any]:
-    """(values, lengths of lists, missing rows) of one column of some rows, as the spool takes them."""
+    """Return (values, lengths of lists, missing rows) of one column of these rows, as the spool takes them."""
     found = [row.get(name) for row in rows]
     is_missing = np.array([value is None for value in found], np.uint8)
     missing = is_missing if is_missing.any() else None

@@ -1,7 +1,7 @@
-"""Values that JSON has no form for, as `tfr export jsonl` writes them, read back.
+"""Decode values that JSON cannot represent, in the form that `tfr export jsonl` writes.
 
 {"base64": "..."} is bytes, {"float": "nan"} a number, {"tensor": {"dtype", "shape", "values"}} an array. Any other
-object is one of the user's own.
+object is the user's own and is kept.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ _Array = np.ndarray[Any, np.dtype[Any]]
 
 _NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _TENSOR_KEYS = {"dtype", "shape", "values"}
-# What NumPy calls an array of bytes.
+# Names of the dtype of an array of bytes.
 _STRINGS = ("string", "object")
 
 
 class Constant(float):
-    """NaN or an infinity that stands in the file as such; a number too large for a float becomes a plain infinity."""
+    """NaN or infinity that is written in the file as such, unlike the plain infinity of a number that is too large."""
 
 
 @dataclass
 class TensorForm:
-    """What the tensors of one column have in common."""
+    """The common dtype and shape of the tensors of one column."""
 
     dtypes: set[str] = field(default_factory=set)
     sizes: list[int | None] | None = None
     has_ranks: bool = False  # more than one
 
     def add(self, array: _Array) -> None:
-        """One more."""
+        """Add one tensor."""
         self.dtypes.add("string" if array.dtype.kind == "O" else array.dtype.name)
         if self.sizes is None:
             self.sizes = list(array.shape)
@@ -50,17 +50,17 @@ class TensorForm:
 
     @property
     def dtype(self) -> str | None:
-        """That of all; None where they differ."""
+        """The dtype of all tensors; None if they differ."""
         return next(iter(self.dtypes)) if len(self.dtypes) == 1 else None
 
     @property
     def shape(self) -> Shape:
-        """That of all; a size that differs is None."""
+        """The shape of all tensors; a size that differs is None."""
         return (None,) if self.has_ranks or self.sizes is None else tuple(self.sizes)
 
 
 def thaw_value(value: Any) -> Any:
-    """What a value of JSON stands for, the same where it stands for itself; ValueError where it is neither.
+    """Decode a JSON value; ordinary values are returned unchanged. Raises ValueError for an invalid encoding.
 
     Example:
         >>> thaw_value({"base64": "/w=="}), thaw_value([{"float": "inf"}, 1]), thaw_value({"float": 1})
@@ -121,7 +121,7 @@ def _thaw_strings(values: list[Any]) -> _Array:
 
 
 def _thaw_numbers(values: list[Any], dtype: np.dtype[Any]) -> _Array:
-    """Numbers that are of the dtype as they stand: none is rounded or cut."""
+    """Convert numbers to an array of the dtype; raises ValueError if one would be rounded or truncated."""
     if dtype.kind == "c":
         values = [_thaw_complex(value) for value in values]
     kinds = {"b": (bool,), "i": (int,), "u": (int,), "f": (int, float), "c": (complex,)}[dtype.kind]

@@ -1,4 +1,4 @@
-"""Sizes of image files, from their headers: what annotations are held against before anything is decoded."""
+"""Read the sizes of image files from their headers, to check annotations before anything is decoded."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Size = tuple[int, int]
 
 
 def measure_image(path: str, exif: ExifPolicy = "keep") -> Size:
-    """Width and height that an image file will have in its record; raises `SourceError` for what is no image.
+    """Return the width and height of an image file; raises `SourceError` if it is not an image.
 
-    With "apply" those of the turned image; with "fail" an EXIF orientation raises too.
+    With "apply" the size is that of the upright image; with "fail" an EXIF orientation raises, too.
     """
     size = _measure_stored(path)
     if exif == "keep":
@@ -32,20 +32,20 @@ def measure_image(path: str, exif: ExifPolicy = "keep") -> Size:
 
 
 def read_orientation(path: str) -> int:
-    """The EXIF orientation of an image file, 1 to 8; 1 where it has none."""
+    """Return the EXIF orientation of an image file, 1 to 8; 1 if it has none."""
     with open(path, "rb") as file:
         if not os.fstat(file.fileno()).st_size:
             return UPRIGHT
-        # Mapped, because of a PNG every chunk is looked at, but not its content.
+        # Mapped, because every chunk header of a PNG is read but not the contents.
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
             return find_orientation(view)
 
 
 def explain_difference(path: str, declared: Size, size: Size, exif: ExifPolicy) -> tuple[str, Hint | None]:
-    """What to add to a message about an annotation of one size and an image of another, and what helps.
+    """Return an explanation for a message that annotation and image differ in size, and a hint.
 
-    `size` is that of `measure_image`. Where the annotation fits the other orientation of the image, the option that
-    takes it so is named.
+    `size` is the result of `measure_image`. If the annotation fits the image in its other orientation, the hint names
+    the option for that.
     """
     if declared == size or declared[::-1] != size:
         return "", None
@@ -76,12 +76,12 @@ def _measure_stored(path: str) -> Size:
 
 
 def _ask_pillow(path: str) -> ImageInfo:
-    """For formats the header reader does not know."""
+    """Read the size with Pillow, for formats that `sniff_image` does not know."""
     from PIL import Image
 
     try:
         with Image.open(path) as image:
-            # Pillow gives the size of a TIFF as it is shown.
+            # Pillow returns the size of a TIFF after its orientation is applied; the tags have the stored size.
             width, height = (image.tag_v2[256], image.tag_v2[257]) if hasattr(image, "tag_v2") else image.size
             return ImageInfo(image.format or "image", width, height)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):

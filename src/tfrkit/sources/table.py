@@ -1,7 +1,7 @@
-"""`table`: CSV, JSON lines, Parquet, Arrow, pandas. A row becomes a record, a column a feature.
+"""The source `table`: CSV, JSON lines, Parquet, Arrow, pandas. A row becomes a record, a column a feature.
 
-Types are found over whole columns. A missing cell stays missing: the feature is absent from that record. Columns are
-written to a spool while the table is scanned, and read from there by all workers, never as Python rows.
+Types are inferred from whole columns. A missing cell stays missing: the feature is absent from that record. Columns are
+written to a spool while the table is scanned, and all workers read them from there, never as Python rows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tfrkit.sources.table_spool import LoadedTable
 TableFormat = Literal["auto", "csv", "jsonl", "parquet", "arrow"]
 
 _IMAGE = "image/encoded"
-# Rows named one by one for one kind of mistake.
+# Maximum number of rows that are named with their lines.
 _MAX_NAMED = 100
 
 
@@ -43,22 +43,22 @@ class Table(DescribedSource):
 
     Attributes:
         data: A CSV, JSON lines, Parquet or Arrow file; or a table of pandas, polars or pyarrow; or a dict of columns.
-        format: What the file is; found from its first bytes and its name with "auto".
-        separator: What separates cells of CSV; found from the header without.
-        encoding: Of CSV and JSON lines.
+        format: The format of the file; "auto" detects it from its first bytes and its name.
+        separator: The separator of CSV cells; by default detected from the header.
+        encoding: The encoding of CSV and JSON lines.
         columns: Names of the columns of a CSV file that has no header.
-        missing: Cells of CSV that mean nothing is there, beside empty ones: "NA", "null".
-        types: What columns are to be, where it should not be found out: {"zip": "text"}; int64, float or text.
-        floats: What to do with floats that float32 does not hold: "ask" stops, "float32" rounds, "float64" keeps
+        missing: CSV cells that count as missing, in addition to empty ones: "NA", "null".
+        types: Types of columns that should not be inferred: {"zip": "text"}; int64, float or text.
+        floats: What to do with floats that float32 cannot represent: "ask" stops, "float32" rounds, "float64" keeps
             them as serialized tensors.
-        label_column: Its text becomes a class id, under its name; the text stays as `<name>/text`.
-        classes: Names of classes in the order of their ids, or a file of them; sorted names without.
+        label_column: A column whose text becomes a class id under its name; the text is kept as `<name>/text`.
+        classes: Class names in the order of their ids, or a file that lists them; sorted names by default.
         label_offset: The id of the first class.
-        split_column: Says in which split a row goes.
-        group_column: Rows with one value there stay in one split.
-        image_column: Holds paths of image files, whose bytes are stored as `image/encoded`.
-        image_root: Where these paths start; at the folder of the table without.
-        images: What becomes of the images.
+        split_column: The column with the split of each row.
+        group_column: A column; rows with the same value in it stay in one split.
+        image_column: The column with paths of image files, whose bytes are stored as `image/encoded`.
+        image_root: The folder that these paths are relative to; by default the folder of the table.
+        images: How images are stored.
     """
 
     data: Any
@@ -112,14 +112,14 @@ class Table(DescribedSource):
             floats=self.floats,
             fingerprint=fingerprint,
             stamp=stamp,
-            # Lines that are no rows are bad inputs beside them; where columns cannot be read, they are not counted.
+            # Lines that are not rows count as bad inputs in addition to the rows; problems of columns do not count.
             found=table.num_rows + sum(not problem.blocking for problem in table.problems) or None,
         )
-        # Columns whose type is not decided are not there to look at; the build stops at the problem.
+        # Columns without a decided type are not in the spool, and the build stops because of them.
         return scan if any(problem.blocking for problem in table.problems) else self._mark(scan, table)
 
     def _mark(self, scan: Scan, table: LoadedTable) -> Scan:
-        """The scan with what some columns say about the rows: labels, splits, groups, images."""
+        """Add the labels, splits, groups and images that columns define to the scan."""
         marks = TableMarks(table, self.title)
         labels, label_map = self._label(table, marks)
         splits, split_names = marks.number(self.split_column, "split") if self.split_column else (None, ())
@@ -141,7 +141,7 @@ class Table(DescribedSource):
         return scan if self.image_column is None else self._with_images(scan, table, marks)
 
     def _label(self, table: LoadedTable, marks: TableMarks) -> tuple[Int64Array | None, LabelMap | None]:
-        """Class ids of the rows for stratifying, and the map where text became ids; the spool gets the new column."""
+        """Return the class ids of rows, and the label map if text became ids; that adds a column to the spool."""
         if self.label_column is None:
             return None, None
         index = marks.index_of(self.label_column)
@@ -164,7 +164,7 @@ class Table(DescribedSource):
         return make_class_map(names, offset=self.label_offset)
 
     def _with_images(self, scan: Scan, table: LoadedTable, marks: TableMarks) -> Scan:
-        """The scan of rows that each name an image: the file is looked for now, and read by the workers."""
+        """Turn the scan into one of rows with images. Files must exist now; workers read them later."""
         index = marks.index_of(str(self.image_column))
         column = table.spool.columns[index]
         if column.kind != "bytes" or column.is_list:
@@ -216,7 +216,7 @@ def _pick(values: Int64Array | None, row: int) -> int:
 
 
 class TableImageReader:
-    """Reads one row of the spool, and the image it names."""
+    """Reads a row of the spool and the image it names."""
 
     def __init__(self, spool: ColumnSpool, column: str, root: str, images: ImageOptions) -> None:
         self._spool = spool
@@ -225,7 +225,7 @@ class TableImageReader:
         self._store = ImageStore(images)
 
     def read(self, item: Item) -> Row:
-        """The row with its image; one that names none has no image."""
+        """Return the row with its image, or without image features if it names no file."""
         number = int.from_bytes(item.data, "little")
         row: Row = next(self._spool.read_rows(np.array([number])))
         path = os.fsdecode(row.get(self._column) or b"")
@@ -243,12 +243,12 @@ class TableImageReader:
         }
 
     def take_facts(self) -> Facts:
-        """Formats and sizes of the images read."""
+        """Return formats and sizes of the images read since the last call."""
         return {_IMAGE: self._store.take_facts()}
 
 
 class TableMarks:
-    """Columns of a loaded table that say something about its rows: label, split, group."""
+    """Reads the columns of a loaded table that define the label, split or group of its rows."""
 
     def __init__(self, table: LoadedTable, title: str) -> None:
         self.problems: list[Problem] = []
@@ -257,12 +257,12 @@ class TableMarks:
         self._names = [column.name for column in table.spool.columns]
 
     def index_of(self, name: str) -> int:
-        """The number of a column; `SourceError` where there is none of this name."""
+        """Return the index of a column; raises `SourceError` if there is no column of this name."""
         require_column(name, self._names, self._title)
         return self._names.index(name)
 
     def integers(self, index: int) -> Int64Array:
-        """Values of a column of integers; -1 where one is missing."""
+        """Return the values of a column of integers; -1 for a missing value."""
         column = self._table.spool.read_column(index, np.arange(self._table.num_rows))
         if not isinstance(column, Ragged):
             return np.array(column, np.int64)
@@ -271,13 +271,13 @@ class TableMarks:
         return values
 
     def texts(self, index: int) -> tuple[list[str], Int64Array]:
-        """Sorted distinct texts of a column, and the number of each row's text; -1 where it is missing."""
+        """Return the sorted distinct texts of a column, and the index of each row's text in them; -1 if missing."""
         column = self._table.spool.read_column(index, np.arange(self._table.num_rows))
         seen: dict[bytes, int] = {}
         codes = np.fromiter((seen.setdefault(value, len(seen)) for value in column), np.int64, len(column))
         if column.presence is not None:
             codes[np.asarray(column.presence) != PRESENT] = -1
-        occurring = set(np.unique(codes).tolist())  # the filler of a missing cell is no value
+        occurring = set(np.unique(codes).tolist())  # the filler of a missing cell is not a value
         used = sorted((value, code) for value, code in seen.items() if code in occurring)
         ranks = np.full(len(seen) + 1, -1, np.int64)
         for rank, (_, code) in enumerate(used):
@@ -285,7 +285,7 @@ class TableMarks:
         return [value.decode("utf-8", "surrogateescape") for value, _ in used], ranks[codes]
 
     def number(self, name: str, what: str) -> tuple[Int64Array, tuple[str, ...]]:
-        """Distinct values of a column of integers or text, numbered in order; a missing one is a problem."""
+        """Return the index of each row's value among the sorted distinct values, and these; missing is a problem."""
         index = self.index_of(name)
         column = self._table.spool.columns[index]
         if column.is_list or column.kind not in ("int64", "bytes"):
@@ -305,7 +305,7 @@ class TableMarks:
         return codes.astype(np.int64), tuple(names)
 
     def report_unknown(self, labels: LabelMap, names: Sequence[str], codes: Int64Array, column: str) -> None:
-        """One blocking problem for each class that the map does not hold."""
+        """Add a blocking problem for each class that is not in the map."""
         for code, name in enumerate(names):
             if name not in labels:
                 rows = np.flatnonzero(codes == code)
