@@ -1,4 +1,4 @@
-"""Encoded images to arrays."""
+"""Decode images to arrays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RAW_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 class Scratch:
-    """Reused memory for an image between decoding and resizing. For one thread."""
+    """A reused buffer for an image between decoding and resizing. Not thread-safe."""
 
     __slots__ = ("_bytes",)
 
@@ -28,7 +28,7 @@ class Scratch:
         self._bytes = np.empty(0, np.uint8)
 
     def take(self, nbytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """At least `nbytes` bytes, valid until the next call."""
+        """Return a buffer of at least `nbytes` bytes, valid until the next call."""
         if len(self._bytes) < nbytes:
             self._bytes = _native.allocate_bytes(nbytes)
         return self._bytes
@@ -47,11 +47,11 @@ def decode_image(
     fill: int = 0,
     max_pixels: int = DEFAULT_MAX_PIXELS,
 ) -> Pixels:
-    """An image as an array of (height, width, channels).
+    """Decode an image to an array of (height, width, channels).
 
-    Reads JPEG, PNG, WebP, BMP, GIF and TIFF (the first frame, of several). `DecodeOptions` documents the options. A
-    truncated or damaged file raises `CodecError`; there are no half-gray images. 16-bit colour PNGs come as 8 bits per
-    channel, as Pillow reads them; 16-bit gray is kept with `channels="keep"`.
+    Reads JPEG, PNG, WebP, BMP, GIF and TIFF; of several images in a file, the first. `DecodeOptions` documents the
+    options. A truncated or damaged file raises `CodecError`; incomplete images are never returned. 16-bit colour PNGs
+    are returned with 8 bits per channel, as Pillow reads them; 16-bit gray is kept with `channels="keep"`.
 
     Example:
         >>> decode_image(jpeg_bytes, size=(224, 224)).shape
@@ -62,7 +62,7 @@ def decode_image(
 
 
 def decode_with(data: memoryview, options: DecodeOptions, scratch: Scratch) -> Pixels:
-    """`decode_image` with prepared options. The array owns its memory."""
+    """Decode an image like `decode_image`, with prepared options. The array owns its memory."""
     if options.channels != "keep":
         shape = options.size or measure_image(data, options)
         if shape is not None:
@@ -78,7 +78,7 @@ def decode_with(data: memoryview, options: DecodeOptions, scratch: Scratch) -> P
 
 
 def measure_image(data: memoryview, options: DecodeOptions) -> tuple[int, int] | None:
-    """(height, width) of the decoded image, from the header; None if unknown."""
+    """Return (height, width) of the decoded image from a JPEG header; None for other formats."""
     if is_jpeg(data):
         header = read_jpeg_header(data)
         check_pixels(header.height, header.width, options.max_pixels)
@@ -89,9 +89,9 @@ def measure_image(data: memoryview, options: DecodeOptions) -> tuple[int, int] |
 
 
 def decode_into(data: memoryview, options: DecodeOptions, target: Pixels, scratch: Scratch) -> None:
-    """Fill `target`, uint8 of (height, width, channels), with an image.
+    """Decode an image into `target`, a uint8 array of (height, width, channels).
 
-    REQUIRES: the target has the size of the options (of the image, if they have none) and their channels.
+    REQUIRES: `target` has the channels and the size of the options, or of the image if the options have no size.
     """
     if is_jpeg(data):
         header = read_jpeg_header(data)
@@ -104,9 +104,9 @@ def decode_into(data: memoryview, options: DecodeOptions, target: Pixels, scratc
 
 
 def decode_pixels(data: memoryview, shape: RawShape, options: DecodeOptions, target: Pixels | None = None) -> Pixels:
-    """Raw 8-bit pixels treated as an image of that shape: in the size and channels of the options.
+    """Convert raw 8-bit pixels of this shape to the size and channels of the options.
 
-    Fills `target`, if given, which then has that size and those channels.
+    Fills and returns `target` if it is given; it must have that size and those channels.
     """
     from PIL import Image
 
@@ -160,7 +160,7 @@ def _fit_into(pixels: Pixels, target: Pixels, options: DecodeOptions, orientatio
 
 
 def _load(data: memoryview, options: DecodeOptions, scratch: Scratch) -> tuple[Pixels, int]:
-    """Pixels as stored, with their orientation."""
+    """Return the pixels as stored, and the orientation to apply to them."""
     if is_jpeg(data):
         header = read_jpeg_header(data)
         check_pixels(header.height, header.width, options.max_pixels)

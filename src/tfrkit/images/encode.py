@@ -1,6 +1,6 @@
-"""Images for records: kept unchanged, or re-encoded as raw pixels, PNG or JPEG.
+"""Prepare images for records: keep them unchanged, or re-encode them as raw pixels, PNG or JPEG.
 
-Conversion of unusual pixels when an image is re-encoded:
+How unusual pixels are converted when an image is re-encoded:
 
     palette            its colours
     16-bit channels    the upper 8
@@ -10,8 +10,8 @@ Conversion of unusual pixels when an image is re-encoded:
     EXIF orientation   ignored, unless `exif="apply"`
     several frames     the first one
 
-A kept image is not changed: width and height are those of its stored pixels. With `exif="apply"` an
-image that is not upright is turned and encoded again; width and height are those of the turned image.
+The bytes of a kept image do not change: width and height are those of its stored pixels. With `exif="apply"` an
+image that is not upright is turned and re-encoded; width and height are those of the turned image.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from tfrkit.images.turn import ExifPolicy, StoredImage, count_channels, require_
 Encode = Literal["auto", "keep", "raw", "png", "jpeg"]
 Check = Literal["decode", "header", "none"]
 Turn = Literal["upright", "rotated", "turned", "turned with annotations"]
-"""Handling of the EXIF orientation: there was none, it was ignored, or it was applied."""
+"""What was done about the EXIF orientation: there was none, it was ignored, or it was applied."""
 
-# A file of a few kilobytes can declare a thousand times more pixels than any camera.
+# A file of a few kilobytes can declare a thousand times more pixels than a camera has.
 MAX_PIXELS = DEFAULT_MAX_PIXELS
 _GRAY_MODES = frozenset({"1", "L", "LA", "I", "I;16", "I;16B", "I;16L"})
-# Limit of distinct sizes that are counted, to bound the facts.
+# Limit of distinct image sizes that are counted separately, to bound memory.
 _MAX_SIZES = 16
 # Bytes needed to detect the format.
 _HEAD_NBYTES = 64
@@ -56,16 +56,16 @@ class ImageOptions:
     """Image options of a source.
 
     Attributes:
-        resize: Width and height to bring every image to (bicubic, as Pillow does it), or None.
+        resize: Width and height to which every image is resized (bicubic, as in Pillow), or None.
         gray: One channel instead of three.
-        encode: "keep" stores the file's own bytes; "raw" pixels, rows from the top, channels last; "png"; "jpeg".
-            "auto" keeps images that need no change, stores resized ones raw and those only made gray as PNG.
-        quality: Of JPEGs made here, 1 to 100.
-        check: "decode" looks at every pixel, so that a damaged file is found now and not in training; "header"
-            reads format and size only; "none" is "header" for files whose first bytes say nothing.
-        exif: What becomes of images with an EXIF orientation. "keep" takes their pixels as they lie in the file, as
-            TensorFlow does; "apply" turns them upright first, and encodes again those that would be kept; "fail"
-            refuses them. Sizes, boxes and masks are about the stored image either way.
+        encode: "keep" stores the file unchanged; "raw" stores pixels, rows from the top, channels last; "png"; "jpeg".
+            "auto" keeps unchanged images, stores resized images as raw pixels, and other gray images as PNG.
+        quality: Quality of re-encoded JPEGs, 1 to 100.
+        check: How kept images are checked. "decode" decodes each image, so that damaged files are found before
+            training; "header" and "none" read only format and size.
+        exif: What to do with images that have an EXIF orientation. "keep" uses their pixels as stored, as TensorFlow
+            does; "apply" turns them upright and re-encodes them if they would be kept; "fail" refuses them. Sizes,
+            boxes and masks always refer to the image in the record.
     """
 
     resize: tuple[int, int] | None = None
@@ -94,7 +94,7 @@ class ImageOptions:
 
     @property
     def stored_as(self) -> Literal["keep", "raw", "png", "jpeg"]:
-        """The encoding "auto" selects."""
+        """The encoding that is used, with "auto" resolved."""
         if self.encode != "auto":
             return self.encode
         if self.resize:
@@ -102,11 +102,11 @@ class ImageOptions:
         return "png" if self.gray else "keep"
 
     def to_json(self) -> dict[str, Any]:
-        """The options as a JSON value."""
+        """Return the options as a JSON value."""
         return asdict(self)
 
     def describe(self) -> list[str]:
-        """One sentence per decision, for display."""
+        """Describe the options for display, one sentence each."""
         if self.stored_as == "keep":
             looked = {"decode": "every one is decoded once", "header": "headers only", "none": "not checked"}
             again = ", those with an EXIF orientation turned and encoded again" if self.exif == "apply" else ""
@@ -118,9 +118,9 @@ class ImageOptions:
         return [f"images: {form}, {colours}{size}; palettes, CMYK and 16 bits become 8-bit, alpha is dropped, {turned}"]
 
     def describe_seen(self, facts: Mapping[str, Mapping[ImageFact, int]]) -> list[str]:
-        """A sentence per unusual kind of images, from the facts of an `ImageStore` per feature.
+        """Describe unusual images, one sentence for each kind, from the facts of an `ImageStore` for each feature.
 
-        These are images with an EXIF orientation, kept CMYK, and files with a wrong suffix.
+        Unusual are images with an EXIF orientation, kept CMYK images, and files with a wrong suffix.
         """
         seen: Counter[Turn] = Counter()
         misnamed: Counter[str] = Counter()
@@ -152,9 +152,9 @@ class ImageOptions:
 
 
 class ImageFact(NamedTuple):
-    """Facts counted about stored images: height and width are None beyond the first sizes of a reader.
+    """Properties by which stored images are counted; height and width are None after the first 16 sizes.
 
-    `misnomer` is the format of a file with a wrong suffix: "png called .jpg".
+    `misnomer` describes a file with a wrong suffix: "png called .jpg".
     """
 
     format: str
@@ -168,7 +168,7 @@ class ImageFact(NamedTuple):
 
 
 class ImageStore:
-    """Makes stored images by fixed options, and counts their facts. Picklable; one thread at a time."""
+    """Makes stored images with fixed options and counts their properties. Picklable; not thread-safe."""
 
     def __init__(self, options: ImageOptions) -> None:
         self.options = options
@@ -178,10 +178,10 @@ class ImageStore:
         self._scratch = Scratch()
 
     def store(self, data: bytes, name: str = "", *, is_annotated: bool = False) -> StoredImage:
-        """The image to write; raises `SourceError` for a file that is not an image, is damaged, or is a bomb.
+        """Return the image to write; raise `SourceError` for a file that is not an image, is damaged or too large.
 
-        `name` is the file name, whose suffix is checked. `is_annotated` if it has boxes or a mask, which are counted if
-        it is turned.
+        `name` is the file name, whose suffix is checked. `is_annotated` says that the image has boxes or a mask; such
+        images are counted separately if they are turned.
         """
         options = self.options
         orientation = find_orientation(memoryview(data))
@@ -212,7 +212,7 @@ class ImageStore:
         return image
 
     def take_facts(self) -> Counter[ImageFact]:
-        """Counts of each kind of image since the last call."""
+        """Return and reset the counts of each kind of image."""
         facts, self._facts, self._sizes = self._facts, Counter(), set()
         return facts
 
@@ -222,7 +222,7 @@ class ImageStore:
 
 
 def _note_annotations(number: int) -> str:
-    """The note on boxes and masks of turned images, which are not turned."""
+    """Return the note that boxes and masks of turned images are not turned."""
     what = "1 turned image has annotations" if number == 1 else f"{number:,} turned images have annotations"
     text = f"{what}, which are taken as made on the upright image; made on the stored pixels? use {{exif}}"
     return Hint(Step(text, exif="keep"))
@@ -234,7 +234,7 @@ def _find_misnomer(format: str, name: str) -> str:
 
 
 def inspect_image(data: bytes) -> ImageInfo:
-    """Format, size and mode of an image from its header; raises `CodecError` for other files and bombs."""
+    """Read format, size and mode of an image; raise `CodecError` if it is not an image or too large."""
     view = memoryview(data)
     if is_jpeg(view):
         header = read_jpeg_header(view)
@@ -254,9 +254,9 @@ def inspect_image(data: bytes) -> ImageInfo:
 
 
 def image_spec(options: ImageOptions, facts: Iterable[ImageFact] | None = None) -> Any:
-    """The parts of a `Spec` for the stored bytes, as keyword arguments: the facts common to all images.
+    """Return keyword arguments of a `Spec` for the stored images, from the properties that all images share.
 
-    Sizes, channels and formats that differ are left open. `facts` are those of `ImageStore`, None before reading.
+    Sizes, channels and formats that differ are left open. `facts` are from `ImageStore`, or None before reading.
     """
     seen = list(facts or ())
     formats, channels = {fact.format for fact in seen}, {fact.channels for fact in seen}
@@ -280,10 +280,10 @@ def image_spec(options: ImageOptions, facts: Iterable[ImageFact] | None = None) 
 
 
 def check_image(data: bytes, scratch: Scratch) -> None:
-    """Check every bit of an image; raises `CodecError` if it does not decode.
+    """Check all data of an image; raise `CodecError` if it does not decode.
 
-    Of an ordinary JPEG only the codes are checked: that finds damage, and decoding pixels is most of the work. If the
-    check fails, a small image is decoded, which reports the cause.
+    Of an ordinary JPEG only the entropy-coded data is checked: this finds damage without the cost of computing pixels.
+    If the check fails, the image is decoded in a small size to report the cause.
     """
     view = memoryview(data)
     if is_jpeg(view):
@@ -313,7 +313,7 @@ def _make(data: bytes, options: ImageOptions, scratch: Scratch, orientation: int
     width, height = options.resize or (source_width, source_height)
     channels = 1 if options.gray else 3
     if pixels.shape != (height, width, channels):
-        # Resized in colour and then made gray, to match existing scripts.
+        # Resize in colour, then convert to gray, to match existing scripts.
         pixels = resize_as_pillow(pixels, (height, width), "bicubic", channels=channels)
     stored_as = options.stored_as
     stored = pixels.tobytes() if stored_as == "raw" else _encode(pixels, stored_as, options.quality)
@@ -321,7 +321,7 @@ def _make(data: bytes, options: ImageOptions, scratch: Scratch, orientation: int
 
 
 def _decode(data: memoryview, options: ImageOptions, scratch: Scratch) -> Pixels:
-    """Pixels of three channels, or of one if that is enough, as stored."""
+    """Return pixels as stored, with three channels, or one if the options and the image allow it."""
     if is_jpeg(data):
         header = read_jpeg_header(data)
         if header.num_components in (1, 3):

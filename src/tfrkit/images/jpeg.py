@@ -1,7 +1,7 @@
-"""JPEG through libjpeg-turbo: full size or halved, straight into a given buffer, without the interpreter lock.
+"""Decode JPEGs with libjpeg-turbo in full or reduced size, into a given buffer, without the interpreter lock.
 
-The slow integer DCT and the smooth upsampling of colours are used: the pixels are those of
-tf.io.decode_jpeg(dct_method="INTEGER_ACCURATE"), bit for bit.
+The slow integer DCT and smooth chroma upsampling are used, so the pixels are bit for bit those of
+tf.io.decode_jpeg(dct_method="INTEGER_ACCURATE").
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from tfrkit import _native
 from tfrkit.errors import CodecError
 from tfrkit.images.resize import Pixels
 
-# Shares of 8 that libjpeg-turbo decodes with vector instructions; 3, 5, 6 and 7 take longer. An eighth of the size is
-# hardly faster than a quarter, and keeps one number of each block only.
+# Scales in eighths that libjpeg-turbo decodes with vector instructions; 3, 5, 6 and 7 are slower. 1/8 is hardly faster
+# than 2/8, and uses only one coefficient of each block.
 _FAST_EIGHTHS = (2, 4)
 # Minimum ratio of a reduced image to the requested size. With 2 the result differs by about one level from
 # resizing the whole image; with 1 by two to four, because the decoder blurs less than the resize.
 _SPARE = 2
-# Encoders make about ten. Thousands of scans over a large image are an attack that takes minutes to decode.
+# Encoders make about ten scans. Thousands of scans over a large image are an attack that takes minutes to decode.
 _MAX_SCANS = 500
-# simplejpeg passes on the text of libjpeg, not a code. These warnings are for files that decode to all their pixels;
-# the first two are common in photo collections.
+# simplejpeg reports the text of libjpeg, not a code. Files with these warnings still decode completely; the first two
+# are common in photo collections.
 _HARMLESS = re.compile(
     r"extraneous bytes before marker|unknown JFIF|unknown Adobe|Inconsistent progression|Invalid SOS parameters",
     re.IGNORECASE,
@@ -32,7 +32,7 @@ _CUT_OFF = "Premature end of JPEG file"
 
 
 class JpegHeader(NamedTuple):
-    """Header facts of a JPEG."""
+    """The header fields of a JPEG."""
 
     height: int
     width: int
@@ -43,12 +43,12 @@ class JpegHeader(NamedTuple):
 
 
 def is_jpeg(data: memoryview) -> bool:
-    """Whether bytes begin like a JPEG."""
+    """Whether bytes start like a JPEG."""
     return bytes(data[:3]) == b"\xff\xd8\xff"
 
 
 def read_jpeg_header(data: memoryview) -> JpegHeader:
-    """Size, components and orientation; nothing is decoded."""
+    """Read size, components and orientation without decoding."""
     facts = _native.read_jpeg_header(data)
     if facts is None:
         raise CodecError(f"JPEG ends inside its header, after {len(data)} bytes")
@@ -61,7 +61,7 @@ def read_jpeg_header(data: memoryview) -> JpegHeader:
 
 
 def choose_eighths(height: int, width: int, wanted: tuple[int, int]) -> int:
-    """The smallest share of 8 to decode at that is fast and still gives twice the wanted height and width.
+    """Return the smallest fast scale, in eighths, that still gives at least twice the wanted height and width.
 
     Example:
         >>> choose_eighths(3000, 4000, (224, 224)), choose_eighths(375, 500, (224, 224))
@@ -76,10 +76,10 @@ def choose_eighths(height: int, width: int, wanted: tuple[int, int]) -> int:
 
 
 def decode_jpeg(data: memoryview, header: JpegHeader, colours: str, buffer: Pixels, eighths: int = 8) -> Pixels:
-    """Pixels of shape (height, width, channels), a view of `buffer`, which is any array of enough bytes.
+    """Decode to pixels of shape (height, width, channels), a view of `buffer`, which must have enough bytes.
 
-    `colours` is "RGB", "GRAY" or "RGBA". With `eighths` below 8, height and width are that share of the stored
-    ones, rounded up.
+    `colours` is "RGB", "GRAY" or "RGBA". With `eighths` below 8, height and width are scaled by `eighths` / 8 and
+    rounded up.
     """
     if header.is_progressive:
         num_scans, _ = _native.walk_jpeg_scans(data)
@@ -115,7 +115,7 @@ def _call_decoder(
 
 @functools.cache
 def _find_decoder() -> Any:
-    # Even a repeated import statement costs as much as all else between two images.
+    # Cached, because even a repeated import statement costs as much as all other Python code for one image.
     import simplejpeg
 
     return simplejpeg.decode_jpeg

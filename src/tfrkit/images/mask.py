@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MaskOptions:
-    """Options of mask decoding, as in `DecodeOptions`. Never blended, so no filter."""
+    """Options of mask decoding, as in `DecodeOptions`. There is no filter, because class numbers cannot be blended."""
 
     size: tuple[int, int] | None = None
     fit: Fit = "stretch"
@@ -51,17 +51,17 @@ def decode_mask(
     fill: int = 0,
     max_pixels: int = DEFAULT_MAX_PIXELS,
 ) -> Pixels:
-    """The numbers stored in a mask, as an array of (height, width): palette indices or gray levels.
+    """Return the numbers stored in a mask, palette indices or gray levels, as an array of (height, width).
 
-    uint8; uint16 for 16-bit gray. Numbers below 8 bits are returned as stored: 0 and 1 of a 1-bit mask, not 0 and
-    255. Resizing takes the nearest pixel. Colours are refused: the class of a colour is decided when the dataset is
-    built. So is JPEG, which changes numbers.
+    The dtype is uint8, or uint16 for 16-bit gray. Numbers of fewer than 8 bits are returned as stored: a 1-bit mask has
+    0 and 1, not 0 and 255. Resizing takes the nearest pixel. Colour images are refused, because colours are mapped to
+    classes when the dataset is built. JPEGs are refused, because JPEG changes the numbers.
     """
     return decode_mask_with(memoryview(data), MaskOptions(size, fit, exif, fill, max_pixels), title="mask ")
 
 
 def decode_mask_with(data: memoryview, options: MaskOptions, *, title: str = "") -> Pixels:
-    """`decode_mask` with prepared options; `title` precedes the error text."""
+    """Decode a mask like `decode_mask`, with prepared options; `title` precedes the error text."""
     try:
         info = find_format(data)
         image = None if info.format == "JPEG" else load_image(data, options.max_pixels)
@@ -87,7 +87,7 @@ def decode_mask_with(data: memoryview, options: MaskOptions, *, title: str = "")
 
 
 def decode_mask_pixels(data: memoryview, shape: tuple[int, int, int], options: MaskOptions) -> Pixels:
-    """Bare class numbers, one byte each, of (height, width, 1), in the size of the options."""
+    """Resize raw class numbers, one byte each, of shape (height, width, 1) to the size of the options."""
     numbers = np.frombuffer(data, np.uint8).reshape(shape)
     if shape[2] != 1:
         raise CodecError(f"mask expected one byte for each pixel, got {shape[2]}")
@@ -100,7 +100,7 @@ def _read_numbers(image: Image, info: ImageInfo) -> Pixels:
     if image.mode in ("P", "L", "1"):
         numbers = np.asarray(image).astype(np.uint8)
         if image.mode == "L" and info.format == "PNG" and info.bits < 8:
-            # Pillow spreads 2 and 4 bits over 0..255.
+            # Pillow scales values of 2 and 4 bits to 0..255.
             numbers //= 255 // ((1 << info.bits) - 1)
         return numbers
     if image.mode.startswith("I;16") or (image.mode == "I" and info.format == "PNG"):

@@ -11,9 +11,9 @@ Fit = Literal["stretch", "crop", "pad"]
 Filter = Literal["bilinear", "nearest"]
 Exif = Literal["keep", "apply"]
 
-# Pillow's limit: 537 MB of RGB. A larger image is a bomb, or needs max_pixels.
+# Pillow's limit: 537 MB of RGB. A larger image is probably a decompression bomb; if not, raise max_pixels.
 DEFAULT_MAX_PIXELS = 178_956_970
-# No format here can hold more in one direction.
+# No supported format has a larger height or width.
 _MAX_SIDE = 1 << 20
 
 
@@ -23,21 +23,21 @@ class DecodeOptions:
 
     Attributes:
         size: (height, width) of the result; None keeps the stored size.
-        channels: "rgb" (3 channels), "gray" (1), "rgba" (4), always uint8; or "keep" for what the file has: 1 to 4
-            channels, 16-bit gray as uint16. Palettes become colours, CMYK becomes RGB, alpha is dropped unless
+        channels: "rgb" (3 channels), "gray" (1), "rgba" (4), always uint8; or "keep" for the channels of the file: 1 to
+            4 channels, 16-bit gray as uint16. Palettes become colours, CMYK becomes RGB, alpha is dropped unless
             requested.
         fit: "stretch" to the size; "crop" keeps the aspect ratio and crops both sides; "pad"
-            keeps it and fills with `fill`.
-        filter: "bilinear", or "nearest" for pixels that must not be mixed.
-        antialias: Weigh every source pixel when the image becomes smaller, as tf.image.resize(antialias=True) and
-            Pillow do. False is what tf.image.resize does by default: faster, with jagged edges.
-        reduced: Let the JPEG decoder halve an image, once or twice, before the rest is resized, if that leaves at least
-        twice the requested height and width. About twice as fast for large photos; pixels differ by about
-            one level on average. Only together with `antialias`.
-        exif: "keep" gives the pixels as they are stored, as TensorFlow does; boxes, masks and sizes of a record are
-            about those. "apply" turns them the way the EXIF orientation says, as viewers do.
-        fill: The level that `fit="pad"` fills with.
-        max_pixels: Height times width above which an image is refused before anything is decoded.
+            keeps the aspect ratio and fills with `fill`.
+        filter: "bilinear", or "nearest" for pixels that must not be blended.
+        antialias: Use every source pixel when the image becomes smaller, like tf.image.resize(antialias=True) and
+            Pillow. False is the default of tf.image.resize: faster, with jagged edges.
+        reduced: Let the JPEG decoder halve an image once or twice before it is resized, if it then still has at least
+            twice the requested height and width. About twice as fast for large photos; pixels differ by about
+            one level on average. Only with `antialias`.
+        exif: "keep" returns the pixels as stored, as TensorFlow does; boxes, masks and sizes of a record refer to these
+            pixels. "apply" turns them according to the EXIF orientation, as viewers do.
+        fill: The pixel level for the padding of `fit="pad"`.
+        max_pixels: Images with more pixels (height times width) are refused before they are decoded.
     """
 
     size: tuple[int, int] | None = None
@@ -62,7 +62,7 @@ class DecodeOptions:
 
 
 def check_size(size: object) -> tuple[int, int] | None:
-    """(height, width) as integers from 1 up, or None; TypeError or ValueError otherwise."""
+    """Return (height, width) as integers of at least 1, or None; raise TypeError or ValueError if invalid."""
     if size is None:
         return None
     if not isinstance(size, (tuple, list)) or len(size) != 2:

@@ -1,6 +1,6 @@
-"""The EXIF orientation of an encoded image, from its bytes; nothing is decoded.
+"""Find the EXIF orientation of an encoded image without decoding it.
 
-Only EXIF counts: the segment of a JPEG, the eXIf chunk of a PNG, the EXIF chunk of a WebP, the directory of a TIFF.
+Only EXIF data is used: the segment of a JPEG, the eXIf chunk of a PNG, the EXIF chunk of a WebP, the TIFF directory.
 Orientation in XMP or a text chunk is ignored, as in browsers.
 """
 
@@ -20,9 +20,9 @@ _SHORT = 3
 
 
 def find_orientation(data: memoryview) -> int:
-    """The EXIF orientation of an image, 1 to 8; 1 (upright) if it has none or its EXIF data are damaged.
+    """Return the EXIF orientation of an image, 1 to 8; 1 (upright) if it has none or the EXIF data is damaged.
 
-    Reads headers of segments or chunks, not their contents: cheap on a mapped file.
+    Cheap on a mapped file: only headers of segments or chunks are read, not their contents.
     """
     if is_jpeg(data):
         facts = _native.read_jpeg_header(data)
@@ -38,7 +38,7 @@ def find_orientation(data: memoryview) -> int:
 
 
 def _find_png_chunk(data: memoryview) -> memoryview:
-    # The chunk may be before or after the pixels.
+    # The chunk may be before or after the pixel data.
     offset = len(_PNG_SIGNATURE)
     while offset + 8 <= len(data):
         nbytes, kind = struct.unpack_from(">I4s", data, offset)
@@ -61,7 +61,7 @@ def _find_riff_chunk(data: memoryview) -> memoryview:
 
 
 def _read_orientation(exif: memoryview) -> int:
-    """The orientation in a TIFF header and its first directory, by the same rule as the core's for JPEG."""
+    """Read the orientation from the first directory of TIFF data, by the rule that the core uses for JPEG."""
     if bytes(exif[: len(_EXIF_NAME)]) == _EXIF_NAME:
         exif = exif[len(_EXIF_NAME) :]
     order = _TIFF_STARTS.get(bytes(exif[:4]))

@@ -1,6 +1,6 @@
-"""Every format but ordinary JPEG, through Pillow: PNG, WebP, BMP, GIF, TIFF, and JPEG in CMYK.
+"""Decode with Pillow the formats other than ordinary JPEG: PNG, WebP, BMP, GIF, TIFF, and JPEG in CMYK.
 
-The format is found from the bytes and its one reader is used; no other reader of Pillow sees the bytes.
+The format is detected from the bytes and only its reader is called; Pillow does not try its other readers.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _READERS = {
     "TIFF": ("TiffImagePlugin", "TiffImageFile"),
     "JPEG": ("JpegImagePlugin", "JpegImageFile"),
 }
-# Enough for the size of all formats but TIFF and JPEG, which are checked once they are open.
+# Enough to read the size in all formats except TIFF and JPEG, whose size is checked after opening.
 _HEAD_NBYTES = 64
 _ORIENTATION_TAG = 0x0112
-# Quarter turns undo each other; every other orientation undoes itself.
+# The two quarter turns are each other's inverse; every other orientation is its own inverse.
 _UNDONE_BY = {6: 8, 8: 6}
 _WANTED_MODE = {"rgb": "RGB", "gray": "L", "rgba": "RGBA"}
 # Conversion of unusual modes with "keep".
@@ -43,7 +43,7 @@ _WIDE_MODES = ("I", "F")
 
 
 def find_format(data: memoryview) -> ImageInfo:
-    """The format of the bytes; CodecError for unsupported ones."""
+    """Detect the format of an image; raise CodecError if it is not supported."""
     if len(data) == 0:
         raise CodecError("expected an image, got 0 bytes")
     head = bytes(data[:_HEAD_NBYTES])
@@ -56,7 +56,7 @@ def find_format(data: memoryview) -> ImageInfo:
 
 
 def check_pixels(height: int, width: int, max_pixels: int) -> None:
-    """Refuse a size over the limit, before memory is allocated."""
+    """Raise CodecError if an image has more pixels than the limit; called before memory is allocated."""
     if height * width > max_pixels:
         raise CodecError(
             f"image expected at most {max_pixels} pixels, got {width}x{height}",
@@ -65,13 +65,13 @@ def check_pixels(height: int, width: int, max_pixels: int) -> None:
 
 
 def load_image(data: memoryview, max_pixels: int) -> Image:
-    """An image with its pixels decoded as stored, ignoring EXIF (the first frame, of several)."""
+    """Decode an image with its pixels as stored, ignoring EXIF; of several images in a file, the first."""
     info = find_format(data)
     check_pixels(info.height or 0, info.width or 0, max_pixels)
     with _naming_faults(info, len(data)):
         image = _open_image(data, info)
         check_pixels(image.height, image.width, max_pixels)
-        # Of Pillow's readers only that for TIFF applies the orientation while loading.
+        # Pillow's TIFF reader is the only one that applies the orientation while loading; it is undone below.
         orientation = image.getexif().get(_ORIENTATION_TAG, UPRIGHT) if info.format == "TIFF" else UPRIGHT
         image.load()
     if orientation in range(2, 9):
@@ -80,7 +80,7 @@ def load_image(data: memoryview, max_pixels: int) -> Image:
 
 
 def count_frames(data: memoryview) -> int:
-    """Number of frames or pages, from headers."""
+    """Return the number of animation frames or pages, from the headers."""
     info = find_format(data)
     with _naming_faults(info, len(data)):
         return int(getattr(_open_image(data, info), "n_frames", 1))
@@ -103,7 +103,7 @@ def _open_image(data: memoryview, info: ImageInfo) -> ImageFile:
 
 
 def transpose_image(image: Image, orientation: int) -> Image:
-    """A copy of an image of this EXIF orientation, turned upright."""
+    """Return a copy of an image with this EXIF orientation, turned upright."""
     from PIL.Image import Transpose
 
     methods = {
@@ -119,7 +119,7 @@ def transpose_image(image: Image, orientation: int) -> Image:
 
 
 def to_pixels(image: Image, channels: Channels) -> Pixels:
-    """(height, width, channels) by the channel policy of `DecodeOptions`."""
+    """Convert an image to an array of (height, width, channels), with channels as in `DecodeOptions`."""
     mode = image.mode
     if mode.startswith("I;16") or (mode == "I" and image.format == "PNG"):
         return _convert_wide(np.asarray(image).astype(np.uint16), channels)
@@ -132,7 +132,7 @@ def to_pixels(image: Image, channels: Channels) -> Pixels:
         return np.asarray(image)[:, :, None]
     wanted = _WANTED_MODE.get(channels) or _choose_kept_mode(image)
     if wanted in ("RGB", "L"):
-        # A colour of the palette that is marked transparent stays that colour.
+        # A palette colour that is marked transparent keeps its colour.
         image.info.pop("transparency", None)
     try:
         pixels = np.asarray(image if mode == wanted else image.convert(wanted))
@@ -148,7 +148,7 @@ def _choose_kept_mode(image: Image) -> str:
 
 
 def _convert_wide(levels: np.ndarray[Any, np.dtype[np.uint16]], channels: Channels) -> Pixels:
-    """16-bit gray: the upper byte if 8 bits are requested, like TensorFlow and libpng."""
+    """Convert 16-bit gray; 8 bits are the upper byte, as in TensorFlow and libpng."""
     if channels == "keep":
         return levels[:, :, None]
     gray = (levels >> 8).astype(np.uint8)[:, :, None]
@@ -160,7 +160,7 @@ def _convert_wide(levels: np.ndarray[Any, np.dtype[np.uint16]], channels: Channe
 
 
 def _describe(error: Exception) -> str:
-    """The error text of the reader; generic text for Python errors such as a missing key."""
+    """Return the error text of the reader; nothing for Python errors such as a missing key."""
     text = " ".join(str(error).split())
     says_more = text and isinstance(error, (OSError, SyntaxError, ValueError))
     return f", {text[:100]}" if says_more else ""

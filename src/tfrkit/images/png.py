@@ -1,7 +1,7 @@
-"""PNGs of the ordinary kind, several times faster than through Pillow.
+"""Decode ordinary PNGs, several times faster than Pillow.
 
-Ordinary is what cameras, screens and programs write: 8 bits per channel, gray or colours with or without alpha, not
-interlaced. Everything else (palettes, 16 bits, interlaced rows, animation, chunks that are not in order) is left to
+Ordinary PNGs have 8 bits per channel, gray or colour with or without alpha, and are not interlaced; most programs write
+such files. All others (palettes, 16 bits, interlaced rows, animation, chunks in unusual order) are decoded by
 Pillow.
 """
 
@@ -20,12 +20,12 @@ from tfrkit.images.resize import Pixels
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _CHUNK_OVERHEAD = 4 + 4 + 4  # length, type, checksum
 _CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}  # by colour type
-# Frames of an animation and palettes are Pillow's to read.
+# Chunks of animations and palettes, which Pillow decodes.
 _FOR_PILLOW = frozenset({b"acTL", b"PLTE"})
 
 
 class PlainPng(NamedTuple):
-    """The rows of an ordinary PNG, inflated and still filtered."""
+    """The rows of an ordinary PNG, inflated but still filtered."""
 
     height: int
     width: int
@@ -34,7 +34,7 @@ class PlainPng(NamedTuple):
 
 
 def read_png(data: memoryview, max_pixels: int) -> PlainPng | None:
-    """Inflate an ordinary PNG; None for one of another kind.
+    """Inflate an ordinary PNG; return None for other PNGs and other files.
 
     All checksums are compared and every row must be present. Raises `CodecError` if the file is truncated or damaged.
     """
@@ -55,7 +55,7 @@ def read_png(data: memoryview, max_pixels: int) -> PlainPng | None:
 
 
 def decode_png(png: PlainPng) -> Pixels:
-    """The pixels, (height, width, channels); alpha is dropped."""
+    """Return the pixels as (height, width, channels); alpha is dropped."""
     pixels = np.empty((png.height, png.width, png.channels), np.uint8)
     if not _native.undo_png_filters(png.filtered, pixels):
         raise CodecError(f"PNG of {png.width}x{png.height} does not decode, a row has an unknown filter")
@@ -65,7 +65,7 @@ def decode_png(png: PlainPng) -> Pixels:
 
 
 def _walk_chunks(data: memoryview) -> tuple[bytes, list[memoryview]] | None:
-    """The header and the pieces of the image; None if a chunk needs Pillow."""
+    """Return the header and the pieces of the image data; None if a chunk needs Pillow."""
     header = b""
     pieces: list[memoryview] = []
     offset = 8
@@ -86,7 +86,7 @@ def _walk_chunks(data: memoryview) -> tuple[bytes, list[memoryview]] | None:
             pieces.append(data[offset + 8 : stop - 4])
         elif kind == b"IEND":
             return (header, pieces) if len(header) == 13 and pieces else None
-        elif not kind[0] & 0x20:  # a chunk one must know to read the image
+        elif not kind[0] & 0x20:  # an unknown critical chunk
             return None
         offset = stop
     raise CodecError(f"PNG is cut off, its {len(data)} bytes end before its last chunk")
@@ -98,7 +98,7 @@ def _inflate(data: memoryview | bytes, expected: int, what: str) -> bytes | None
     damage: Any = isal_zlib.error
     inflater = isal_zlib.decompressobj()
     try:
-        # One byte more than expected: a longer stream is left to Pillow.
+        # Ask for one byte more than expected, to detect a longer stream, which is left to Pillow.
         inflated = bytes(inflater.decompress(data, expected + 1))
     except damage as error:
         raise CodecError(f"{what} does not decode, {str(error).lower()[:80]}") from None

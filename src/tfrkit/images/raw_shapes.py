@@ -1,4 +1,4 @@
-"""Shapes of raw pixels, guessed from the number of bytes."""
+"""Parse shapes of raw pixels, and guess them from the number of bytes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ RawShape = tuple[int, int, int]
 
 RAW_CHANNELS: Final = {1: "gray", 3: "RGB", 4: "RGBA"}
 FOUND_CHANNELS: Final = (1, 3)
-"""Channels allowed for a height and a width alone."""
+"""Numbers of channels that are tried if only height and width are known."""
 
-# Smaller ones are more likely hashes and embeddings.
+# Smaller squares are more likely hashes or embeddings than images.
 _MIN_SIDE: Final = 16
 # Common (height, width) that are not square: video, screens, cameras, and a few well-known datasets.
 # fmt: off
@@ -28,7 +28,7 @@ _MAX_NEAR: Final = 4
 
 
 def parse_shape(text: str) -> tuple[int, ...]:
-    """HxW or HxWxC as (height, width) or (height, width, channels); raises ValueError for anything else.
+    """Parse HxW or HxWxC to (height, width) or (height, width, channels); raise ValueError if invalid.
 
     Example:
         >>> parse_shape("224x224"), parse_shape("32x48x3")
@@ -41,7 +41,7 @@ def parse_shape(text: str) -> tuple[int, ...]:
 
 
 def check_shape(shape: Sequence[int]) -> tuple[int, ...]:
-    """(height, width) or (height, width, channels) of raw pixels, as integers; raises ValueError otherwise."""
+    """Return (height, width) or (height, width, channels) of raw pixels as integers; raise ValueError if invalid."""
     sizes = tuple(int(size) for size in shape)
     if len(sizes) not in (2, 3) or min(sizes) < 1:
         raise ValueError(f"shape expected a height, a width and perhaps channels from 1 up, got {sizes!r:.64}")
@@ -51,10 +51,10 @@ def check_shape(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def fill_shape(shape: Sequence[int], nbytes: int, *, has_alpha: bool = False) -> RawShape | None:
-    """The shape with its channels, if `nbytes` bytes are exactly such pixels, else None.
+    """Add the channels to a shape; return None unless pixels of this shape have exactly `nbytes` bytes.
 
-    Four channels are never guessed: the same bytes are gray of twice the sides, and float32 of this size. They are
-    accepted if the shape has 4, or with `has_alpha`.
+    Four channels are never guessed: the bytes may also be gray pixels with twice the sides, or float32 values. They
+    are accepted only if the shape has 4 channels, or with `has_alpha`.
 
     Example:
         >>> fill_shape((224, 224), 150_528), fill_shape((224, 224), 1000)
@@ -69,9 +69,9 @@ def fill_shape(shape: Sequence[int], nbytes: int, *, has_alpha: bool = False) ->
 
 
 def guess_shapes(nbytes: int) -> list[RawShape]:
-    """Likely image shapes for this number of bytes, the likeliest first; often none.
+    """Return likely image shapes for this number of bytes, the likeliest first; often none.
 
-    Squares, and common heights and widths. RGBA comes last: it is rare.
+    These are squares and common image sizes. RGBA is last, because it is rare.
 
     Example:
         >>> guess_shapes(50_176), guess_shapes(230_400)[0], guess_shapes(1000)
@@ -86,12 +86,12 @@ def guess_shapes(nbytes: int) -> list[RawShape]:
         side = math.isqrt(num_pixels)
         if side * side == num_pixels and side >= _MIN_SIDE:
             found.append((side, side, channels))
-    # Three bytes for each pixel of 4:3 are also a square in gray: a common frame in colour is likelier.
+    # An RGB image of 4:3 often has as many bytes as a square gray image; a common size in colour is likelier.
     return sorted(found, key=lambda shape: (shape[2] == 4, shape[0] == shape[1], shape[:2] in _USUAL and shape[2] == 1))
 
 
 def suggest_shapes(nbytes: int, near: Sequence[int] = ()) -> list[RawShape]:
-    """Shapes that fit this number of bytes: those with the height or width of `near`, then the likely ones."""
+    """Return shapes with this number of bytes: first those with the height or width of `near`, then likely shapes."""
     found: list[RawShape] = []
     if near:
         same = fill_shape(near[:2], nbytes, has_alpha=True)
@@ -101,7 +101,7 @@ def suggest_shapes(nbytes: int, near: Sequence[int] = ()) -> list[RawShape]:
             if rest == 0 and num_pixels:
                 found += [(side, num_pixels // side, channels) for side in near[:1] if num_pixels % side == 0]
                 found += [(num_pixels // side, side, channels) for side in near[1:2] if num_pixels % side == 0]
-    # A narrow strip is not an image.
+    # Narrow strips are unlikely to be images.
     likely = [shape for shape in found if max(shape[:2]) <= 8 * min(shape[:2])]
     likely.sort(key=lambda shape: abs(math.log(shape[0] / shape[1])))
     fitting = list(dict.fromkeys([*likely, *guess_shapes(nbytes)]))
@@ -111,20 +111,20 @@ def suggest_shapes(nbytes: int, near: Sequence[int] = ()) -> list[RawShape]:
 
 
 def describe_guesses(nbytes: int) -> str:
-    """The likely shapes as text, at most two; "" without any.
+    """Describe at most two likely shapes; "" if there are none.
 
     Example:
         >>> describe_guesses(50_176), describe_guesses(307_200)
         ('224x224 gray', '640x480 gray (shape 480x640) or 320x320 RGB')
     """
     likely = guess_shapes(nbytes)
-    # Every square of gray with an even side is one of RGBA, too.
+    # Every gray square with an even side has as many bytes as an RGBA square of half the side.
     shown = [shape for shape in likely if shape[2] != 4] or likely
     return " or ".join(map(show_shape, shown[:2]))
 
 
 def show_shape(shape: RawShape) -> str:
-    """Width, height and colours for display, and the shape for options if the order matters.
+    """Format width, height and colours for display, with the shape as an option value unless it is square.
 
     Example:
         >>> show_shape((224, 224, 1)), show_shape((480, 640, 3))
@@ -135,5 +135,5 @@ def show_shape(shape: RawShape) -> str:
 
 
 def write_shape(shape: Sequence[int]) -> str:
-    """A shape as `parse_shape` reads it, gray without its 1: ``480x640``, ``224x224x3``."""
+    """Format a shape for `parse_shape`, without the 1 of gray: ``480x640``, ``224x224x3``."""
     return "x".join(map(str, shape[:2] if len(shape) == 3 and shape[2] == 1 else shape))

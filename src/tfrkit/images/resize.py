@@ -1,4 +1,4 @@
-"""Resizing of decoded pixels: filters, cropping, padding and turning."""
+"""Resize decoded pixels: filters, cropping, padding and turning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PillowFilter = Literal["nearest", "bicubic", "lanczos"]
 Pixels = np.ndarray[Any, np.dtype[Any]]
 """(height, width, channels)."""
 
-# Exif orientation: whether rows and columns change places, then whether rows and columns run backwards.
+# By EXIF orientation: whether rows and columns are swapped, then whether rows and columns are reversed.
 _TURNS = {
     1: (False, False, False),
     2: (False, False, True),
@@ -31,7 +31,7 @@ _UINT8 = np.dtype(np.uint8)
 
 @dataclass(frozen=True)
 class Placement:
-    """Placement of an image: resized to `whole`, of which the part at `start` goes to `origin` of the target."""
+    """Resize an image to `whole`, then copy its part of size `extent` at `start` to `origin` of the target."""
 
     whole: tuple[int, int]
     start: tuple[int, int]
@@ -40,12 +40,12 @@ class Placement:
 
 
 def swaps_sides(orientation: int) -> bool:
-    """Whether an image of this Exif orientation is shown with height and width exchanged."""
+    """Whether an image with this EXIF orientation is shown with height and width swapped."""
     return _TURNS[orientation][0]
 
 
 def turn_upright(pixels: Pixels, orientation: int) -> Pixels:
-    """The pixels as a viewer shows them. A view, not a copy."""
+    """Return the pixels turned upright, as a view."""
     is_swapped, is_bottom_up, is_right_left = _TURNS[orientation]
     if is_swapped:
         pixels = pixels.swapaxes(0, 1)
@@ -53,7 +53,7 @@ def turn_upright(pixels: Pixels, orientation: int) -> Pixels:
 
 
 def place(source: tuple[int, int], target: tuple[int, int], fit: Fit) -> Placement:
-    """The placement of an image in a target of another size; sizes are (height, width).
+    """Compute the placement of an image in a target of another size; sizes are (height, width).
 
     Example:
         >>> place((375, 500), (224, 224), "crop")
@@ -86,16 +86,16 @@ def resize_into(
     orientation: int = UPRIGHT,
     fill: int = 0,
 ) -> None:
-    """Fill `target` with `pixels`, both of shape (height, width, channels) and one dtype, as TensorFlow resizes.
+    """Resize `pixels` into `target` like TensorFlow; both are (height, width, channels) and have the same dtype.
 
-    uint8 goes through the core without the interpreter lock; other dtypes through NumPy.
+    uint8 is resized by the core without the interpreter lock, other dtypes by NumPy.
     """
     if orientation == UPRIGHT and fit == "stretch":
-        # By far the most frequent case, kept short.
+        # A fast path for the most frequent case.
         _resize_window(pixels, target, (target.shape[0], target.shape[1]), (0, 0), filter, antialias)
         return
     if filter == "nearest" and orientation != UPRIGHT:
-        # On a tie the right pixel is taken, which after turning would be the left one.
+        # On a tie the right pixel is taken, so turn first: turned later, it would be the left pixel.
         pixels, orientation = np.ascontiguousarray(turn_upright(pixels, orientation)), UPRIGHT
     is_swapped, is_bottom_up, is_right_left = _TURNS[orientation]
     height, width = pixels.shape[:2]
@@ -108,7 +108,7 @@ def resize_into(
     if orientation == UPRIGHT:
         _resize_window(pixels, window, where.whole, where.start, filter, antialias)
         return
-    # Resized first, turned after, with fewer pixels to turn. The crop is the same either way.
+    # Resize first and turn the result, which usually has fewer pixels. The crop is the same either way.
     start_row, start_column = where.start
     if is_bottom_up:
         start_row = where.whole[0] - start_row - rows
@@ -123,7 +123,7 @@ def resize_into(
 
 
 def resize_as_pillow(pixels: Pixels, size: tuple[int, int], filter: PillowFilter, *, channels: int = 3) -> Pixels:
-    """Pixels in another (height, width), bit for bit as Pillow resizes them; "bicubic" also makes gray of RGB."""
+    """Resize pixels to (height, width) with the same bits as Pillow; "bicubic" also converts RGB to gray."""
     if filter == "bicubic":
         target = np.empty((*size, channels), np.uint8)
         _native.resize_bicubic(pixels, target)
@@ -158,14 +158,14 @@ def _resize_window(
 
 
 def _find_nearest(num_source: int, num_whole: int, positions: Pixels) -> Pixels:
-    # In single precision, as the core and TensorFlow compute it.
+    # In single precision, like the core and TensorFlow.
     scale = np.float32(num_source) / np.float32(num_whole)
     nearest = np.floor((positions.astype(np.float32) + np.float32(0.5)) * scale).astype(np.intp)
     return np.asarray(np.minimum(nearest, num_source - 1))
 
 
 def _make_weights(num_source: int, num_whole: int, positions: Pixels, antialias: bool) -> Pixels:
-    """A matrix of (positions, source): the triangle of each position, adding up to one."""
+    """Return a matrix of (positions, source) with the triangle weights of each position, which sum to one."""
     scale = num_source / num_whole
     radius = max(scale, 1.0) if antialias else 1.0
     centres = (positions[:, None] + 0.5) * scale

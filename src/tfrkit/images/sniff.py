@@ -1,7 +1,7 @@
-"""Image headers: format, size and kind of pixels, from the first bytes.
+"""Read format, size and mode of an image from its first bytes.
 
-Nothing is decoded. Every read is bounded by the bytes given, so a truncated or hostile header is cheap and at worst
-gives an image of unknown size, or None.
+Nothing is decoded. Every read is bounded by the given bytes, so a truncated or hostile header is cheap; the result is
+then an image of unknown size, or None.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _JPEG_SOF = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})
 _BMP_HEADER_SIZES = frozenset({40, 52, 56, 64, 108, 124})
 _MODE_WORDS = {"P": "palette", "L": "gray", "LA": "gray+alpha", "RGBA": "RGBA", "CMYK": "CMYK"}
-# TIFF tags, and struct codes of the two field types (SHORT, LONG) that sizes come in.
+# TIFF tags, and struct codes of the two field types (SHORT, LONG) used for sizes.
 _TIFF_WIDTH, _TIFF_HEIGHT, _TIFF_BITS, _TIFF_PHOTOMETRIC, _TIFF_SAMPLES = 256, 257, 258, 262, 277
 _TIFF_TYPES = {3: "H", 4: "I"}
 _MAX_TIFF_ENTRIES = 200
@@ -37,7 +37,7 @@ _MAX_TIFF_ENTRIES = 200
 
 @dataclass(frozen=True)
 class ImageInfo:
-    """Header facts of an image; None if the given bytes are too short.
+    """Properties of an image from its header; None for those that the given bytes do not contain.
 
     `mode` is one of L, LA, P, RGB, RGBA, CMYK; `bits` are per channel (per index, with a palette).
     """
@@ -50,7 +50,7 @@ class ImageInfo:
 
     @property
     def pixels(self) -> str:
-        """Unusual properties of the pixels: ``palette``, ``gray``, ``16-bit``; nothing for 8-bit RGB."""
+        """Properties of the pixels other than 8-bit RGB: ``palette``, ``gray``, ``16-bit``."""
         words = [_MODE_WORDS[self.mode]] if self.mode in _MODE_WORDS else []
         return " ".join([*words, *([f"{self.bits}-bit"] if self.bits > 8 else [])])
 
@@ -60,10 +60,10 @@ class ImageInfo:
 
 
 def sniff_image(head: bytes) -> ImageInfo | None:
-    """The image of these first bytes, or None for unknown formats.
+    """Read the header of an image from its first bytes; None for unknown formats.
 
     A few hundred bytes are enough for most files. A JPEG with a large comment or colour profile before its size needs
-    more; with fewer, only the format is known.
+    more; without them, only the format is known.
 
     Example:
         >>> sniff_image(b"GIF89a\\x03\\x00\\x02\\x00")
@@ -87,7 +87,7 @@ def sniff_image(head: bytes) -> ImageInfo | None:
 
 
 def describe_image(info: ImageInfo, nbytes: int) -> str:
-    """One line for a listing.
+    """Describe an image in one line of a listing.
 
     Example:
         >>> describe_image(ImageInfo("JPEG", 500, 375, "RGB"), 43112)
@@ -112,7 +112,7 @@ def _sniff_jpeg(head: bytes) -> ImageInfo:
             if offset + 10 > len(head):
                 return ImageInfo("JPEG")
             bits, height, width, num_components = struct.unpack_from(">BHHB", head, offset + 4)
-            # A height of 0 is legal: it comes after the first scan.
+            # A height of 0 is legal: the height then follows the first scan.
             return ImageInfo("JPEG", width or None, height or None, _JPEG_MODES.get(num_components), bits)
         nbytes = int.from_bytes(head[offset + 2 : offset + 4], "big")
         if nbytes < 2 or marker == 0xDA:  # a scan before any frame header is damage
@@ -139,7 +139,7 @@ def _sniff_webp(head: bytes) -> ImageInfo:
     chunk = head[12:16]
     if chunk == b"VP8 " and len(head) >= 30 and head[23:26] == b"\x9d\x01\x2a":
         width, height = struct.unpack_from("<HH", head, 26)
-        return ImageInfo("WEBP", width & 0x3FFF, height & 0x3FFF, "RGB")  # the top two bits ask for scaling
+        return ImageInfo("WEBP", width & 0x3FFF, height & 0x3FFF, "RGB")  # the top two bits request scaling
     if chunk == b"VP8L" and len(head) >= 25 and head[20] == 0x2F:
         packed = int.from_bytes(head[21:25], "little")  # 14 bits width - 1, 14 bits height - 1, 1 bit alpha
         mode = "RGBA" if packed >> 28 & 1 else "RGB"
@@ -151,7 +151,7 @@ def _sniff_webp(head: bytes) -> ImageInfo:
 
 
 def _sniff_bmp(head: bytes) -> ImageInfo | None:
-    # Two letters are a weak sign, so the header must be consistent.
+    # The magic has only two letters, so the header must also be consistent.
     if len(head) < 26:
         return None
     header_size = int.from_bytes(head[14:18], "little")
@@ -181,7 +181,7 @@ def _sniff_tiff(head: bytes) -> ImageInfo:
         if offset + 12 > len(head):
             break
         tag, field_type, count = struct.unpack_from(order + "HHI", head, offset)
-        # Only values inside the entry; others are stored at an offset.
+        # Only values that fit into the entry; larger ones are stored at an offset.
         if field_type in _TIFF_TYPES and count * (2 if field_type == 3 else 4) <= 4 and count:
             (tags[tag],) = struct.unpack_from(order + _TIFF_TYPES[field_type], head, offset + 8)
     mode = "P" if tags.get(_TIFF_PHOTOMETRIC) == 3 else {1: "L", 3: "RGB", 4: "RGBA"}.get(tags.get(_TIFF_SAMPLES, 1))

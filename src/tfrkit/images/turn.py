@@ -1,4 +1,4 @@
-"""Encoded images turned upright and encoded again, for builds that apply the EXIF orientation."""
+"""Turn encoded images upright and re-encode them, for builds that apply the EXIF orientation."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tfrkit.images.resize import UPRIGHT, swaps_sides
 from tfrkit.images.sniff import ImageInfo
 
 ExifPolicy = Literal["keep", "apply", "fail"]
-"""Handling of an EXIF orientation: keep the stored pixels, turn upright, or refuse as a bad input."""
+"""What to do with an EXIF orientation: keep the stored pixels, turn the image upright, or refuse it as bad input."""
 
-# Modes that a PNG holds without loss.
+# Modes that a PNG stores without loss.
 _PNG_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
-# Entries of Pillow's `info` that would bring the orientation back.
+# Entries of Pillow's `info` that would write the orientation again.
 _ORIENTATION_INFO = ("exif", "xmp", "XML:com.adobe.xmp", "Raw profile type exif")
 
 
 class StoredImage(NamedTuple):
-    """An image to be stored in a record; `source_width` and `source_height` are those of the input."""
+    """An image to store in a record; `source_width` and `source_height` are its size before resizing."""
 
     data: bytes
     format: str
@@ -33,7 +33,7 @@ class StoredImage(NamedTuple):
 
 
 def count_channels(info: ImageInfo) -> int:
-    """The channels that decoders return for an image."""
+    """Return the number of channels that decoders return for an image."""
     return {"L": 1, "LA": 2, "RGBA": 4}.get(info.mode or "", 3)
 
 
@@ -47,7 +47,7 @@ def require_upright(orientation: int, what: str = "image") -> None:
 
 
 def turn_size(size: tuple[int, int], orientation: int) -> tuple[int, int]:
-    """A size, (width, height) or (height, width), after turning upright.
+    """Return a size, (width, height) or (height, width), after turning the image upright.
 
     Example:
         >>> turn_size((400, 300), 6), turn_size((400, 300), 3)
@@ -57,9 +57,9 @@ def turn_size(size: tuple[int, int], orientation: int) -> tuple[int, int]:
 
 
 def turn_image(data: bytes, info: ImageInfo, orientation: int, quality: int) -> StoredImage:
-    """The image turned upright: a JPEG as a JPEG of full chroma, anything else as a PNG of the same pixels.
+    """Turn an image upright: a JPEG becomes a JPEG with full chroma, other images a PNG with the same pixels.
 
-    Mode, palette and colour profile stay. Raises `SourceError` if something would be lost (frames, bits), and
+    Mode, palette and colour profile are kept. Raises `SourceError` if animation frames or bits would be lost, and
     `CodecError` for damage.
     """
     view = memoryview(data)
