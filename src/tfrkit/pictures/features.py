@@ -1,4 +1,4 @@
-"""The image features of a dataset: pixels, mask, label, boxes."""
+"""Find the features of a picture in a schema: image, mask, label, boxes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfrkit.features.schema import Schema, show_name
 from tfrkit.features.size_features import SizeFeatures, find_sizes
 from tfrkit.features.spec import Spec
 
-# Words that exclude a feature from being an image.
+# A feature with one of these words in its name is not an image.
 _NOT_IMAGE_WORDS = names.MASK_WORDS | {"label", "labels"}
 _CHANNELS = (1, 3, 4)
 _HEAD = re.compile(r"(.*?)(\d+)")
@@ -21,7 +21,7 @@ _HEAD = re.compile(r"(.*?)(\d+)")
 
 @dataclass(frozen=True)
 class BoxFeatures:
-    """Features of boxes: four lists (`sides` xmin, ymin, xmax, ymax), or one of fours as TFDS has them."""
+    """Features of boxes. `sides` is four lists (xmin, ymin, xmax, ymax), or one list of four-number boxes (TFDS)."""
 
     sides: tuple[str, ...]
     text: str | None = None
@@ -30,9 +30,9 @@ class BoxFeatures:
 
 @dataclass(frozen=True)
 class PictureFeatures:
-    """The parts of a picture by the names of their features.
+    """The names of the features that make up a picture.
 
-    `labels` are shown together, as one text; `title` is shown where no feature says what a picture shows.
+    `labels` are shown together as one text; `title` is shown if there is neither a label nor an object.
     """
 
     image: str
@@ -44,7 +44,7 @@ class PictureFeatures:
 
     @property
     def names(self) -> list[str]:
-        """Every feature that has to be read."""
+        """All features that have to be read."""
         boxes = self.boxes
         names = [self.image, self.mask, *self.labels, self.title, *self.sizes.names]
         if boxes is not None:
@@ -55,11 +55,11 @@ class PictureFeatures:
 def find_picture_features(
     schema: Schema, *, image: str | None = None, label: str | None = None, shape: tuple[int, ...] | None = None
 ) -> PictureFeatures:
-    """The parts of a picture, from names, kinds and meanings; `image` and `label` name a feature instead.
+    """Find the features of a picture by names, kinds and meanings; `image` and `label` override the choice.
 
-    With `shape`, raw pixels have it whatever features say, and ValueError is raised where there are none.
+    `shape` is the shape of raw pixels and overrides size features; ValueError is raised if the image is not raw pixels.
 
-    Raises `SchemaError` without an image feature.
+    Raises `SchemaError` if there is no image feature.
     """
     for name in (image, label):
         if name is not None:
@@ -76,7 +76,7 @@ def find_picture_features(
         raise ValueError(f"shape is that of raw pixels, and feature {show_name(image)} holds {held}")
     context = {name: spec for name, spec in specs.items() if not spec.is_list and name not in (image, mask)}
     boxes = find_boxes(context)
-    # What is in a box is written at the box.
+    # Class names of boxes are drawn at the boxes, not in the caption.
     boxed = () if boxes is None else (boxes.text, boxes.label)
     labels = (label,) if label is not None else _find_labels({k: v for k, v in context.items() if k not in boxed})
     titles = [name for name in names.TITLE_NAMES if name in context and context[name].shape == ()]
@@ -113,7 +113,7 @@ def _find_image(specs: Mapping[str, Spec], mask: str | None, shape: tuple[int, .
 
 
 def _rank_image(name: str, spec: Spec, sizes: SizeFeatures) -> int | None:
-    """Confidence that a feature is an image, 0 the highest; None if it is not."""
+    """Rank how likely a feature is an image, 0 is the likeliest; None if it is not an image."""
     if sizes.fixed is not None and (spec.kind != "bytes" or spec.encoding != "list"):
         return None
     words = split_words(name)
@@ -131,7 +131,7 @@ def _rank_image(name: str, spec: Spec, sizes: SizeFeatures) -> int | None:
         is_raw = bool(names.RAW_WORDS & set(words)) and not is_fact and spec.logical != "text"
         if is_raw and sizes.is_known:
             return 2
-        # With a shape given, bytes that are nothing else are the pixels it is for.
+        # If a shape is given, bytes of unknown content are assumed to be the pixels.
         return 5 if name in names.IMAGE_NAMES else 6 if sizes.fixed is not None and spec.logical == "bytes" else None
     return 3 if is_named and sizes.is_known and spec.shape not in ((), (1,)) else None
 
@@ -147,7 +147,7 @@ def _has_channels(spec: Spec) -> bool:
 
 
 def _find_labels(specs: Mapping[str, Spec]) -> tuple[str, ...]:
-    """The features that best say what a picture shows; none where no feature does."""
+    """Return the features that best describe a picture; empty if there are none."""
     texts = [name for name, spec in specs.items() if spec.kind == "bytes" and spec.logical == "text"]
     numbers = [name for name, spec in specs.items() if spec.kind == "int64" and _is_label(name, spec)]
     for known in names.CAPTION_NAMES:
@@ -175,7 +175,7 @@ def _is_fact(name: str) -> bool:
 
 
 def find_boxes(specs: Mapping[str, Spec]) -> BoxFeatures | None:
-    """The features of boxes among those of a record."""
+    """Find the features of boxes, or None."""
     for name in specs:
         if name.endswith("bbox/xmin"):
             stem = name.removesuffix("bbox/xmin")

@@ -1,7 +1,7 @@
-"""Masks, into records and out of them: class numbers from palettes, gray levels or colours, written as a gray PNG.
+"""Read masks as class numbers, from palettes, gray levels or colours, and write them as gray PNGs.
 
-A palette image stores an index for each pixel, and a colour for each index, which is for display. Most readers,
-TensorFlow's among them, return the colours, and the classes are lost. Every reader returns the levels of a gray PNG.
+A palette image stores an index for each pixel, and a display colour for each index. Most readers, including
+TensorFlow's, return the colours, and the class numbers are lost. Every reader returns the levels of a gray PNG.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CVAT_LINE = re.compile(r"(?P<name>[^:]+):(?P<color>\d+\s*,\s*\d+\s*,\s*\d+)(?::
 
 
 def inspect_mask(data: bytes) -> ImageInfo:
-    """What the header says; raises `SourceError` for other files, and for lossy formats."""
+    """Read the header of a mask; raise `SourceError` if it is not an image or has a lossy format."""
     info = sniff_image(data)
     if info is None:
         got = "something else" if data else "an empty file"
@@ -39,10 +39,10 @@ def inspect_mask(data: bytes) -> ImageInfo:
 
 
 def read_mask(value: Any, size: tuple[int, int] | None) -> np.ndarray[Any, np.dtype[Any]]:
-    """The class numbers (height, width) of a value of a row: an encoded image, bare bytes, or an array.
+    """Return the class numbers (height, width) of a mask in a row: an encoded image, raw bytes, or an array.
 
-    `size`, (height, width) of the image, puts bare numbers into rows; another size of the mask is for the caller to
-    judge. Raises `CodecError`, whose text begins with "mask", for anything that is not one.
+    `size` is (height, width) of the image and gives the shape of flat class numbers; the caller checks that the mask
+    has this size. Raises `CodecError`, with a message that starts with "mask", if the value is not a mask.
     """
     is_bare = isinstance(value, bytes) and sniff_image(value[:64]) is None
     if is_bare and size is not None and len(value) == size[0] * size[1]:
@@ -60,12 +60,12 @@ def read_mask(value: Any, size: tuple[int, int] | None) -> np.ndarray[Any, np.dt
 
 
 def describe_sizes(mask: tuple[int, ...], image: tuple[int, int]) -> str:
-    """The message for a mask whose (width, height) is not that of its image."""
+    """Return the message for a mask whose (width, height) differs from that of its image."""
     return f"mask expected the size of its image, {image[0]}x{image[1]}, got {mask[0]}x{mask[1]}"
 
 
 def require_numbers(info: ImageInfo) -> None:
-    """Raise `SourceError` for an image of colours."""
+    """Raise `SourceError` if a mask has colours instead of class numbers."""
     if info.mode not in ("P", "L", None):
         raise SourceError(
             f"mask expected class numbers (palette or gray), got {info}, which has colours",
@@ -78,7 +78,7 @@ def require_numbers(info: ImageInfo) -> None:
 
 
 def read_indices(data: bytes, info: ImageInfo) -> UInt8Array:
-    """The class numbers (height, width) of a palette or gray image; raises `SourceError` for one of colours."""
+    """Return the class numbers (height, width) of a palette or gray image; raise `SourceError` for a colour image."""
     require_numbers(info)
     try:
         numbers = decode_mask(data)
@@ -90,9 +90,9 @@ def read_indices(data: bytes, info: ImageInfo) -> UInt8Array:
 
 
 def read_colors(data: bytes, info: ImageInfo, colors: Mapping[Color, int]) -> UInt8Array:
-    """The class numbers of an image of colours; raises `SourceError` with the colours without a class.
+    """Return the class numbers of a colour image; raise `SourceError` if colours have no class.
 
-    A palette image is read by the colours of its palette.
+    For a palette image, the colours of its palette are used.
     """
     if info.mode in ("LA", "RGBA", "CMYK"):
         raise SourceError(f"colour mask expected RGB or a palette, got {info}")
@@ -125,12 +125,12 @@ def _show_color(packed: int) -> str:
 
 
 def is_plain_mask(info: ImageInfo) -> bool:
-    """Whether every reader gets the class numbers from its bytes: an 8-bit gray PNG."""
+    """Whether a mask is an 8-bit gray PNG, from which every reader gets the class numbers."""
     return info.format == "PNG" and info.mode == "L" and info.bits == 8
 
 
 def encode_indices(mask: UInt8Array) -> bytes:
-    """Class numbers (height, width) as an 8-bit gray PNG."""
+    """Encode class numbers (height, width) as an 8-bit gray PNG."""
     from PIL import Image
 
     buffer = io.BytesIO()
@@ -139,13 +139,13 @@ def encode_indices(mask: UInt8Array) -> bytes:
 
 
 def count_indices(mask: UInt8Array) -> dict[int, int]:
-    """Number of pixels per class number."""
+    """Count the pixels of each class number."""
     counts = np.bincount(mask.reshape(-1), minlength=256)
     return {int(value): int(counts[value]) for value in np.flatnonzero(counts)}
 
 
 def show_histogram(counts: Mapping[int, int]) -> str:
-    """Class numbers with their shares, most frequent first.
+    """Format class numbers with their shares, most frequent first.
 
     Example:
         >>> show_histogram({0: 90, 200: 9, 255: 1})
@@ -156,14 +156,14 @@ def show_histogram(counts: Mapping[int, int]) -> str:
     total = sum(counts.values())
     ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     shares = [(value, 100 * count / total) for value, count in ranked[:8]]
-    # Two digits of 99.6 would be 1e+02.
+    # With two digits, 99.6 would be shown as 1e+02.
     shown = ", ".join(f"{value}: {share:.{2 if share < 99 else 4}g} %" for value, share in shares)
     return shown + (f" and {len(ranked) - 8} more" if len(ranked) > 8 else "")
 
 
 @functools.cache
 def voc_colors() -> Mapping[Color, int]:
-    """The colours of Pascal VOC: class numbers 0 to 255, their bits spread over the three channels.
+    """Return the Pascal VOC colours of class numbers 0 to 255, made by spreading their bits over three channels.
 
     Example:
         >>> voc_colors()[128, 0, 0], voc_colors()[224, 224, 192]
@@ -173,7 +173,7 @@ def voc_colors() -> Mapping[Color, int]:
     for index in range(256):
         channels = [0, 0, 0]
         for bit in range(8):
-            # Bits of the number go to red, green and blue in turn, and in each from the top down.
+            # The bits of the number set bits of red, green and blue in turn, starting at the highest bit of each.
             channels[bit % 3] |= (index >> bit & 1) << (7 - bit // 3)
         colors[channels[0], channels[1], channels[2]] = index
     return colors
@@ -181,15 +181,15 @@ def voc_colors() -> Mapping[Color, int]:
 
 @functools.cache
 def voc_palette() -> UInt8Array:
-    """The colours of Pascal VOC by class number, (256, 3)."""
+    """Return the Pascal VOC colours by class number, as an array of (256, 3)."""
     return np.array(sorted(voc_colors(), key=voc_colors().__getitem__), np.uint8)
 
 
 def parse_color_map(text: str, path: str) -> tuple[dict[Color, int], list[str]]:
-    """Colours with their class numbers, and the names, from a text file of one class a line.
+    """Parse a text file with one class per line; return class numbers by colour, and the class names.
 
-    Lines are ``name:r,g,b:...`` (labelmap.txt), ``name,r,g,b``, ``r,g,b,name``, ``r,g,b`` or the same with blanks
-    between. Classes are numbered in the order of the lines. Lines that start with # and a heading count for nothing.
+    Lines are ``name:r,g,b:...`` (labelmap.txt), ``name,r,g,b``, ``r,g,b,name``, ``r,g,b``, or the same separated by
+    blanks. Classes are numbered in the order of the lines. A heading and lines that start with # are ignored.
     """
     colors: dict[Color, int] = {}
     names: list[str] = []

@@ -1,4 +1,4 @@
-"""Rows to images for display: scaled pixels with masks, boxes and captions."""
+"""Convert rows to pictures for display: scaled pixels with masks, boxes and captions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tfrkit.sidecars.class_names import ClassNames
 Color = tuple[int, int, int]
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 
-# Names of classes under a picture; more would not fit.
+# Limit of class names under a picture; more would not fit.
 _MAX_SPANS = 6
 NO_OBJECTS = "no objects"
 _BACKGROUND, _IGNORED = 0, 255
@@ -35,14 +35,14 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 class Span(NamedTuple):
-    """A piece of a caption, with its colour in the image."""
+    """A part of a caption, with the colour of its class in the image."""
 
     text: str
     color: Color | None = None
 
 
 class Box(NamedTuple):
-    """Corners as fractions of width and height, and the class."""
+    """A box: corners as fractions of width and height, and the text and colour of its class."""
 
     xmin: float
     ymin: float
@@ -54,9 +54,9 @@ class Box(NamedTuple):
 
 @dataclass
 class Picture:
-    """Contents of a tile. `pixels` is None after a failure, with its `cause`.
+    """The contents of a tile. If reading failed, `pixels` is None and `cause` has the reason.
 
-    `overlay` is colours and their mask, both of the size of the pixels.
+    `overlay` is an array of colours and a mask of where they apply, both with the size of the pixels.
     """
 
     caption: list[Span] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Picture:
 
 
 class PictureReader:
-    """Makes pictures that fit into a square of `side` pixels. Memory: one decoded image at a time."""
+    """Reads pictures that fit into a square of `side` pixels. Memory: one decoded image at a time."""
 
     def __init__(self, schema: Schema, features: PictureFeatures, names: ClassNames, *, side: int) -> None:
         self._features = features
@@ -82,15 +82,15 @@ class PictureReader:
         self._is_framed = features.image in schema.feature_lists
         mask = features.mask
         self._is_mask_framed = mask is not None and mask in schema.feature_lists
-        # Among image files, other bytes are a damaged file, whatever their size.
+        # If the feature holds image files, a value that is not an image is a damaged file, even if its size fits.
         self._is_encoded = schema[features.image].logical == "image"
 
     def find_image(self, row: Row) -> Any:
-        """The stored value of the image feature, or None."""
+        """Return the stored value of the image feature, or None."""
         return flatten_row(row, self._schema).get(self._features.image)
 
     def read(self, row: Row) -> Picture:
-        """The image of a row; a failure is in its `cause`."""
+        """Read the picture of a row; a failure is reported in its `cause`."""
         values = flatten_row(row, self._schema)
         picture = Picture(caption=self._read_texts(values, self._features.labels))
         try:
@@ -105,7 +105,7 @@ class PictureReader:
         return picture
 
     def _describe_objects(self, picture: Picture) -> list[Span]:
-        """The classes of the boxes; "no objects" if other records have some."""
+        """Return the classes of the boxes; "no objects" if the dataset has boxes or masks but this picture has none."""
         has_objects = self._features.boxes is not None or self._features.mask is not None
         if picture.boxes or not has_objects or picture.cause is not None:
             return _summarize_boxes(picture.boxes)
@@ -124,12 +124,12 @@ class PictureReader:
                 words.append(self._names.show(name, int(item)) if is_number else _to_text(item))
         if not words:
             return []
-        # Characters of a text, one label each, read as the text.
+        # Labels of one character each are the characters of a text: join them without separators.
         is_spelled = len(words) > 1 and all(len(word) == 1 for word in words)
         return [Span(("" if is_spelled else ", ").join(words))]
 
     def _read_pixels(self, values: Mapping[str, Any]) -> tuple[Pixels, tuple[int, int]]:
-        """Pixels in the size of the tile, and the size they are stored in."""
+        """Return the pixels in the size of the tile, and their stored size."""
         name, sizes = self._features.image, self._features.sizes
         value = values.get(name)
         if self._is_framed or isinstance(value, list):
@@ -146,7 +146,7 @@ class PictureReader:
             try:
                 array = fold_pixels(np.frombuffer(value, np.uint8), values, sizes, channels=FOUND_CHANNELS)
             except CodecError:
-                # Where the other records have image files, this is a damaged file.
+                # If the feature holds image files, this is a damaged file.
                 if self._is_encoded:
                     return self._decode(value)
                 raise
@@ -159,12 +159,12 @@ class PictureReader:
     def _decode(self, data: bytes) -> tuple[Pixels, tuple[int, int]]:
         size = measure_image(memoryview(data), DecodeOptions())
         if size is not None and max(size) > self._side:
-            # A JPEG that becomes smaller is decoded smaller.
+            # A JPEG can be decoded in a smaller size, which is faster.
             return decode_image(data, size=fit_size(*size, self._side)), size
         return self._fit(decode_image(data))
 
     def _fit(self, pixels: Pixels) -> tuple[Pixels, tuple[int, int]]:
-        """Averaged where the image becomes smaller, in blocks where it becomes larger."""
+        """Resize pixels to the tile: with averaging if the image becomes smaller, in blocks if it becomes larger."""
         height, width = pixels.shape[:2]
         size = fit_size(height, width, self._side)
         return resize_as_pillow(pixels, size, "nearest" if size[0] > height else "lanczos"), (height, width)
@@ -222,7 +222,7 @@ class PictureReader:
 
 
 def fit_size(height: int, width: int, side: int) -> tuple[int, int]:
-    """The height and width in which an image fits into a square: smaller in proportion, or larger by a whole factor.
+    """Return the height and width of an image fitted into a square: scaled down, or up by an integer factor.
 
     Example:
         >>> fit_size(375, 500, 128), fit_size(28, 28, 128)
@@ -236,15 +236,15 @@ def fit_size(height: int, width: int, side: int) -> tuple[int, int]:
 
 
 def resize_nearest(numbers: np.ndarray[Any, np.dtype[Any]], size: tuple[int, int]) -> np.ndarray[Any, np.dtype[Any]]:
-    """Class numbers in another size, none made up."""
+    """Resize class numbers by nearest neighbour, so that no new numbers appear."""
     small = np.empty((*size, 1), numbers.dtype)
     resize_into(numbers[:, :, None], small, filter="nearest")
     return small[:, :, 0]
 
 
 def class_color(number: int) -> Color:
-    """A bright colour for a class: always the same one, and far from that of its neighbours."""
-    # Hues that come near each other again after eight steps differ in strength.
+    """Return a bright colour for a class number; it is stable and differs strongly from those of nearby numbers."""
+    # Hues are similar again after eight numbers, so the saturation alternates every eight.
     red, green, blue = colorsys.hsv_to_rgb(number * _GOLDEN % 1, 0.55 if number // 8 % 2 else 0.9, 1.0)
     return round(red * 255), round(green * 255), round(blue * 255)
 
@@ -252,7 +252,7 @@ def class_color(number: int) -> Color:
 def _paint_objects(
     masks: list[np.ndarray[Any, np.dtype[Any]]], boxes: list[Box], shown: tuple[int, int]
 ) -> tuple[Pixels, np.ndarray[Any, np.dtype[np.bool_]]] | None:
-    """One mask an object, in the colours of their boxes."""
+    """Paint one mask per object, in the colour of its box."""
     if not masks:
         return None
     colors = np.zeros((*shown, 3), np.uint8)

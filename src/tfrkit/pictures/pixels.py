@@ -1,4 +1,4 @@
-"""Raw pixels as images: their shape, given or from size features, and their levels."""
+"""Convert raw pixels to images: their shape, given or from size features, and their levels."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ ShapeWord = str | Sequence[int]
 
 
 def read_shape(shape: ShapeWord | None) -> tuple[int, ...] | None:
-    """A shape as integers, (height, width) or (height, width, channels)."""
+    """Return a shape as integers, (height, width) or (height, width, channels)."""
     if shape is None:
         return None
     return parse_shape(shape) if isinstance(shape, str) else check_shape(shape)
 
 
 def require_raw_shape(name: str, sizes: SizeFeatures, nbytes: int, *, shard: str) -> None:
-    """Raise if raw bytes, `nbytes` in every record, have no shape, or the given one does not fit."""
+    """Raise if the shape of raw pixels is unknown, or the given shape does not match `nbytes` per record."""
     if sizes.fixed is not None:
         if fill_shape(sizes.fixed, nbytes) is None:
             raise ValueError(f"{describe_misfit(sizes.fixed, nbytes)} - at {shard}{_suggest(sizes.fixed, nbytes)}")
@@ -59,19 +59,19 @@ def require_raw_shape(name: str, sizes: SizeFeatures, nbytes: int, *, shard: str
 
 
 def is_ppm(data: bytes) -> bool:
-    """Whether these bytes are a Netpbm file, which no other reader here supports."""
+    """Whether these bytes are a Netpbm file, which no decoder here supports."""
     return data[:1] == b"P" and data[1:2] in b"123456" and data[2:3].isspace()
 
 
 def is_raw(data: bytes, sizes: SizeFeatures) -> bool:
-    """Whether these bytes are raw pixels of a known size: not an image file, or exactly of the given shape."""
+    """Whether these bytes are raw pixels: the size is known and they are not an image file, or the given shape fits."""
     if sizes.fixed is not None and fill_shape(sizes.fixed, len(data)) is not None:
         return True
     return sizes.is_known and bool(data) and sniff_image(data[:64]) is None and not is_ppm(data)
 
 
 def read_size(values: Mapping[str, Any], sizes: SizeFeatures) -> tuple[int, ...] | None:
-    """Height, width and, where features have them, channels of the pixels of a row; None where it has no size."""
+    """Read height, width and, if there is a feature, channels from a row; None if the row has no size."""
     if sizes.shape is not None:
         size = list_values(values.get(sizes.shape))
     else:
@@ -84,9 +84,9 @@ def read_size(values: Mapping[str, Any], sizes: SizeFeatures) -> tuple[int, ...]
 def fold_pixels(
     flat: Array, values: Mapping[str, Any], sizes: SizeFeatures, *, channels: Collection[int] | None
 ) -> Array:
-    """Flat pixels as (height, width, channels); raises `CodecError` if they do not fit.
+    """Reshape flat pixels to (height, width, channels); raise `CodecError` if their number does not match.
 
-    Where only height and width are known, channels are those that fit, and one of `channels` unless that is None.
+    If only height and width are known, the number of values gives the channels; `channels` limits them, unless None.
     """
     if sizes.fixed is not None:
         filled = fill_shape(sizes.fixed, flat.size)
@@ -105,7 +105,7 @@ def fold_pixels(
 
 
 def arrange_channels(array: Array, channels: Collection[int]) -> Array:
-    """An array as (height, width, channels), from gray, channels first or last; raises `CodecError` for any other."""
+    """Return an array as (height, width, channels), from gray, channels first or last; raise `CodecError` otherwise."""
     pixels = array[:, :, None] if array.ndim == 2 else array
     if pixels.ndim == 3 and pixels.shape[2] not in channels and pixels.shape[0] in RAW_CHANNELS:
         pixels = np.moveaxis(pixels, 0, 2)
@@ -115,14 +115,14 @@ def arrange_channels(array: Array, channels: Collection[int]) -> Array:
 
 
 def to_pixels(array: Array) -> UInt8Array:
-    """Any array that can be seen as a picture, as (height, width, 3): gray, RGB, channels first or last, a clip."""
+    """Convert an array to RGB pixels (height, width, 3), from gray or RGB, channels first or last, or a clip."""
     frame = array[0] if array.ndim == 4 and len(array) else array
     levels = to_levels(arrange_channels(frame, RAW_CHANNELS)[:, :, :3])
     return np.repeat(levels, 3, axis=2) if levels.shape[2] == 1 else levels
 
 
 def to_levels(array: Array) -> UInt8Array:
-    """Numbers as levels from 0 to 255: unchanged if they fit, 0 to 1 scaled, anything else stretched."""
+    """Convert numbers to levels from 0 to 255: kept if in range, scaled from 0 to 1, else stretched to the range."""
     if array.dtype == np.uint8:
         return array
     if array.dtype == np.uint16:
@@ -139,7 +139,7 @@ def to_levels(array: Array) -> UInt8Array:
 
 
 def describe_misfit(shape: Sequence[int], nbytes: int) -> str:
-    """The message for bytes that are not pixels of a shape."""
+    """Return the message for a number of bytes that does not match a shape."""
     sizes = [math.prod(shape)] if len(shape) == 3 else [math.prod(shape) * channels for channels in FOUND_CHANNELS]
     expected = ", ".join(f"{size}" for size in sizes[:-1]) + (" or " if len(sizes) > 1 else "") + f"{sizes[-1]}"
     return f"shape {write_shape(shape)} expected {expected} bytes, got {nbytes}"

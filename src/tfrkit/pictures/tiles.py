@@ -1,4 +1,4 @@
-"""Drawing: a picture as a tile with its caption, many tiles as one sheet."""
+"""Draw pictures as tiles with captions on one sheet."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ GAP = 10
 # Opacity of a mask over the image.
 MASK_SHARE = 0.55
 _MAX_TEXT = 120
-_LINE = 1.35  # height of a line in sizes of its font
+_LINE = 1.35  # line height as a multiple of the font size
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Layout of a sheet, in pixels; font sizes follow the tile size."""
+    """The layout of a sheet, in pixels; font sizes depend on the tile size."""
 
     num_tiles: int
     columns: int
@@ -71,13 +71,13 @@ class Layout:
         return self.top + num_rows * (self.side + self.caption_height + GAP) - GAP + MARGIN
 
     def locate(self, place: int) -> tuple[int, int]:
-        """(x, y) of the square of a tile, counted from 0."""
+        """Return (x, y) of the square of a tile; tiles are counted from 0."""
         row, column = divmod(place, self.columns)
         return MARGIN + column * (self.side + GAP), self.top + row * (self.side + self.caption_height + GAP)
 
 
 class Sheet:
-    """Tiles in rows on one image, under a line that says what they are. Positions are counted from 0."""
+    """Tiles in rows on one image, under a title. Tiles are counted from 0."""
 
     def __init__(self, layout: Layout) -> None:
         from PIL import Image as images
@@ -90,7 +90,7 @@ class Sheet:
         self.image: Image = images.new("RGB", (layout.width, layout.height), PAGE)
 
     def write_title(self, left: str, right: str) -> None:
-        """The line above the tiles."""
+        """Draw the title line above the tiles."""
         draw = _start_drawing(self.image)
         room = self.image.width - 2 * MARGIN
         right = shorten(right, self._small_font, room)
@@ -99,7 +99,7 @@ class Sheet:
         draw.text((MARGIN, MARGIN), shorten(left, self._title_font, room - used - GAP), INK, self._title_font)
 
     def put(self, place: int, picture: Picture, number: int | None) -> None:
-        """Draw a picture at a place, with its caption and the number of its record."""
+        """Draw a picture as tile `place`, with its caption and the number of its record."""
         square = self._draw_fault(picture.cause) if picture.pixels is None else self._draw_picture(picture)
         x, y = self._layout.locate(place)
         self.image.paste(square, (x, y))
@@ -116,7 +116,7 @@ class Sheet:
             pixels = np.where(covered[:, :, None], (mixed + 0.5).astype(np.uint8), pixels)
         shown = images.fromarray(np.ascontiguousarray(pixels))
         draw = _start_drawing(shown)
-        # Small boxes last, so that large ones do not hide their names.
+        # Draw small boxes last, so that large boxes do not hide their names.
         for box in sorted(picture.boxes, key=lambda box: -(box.xmax - box.xmin) * (box.ymax - box.ymin)):
             self._draw_box(draw, box, shown.size)
         square = images.new("RGB", (self._side, self._side), MAT)
@@ -131,7 +131,7 @@ class Sheet:
         self._draw_name(draw, box, (left, top, right, bottom), size)
 
     def _draw_name(self, draw: ImageDraw, box: Box, sides: tuple[int, int, int, int], size: tuple[int, int]) -> None:
-        """The name of a box, as `place_name` says, and never beyond the right edge."""
+        """Draw the name of a box at `place_name`, shortened to fit the picture."""
         text = shorten(box.text, self._small_font, size[0] - 4)
         if not text:
             return
@@ -183,10 +183,10 @@ class Sheet:
 
 
 def place_name(sides: tuple[int, int, int, int], name: tuple[int, int], size: tuple[int, int]) -> tuple[int, int]:
-    """Upper left corner for the name of a box (left, top, right, bottom): above it where there is room.
+    """Return the upper left corner for the name of a box (left, top, right, bottom): above the box if there is room.
 
-    Else inside a box that stays visible, below it, or beside it; over it only where nothing else fits. `name` and
-    `size`, that of the image, are (width, height).
+    Otherwise it is inside a box that is high enough, below the box, or next to it; it covers the box only if nothing
+    else fits. `name` and `size` are (width, height) of the name and of the image.
 
     Example:
         >>> place_name((10, 40, 30, 60), (25, 12), (100, 100)), place_name((10, 2, 15, 9), (25, 12), (100, 100))
@@ -208,14 +208,14 @@ def place_name(sides: tuple[int, int, int, int], name: tuple[int, int], size: tu
 
 
 def load_font(size: int) -> Font:
-    """The font that comes with Pillow."""
+    """Load Pillow's default font."""
     from PIL import ImageFont as fonts
 
     return fonts.load_default(size)
 
 
 def clean_text(text: str) -> str:
-    """Text on one line: what cannot be seen becomes a blank, and a long one is cut.
+    """Reduce text to one line: invisible characters become blanks, and long text is cut.
 
     Example:
         >>> clean_text("a\\nb\\x00c")
@@ -226,7 +226,7 @@ def clean_text(text: str) -> str:
 
 
 def shorten(text: str, font: Font, width: float) -> str:
-    """As much of a text as fits, with … if it is cut; "" if nothing fits."""
+    """Cut a text to a width, with … if it is cut; "" if nothing fits."""
     text = clean_text(text)
     if font.getlength(text) <= width:
         return text
@@ -236,7 +236,7 @@ def shorten(text: str, font: Font, width: float) -> str:
 
 
 def fold(text: str, font: Font, width: float, *, max_lines: int) -> list[str]:
-    """Lines that fit, broken between words where that is possible; the last one says if there was more."""
+    """Break a text into lines between words; the last line and longer words are cut with …."""
     lines: list[str] = []
     words = clean_text(text).split(" ")
     while words and len(lines) < max_lines:

@@ -1,4 +1,4 @@
-"""Values of a row by feature name, in one form for every reader."""
+"""Read the values of a row by feature name, for all kinds of records."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Corners = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def flatten_row(row: Row, schema: Schema) -> Mapping[str, Any]:
-    """The features of a row by name; of a SequenceExample those of its context and of its feature lists together."""
+    """Return the features of a row by name; for a SequenceExample, context and feature lists are merged."""
     return {**row["context"], **row["feature_lists"]} if schema.kind == "sequence_example" else row
 
 
 def list_values(value: Any) -> list[Any]:
-    """Single values of a feature, whether it holds none, one, a list, or lists of frames."""
+    """Return the values of a feature as a flat list, from no value, one value, an array or nested lists."""
     if value is None:
         return []
     if isinstance(value, np.ndarray):
@@ -31,7 +31,7 @@ def list_values(value: Any) -> list[Any]:
 
 
 def read_corners(values: Mapping[str, Any], boxes: BoxFeatures) -> Corners:
-    """The boxes of a row; raises `CodecError` if their numbers do not form whole boxes."""
+    """Return the boxes of a row; raise `CodecError` if the numbers do not form complete boxes."""
     sides = [np.asarray(list_values(values.get(name)), np.float64) for name in boxes.sides]
     lengths = [len(side) for side in sides]
     if len(sides) == 1:
