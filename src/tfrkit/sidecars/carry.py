@@ -1,4 +1,4 @@
-"""Sidecars copied when records are rewritten: label files, TFDS's metadata, the name of the dataset."""
+"""Collect the sidecars to copy when records are rewritten: label files, TFDS's metadata, the dataset name."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tfrkit.storage.text_files import read_text
 
 @dataclass
 class Carried:
-    """Texts of sidecars by name, and other carried facts; of several folders, those they agree on.
+    """Sidecars to copy to a new dataset; with several input folders, only those that are equal in all of them.
 
     Attributes:
-        labels: Files with names of classes and characters.
-        tfds: features.json and the files of names that belong to it.
+        labels: Texts of the files with class names and characters, by file name.
+        tfds: Texts of features.json and its label files, by file name.
         info: The content of TFDS's dataset_info.json.
         name: The name of the dataset.
-        notes: What is not carried, and why.
-        is_new: The dataset is made of files that are no records, so TFDS's metadata is expected of it.
+        notes: What is not copied, and why.
+        is_new: The dataset is not made from TFRecords, so TFDS's metadata is expected for it.
     """
 
     labels: dict[str, str] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Carried:
 
 
 def collect_carried(sidecars: Sidecars) -> Carried:
-    """The sidecars to carry with these shards."""
+    """Collect the sidecars to copy with these shards."""
     carried = Carried()
     groups: dict[str, list[str]] = {}
     for path in sidecars.paths:
@@ -60,7 +60,7 @@ def collect_carried(sidecars: Sidecars) -> Carried:
     called = {one.name for one in beside} | {info["name"] for info in infos if info and info.get("name")}
     called.discard(None)
     carried.name = str(called.pop()) if len(called) == 1 else None
-    _ = sidecars.classes  # where numbers have two names, that is noted
+    _ = sidecars.classes  # adds a note if a class id has two names
     carried.notes = list(dict.fromkeys([*carried.notes, *(note for one in [sidecars, *beside] for note in one.notes)]))
     return carried
 

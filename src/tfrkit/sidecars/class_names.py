@@ -18,12 +18,12 @@ class ClassNames:
 
     @classmethod
     def of_schema(cls, schema: Schema, beside: LabelMap | None) -> ClassNames:
-        """Those of a schema, else those of a file."""
+        """Make class names from a schema, with the class file for features without names."""
         specs = {**schema.features, **schema.feature_lists}
         return cls({name: spec.classes for name, spec in specs.items() if spec.classes is not None}, beside)
 
     def name_of(self, feature: str, value: object) -> str | None:
-        """The name of a class id, or None."""
+        """Return the name of a class id, or None."""
         if not isinstance(value, int):
             return None
         classes = self._classes.get(feature)
@@ -32,23 +32,23 @@ class ClassNames:
         return classes[value] if 0 <= value < len(classes) else None
 
     def show(self, feature: str, number: int) -> str:
-        """The name of a class id, or its number."""
+        """Return the name of a class id, or its number as text."""
         return self.name_of(feature, int(number)) or str(number)
 
     def list_ids(self, feature: str) -> list[int]:
-        """Every class id that has a name, whether it occurs or not."""
+        """Return all class ids that have a name, including ids that do not occur in the data."""
         classes = self._classes.get(feature)
         return list(self._beside) if classes is None else list(range(len(classes)))
 
     def knows(self, feature: str) -> bool:
-        """Does the schema name the classes of this feature?"""
+        """Whether the schema has the class names of this feature."""
         return feature in self._classes
 
 
 def make_detection_labels(labels: LabelMap) -> dict[str, str]:
-    """Texts by file name for a dataset of boxes: classes.txt, and label_map.pbtxt for the Object Detection API.
+    """Return the label files of a dataset with boxes: classes.txt, and label_map.pbtxt for the Object Detection API.
 
-    Both have the ids of `image/object/class/label`. Empty without classes.
+    Texts are by file name; the result is empty without classes. The ids are those of `image/object/class/label`.
 
     Example:
         >>> print(make_detection_labels(LabelMap(("cat",), offset=1))["label_map.pbtxt"], end="")

@@ -1,4 +1,4 @@
-"""The manifest of a dataset, `tfrkit.json`: what it holds, how it was made, and a checksum for each shard.
+"""The manifest of a dataset, `tfrkit.json`: its contents, how it was made, and a checksum for each shard.
 
 ```json
 {
@@ -16,12 +16,12 @@
 }
 ```
 
-`recipe` has everything that decides about the bytes of the shards, and `plan` is its hash. `schema` is in the form of
-features/schema_json.py. `files` are the sidecars that belong to the dataset. `changes`, where there are some, is
-what was done to the records since they were made.
+`recipe` has everything that determines the bytes of the shards, and `plan` is its hash. `schema` has the format of
+features/schema_json.py. `files` are the sidecars that belong to the dataset. `changes` lists the changes to the records
+since they were made; it is absent if there are none.
 
-Its keys are made by `make_manifest` in sidecars/write.py. It is written last: a folder with a manifest is whole. The
-manifest of a single file x.tfrecord is `_index/x.tfrecord.tfrkit.json`.
+`make_manifest` in sidecars/write.py makes the keys. The manifest is written last, so a folder with a manifest is
+complete. The manifest of a single file x.tfrecord is `_index/x.tfrecord.tfrkit.json`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Entry:
-    """The entry of one shard in a manifest; None if unusable."""
+    """The entry of one shard in a manifest; missing or invalid values are None."""
 
     split: str | None
     records: int | None
@@ -53,7 +53,7 @@ class Entry:
 
 
 class Manifest:
-    """A manifest as read: its raw `content`, and parsed parts."""
+    """A manifest that was read: its raw `content`, and parsed parts."""
 
     def __init__(self, path: str, content: Mapping[str, Any]) -> None:
         self.path = path
@@ -61,7 +61,7 @@ class Manifest:
 
     @cached_property
     def entries(self) -> dict[str, Entry]:
-        """The entry of each shard, by file name. Names that lead out of the folder are not used."""
+        """The entry of each shard, by file name. Names that are paths are ignored."""
         listed = self.content.get("shards")
         rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
         return {row["name"]: _read_entry(row) for row in rows if _is_file_name(row.get("name"))}
@@ -74,7 +74,7 @@ class Manifest:
 
     @cached_property
     def schema(self) -> Schema | None:
-        """The schema, or None. Raises `SchemaError` for a schema that cannot be read."""
+        """The schema, or None. Raises `SchemaError` if it cannot be read."""
         content = self.content.get("schema")
         return None if content is None else from_json(content)
 
@@ -92,7 +92,7 @@ class Manifest:
 
     @property
     def source_kind(self) -> str | None:
-        """The source of `tfr build` that the records come from, or the verb that wrote them."""
+        """The source of `tfr build` that made the records, or the verb that wrote them."""
         recipe = self.content.get("recipe")
         return _text(recipe.get("source")) if isinstance(recipe, Mapping) else None
 
@@ -103,7 +103,7 @@ def write_manifest(path: str, content: Mapping[str, Any]) -> None:
 
 
 def read_manifest(path: str) -> Manifest | None:
-    """A manifest; None if missing. Raises `ContainerError` for one that is damaged."""
+    """Read a manifest; return None if it is missing. Raises `ContainerError` if it is damaged."""
     try:
         content = read_json(path)
     except StorageError as error:

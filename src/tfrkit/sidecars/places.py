@@ -1,4 +1,4 @@
-"""Paths of sidecars: in the folder of the shards, or in `_index` for a single file, where globs do not match."""
+"""Paths of sidecars: in the folder of the shards, or for a single file in `_index`, which globs do not match."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ CLASSES = "classes.txt"
 LABEL_MAP = "label_map.pbtxt"
 # Class files, in order of preference.
 CLASS_FILES = (CLASSES, "labels.txt", LABEL_MAP)
-# Files with labels that go along with the records; the last one is written by labelling tools and has colours.
+# Label files that are copied with the records; the last one is written by labelling tools and has colours.
 LABEL_FILES = (*CLASS_FILES, CHARSET, "labelmap.txt")
 TFDS_LABELS = ".labels.txt"
-# Files of a build about itself.
+# Files in which a build describes itself.
 REPORT = "report.json"
 SKIPPED = "skipped.jsonl"
 INPUTS = "inputs.tsv.gz"
 
 
 def own_path(shard_path: str, name: str) -> str:
-    """Path of a sidecar of a single-file dataset.
+    """Return the path of a sidecar of a single-file dataset.
 
     Example:
         >>> own_path("data/x.tfrecord", "classes.txt")
@@ -35,18 +35,18 @@ def own_path(shard_path: str, name: str) -> str:
 
 
 def list_own(shard_path: str) -> list[str]:
-    """Possible paths of the index and sidecars of a single-file dataset, the manifest first."""
+    """Return the possible paths of the sidecars and the index of a single-file dataset, the manifest first."""
     names = (MANIFEST, *LABEL_FILES, REPORT, SKIPPED, INPUTS)
     return [*(own_path(shard_path, name) for name in names), index_path(shard_path)]
 
 
 def remove_own(shard_path: str) -> None:
-    """Remove the index and sidecars of a replaced file: they describe the old one."""
+    """Remove the index and sidecars of a replaced file, because they describe the old file."""
     for path in list_own(shard_path):
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             os.unlink(path)
 
 
 def folder_path(shard_path: str, name: str) -> str:
-    """Path of a sidecar in the folder of a shard."""
+    """Return the path of a sidecar in the folder of a shard."""
     return os.path.join(os.path.dirname(shard_path), name)

@@ -1,15 +1,15 @@
-"""Facts about shards from their sidecars: read once, by one rule of precedence.
+"""Read the sidecars of shards once, with one order of precedence.
 
-The rule, for every fact and every way to name the shards (folder, glob, list, one shard alone, one file):
+The order is the same for all information and every way to name the shards (folder, glob, list, one shard, one file):
 
-1. what the caller gives (not known here),
-2. `tfrkit.json`, of the shards it lists,
-3. TFDS's files, which refine and never contradict 2,
+1. arguments of the caller (not handled here),
+2. `tfrkit.json`, for the shards it lists,
+3. TFDS's files, which add to 2 and never override it,
 4. the names of files,
-5. the records (`batches.survey`), which win where a sidecar says what they are not.
+5. the records (`batches.survey`), which win if a sidecar contradicts them.
 
-A sidecar that cannot be read, or does not fit its shards, is one of `problems` and is not used.
-docs/design/sidecars.md has the reasons.
+A sidecar that cannot be read or does not match its shards is added to `problems` and not used.
+docs/design/sidecars.md explains why.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CALLERS = 4  # stack levels from `warn` to the caller
 
 
 class Problem(NamedTuple):
-    """An unused sidecar, and the reason."""
+    """A sidecar that is not used, and the reason."""
 
     path: str
     what: str
@@ -48,7 +48,7 @@ class Problem(NamedTuple):
 
 
 class Sidecars:
-    """Sidecars of some shards. Each is read when it is first needed, and once."""
+    """The sidecars of some shards. Each is read once, on first use."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self.paths = list(paths)
@@ -59,23 +59,23 @@ class Sidecars:
 
     @property
     def problems(self) -> list[Problem]:
-        """Sidecars found unusable so far. `check` reads all of them."""
+        """Unusable sidecars found so far; `check` reads all sidecars to find all problems."""
         return list(self._problems)
 
     @property
     def notes(self) -> list[str]:
-        """One line for each problem so far."""
+        """One line for each problem found so far."""
         return [str(problem) for problem in self._problems]
 
     def warn(self) -> None:
-        """Warn of each problem found so far, once."""
+        """Warn about each problem found so far, once."""
         for problem in self._problems:
             if problem not in self._warned:
                 self._warned.add(problem)
                 warnings.warn(SidecarWarning(str(problem)), stacklevel=_CALLERS)
 
     def check(self) -> list[Problem]:
-        """Read every sidecar; returns all problems."""
+        """Read every sidecar; return all problems."""
         _ = self.splits, self.classes, self.class_file, self.charset
         for folder in self.folders:
             self.tfds_of(folder)
@@ -90,7 +90,7 @@ class Sidecars:
 
     @cached_property
     def manifests(self) -> list[Manifest | None]:
-        """The manifest that lists each shard: its own, else that of its folder."""
+        """For each shard, the manifest that lists it: its own, else that of its folder, else None."""
         return [None if path == STDIN else self._find_manifest(path) for path in self.paths]
 
     @property
@@ -101,22 +101,22 @@ class Sidecars:
 
     @property
     def source_kind(self) -> str | None:
-        """The source of `tfr build`, or the verb, that the first shard comes from."""
+        """The source of `tfr build` that made the first shard, or the verb that wrote it."""
         manifest = self.manifests[0] if self.manifests else None
         return None if manifest is None else manifest.source_kind
 
     def folder_manifest(self, folder: str) -> Manifest | None:
-        """The manifest of a folder."""
+        """Return the manifest of a folder, or None."""
         return self._load_manifest(os.path.join(folder, MANIFEST))
 
     def entry(self, number: int) -> Entry | None:
-        """The entry of a shard in its manifest, whether it fits or not."""
+        """Return the entry of a shard in its manifest, or None, without checking the size."""
         manifest = self.manifests[number]
         return None if manifest is None else manifest.entries[os.path.basename(self.paths[number])]
 
     @cached_property
     def fits(self) -> list[bool]:
-        """For each shard, whether it is listed in a manifest with its size."""
+        """For each shard, whether a manifest lists it with its current size."""
         return [self._compare_size(number) for number in range(len(self.paths))]
 
     def _compare_size(self, number: int) -> bool:
@@ -139,7 +139,7 @@ class Sidecars:
 
     @cached_property
     def counts(self) -> list[int | None]:
-        """Records of each shard by its manifest; None if unknown, or the shard has changed."""
+        """Number of records of each shard from its manifest; None if unknown or if the shard has changed."""
         return [
             entry.records if (entry := self.entry(number)) is not None and self.fits[number] else None
             for number in range(len(self.paths))
@@ -162,18 +162,18 @@ class Sidecars:
         return self._manifests[path]
 
     def report(self, path: str, what: str) -> None:
-        """Note a sidecar that cannot be used."""
+        """Add a problem: a sidecar that cannot be used."""
         self._problems[Problem(path, what)] = None
 
     # ---- splits --------------------------------------------------------------------------------------------------
 
     @cached_property
     def split_names(self) -> list[str | None]:
-        """The split of each shard, None for no split.
+        """The split of each shard, or None.
 
-        A shard is in the split that its manifest names, also where the shard was changed since. Others are in the
-        split that TFDS's dataset_info.json or, without one, usual words say by the names of the files, of those that
-        lie beside them too: one shard alone is in the split that it is in among all.
+        The split is taken from the manifest, even if the shard was changed since. Otherwise it is found in the file
+        name, among the splits in TFDS's dataset_info.json or else by usual words. Other shards in the folder are
+        considered, too, so that a single shard has the same split as when all are opened.
         """
         entries = [self.entry(number) for number in range(len(self.paths))]
         names = [None if entry is None else entry.split for entry in entries]
@@ -190,7 +190,7 @@ class Sidecars:
 
     @cached_property
     def splits(self) -> dict[str, list[int]]:
-        """Numbers of the shards of each split, in the order in which the manifest or TFDS names the splits."""
+        """Numbers of the shards in each split; splits have the order of the manifest or of TFDS."""
         order: dict[str, None] = {}
         for number, manifest in enumerate(self.manifests):
             order.update(dict.fromkeys(self.tfds_lengths(number)) if manifest is None else _list_splits(manifest))
@@ -204,7 +204,7 @@ class Sidecars:
     # ---- TFDS ----------------------------------------------------------------------------------------------------
 
     def tfds_of(self, folder: str) -> TfdsFolder:
-        """The content of TFDS's files in a folder."""
+        """Return the content of TFDS's files in a folder."""
         if folder not in self._tfds:
             self._tfds[folder] = read_tfds_folder(folder)
             for path, what in self._tfds[folder].problems:
@@ -212,7 +212,7 @@ class Sidecars:
         return self._tfds[folder]
 
     def tfds_lengths(self, number: int) -> Mapping[str, Sequence[int]]:
-        """Records of each shard of each split by the dataset_info.json of TFDS that describes a shard."""
+        """Return the shard lengths of each split from the dataset_info.json that describes a shard."""
         info = self.info_of(number)
         return {} if info is None else read_split_lengths(info)
 
@@ -224,13 +224,13 @@ class Sidecars:
         return self.tfds_of(os.path.dirname(path)).schema is not None
 
     def info_of(self, number: int) -> Mapping[str, Any] | None:
-        """TFDS's dataset_info.json, if it describes a shard."""
+        """Return the content of TFDS's dataset_info.json if it describes a shard, else None."""
         if self.paths[number] == STDIN or self.is_of_others(number, INFO):
             return None
         return self.tfds_of(os.path.dirname(self.paths[number])).info
 
     def is_of_others(self, number: int, name: str) -> bool:
-        """Does a sidecar of the folder belong to a dataset that does not list this shard?"""
+        """Whether a sidecar of the folder belongs to a dataset that does not include this shard."""
         path = self.paths[number]
         manifest = self.folder_manifest(os.path.dirname(path))
         return manifest is not None and name in manifest.files and os.path.basename(path) not in manifest.entries
@@ -239,14 +239,14 @@ class Sidecars:
 
     @cached_property
     def schema(self) -> Schema | None:
-        """The schema of all shards by their manifests; None if one is not listed or does not fit, or they differ."""
+        """The schema of all shards from manifests; None if a shard is not listed or was changed, or schemas differ."""
         if not self.paths or not all(self.fits):
             return None
         said = self._said_by_manifests
         return said[0] if len(said) == 1 and all(self._schema_of(m) is not None for m in self.manifests) else None
 
     def refuse_schema(self, reasons: Sequence[str]) -> None:
-        """Record that `schema` contradicts the records; it is not used any more."""
+        """Report that `schema` contradicts the records, and stop using it."""
         for manifest in dict.fromkeys(self.manifests):
             if manifest is not None:
                 self.report(manifest.path, f"schema does not fit the records, {'; '.join(reasons)}; it is not used")
@@ -255,11 +255,11 @@ class Sidecars:
 
     @property
     def schema_origin(self) -> Literal["manifest", "tfds", "records"]:
-        """The main source of the schema for `refine`: a manifest that fits, features.json, or the records alone."""
+        """The main source of the schema for `refine`: matching manifests, features.json, or only the records."""
         return "manifest" if self.schema is not None else "tfds" if self.paths and self.is_tfds(0) else "records"
 
     def refine(self, inferred: InferredSchema) -> Schema:
-        """The schema of the records, with what sidecars add and the records do not contradict."""
+        """Return the schema of the records, with the information of sidecars that does not contradict the records."""
         found = inferred.schema
         if found.kind not in ("example", "sequence_example"):
             return found
@@ -282,14 +282,14 @@ class Sidecars:
 
     @cached_property
     def _said_by_manifests(self) -> list[Schema]:
-        """Different schemas of manifests whose shards fit."""
+        """Distinct schemas of the manifests that match their shards."""
         fitting = [manifest for manifest, fits in zip(self.manifests, self.fits, strict=True) if fits]
         said = {manifest.path: self._schema_of(manifest) for manifest in dict.fromkeys(fitting) if manifest is not None}
         return self._list_different({path: schema for path, schema in said.items() if schema is not None})
 
     @cached_property
     def _said_by_tfds(self) -> list[Schema]:
-        """Distinct schemas of features.json files, for shards without a manifest entry."""
+        """Distinct schemas of features.json files, for shards without a schema from a manifest."""
         has_more = bool(self._said_by_manifests)
         described = [n for n in range(len(self.paths)) if not (has_more and self.fits[n]) and self.is_tfds(n)]
         folders = dict.fromkeys(os.path.dirname(self.paths[number]) for number in described)
@@ -297,7 +297,7 @@ class Sidecars:
         return self._list_different({path: schema for path, schema in said.items() if schema is not None})
 
     def _list_different(self, said: Mapping[str, Schema]) -> list[Schema]:
-        """The distinct schemas; reports a problem if a class has two names."""
+        """Return the distinct schemas; report a problem if a class id has two names."""
         different: list[Schema] = []
         named: dict[str, tuple[str, tuple[str, ...]]] = {}
         for path, schema in said.items():
@@ -334,7 +334,7 @@ class Sidecars:
 
     @cached_property
     def classes(self) -> dict[str, tuple[str, ...]]:
-        """Class names that a manifest or features.json gives to features, by feature."""
+        """Class names by feature, from manifests and features.json."""
         found: dict[str, tuple[str, ...]] = {}
         for group in (self._said_by_tfds, self._said_by_manifests):
             for name in dict.fromkeys(name for schema in group for name in schema):
@@ -346,7 +346,7 @@ class Sidecars:
 
     @cached_property
     def class_file(self) -> LabelMap | None:
-        """Names of the class file, if all shards have the same one."""
+        """Class names from a class file, if one describes all shards."""
         for name in CLASS_FILES:
             path = self.find_file(name)
             if path is not None:
@@ -355,12 +355,12 @@ class Sidecars:
 
     @cached_property
     def charset(self) -> LabelMap | None:
-        """Characters of labels by id, if all shards have the same charset file."""
+        """Characters of labels by id, if one charset file describes all shards."""
         path = self.find_file(CHARSET)
         return None if path is None else self._read_names(path, read_charset)
 
     def find_file(self, name: str) -> str | None:
-        """The path of a sidecar that describes all shards: that of the only one, else that of their folder."""
+        """Return the path of a sidecar that describes all shards: of a single shard, else of their folder, or None."""
         if STDIN in self.paths or len(self.folders) != 1:
             return None
         if len(self.paths) == 1 and os.path.isfile(own := own_path(self.paths[0], name)):
@@ -378,7 +378,7 @@ class Sidecars:
 
 
 def _list_beside(paths: Sequence[str]) -> list[str]:
-    """Other files in the folders of some shards that are named like shards."""
+    """Return other files with the names of shards in the folders of some shards."""
     known = set(paths)
     found = []
     for folder in dict.fromkeys(map(os.path.dirname, paths)):
@@ -392,7 +392,7 @@ def _list_splits(manifest: Manifest) -> dict[str, None]:
 
 
 def _find_agreed(schemas: Sequence[Schema], name: str, *, is_list: bool) -> Spec | None:
-    """The spec of a feature in all schemas that have it; None if they differ."""
+    """Return the spec of a feature if all schemas that have it agree, else None."""
     specs = [(schema.feature_lists if is_list else schema.features).get(name) for schema in schemas]
     found = {spec for spec in specs if spec is not None}
     return found.pop() if len(found) == 1 else None
@@ -409,7 +409,7 @@ def _is_possible(name: str, wanted: Spec, found: Spec, *, is_empty: bool) -> boo
 
 
 def _choose_meaning(wanted: Spec, found: Spec) -> str:
-    """The guess from the records at hand, whose ranges a sidecar may not know, unless it reads the bytes otherwise."""
+    """Prefer the meaning guessed from the records, which has their ranges, unless the sidecar decodes differently."""
     if found.meaning and (wanted.encoding, wanted.logical) == (found.encoding, found.logical):
         return found.meaning
     if wanted.meaning:

@@ -1,4 +1,4 @@
-"""TFDS's sidecars: features.json and dataset_info.json, read, and made for new datasets."""
+"""Read TFDS's sidecars, features.json and dataset_info.json, and make them for new datasets."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class TfdsFolder:
     """Contents of TFDS's files in a folder.
 
     Attributes:
-        schema: By features.json; None without a usable one.
-        info: The content of dataset_info.json; None without a usable one.
-        problems: (path, what) of each unusable file.
+        schema: The schema from features.json; None if it is missing or unusable.
+        info: The content of dataset_info.json; None if it is missing or unusable.
+        problems: (path, reason) of each unusable file.
     """
 
     schema: Schema | None = None
@@ -45,7 +45,7 @@ class TfdsFolder:
 
 
 def read_tfds_folder(folder: str) -> TfdsFolder:
-    """Read what TFDS left in a folder."""
+    """Read TFDS's files in a folder."""
     problems: list[tuple[str, str]] = []
 
     def load(name: str) -> Any:
@@ -79,7 +79,7 @@ def read_tfds_folder(folder: str) -> TfdsFolder:
 def make_tfds_files(
     name: str, schema: Schema, splits: Mapping[str, Sequence[SizedShard]], *, description: str
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, str], list[str]]:
-    """features.json, dataset_info.json, label files by name, and notes on what TFDS sees otherwise than we do."""
+    """Return features.json, dataset_info.json, label files by name, and notes on what TFDS reads differently."""
     files = to_tfds(schema)
     info = {
         "description": description,
@@ -90,7 +90,7 @@ def make_tfds_files(
             {
                 "filepathTemplate": FILE_TEMPLATE,
                 "name": split,
-                # Numbers of 64 bits are strings in protobuf's JSON.
+                # protobuf's JSON format writes 64-bit integers as strings.
                 "numBytes": str(sum(shard.nbytes for shard in shards)),
                 "shardLengths": [str(shard.num_records) for shard in shards],
             }

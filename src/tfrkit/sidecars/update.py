@@ -1,4 +1,4 @@
-"""Sidecars of a dataset some of whose shards were changed, added or renamed: the same, with other counts."""
+"""Update the sidecars of a dataset after shards were changed, added, renamed or removed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _NUMBER = re.compile(r"-(\d{5,})-of-(\d{5,})")
 
 @dataclass(frozen=True)
 class ShardChange:
-    """One shard before and after: None if it is new or removed.
+    """One shard before and after a change; `old_name` is None if the shard is new.
 
-    `sha256` is that of the new bytes, None where they are the old ones.
+    `sha256` is the hash of the new bytes, or None if the bytes did not change.
     """
 
     old_name: str | None
@@ -37,7 +37,7 @@ class ShardChange:
 
 
 def list_sidecars(sidecars: Sidecars) -> list[str]:
-    """Existing sidecars of these shards, all of one folder, by path, without indexes."""
+    """Return the existing sidecars, without indexes, of shards in one folder, as paths relative to it."""
     [folder] = sidecars.folders
     names = [FEATURES, INFO, *LABEL_FILES, REPORT, SKIPPED, os.path.join(INDEX_FOLDER, INPUTS)]
     names += [os.path.basename(path) for path in glob.glob(os.path.join(glob.escape(folder), f"*{TFDS_LABELS}"))]
@@ -54,7 +54,7 @@ def list_sidecars(sidecars: Sidecars) -> list[str]:
 def update_manifest(
     content: Mapping[str, Any], changes: Sequence[ShardChange], entry: Mapping[str, Any], *, only: bool = False
 ) -> dict[str, Any]:
-    """The content of a manifest after a change, which `entry` describes; `only`: without shards that are not listed."""
+    """Return the content of a manifest after the change that `entry` describes; `only` drops other shards."""
     by_name = {change.old_name: change for change in changes if change.old_name is not None}
     added = [change for change in changes if change.old_name is None]
     rows: list[dict[str, Any]] = []
@@ -71,14 +71,14 @@ def update_manifest(
     if isinstance(content.get("schema"), dict):
         updated["schema"] = _drop_meanings(content["schema"])
     updated["changes"] = [*(content.get("changes") or ()), {**entry, "made_by": f"tfrkit {VERSION}"}]
-    # No build makes these bytes, so none may reuse them.
+    # A build never makes these bytes, so change the hash: a build must not reuse the shards.
     text = json.dumps([content.get("plan"), updated["changes"], rows], sort_keys=True)
     updated["plan"] = hashlib.sha256(text.encode()).hexdigest()[:16]
     return updated
 
 
 def _drop_meanings(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema without guessed meanings: they contain value ranges, which a change may affect."""
+    """Return a schema without guessed meanings, because they contain value ranges that may have changed."""
     return {
         key: [{name: one for name, one in spec.items() if name != "meaning"} for spec in value]
         if key in ("features", "feature_lists")
@@ -111,9 +111,9 @@ def _sum_splits(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
 def update_info(
     info: Mapping[str, Any], changes: Sequence[ShardChange], *, only: bool = False
 ) -> dict[str, Any] | None:
-    """The content of TFDS's dataset_info.json after a change; None if it does not fit the shards.
+    """Return the content of TFDS's dataset_info.json after a change; None if it does not match the shards.
 
-    `only`: the result has no other shards than these, so only splits that are whole are left.
+    With `only`, the result has no shards other than those in `changes`, so incomplete splits are dropped.
     """
     splits: list[Any] = []
     for split in info.get("splits") or ():
@@ -142,7 +142,7 @@ def update_info(
 
 
 def _number_of(name: str, num_shards: int) -> int | None:
-    """The shard number in its split by its name; None if it cannot be one of them."""
+    """Return the number of a shard in its split from its name; None if the name does not match `num_shards`."""
     found = _NUMBER.search(name)
     if found is None:
         return 0 if num_shards == 1 else None
@@ -151,5 +151,5 @@ def _number_of(name: str, num_shards: int) -> int | None:
 
 
 def _like(old: object, value: int) -> int | str:
-    """A number in the form of another: protobuf's JSON has those of 64 bits as text."""
+    """Convert a number to the type of the old value: protobuf's JSON format writes 64-bit integers as strings."""
     return str(value) if isinstance(old, str) else value

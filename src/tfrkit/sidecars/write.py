@@ -1,4 +1,4 @@
-"""Sidecars of a new dataset, for builds and reshape verbs."""
+"""Make the sidecars of a new dataset, for builds and reshape verbs."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class NewShard:
 
 @dataclass(frozen=True)
 class NewDataset:
-    """A written dataset: everything needed for its sidecars.
+    """A written dataset, with everything needed for its sidecars.
 
     Attributes:
-        name: Of the dataset.
+        name: Name of the dataset.
         schema: Schema of the records.
-        compression: Of the shards.
-        shards: All of them, in order.
-        recipe: Source or verb, and the options that decide about the bytes.
-        path: What was read.
-        is_file: It is one file; its sidecars lie in `_index`, and TFDS cannot read it.
-        plan: A hash of what decides about the bytes; made from recipe and shards where None.
-        more: Further keys of the manifest.
+        compression: Compression of the shards.
+        shards: All shards, in order.
+        recipe: Source or verb, and the options that determine the bytes of the shards.
+        path: Path of the input.
+        is_file: It is a single file; its sidecars are in `_index`, and TFDS cannot read it.
+        plan: A hash of everything that determines the bytes; if None, it is made from recipe and shards.
+        more: Additional keys of the manifest.
     """
 
     name: str
@@ -57,7 +57,7 @@ class NewDataset:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def make_texts(self, carried: Carried, *, is_edited: bool = False) -> tuple[dict[str, str], list[str]]:
-        """Sidecars by name, without the manifest, and notes. `is_edited`: features are not those of `carried`."""
+        """Return sidecars by name, without the manifest, and notes. `is_edited`: features differ from `carried`."""
         texts = dict(carried.labels)
         notes: list[str] = []
         if self.is_file:
@@ -67,7 +67,7 @@ class NewDataset:
         obstacle = self._find_tfds_obstacle()
         if obstacle and (carried.info is not None or carried.is_new):
             notes.append(f"TFDS reads {obstacle}; {INFO} was left out")
-        # An edited features.json still says more than the records, also beside shards that only we can read.
+        # A new features.json for edited features still says more than the records, even if TFDS cannot read the shards.
         if obstacle and (kept or not carried.tfds):
             return texts, notes
         splits: dict[str, list[NewShard]] = {}
@@ -94,7 +94,7 @@ class NewDataset:
         return texts, notes
 
     def make_manifest(self, files: Sequence[str]) -> dict[str, Any]:
-        """The content of the manifest; `files` are the names of the other sidecars."""
+        """Return the content of the manifest; `files` are the names of the other sidecars."""
         splits: dict[str, dict[str, int]] = {}
         shards = []
         for shard in self.shards:
@@ -119,7 +119,7 @@ class NewDataset:
         }
 
     def _find_tfds_obstacle(self) -> str:
-        """Why TFDS cannot read the shards; "" if it can."""
+        """Return why TFDS cannot read the shards, or "" if it can."""
         if self.compression != "none":
             return f"no shards compressed with {self.compression}"
         numbers: dict[str, list[str]] = {}
