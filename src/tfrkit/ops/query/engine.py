@@ -1,6 +1,6 @@
-"""The DuckDB of this process: started by the first query and reused.
+"""The DuckDB instance of this process: started by the first query and reused.
 
-Starting one takes as long as reading 50 MB of records: it makes its catalogue of functions anew each time.
+Starting one takes as long as reading 50 MB of records, because DuckDB builds its catalog of functions each time.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 from tfrkit.ops.query.limits import parse_memory
 from tfrkit.storage.temporaries import make_scratch
 
-# A query is text that may come from anybody. It sees our tables and its own arithmetic: no files, no network, no
-# extensions, no variables of this program, and it cannot change these settings.
+# A query is untrusted text. It can use our tables only: no other files, no network, no extensions, no variables of
+# this program, and it cannot change these settings.
 _SETTINGS = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
@@ -27,15 +27,15 @@ _SETTINGS = {
     "errors_as_json": "true",
     "lock_configuration": "true",
 }
-# Of the space that is free where it spills to.
+# Share of the free disk space that may be used for spilling.
 _SPILL_SHARE = 0.5
 
 
 class Engine:
-    """A running DuckDB. It is closed, and its folder removed, with the last reference."""
+    """A running DuckDB. It is closed and its folder is removed when the last reference is dropped."""
 
     def __init__(self, duckdb: Any, memory: int) -> None:
-        # What does not fit into memory is spilled here, and not into the folder the user happens to be in.
+        # Data that does not fit into memory is spilled here, not into the current folder.
         scratch = make_scratch("tfrkit-sql")
         weakref.finalize(self, scratch.remove)
         self.memory = memory
@@ -48,18 +48,18 @@ class Engine:
         self._connection = duckdb.connect(":memory:", config={**_SETTINGS, **limits})
 
     def connect(self) -> Any:
-        """A separate connection: its tables are not visible to others."""
+        """Open a separate connection; its tables are not visible to others."""
         return self._connection.cursor()
 
 
 _lock = threading.Lock()
-_idle: list[Engine] = []  # the one to be used next; empty before the first query and after a fork
+_idle: list[Engine] = []  # the shared engine; empty before the first query and after a fork
 
 
 def get_engine(duckdb: Any, memory: int | None = None) -> Engine:
-    """The engine of this process, or a new one for another bound of memory.
+    """Return the shared engine of this process, or a new one if a memory limit is given.
 
-    Hold it for as long as a connection of it is used.
+    Keep a reference to it as long as one of its connections is used.
     """
     if memory is not None:
         return Engine(duckdb, parse_memory(memory))
@@ -78,6 +78,6 @@ def _register() -> None:
 
 
 def _before_fork() -> None:
-    """Let go of the engine: a forked process has none of its threads, and crashes when it ends with one."""
+    """Drop the engine: a forked process does not have its threads, and would crash at exit if it had an engine."""
     _lock.acquire()
     _idle.clear()

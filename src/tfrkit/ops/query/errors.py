@@ -1,4 +1,4 @@
-"""DuckDB's errors in our words: what, at which character of the query, and the column that was meant."""
+"""Convert DuckDB's errors to `QueryError`: what is wrong, at which character, and which column was probably meant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_LISTED = 12
 
 
 def quote_name(name: str) -> str:
-    """A column or a table as a query has to write it.
+    """Quote the name of a column or table for a query, if necessary.
 
     Example:
         >>> quote_name("label"), quote_name("image/height")
@@ -27,7 +27,7 @@ def quote_name(name: str) -> str:
 
 
 class Part(NamedTuple):
-    """A part of a query that the user wrote: where it starts in the query, in bytes, and what it is called."""
+    """A part of a query that the user wrote: its start in the query in bytes, its text, and its name in messages."""
 
     start: int
     text: str
@@ -35,16 +35,16 @@ class Part(NamedTuple):
 
 
 def point_at(text: str, place: int | None, name: str = "the query") -> str:
-    """The clause that says where: `` - at character 8 of the query``. Places are bytes of the text, from 0."""
+    """Return a clause such as `` - at character 8 of the query``. `place` is a byte offset in the text."""
     if place is None or not 0 <= place <= len(text.encode()):
         return ""
     return f" - at character {_to_character(text, place) + 1} of {name}"
 
 
 def read_facts(error: Exception) -> dict[str, Any]:
-    """What DuckDB reports about an error with `errors_as_json`; at least exception_message.
+    """Read the fields that DuckDB reports about an error with `errors_as_json`; at least exception_message.
 
-    The JSON is part of the exception's text: its Python exceptions have no attributes.
+    The JSON is part of the exception's text: DuckDB's Python exceptions have no attributes.
     """
     message = str(error)
     start = message.find("{")
@@ -55,7 +55,7 @@ def read_facts(error: Exception) -> dict[str, Any]:
             facts = None
         if isinstance(facts, dict) and "exception_message" in facts:
             return facts
-    # "Binder Error: ..." where the form is another than asked for.
+    # Not JSON, but text such as "Binder Error: ...".
     _, colon, rest = message.partition("Error: ")
     return {"exception_message": rest if colon else message}
 
@@ -68,9 +68,9 @@ def to_query_error(
     hint: str | None = None,
     parts: Sequence[Part] = (),
 ) -> QueryError:
-    """The error as the user sees it. `columns` are those of the tables: names, and how a query writes them.
+    """Create the error that the user sees. `columns` are those of the tables, each with its form in a query.
 
-    With `parts` the user wrote these and not the rest of the query: places are those in the part.
+    With `parts`, the user wrote only these parts of the query: positions are reported relative to the part.
     """
     place = int(facts["position"]) if str(facts.get("position", "")).isdigit() else None
     name = "the query"
@@ -87,7 +87,7 @@ def to_query_error(
 
 
 def _find_part(parts: Sequence[Part], place: int | None) -> tuple[int | None, str, str]:
-    """The place in the part it lies in, that part, and what it is called. The bracket after a part is its end."""
+    """Return the offset in the part that contains `place`, its text and name. The bracket after a part is its end."""
     for part in parts:
         nbytes = len(part.text.encode())
         if place is not None and 0 <= place - part.start <= nbytes + 1:
@@ -99,7 +99,7 @@ def _miss_column(name: str, path: str, where: str, columns: Sequence[tuple[str, 
     written: dict[str, str] = {}
     for column, form in columns:
         written.setdefault(column, form)
-    # image/height without quotes is a division, of which image is the first thing missed.
+    # image/height without quotes is a division, for which DuckDB reports that column image is missing.
     nearest = path if path in written else find_nearest(name, written)
     meant = "" if nearest is None else f", did you mean {written[nearest]}"
     shown = [form for _, form in columns[:_MAX_LISTED]]
@@ -111,7 +111,7 @@ def _miss_column(name: str, path: str, where: str, columns: Sequence[tuple[str, 
 
 
 def _first_clause(message: str) -> str:
-    """The first line, in the form of every other message."""
+    """Return the first line of a message, in the style of our own messages."""
     line = message.strip().split("\n")[0].rstrip(".! ")
     line = line.replace("STRING_LITERAL", "VARCHAR").replace("INTEGER_LITERAL", "INTEGER")
     is_word = len(line) > 1 and line[0].isupper() and not line[1].isupper()
@@ -119,7 +119,7 @@ def _first_clause(message: str) -> str:
 
 
 def _draw(text: str, place: int | None) -> str | None:
-    """The line of the query with a mark below the place."""
+    """Return the line of the query that contains `place`, with a caret below it."""
     if place is None or not 0 <= place <= len(text.encode()):
         return None
     character = _to_character(text, place)
@@ -132,7 +132,7 @@ def _draw(text: str, place: int | None) -> str | None:
 
 
 def _read_path(text: str, place: int | None) -> str:
-    """What stands at a place, up to the next blank or comma, slashes and all."""
+    """Read the name at a byte offset of the query, including slashes, dots and hyphens."""
     if place is None:
         return ""
     found = _PATH.match(text.encode()[place:].decode(errors="ignore"))

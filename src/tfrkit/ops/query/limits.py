@@ -17,13 +17,13 @@ from tfrkit.outputs.sizes import parse_size
 T = TypeVar("T")
 
 MIN_MEMORY = 32 << 20
-# Of the memory this process may use: our own threads, which decode, and other programs need some too.
+# Share of the memory this process may use: our own decoding threads and other programs need the rest.
 _MEMORY_SHARE = 0.5
 _ASK_SECONDS = 0.05
 
 
 def parse_memory(memory: int | str | None) -> int:
-    """Memory limit of a query: as given, or half of that of this process."""
+    """Return the memory limit of a query in bytes: as given, or half of what this process may use."""
     if memory is None:
         return max(MIN_MEMORY, int(find_memory() * _MEMORY_SHARE))
     if isinstance(memory, bool) or not isinstance(memory, (int, str)):
@@ -35,7 +35,7 @@ def parse_memory(memory: int | str | None) -> int:
 
 
 def parse_timeout(timeout: float | None) -> float | None:
-    """Seconds, or None for no end."""
+    """Return the timeout in seconds, or None for no limit; raises an error if it is not a positive number."""
     if timeout is None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
@@ -46,7 +46,7 @@ def parse_timeout(timeout: float | None) -> float | None:
 
 
 def find_memory() -> int:
-    """Bytes this process may use: those of the machine, or fewer where a container or a limit says so."""
+    """Return the bytes of memory this process may use: all of the machine, or the limit of a container or process."""
     bounds = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     bounds += [bound for bound in resource.getrlimit(resource.RLIMIT_AS) if bound != resource.RLIM_INFINITY]
     for path in _list_cgroup_files():
@@ -56,7 +56,7 @@ def find_memory() -> int:
 
 
 def _list_cgroup_files() -> list[str]:
-    """Where the limits of this process's control groups are, its own and those around it."""
+    """List the files that hold the memory limits of this process's control group and its parents."""
     files = ["/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory.max"]
     with contextlib.suppress(OSError, UnicodeError), open("/proc/self/cgroup", encoding="utf-8") as file:
         for line in file:
@@ -68,10 +68,10 @@ def _list_cgroup_files() -> list[str]:
 
 
 class Watch:
-    """Runs calls into DuckDB so that they can be stopped: by Ctrl-C at once, and when their time is up.
+    """Runs calls into DuckDB that can be stopped by Ctrl-C and by a timeout.
 
-    They run on a separate thread while the caller waits: only a thread that runs Python code receives a signal. Time
-    counts while calls run, not between them.
+    Calls run on a separate thread while the caller waits, because only a thread that runs Python code receives
+    signals. Time counts while calls run, not between them.
     """
 
     def __init__(self, timeout: float | None) -> None:
@@ -81,15 +81,15 @@ class Watch:
         self._timer: threading.Timer | None = None
 
     def begin(self) -> None:
-        """A new run of the query, with all of its time."""
+        """Start a new run of the query, with the full timeout."""
         self._left = self.timeout
         self.is_over = False
         self.stop_timer()
 
     def call(self, function: Callable[[], T], connections: Sequence[Any]) -> T:
-        """What `function` gives, which uses these connections; what it raises, where it was stopped too."""
+        """Call `function`, which uses these connections; return its result or raise its error, also when stopped."""
         if self._left is None and threading.current_thread() is not threading.main_thread():
-            return function()  # no signal comes here
+            return function()  # only the main thread receives signals
         started = time.monotonic()
         with ThreadPoolExecutor(1, thread_name_prefix="tfrkit-query") as executor:
             future = executor.submit(function)
@@ -97,7 +97,7 @@ class Watch:
                 if not wait([future], self._left).done:
                     self.is_over = True
             finally:
-                # Asked again and again: a query that is about to begin does not hear it yet.
+                # Interrupt repeatedly: a query that has not started yet ignores it.
                 while not future.done():
                     for connection in connections:
                         connection.interrupt()
@@ -107,7 +107,7 @@ class Watch:
         return future.result()
 
     def start_timer(self, connection: Any) -> None:
-        """Stop what a connection does when the time is up, for results that others fetch."""
+        """Interrupt a connection when the time is up, for results that other code fetches."""
         self.stop_timer()
         if self.timeout is not None:
             self._timer = threading.Timer(self.timeout, self._end, [connection])
@@ -115,7 +115,7 @@ class Watch:
             self._timer.start()
 
     def stop_timer(self) -> None:
-        """Let it run."""
+        """Cancel the timer."""
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()

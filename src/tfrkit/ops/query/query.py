@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _FETCHED_ROWS = 1024
-_FETCHED_BLOBS = 32  # rows, where they may hold images
+_FETCHED_BLOBS = 32  # rows, if they may hold images
 _SHOWN_COLUMNS = 8
 
 
@@ -50,27 +50,27 @@ def sql(
     memory: int | str | None = None,
     threads: int | None = None,
 ) -> Answer:
-    """Run a SELECT of DuckDB's SQL over TFRecord files, named in FROM by path or glob, in quotes.
+    """Run a SELECT, in DuckDB's SQL, over TFRecord files that FROM names by path or glob, in quotes.
 
     Only the features that the query names are decoded. Nothing is read before rows are requested, and each pass runs
     the query again. The query cannot reach any other file, nor the network.
 
     A feature is a column: text is VARCHAR, other bytes are BLOB, several values are a list. A SequenceExample is two
-    structs, `context` and `feature_lists`. Records that are no Examples have the column `record`. The number of a
-    record in its table, from 0, is `_record`; where the names of classes are known, those of `label` are `label_name`.
+    structs, `context` and `feature_lists`. Records that are not Examples have the column `record`. `_record` is the
+    number of a record in its table, from 0. If class names are known, `label_name` is the name of the class in `label`.
 
     Args:
-        query: One SELECT. Names that are more than letters, digits and _ go in double quotes: `"image/height"`.
+        query: One SELECT. Names with characters other than letters, digits and _ go in double quotes: `"image/height"`.
         tables: Names to use in FROM: addresses of TFRecord files, or objects that Arrow can read (a Dataset, a pandas,
             polars or pyarrow table).
-        binary: Text features to take as the bytes they are, where some are not UTF-8.
-        infer: Which records the columns are found from: "sample" is all of a small table and some thousands of a large
-            one, "all" is all. A column that the sample lacks is looked for in all records before it is missed.
-        verify: "all" compares both checksums of every frame, "lengths" those of lengths, "none" none.
+        binary: Text features to return as bytes, if some of their values are not UTF-8.
+        infer: The records from which columns are inferred: "sample" uses all of a small table and some thousands of a
+            large one, "all" uses all. A column that the sample lacks is searched in all records before it is an error.
+        verify: "all" compares both checksums of every frame, "lengths" only those of lengths, "none" neither.
         jobs: Decoding threads; default one per core.
-        timeout: Seconds that one run of the query may take; then it is a `QueryError`. By default there is no end.
-        memory: What DuckDB may hold in memory, in bytes or as "2GB"; by default half of what this process may use. What
-            does not fit goes to the folder for temporary files (TMPDIR), up to half of the space that is free there.
+        timeout: Seconds that one run of the query may take before it raises `QueryError`; default no limit.
+        memory: Memory limit of DuckDB, in bytes or as "2GB"; default half of what this process may use. Data that does
+            not fit is spilled to the folder for temporary files (TMPDIR), up to half of the free space there.
         threads: Deprecated name of `jobs`.
 
     Example:
@@ -103,7 +103,7 @@ def sql(
 class Answer:
     """The result of a query: rows to iterate over, an Arrow stream, or a file.
 
-    `pyarrow.table(answer)` and `polars.DataFrame(answer)` take it as it is. One pass at a time.
+    `pyarrow.table(answer)` and `polars.DataFrame(answer)` accept it directly. One pass at a time.
     """
 
     def __init__(self, session: Session) -> None:
@@ -125,11 +125,11 @@ class Answer:
 
     @property
     def types(self) -> list[str]:
-        """Types of the columns, in DuckDB's words."""
+        """DuckDB types of the columns."""
         return list(self._types)
 
     def rows(self) -> Iterator[Row]:
-        """Run the query: its rows as dicts. A missing value is None."""
+        """Run the query and yield its rows as dicts. A missing value is None."""
         names = self._columns
         for values in self.tuples():
             yield dict(zip(names, values, strict=True))
@@ -137,7 +137,7 @@ class Answer:
     __iter__ = rows
 
     def tuples(self) -> Iterator[tuple[Any, ...]]:
-        """The rows as tuples."""
+        """Run the query and yield its rows as tuples."""
         has_blobs = any("BLOB" in kind for kind in self._types)
         yield from self._session.run(_FETCHED_BLOBS if has_blobs else _FETCHED_ROWS)
 
@@ -146,11 +146,11 @@ class Answer:
         return {"columns": self.describe(), "rows": list(self.json_rows())}
 
     def describe(self) -> list[dict[str, str]]:
-        """Name and type of each column."""
+        """List the name and type of each column."""
         return [{"name": name, "type": kind} for name, kind in zip(self._columns, self._types, strict=True)]
 
     def json_rows(self) -> Iterator[dict[str, Any]]:
-        """Rows as JSON values, in the form of `tfr head`."""
+        """Run the query and yield its rows as JSON values, in the form of `tfr head`."""
         for row in self.rows():
             yield {name: cell_to_json(value) for name, value in row.items()}
 
@@ -159,8 +159,8 @@ class Answer:
     ) -> Saved:
         """Write the rows to a .parquet, .csv, .jsonl or TFRecord file, which appears whole or not at all.
 
-        To a TFRecord, `select * from` one table gives the records as they are, byte for byte; any other query gives
-        new Examples of its columns, without those that are NULL.
+        For a TFRecord file, `select * from` one table copies records byte for byte; any other query writes new Examples
+        of its columns, without NULL values.
         """
         from tfrkit.ops.query.save import save_answer
 
@@ -170,7 +170,7 @@ class Answer:
         return self._session.open_stream()
 
     def close(self) -> None:
-        """Let go of open files."""
+        """Close open files."""
         self._session.close()
 
     def __enter__(self) -> Answer:
@@ -183,7 +183,7 @@ class Answer:
 
 
 class Session:
-    """A connection to DuckDB, with the tables of one query in it."""
+    """A connection to DuckDB with the tables of one query."""
 
     def __init__(
         self,
@@ -222,28 +222,28 @@ class Session:
 
     @property
     def memory(self) -> int:
-        """Bytes that DuckDB may hold."""
+        """The memory limit of DuckDB, in bytes."""
         return self._engine.memory
 
     @property
     def scans(self) -> list[TableScan]:
-        """The streams of the tables, as they were last prepared."""
+        """The streams of the tables, from the last call of `prepare`."""
         return list(self._scans)
 
     def describe(self) -> list[tuple[str, str]]:
-        """(name, type) of each column; nothing is read for it."""
+        """List (name, type) of each column, without running the query."""
         self._watch.begin()
         try:
             relation = self._bind()
         except QueryError as error:
-            # A column that the sample lacks may be in a record that was not looked at.
+            # A column that the sample lacks may be in a record outside the sample.
             if error.missing_column is None or not self._look_at_all():
                 raise
             relation = self._bind()
         return list(zip(relation.columns, map(str, relation.types), strict=True))
 
     def run(self, num_fetched: int) -> Iterator[tuple[Any, ...]]:
-        """The rows of the query, some at a time from DuckDB."""
+        """Run the query and yield its rows, fetched from DuckDB `num_fetched` at a time."""
         is_done = False
         self._watch.begin()
         with self.own_errors():
@@ -260,7 +260,7 @@ class Session:
                         self.connection.abort()
 
     def open_stream(self) -> object:
-        """The result as an Arrow stream capsule."""
+        """Return the result of the query as an Arrow stream capsule."""
         self._watch.begin()
         with self.own_errors():
             relation = self._bind()
@@ -269,11 +269,11 @@ class Session:
             return stream
 
     def call(self, function: Callable[[], T], *others: Any) -> T:
-        """What a call into DuckDB gives, on this connection and others; Ctrl-C and the end of its time stop it."""
+        """Call into DuckDB on this connection and `others`; Ctrl-C and the timeout interrupt the call."""
         return self._watch.call(function, [self.connection, *others])
 
     def fetch_numbers(self, parsed: ParsedQuery) -> Any:
-        """The only column of another query over the same tables, as an array of integers."""
+        """Run another query over the same tables; return its only column as an array of integers."""
         with self.own_errors(parsed.text):
             self._watch.begin()
             self.prepare(parsed)
@@ -281,7 +281,7 @@ class Session:
         return column
 
     def prepare(self, parsed: ParsedQuery, *, everything: bool = False) -> None:
-        """Register the columns that a query may reach under the names of its tables."""
+        """Register the tables of a query under their names, with the columns that the query may use."""
         self._scans, self._relation = [], None
         for number, (name, table) in enumerate(self.tables.items()):
             scan = table.scan(parsed, everything=everything, threads=self._threads)
@@ -293,21 +293,21 @@ class Session:
 
     @contextlib.contextmanager
     def own_errors(self, text: str | None = None) -> Iterator[None]:
-        """Errors of DuckDB as `QueryError`, and those of our streams, which it only mentions, unchanged."""
+        """Raise DuckDB's errors as `QueryError`, or as the original error if it came from one of our streams."""
         try:
             yield
         except self.duckdb.Error as error:
             raise self._explain(error, self.parsed.text if text is None else text) from None
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close the connection and the tables."""
         self._watch.stop_timer()
         self.connection.close()
         for table in self.tables.values():
             table.shard_set.close()
 
     def _look_at_all(self) -> bool:
-        """Find the columns of each table from all its records; False where that has been done."""
+        """Find the columns of each table from all its records; False if that has been done for all tables."""
         return any(list(map(QueryTable.look_at_all, self.tables.values())))
 
     def _open_tables(self, given: Mapping[str, Any], binary: Collection[str], verify: Verify) -> None:
@@ -329,7 +329,7 @@ class Session:
             raise QueryError(describe_missing(min(left), features))
 
     def _spool_stdin(self) -> str:
-        """A pipe can be read once, a table is read as often as the query says."""
+        """Copy stdin to a temporary file, because a query may read a table several times; return its path."""
         scratch = make_scratch("tfrkit-sql")
         weakref.finalize(self, scratch.remove)
         path = os.path.join(scratch.path, "stdin.tfrecord")
@@ -345,7 +345,7 @@ class Session:
         self.connection.execute(f"create or replace temp view {_quote(name)} as select {columns} from {hidden}")
 
     def _bind(self) -> Any:
-        """The query on the columns it names, and where that is not enough on all there are."""
+        """Bind the query to the columns it names or, if that fails, to all columns."""
         if self._relation is not None:
             return self._relation
         try:
@@ -357,7 +357,7 @@ class Session:
                 try:
                     relation = self._make_relation()
                 except self.duckdb.Error:
-                    # Of the two ways to run it this one has the position of the error.
+                    # Unlike `sql`, `execute` reports the position of the error.
                     self.call(lambda: self.connection.execute(self.parsed.text))
                     self.connection.abort()
                     with self.own_errors(self._text):
@@ -382,7 +382,7 @@ class Session:
             )
         for scan in self._scans:
             if scan.error is not None:
-                # Let go of: its trace leads to this session, which holds the stream where no collector sees it.
+                # Drop it: its traceback refers to this session, in a cycle that the garbage collector cannot see.
                 found, scan.error = scan.error, None
                 return _mind_text(found)
         facts = read_facts(error)
@@ -394,11 +394,11 @@ class Session:
                 hint=Hint(Step("allow more: {memory}", memory=...)),
             )
         if text != self.parsed.text or (self._text != text and self._relation is not None):
-            facts.pop("position", None)  # of a text that the user did not write
+            facts.pop("position", None)  # in a text that the user did not write
         columns = [column for table in self.tables.values() for column in table.columns]
         named = [column.name for table in self.tables.values() for column in table.class_columns]
         hint = None
-        # DuckDB reports a type ("Conversion", "Binder") and no code: only its words say which of these it is.
+        # DuckDB reports a type ("Conversion", "Binder") and no code: only the message says which error it is.
         message = str(facts["exception_message"])
         if message.startswith("Could not convert string") and named:
             hint = f"names of classes are in {', '.join(map(quote_name, named))}"
@@ -420,7 +420,7 @@ def _quote(name: str) -> str:
 
 
 def _name_classes(column: Any) -> str:
-    """The expression that turns class ids into names; NULL for an id without one."""
+    """Return the SQL expression that converts class ids to names; NULL for an id without a name."""
     names = ", ".join("'" + name.replace("\0", "").replace("'", "''") + "'" for name in column.classes)
     ids = _quote(column.ids)
     return f"case when {ids} >= 0 then ([{names}])[{ids} + 1] end as {_quote(column.name)}"

@@ -1,4 +1,4 @@
-"""The result of a query as a file: Parquet, CSV, JSON lines, or TFRecord."""
+"""Save the result of a query as a file: Parquet, CSV, JSON lines, or TFRecord."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["parquet", "csv", "jsonl", "tfrecord"]
 
-# What an Example can hold without a choice to be made; lists of these too.
+# Types that can be stored in an Example in only one way; lists of these too.
 _STORED_TYPES: dict[str, StorageKind] = {
     **dict.fromkeys(
         [
@@ -63,7 +63,7 @@ _PIECE_NBYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Saved:
-    """Report of a written file: `copied` if records were copied byte for byte."""
+    """Report of a written file; `copied` is True if records were copied byte for byte."""
 
     output: str
     records: int
@@ -110,7 +110,7 @@ def _save(answer: Answer, session: Session, path: str, kind: Kind, compression: 
 
 
 def find_kind(path: str) -> Kind:
-    """The format of a file name; ValueError if unknown."""
+    """Return the format for a file name; raises `ValueError` if it is unknown."""
     lower = os.path.basename(path).lower()
     if lower.endswith((".parquet", ".pq")):
         return "parquet"
@@ -127,7 +127,7 @@ def find_kind(path: str) -> Kind:
 
 
 def _copy_records(session: Session, table: QueryTable, path: str, compression: Compression | None) -> int:
-    """Copy the records that a query finds. Holds their numbers, 8 bytes each."""
+    """Copy the records that a query selects, and return their count. Memory: 8 bytes per record."""
     numbers = np.asarray(session.fetch_numbers(ask_for_numbers(session.connection, session.parsed)), np.uint64)
     in_order = is_ordered(session.parsed)
     if not in_order:
@@ -143,18 +143,18 @@ def _copy_records(session: Session, table: QueryTable, path: str, compression: C
 
 
 def _pick_records(table: QueryTable, numbers: UInt64Array) -> Iterator[Record]:
-    """Records by number, in the given order."""
+    """Yield records by number, in the given order."""
     records = table.shard_set.records
     if len(records):
         for number, shard in enumerate(table.shard_set.shards):
             if shard.compression != "none":
-                records.hold_shard(number)  # where it fits: those of a compressed shard are slow to reach one by one
+                records.hold_shard(number)  # if it fits: random access to a compressed shard is slow
     for number in numbers.tolist():
         yield records[number]
 
 
 def _read_sorted(table: QueryTable, numbers: UInt64Array) -> Iterator[Record]:
-    """Records by ascending number: picked from plain shards, met on the way through compressed ones."""
+    """Yield records by ascending number: by random access in plain shards, in one pass over compressed shards."""
     shard_set = table.shard_set
     shards, inside = shard_set.records.locate_many(numbers)
     for number in np.unique(shards).tolist():
@@ -189,7 +189,7 @@ def _gather(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def _write_rows(answer: Answer, path: str, compression: Compression) -> int:
-    """Write new records: Examples of the columns, or SequenceExamples where these are its two structs."""
+    """Write rows as Examples, or as SequenceExamples if the only columns are the structs of one; return the count."""
     specs: dict[str, Spec] = {}
     is_sequence = set(answer.columns) <= set(STRUCTS) and all(kind.startswith("STRUCT") for kind in answer.types)
     for name, kind in zip(answer.columns, answer.types, strict=True):
@@ -203,7 +203,7 @@ def _write_rows(answer: Answer, path: str, compression: Compression) -> int:
                 f"column {name!r} expected a type that a TFRecord holds, got {kind}",
                 hint=f"say what it becomes: (…)::{wanted} as {plain}",
             )
-    # An empty list does not tell what it is a list of.
+    # The kind of an empty list cannot be found from its values.
     has_lists = any(spec.shape for spec in specs.values())
     with Writer(path, compression=compression, schema=Schema(specs) if has_lists else None) as writer:
         for row in answer.rows():
@@ -223,7 +223,7 @@ def _leave_out_nulls(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _save_parquet(session: Session, path: str) -> int:
-    """DuckDB's own writer, in a second DuckDB: the one that runs the query has no access to files."""
+    """Write Parquet with a second DuckDB: the one that runs the query has no access to files."""
     target = os.path.realpath(path)
     try:
         with TemporaryFolder(target) as folder:
@@ -244,7 +244,7 @@ def _save_parquet(session: Session, path: str) -> int:
 
 
 def _save_text(path: str, lines: Iterable[str]) -> int:
-    """Write lines; how many there were."""
+    """Write lines and return their count."""
     count = 0
     pending: list[str] = []
     with open_writer(path) as writer:
@@ -260,7 +260,7 @@ def _save_text(path: str, lines: Iterable[str]) -> int:
 
 
 def _csv_lines(answer: Answer) -> Iterator[str]:
-    """A header and one record per row: an absent value is an empty cell, a list or an object is JSON."""
+    """Yield a header and a CSV line per row: an absent value is an empty cell, a list or an object is JSON."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(answer.columns)

@@ -29,11 +29,11 @@ from tfrkit.storage.resolve import Address
 RAW_COLUMN = "record"
 """Name of the one column of records that are not Examples."""
 
-# Rows of a batch: enough that what is done once for each does not show, few enough to stay in memory with images.
+# Rows of a batch: enough that the overhead per batch is negligible, few enough that batches of images fit in memory.
 _MAX_ROWS = 1 << 16
 _BATCH_NBYTES = 8 << 20
 _COUNTED_ROWS = 1 << 17
-# Records sampled for their size, and for whether raw ones are text.
+# Records sampled to estimate their size, and to decide whether raw records are text.
 _SAMPLED_RECORDS = 1000
 _SAMPLED_SHARDS = 4
 
@@ -60,14 +60,14 @@ class QueryTable:
         self._name_features()
 
     def take_as_bytes(self, features: Collection[str]) -> set[str]:
-        """Take those of some text features that are here as the bytes they are; their names."""
+        """Treat these text features as bytes; return the names of those that this table has."""
         self._binary = {name for name in features if name in self.schema}
         if self._binary:
             self._name_features()
         return self._binary
 
     def look_at_all(self) -> bool:
-        """Find the columns from all records; False where that has been done."""
+        """Find the columns from all records; False if that has been done already."""
         if not self.shard_set.look_at_all():
             return False
         self._name_features()
@@ -90,7 +90,7 @@ class QueryTable:
 
     @property
     def columns(self) -> list[tuple[str, str]]:
-        """Every column: its name, and how a query writes it; those of a SequenceExample with the struct they are in."""
+        """Every column: its name, and its form in a query, which for a SequenceExample includes the struct."""
         named = [(name, f"{part}." * bool(part) + quote_name(name)) for (part, _), name in self._names.items()]
         return named + [(column.name, quote_name(column.name)) for column in self.class_columns]
 
@@ -118,7 +118,7 @@ class QueryTable:
         return columns
 
     def scan(self, parsed: ParsedQuery, *, everything: bool, threads: int) -> TableScan:
-        """The columns that a query may reach. `everything` for all there are."""
+        """Create a stream of the columns that a query may use; with `everything`, of all columns."""
         wanted: list[tuple[str, str]] = []
         class_ids = {fold(column.ids) for column in self.class_columns if parsed.names_column(column.name)}
         for (part, feature), name in self._names.items():
@@ -128,18 +128,18 @@ class QueryTable:
                 wanted.append((part, feature))
             elif everything and not self._has_several_kinds(part, feature):
                 wanted.append((part, feature))
-        # Arrow has no rows without columns, so there is always one to count them by.
+        # Arrow has no rows without columns, so there is always at least one column.
         has_numbers = not wanted or (parsed.names_column(RECORD_COLUMN) and not self.has_column(RECORD_COLUMN))
-        # Who writes * means every feature, also one that no record had which was looked at.
+        # `*` means every feature, including one that none of the sampled records has.
         is_whole = parsed.wants_all or bool(parsed.whole_structs)
         return TableScan(self, wanted, is_whole=is_whole, has_numbers=has_numbers, threads=threads)
 
     def name_of(self, part: str, feature: str) -> str:
-        """The name of a feature in a query."""
+        """Return the column name of a feature."""
         return self._names[part, feature]
 
     def read(self, schema: Schema, threads: int, *, is_whole: bool = False) -> Iterator[SizedBatch]:
-        """A pass over the features of `schema`, in file order; with `is_whole` another feature is an error."""
+        """Read the features of `schema` in file order; with `is_whole`, a feature unknown to the table is an error."""
         policy = self.shard_set.policy.for_one_pass()
         if self.is_raw:
             for shard in self.shard_set.shards:
@@ -169,7 +169,7 @@ class QueryTable:
 
 
 class TableScan(ArrowStream):
-    """Some columns of a table as an Arrow stream. Keeps the first error, which the consumer only mentions."""
+    """Some columns of a table as an Arrow stream. Keeps the first error, of which DuckDB reports only the text."""
 
     def __init__(
         self, table: QueryTable, wanted: Sequence[tuple[str, str]], *, is_whole: bool, has_numbers: bool, threads: int
@@ -191,11 +191,11 @@ class TableScan(ArrowStream):
 
     @property
     def features(self) -> list[str]:
-        """What is decoded."""
+        """Names of the features that are decoded."""
         return list(self.schema.names)
 
     def _rename(self, fields: Sequence[ArrowField], part: str) -> list[ArrowField]:
-        """The fields as DuckDB takes them: under the names of a query, and without float16, which it does not have."""
+        """Convert fields for DuckDB: rename them to column names, and widen float16, which DuckDB does not have."""
         return [
             replace(field, name=self._table.name_of(part, field.feature), type=field.type.widen_halves())
             for field in fields
@@ -233,7 +233,7 @@ class TableScan(ArrowStream):
 
 
 def _select(schema: Schema, wanted: Sequence[tuple[str, str]]) -> Schema:
-    """Only these (struct, feature), in the order of the schema."""
+    """Select the features given as (struct, feature), in the order of the schema."""
     chosen = set(wanted)
     if schema.kind != "sequence_example":
         return schema.select([feature for _, feature in wanted])
@@ -245,7 +245,7 @@ def _select(schema: Schema, wanted: Sequence[tuple[str, str]]) -> Schema:
 
 
 def _name_columns(schema: Schema) -> dict[tuple[str, str], str]:
-    """(struct or "", feature) to column name. Names that DuckDB does not distinguish get a number."""
+    """Map (struct or "", feature) to a column name. Names that DuckDB does not distinguish get a number."""
     names: dict[tuple[str, str], str] = {}
     is_sequence = schema.kind == "sequence_example"
     parts: list[tuple[str, Any]] = [(STRUCTS[0] if is_sequence else "", schema.features)]
@@ -266,13 +266,13 @@ def _name_columns(schema: Schema) -> dict[tuple[str, str], str]:
 
 
 def _to_arrow_name(feature: str) -> str:
-    """The name as Arrow can carry it: no NUL, nothing that is not UTF-8."""
+    """Convert a feature name to one that is valid in Arrow: UTF-8 without NUL."""
     is_plain = feature.isprintable() and feature.isascii()
     return feature if is_plain else to_arrow_fields(Schema({feature: "int64"}))[0].name
 
 
 def _set_binary(schema: Schema, binary: Collection[str]) -> Schema:
-    """The schema with some texts taken as the bytes they are."""
+    """Return the schema with the text features in `binary` changed to bytes."""
     if not binary:
         return schema
 
@@ -289,7 +289,7 @@ def _set_binary(schema: Schema, binary: Collection[str]) -> Schema:
 
 
 def _are_texts(shards: Sequence[Shard]) -> bool:
-    """Are the first records, those of any kind of bytes, UTF-8?"""
+    """Are the first raw records valid UTF-8?"""
     num_records = 0
     for shard in shards[:_SAMPLED_SHARDS]:
         for records in read_records(shard, Policy("none", "skip")):
@@ -303,7 +303,7 @@ def _are_texts(shards: Sequence[Shard]) -> bool:
 
 
 def _estimate_nbytes(shards: Sequence[Shard]) -> int:
-    """Bytes of a record after inflating, from the first ones."""
+    """Estimate the bytes of a record after decompression, from the first records."""
     streams = [FrameStream(shard, Policy("none", "skip")) for shard in shards[:_SAMPLED_SHARDS]]
     num_frames = 0
     for stream in streams:

@@ -1,9 +1,9 @@
-"""Tables and column names of a query, by DuckDB's parser.
+"""Find the tables and column names of a query, with DuckDB's parser.
 
-DuckDB asks an Arrow stream for all of its columns, so which of them are decoded is decided here, before it runs. A
-column can be reached by its name, which then stands in the query, or by something that stands for all of them: a `*`
-whose columns come out, a whole row, a position. The first are gathered in `names`, any of the others sets
-`wants_all`. Both may name too much (an alias is also a name), never too little.
+DuckDB requests all columns of an Arrow stream, so the columns to decode are chosen here, before the query runs. A
+query refers to a column by its name, or to all columns at once: by a `*` whose columns are used, by a whole row, or by
+a position. Names are collected in `names`; any of the others sets `wants_all`. Both may select too many columns
+(because an alias is also a name), never too few.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from tfrkit.errors import QueryError
 from tfrkit.ops.query.errors import point_at, to_query_error
 
 RECORD_COLUMN = "_record"
-"""The number of a record in its table, from 0; a column only where a query names it."""
+"""The column with the number of a record in its table, from 0; it exists only if the query names it."""
 
 STRUCTS = ("context", "feature_lists")
 
-# Tables are TFRecord files. These make rows of their arguments and of nothing else.
+# Tables are TFRecord files. These functions are allowed too, because they make rows only from their arguments.
 _TABLE_FUNCTIONS = {"range", "generate_series", "unnest", "repeat", "repeat_row", "generate_subscripts"}
 _KNOWN_TABLES = {"BASE_TABLE", "JOIN", "SUBQUERY", "TABLE_FUNCTION", "EXPRESSION_LIST", "EMPTY", "EMPTY_FROM"}
 _KEEPS_ROWS = {"ORDER_MODIFIER", "LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER"}
 _UPPER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
-_NOWHERE = 1 << 62  # what the parser adds by itself has no place in the text
+_NOWHERE = 1 << 62  # larger locations are those of nodes that the parser added
 
 Node = dict[str, Any]
 
 
 def fold(name: str) -> str:
-    """A name as DuckDB compares it: A to Z in lower case, all else as it is."""
+    """Convert a name to the form in which DuckDB compares it: A to Z in lower case, other characters unchanged."""
     return name.translate(_UPPER)
 
 
 @dataclass(frozen=True)
 class ParsedQuery:
-    """One SELECT. `tables` are the names in its FROM clauses that no WITH gives, each with its byte in the text.
+    """One SELECT. `tables` maps the names in its FROM clauses that no WITH defines to their byte offsets in the text.
 
-    `names` are folded; `whole_structs` are those of context and feature_lists that are asked for as a whole.
+    `names` are folded; `whole_structs` holds "context" and "feature_lists" if the query uses the whole struct.
     """
 
     text: str
@@ -52,12 +52,12 @@ class ParsedQuery:
     statement: Node = field(repr=False)
 
     def names_column(self, name: str) -> bool:
-        """Does the query say this name anywhere?"""
+        """Does the query contain this name?"""
         return fold(name) in self.names
 
 
 def parse_query(connection: Any, text: str) -> ParsedQuery:
-    """Read a query. Raises `QueryError` for what is not one SELECT, and for tables that are no files."""
+    """Parse a query. Raises `QueryError` if it is not a single SELECT, or if a table is not a file."""
     answer = connection.execute("select json_serialize_sql(?::varchar)", [text]).fetchall()[0][0]
     content = json.loads(answer)
     if content["error"]:
@@ -81,7 +81,7 @@ def parse_query(connection: Any, text: str) -> ParsedQuery:
 
 
 def find_copied_table(parsed: ParsedQuery) -> str | None:
-    """The table whose records a query gives as they are, `select * from 'x'` with WHERE, ORDER BY, LIMIT; else None."""
+    """Return the table of a `select * from 'x'` that only filters, orders or limits its records; otherwise None."""
     node = parsed.statement["statements"][0]["node"]
     if node["type"] != "SELECT_NODE" or len(node["select_list"]) != 1:
         return None
@@ -98,15 +98,15 @@ def find_copied_table(parsed: ParsedQuery) -> str | None:
 
 
 def is_ordered(parsed: ParsedQuery) -> bool:
-    """Does the query say in which order its rows come?"""
+    """Does the query have an ORDER BY?"""
     modifiers = parsed.statement["statements"][0]["node"]["modifiers"]
     return any(modifier["type"] == "ORDER_MODIFIER" for modifier in modifiers)
 
 
 def ask_for_numbers(connection: Any, parsed: ParsedQuery) -> ParsedQuery:
-    """The same query for the numbers of the records instead of their columns.
+    """Change a query to select the numbers of records instead of their columns.
 
-    REQUIRES: `find_copied_table` found one.
+    REQUIRES: `find_copied_table` returned a table.
     """
     statement = copy.deepcopy(parsed.statement)
     node = statement["statements"][0]["node"]
@@ -130,7 +130,7 @@ def ask_for_numbers(connection: Any, parsed: ParsedQuery) -> ParsedQuery:
 
 
 def hide_numbers(connection: Any, parsed: ParsedQuery) -> str:
-    """The text of a query in which no `*` of a table stands for the numbers of records, where they are asked for."""
+    """Return the text of a query, with `_record` excluded from every `*` if the query names `_record`."""
     if not parsed.names_column(RECORD_COLUMN):
         return parsed.text
     statement = copy.deepcopy(parsed.statement)
@@ -141,7 +141,7 @@ def hide_numbers(connection: Any, parsed: ParsedQuery) -> str:
 
 
 def _exclude_numbers(value: Any, tables: Iterable[str]) -> bool:
-    """Add the numbers to what each `*` leaves out; whether there was one."""
+    """Exclude `_record` from every `*` over `tables`; return whether there was one."""
     if isinstance(value, list):
         return max((_exclude_numbers(item, tables) for item in value), default=False)
     if not isinstance(value, dict):
@@ -161,7 +161,7 @@ def _are_files(table: Node, tables: Iterable[str]) -> bool:
 
 
 class _Gathered:
-    """A walk over the parsed query. `scope` holds the folded names that WITH clauses around have given."""
+    """Collects tables and names from a parsed query. `scope` holds the folded names that outer WITH clauses define."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -173,13 +173,13 @@ class _Gathered:
         self.wants_all = False
 
     def read_node(self, node: Node, scope: frozenset[str], *, is_shown: bool) -> None:
-        """A query or a part of one; `is_shown` where all of its columns matter to what is around it.
+        """Read a query or subquery; `is_shown` if all of its columns matter to the enclosing query.
 
-        They do not in a subquery of FROM: what is around can reach them by name only, and so not by a `*` in here.
+        They do not in a subquery of FROM: the enclosing query refers to them by name, so a `*` here does not need all.
         """
         scope = self._read_with(node, scope)
         if node["type"] != "SELECT_NODE":
-            # UNION and the like match columns by position, so those of their parts all matter.
+            # UNION and similar operations match columns by position, so all columns of their parts matter.
             if "cte_name" in node:
                 scope |= {fold(node["cte_name"])}
             self._read_values({key: value for key, value in node.items() if key != "cte_map"}, scope)
@@ -197,7 +197,7 @@ class _Gathered:
         self._read_values(rest, scope)
 
     def read(self, value: Any, scope: frozenset[str]) -> None:
-        """Any part: an expression, a table, a list of these."""
+        """Read any part of a query: an expression, a table, or a list of these."""
         if isinstance(value, list):
             for item in value:
                 self.read(item, scope)
@@ -225,7 +225,7 @@ class _Gathered:
             self.read(inner, scope)
 
     def _read_with(self, node: Node, scope: frozenset[str]) -> frozenset[str]:
-        """The scope with the names of a WITH clause; each of its queries sees those before it."""
+        """Read a WITH clause; return the scope with its names added. Each of its queries sees the names before it."""
         for entry in (node.get("cte_map") or {}).get("map", ()):
             value = entry["value"]
             inner = value.get("query_node") or (value.get("query") or {}).get("node")
@@ -250,7 +250,7 @@ class _Gathered:
         if table["alias"]:
             self.aliases.add(fold(table["alias"]))
         is_renamed = bool(table.get("column_name_alias")) and kind not in ("TABLE_FUNCTION", "EXPRESSION_LIST")
-        # New names for columns are given by position; a table of a kind not known here may do anything.
+        # Column aliases apply by position; a table of an unknown kind may use any column.
         self.wants_all |= is_renamed or kind not in _KNOWN_TABLES or table.get("ref_type") == "NATURAL"
         self.names.update(_find_texts(table.get("using_columns")))
         if kind == "BASE_TABLE":
@@ -294,12 +294,12 @@ _STAR_NAMES = ("exclude_list", "qualified_exclude_list", "rename_list", "replace
 
 
 def _is_plain_star(item: Node) -> bool:
-    """Is this a `*` that stands for columns, and not COLUMNS(...)?"""
+    """Is this a plain `*`, not COLUMNS(...)?"""
     return item["class"] == "STAR" and not item.get("columns") and item.get("expr") is None
 
 
 def _find_texts(value: Any) -> Iterable[str]:
-    """Every string in there, folded: names in whatever form the parser gives them."""
+    """Yield every string in a value, folded: the parser gives names in different forms."""
     if isinstance(value, str):
         yield fold(value)
     elif isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Values as DuckDB gives them to Python, for programs and for eyes."""
+"""Convert values that DuckDB returns to JSON, and to text for tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NUMBERS = ("INT", "FLOAT", "DOUBLE", "DECIMAL")
 
 
 def cell_to_json(value: Any) -> Any:
-    """One value in the JSON form of `tfr head`; structs are objects, dates and the like are strings.
+    """Convert a value to the JSON form of `tfr head`; structs become objects, dates and other types strings.
 
     Example:
         >>> cell_to_json([b"\\xff", Decimal("1.50"), {"x": 1}])
@@ -33,7 +33,7 @@ def cell_to_json(value: Any) -> Any:
 
 
 def cell_to_text(value: Any) -> str:
-    """One value in a cell of a table: images by format and size, long lists and texts cut."""
+    """Format a value for a cell of a table: images by format and size, long lists and texts cut."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
@@ -49,7 +49,7 @@ def cell_to_text(value: Any) -> str:
 
 
 def is_number(kind: str) -> bool:
-    """Is this type of DuckDB's one number, to be shown at the right of its column?"""
+    """Is this DuckDB type a single number, so that its column is right-aligned?"""
     return (
         not kind.endswith("]")
         and not kind.startswith(("STRUCT", "MAP", "INTERVAL"))
@@ -58,7 +58,7 @@ def is_number(kind: str) -> bool:
 
 
 def name_uniquely(names: Sequence[str]) -> list[str]:
-    """The names, with a number for duplicates.
+    """Make names unique by adding a number to duplicates.
 
     Example:
         >>> name_uniquely(["a", "b", "a"])

@@ -36,7 +36,7 @@ def verify(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Verification:
-    """Check the checksums of every frame, that every record is well-formed, and that no shard is missing or outdated.
+    """Check the checksums of every frame, the form of every record, and that shards are complete and match sidecars.
 
     Continues after damage and lists every damaged place. A file that is not a TFRecord is a finding too, so that the
     other files are still checked. Cost: one pass at the speed of memory.
