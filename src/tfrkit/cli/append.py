@@ -1,4 +1,4 @@
-"""`tfr append`: more records for a dataset."""
+"""`tfr append`: add records to a dataset."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def run(paths: Paths, megabytes: Megabytes = 16, format: FormatOption = "text") 
 
 
 def print_text(result: dict[str, Any]) -> None:
-    """Steps, verdict, compressions, shuffles."""
+    """Print steps, verdict, compressions and shuffles."""
     total = sum(step["us_per_record"] for step in result["steps"])
     print_line(f"first {count_noun(result['records'], 'record')}, {show_nbytes(result['bytes'])}, on one core")
     print_line("")
@@ -91,5 +91,5 @@ def print_text(result: dict[str, Any]) -> None:
 
 
 def show_speed(mb_per_s: float) -> str:
-    """Whole megabytes, or tenths of small numbers."""
+    """Format a speed: whole megabytes, one decimal for small numbers."""
     return f"{mb_per_s:,.0f}" if mb_per_s >= 10 else f"{mb_per_s:.1f}"

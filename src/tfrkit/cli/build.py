@@ -1,4 +1,4 @@
-"""`tfr build SOURCE PATH -o OUT`: a dataset from files, one sub-command per source."""
+"""`tfr build SOURCE PATH -o OUT`: build a dataset from files, one sub-command per source."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ splits (records, shards, nbytes), counts, notes; with --dry-run also dry_run and
 
 
 def make_build_app(guard: Callable[[Callable[..., int]], Callable[..., None]]) -> typer.Typer:
-    """The group of sub-commands; each source's own options come first, then those all share."""
+    """Make the group of sub-commands; each source's own options come first, then the shared options."""
     app = typer.Typer(name="build", help=HELP, no_args_is_help=True, rich_markup_mode=None)
     for source in SOURCES:
         app.command(source.__name__.replace("_", "-"), help=source.__doc__)(guard(make_command(source)))
@@ -41,7 +41,7 @@ def make_build_app(guard: Callable[[Callable[..., int]], Callable[..., None]]) -
 
 
 def make_command(source: Callable[..., Any]) -> Callable[..., int]:
-    """A command with the options of a source and the common ones."""
+    """Make a command with the options of a source and the shared options."""
     own = inspect.signature(source, eval_str=True)
     building = inspect.Parameter("building", inspect.Parameter.KEYWORD_ONLY, annotation=opt.Building)
 
@@ -63,7 +63,7 @@ def make_command(source: Callable[..., Any]) -> Callable[..., int]:
 
 
 def make_source(source: Callable[..., Any], given: dict[str, Any]) -> Any:
-    """The source that a function describes; see `build_sources`."""
+    """Make the source that a function describes; see `build_sources`."""
     from tfrkit import sources
 
     made = source(**given)

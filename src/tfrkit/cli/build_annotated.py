@@ -32,7 +32,7 @@ Ignore = Annotated[
 
 
 def parse_map(texts: list[str] | None) -> dict[int, int]:
-    """Numbers of masks from "200=1,201=2"."""
+    """Parse the mask number mapping "200=1,201=2"."""
     try:
         return {int(old): int(new) for old, new in opt.parse_pairs(texts, "--map").items()}
     except ValueError:

@@ -1,4 +1,4 @@
-"""Sources of `tfr build` that read datasets of a known form: tables, clips, archives."""
+"""Sources of `tfr build` that read datasets in a known format: tables, clips, archives."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ GroupColumn = Annotated[
 
 
 def _refuse_no_header(is_given: bool) -> bool:
-    """Pandas has such an option; a table without a header needs names all the same."""
+    """Reject an option known from pandas: a table without a header still needs column names."""
     if is_given:
         raise typer.BadParameter("a file without a header needs names of its columns: --columns a,b,c")
     return is_given

@@ -1,4 +1,4 @@
-"""Options all `tfr build` commands share, and how their texts are read."""
+"""Options shared by all `tfr build` commands, and the parsers of their values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LabelOffset = Annotated[int, typer.Option("--label-offset", min=0, metavar="N", 
 
 
 def parse_pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
-    """Name → value from "a=b,c=d", given once or several times."""
+    """Parse names and values from "a=b,c=d", given once or several times."""
     pairs: dict[str, str] = {}
     for text in texts or ():
         for piece in text.split(","):
@@ -34,7 +34,7 @@ def parse_pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
 
 
 def parse_splits(texts: Sequence[str] | None) -> dict[str, Any] | None:
-    """Splits as `build` takes them: a ratio, a count, "rest", or the path of a list.
+    """Parse splits for `build`: a ratio, a count, "rest", or the path of a list.
 
     Example:
         >>> parse_splits(["train=.8,test=500"]), parse_splits(["val=10%,test=lists/test.txt"])
@@ -55,7 +55,7 @@ def parse_splits(texts: Sequence[str] | None) -> dict[str, Any] | None:
 
 
 def parse_shards(text: str | None) -> int | dict[str, int] | None:
-    """Shards as `build` takes them: a number, or one for each split."""
+    """Parse the number of shards for `build`: one number, or one for each split."""
     if text is None:
         return None
     try:
@@ -67,7 +67,7 @@ def parse_shards(text: str | None) -> int | dict[str, int] | None:
 
 
 def parse_dimensions(text: str | None) -> tuple[int, int] | None:
-    """Width and height from "224x224"."""
+    """Parse width and height from "224x224"."""
     if text is None:
         return None
     width, cross, height = text.lower().partition("x")
@@ -85,7 +85,7 @@ Floats = Annotated[
 
 
 ImageRoot = Annotated[str | None, typer.Option("--image-root", metavar="FOLDER", help="Where paths of images start.")]
-# Separators by the words that a shell can pass on.
+# Separators, by words that are easy to pass in a shell.
 SEPARATORS = {"tab": "\t", "\\t": "\t"}
 Separator = Annotated[
     str | None,
@@ -96,12 +96,12 @@ Encoding = Annotated[str, typer.Option("--encoding", metavar="NAME", help="Of CS
 
 
 def or_nothing(texts: Sequence[str] | None) -> Sequence[str]:
-    """The values of a repeatable option."""
+    """Return the values of a repeatable option, empty if it is not given."""
     return texts or ()
 
 
 def one_or_all(paths: list[str]) -> str | list[str]:
-    """A path by itself, or a list of several."""
+    """Return a single path by itself, several as a list."""
     return paths[0] if len(paths) == 1 else paths
 
 
@@ -136,7 +136,7 @@ class Images:
     ] = "keep"
 
     def make(self) -> Any:
-        """The options as sources take them."""
+        """Return the options as sources accept them."""
         from tfrkit.sources import ImageOptions
 
         return ImageOptions(**{**vars(self), "resize": parse_dimensions(self.resize)})
@@ -144,7 +144,7 @@ class Images:
 
 @dataclass
 class Building:
-    """How rows of any source become a dataset, and how that is reported."""
+    """Options for making a dataset from the rows of any source, and for the report."""
 
     out: Annotated[
         str,
@@ -216,7 +216,7 @@ class Building:
     ] = "text"
 
     def arguments(self) -> dict[str, Any]:
-        """The options as `build` takes them."""
+        """Return the options as `build` accepts them."""
         given = {**vars(self), "splits": parse_splits(self.split), "shards": parse_shards(self.shards)}
         if self.overwrite:
             say("note: --overwrite is deprecated, use --force")

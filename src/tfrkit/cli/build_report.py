@@ -1,4 +1,4 @@
-"""The report of a build, for people and as JSON."""
+"""The report of a build, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN_SKIPPED = 20
 
 
 def print_report(report: Any, format: str, flags: Mapping[str, Flag]) -> None:
-    """Print what a build found, wrote and left out; `flags` are the options of the command."""
+    """Print what a build found, wrote and left out; `flags` are the command's options."""
     if format == "json":
         print_json(report.to_json(), indent=2)
         return

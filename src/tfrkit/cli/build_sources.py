@@ -1,6 +1,6 @@
-"""The sources of `tfr build`: a function for each has its options as a signature and its help as a docstring.
+"""The sources of `tfr build`: one function each, with its options as the signature and its help as the docstring.
 
-A function without a body stands for the source of its name in `tfrkit.sources`, which takes the same arguments.
+A function without a body represents the source of its name in `tfrkit.sources`, which takes the same arguments.
 """
 
 from __future__ import annotations

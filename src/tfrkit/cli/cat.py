@@ -1,4 +1,4 @@
-"""`tfr cat`: every row."""
+"""`tfr cat`: print every row."""
 
 from __future__ import annotations
 

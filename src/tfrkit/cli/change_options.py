@@ -1,4 +1,4 @@
-"""Options of the commands that change a dataset, and the report they print."""
+"""Options and report of the commands that change a dataset."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MAX_FILES = 20
 
 @dataclass
 class Changing:
-    """Where a changed dataset goes, and how that is reported."""
+    """Options for the place of a changed dataset, and for the report."""
 
     output: Annotated[
         str | None, typer.Option("-o", "--output", metavar="PATH", help="File or folder for a changed copy.")
@@ -44,7 +44,7 @@ class Changing:
     format: FormatOption = "text"
 
     def arguments(self) -> dict[str, Any]:
-        """The options as the functions of `ops.edit` take them."""
+        """Return the options as the functions of `ops.edit` accept them."""
         given = {**vars(self), "progress": watch_on_terminal()}
         del given["format"]
         return given
@@ -69,14 +69,14 @@ def print_changed(made: Changed, format: Format, *, verdict: str, rows_of: Seque
 
 
 def name_place(made: Changed, paths: Sequence[str]) -> str:
-    """The changed dataset, by the user's path if that is clearer than the folder."""
+    """Name the changed dataset, by the user's path if that is clearer than the folder."""
     if made.output != ".":
         return made.output
     return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1:,} more"
 
 
 def sum_up(made: Changed, paths: Sequence[str]) -> str:
-    """The last line: totals of the dataset."""
+    """Return the last line: totals of the dataset."""
     touched = sum(bool(file.changed or file.dropped or file.added) for file in made.files)
     what = _describe(made.changed, made.dropped, made.added, made.records)
     files = f" in {touched:,} of {count_noun(len(made.files), 'file')}" if len(made.files) > 1 else ""

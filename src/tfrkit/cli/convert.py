@@ -1,4 +1,4 @@
-"""`tfr convert`: another compression, fewer features, other names and kinds."""
+"""`tfr convert`: change compression, or drop, rename and convert features."""
 
 from __future__ import annotations
 
@@ -68,5 +68,5 @@ def run(
 
 
 def split_names(texts: list[str] | None) -> list[str]:
-    """Names given by repeated options or separated by commas."""
+    """Split names given by repeated options or separated by commas."""
     return [name.strip() for text in texts or () for name in text.split(",") if name.strip()]

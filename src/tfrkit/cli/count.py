@@ -1,4 +1,4 @@
-"""`tfr count`: number of records."""
+"""`tfr count`: count records."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def run(paths: Paths, format: FormatOption = "text") -> int:
 
 
 def to_row(path: str, records: int) -> dict[str, Any]:
-    """One file as a row."""
+    """Return one file as a row."""
     return {"path": path, "records": records}
 
 
 def sum_records(rows: list[dict[str, Any]]) -> int:
-    """The records of all files."""
+    """Return the number of records in all files."""
     return sum(row["records"] for row in rows)
 
 
 def print_text(rows: list[dict[str, Any]]) -> None:
-    """Counts first and without thousands separators, for scripts."""
+    """Print counts first and without thousands separators, for scripts."""
     lines = [(row["records"], row["path"]) for row in rows]
     if len(rows) > 1:
         lines.append((sum_records(rows), "total"))

@@ -59,7 +59,7 @@ def run(paths: FilePaths, by: By = None, per_split: PerSplit = False, *, how: Ch
 
 
 def describe(made: Deduped, paths: list[str]) -> str:
-    """The last line."""
+    """Return the last line of the report."""
     if made.dropped:
         return sum_up(made, paths)
     end = "" if made.is_written else ", nothing was written"
@@ -67,7 +67,7 @@ def describe(made: Deduped, paths: list[str]) -> str:
 
 
 def describe_splits(made: Deduped) -> list[str]:
-    """A line per split if there are several."""
+    """Return a line per split if there are several."""
     dropped: dict[str, int] = {}
     for file in made.files:
         if file.split is not None:
@@ -81,7 +81,7 @@ def describe_splits(made: Deduped) -> list[str]:
 
 
 def describe_leaks(made: Deduped) -> list[str]:
-    """The records in two splits; the first few are listed."""
+    """List the first few records that are in two splits."""
     lines = [
         f"leak: record {leak.record} of {leak.shard} ({leak.split or 'no split'}) equals record {leak.other_record} "
         f"of {leak.other_shard} ({leak.other_split or 'no split'})"

@@ -1,4 +1,4 @@
-"""`tfr diff`: differences between two datasets."""
+"""`tfr diff`: compare two datasets."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def run(a: First, b: Second, key: Key = None, max: Max = 20, format: FormatOptio
 
 
 def print_text(result: dict[str, Any]) -> None:
-    """Changes of the schema, of records, then the counts."""
+    """Print changes of the schema, changes of records, then the counts."""
     for change in result["schema"]:
         print_line(f"schema: {describe_schema(change)}")
     for change in result["changes"]:
@@ -85,7 +85,7 @@ def print_text(result: dict[str, Any]) -> None:
 
 
 def describe_schema(change: dict[str, Any]) -> str:
-    """A feature that one side lacks, or has with another type."""
+    """Describe a feature that one side lacks, or that has another type there."""
     name = f"feature {change['feature']!r}" if change["feature"] else "the records"
     if change["change"] == "changed":
         return f"{name}: {change['a']} -> {change['b']}"
@@ -93,7 +93,7 @@ def describe_schema(change: dict[str, Any]) -> str:
 
 
 def describe_record(change: dict[str, Any]) -> str:
-    """The record of a change."""
+    """Describe the position of a changed record."""
     place = change["a"] or change["b"]
     words = [f"{change['change']}: record {place['number']}"]
     if change["key"] is not None:
@@ -104,7 +104,7 @@ def describe_record(change: dict[str, Any]) -> str:
 
 
 def describe_values(feature: dict[str, Any]) -> str:
-    """A feature before and after."""
+    """Describe a feature's value before and after."""
     note = f"  ({feature['note']})" if feature["note"] else ""
     if feature["change"] == "changed":
         return f"{feature['a']} -> {feature['b']}{note}"
@@ -117,7 +117,7 @@ def has_key(result: dict[str, Any]) -> bool:
 
 
 def flatten(result: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row per changed feature, and per record on one side only."""
+    """Return one row per changed feature, and one per record that only one side has."""
     rows = [{**change, "change": f"schema {change['change']}"} for change in result["schema"]]
     for change in result["changes"]:
         numbers = {f"number_{side}": None if change[side] is None else change[side]["number"] for side in ("a", "b")}

@@ -1,4 +1,4 @@
-"""`tfr edit`: change values, drop records."""
+"""`tfr edit`: change values and drop records."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def run(
 
 
 def run_restore(paths: list[str]) -> int:
-    """Put the old files back, and report whether there were any."""
+    """Restore the old files, and report whether there were any."""
     from tfrkit.ops.edit.change import restore_change
 
     print_line("the old files are back" if restore_change(paths) else "nothing was left half done")
@@ -85,7 +85,7 @@ def run_restore(paths: list[str]) -> int:
 
 
 def parse_assignments(texts: list[str] | None) -> dict[str, str]:
-    """Features and their expressions; a name in double quotes may hold anything."""
+    """Parse assignments into features and expressions; a name in double quotes may contain any character."""
     found: dict[str, str] = {}
     for text in texts or ():
         match = _ASSIGNMENT.fullmatch(text)

@@ -1,4 +1,4 @@
-"""Ending a command by Ctrl-C or by SIGTERM, which job schedulers send."""
+"""End a command on Ctrl-C or on SIGTERM, which job schedulers send."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def raise_when_asked_to_end() -> None:
 
 
 def _terminate(number: int, frame: Any) -> None:
-    # A second one must not stop the clean-up.
+    # A second SIGTERM must not stop the clean-up.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Terminated

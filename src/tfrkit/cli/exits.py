@@ -1,4 +1,4 @@
-"""The exit codes of `tfr`, each with its meaning: the help and the manual list them from here."""
+"""The exit codes of `tfr` and their meanings: the help and the manual list them from here."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class ExitCode(IntEnum):
     FOUND = 1, "found something"
     USAGE = 2, "wrong usage"
     FAILED = 3, "could not finish"
-    # A shell reports a program that a signal ended as 128 and the signal's number.
+    # A shell reports a program ended by a signal as 128 plus the signal's number.
     INTERRUPTED = 128 + signal.SIGINT, "interrupted"
     TERMINATED = 128 + signal.SIGTERM, "terminated"
 
 
 def list_codes(last: ExitCode = ExitCode.TERMINATED) -> str:
-    """The codes up to `last` in one line.
+    """Return the codes up to `last` in one line.
 
     Example:
         >>> list_codes(ExitCode.USAGE)

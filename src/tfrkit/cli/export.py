@@ -1,4 +1,4 @@
-"""`tfr export KIND PATH... -o OUT`: records as files that other programs read, one sub-command per kind."""
+"""`tfr export KIND PATH... -o OUT`: export records to files for other programs, one sub-command per kind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ num_renamed, notes.
 
 
 def make_export_app(guard: Callable[[Callable[..., int]], Callable[..., None]]) -> typer.Typer:
-    """The group of sub-commands."""
+    """Make the group of sub-commands."""
     app = typer.Typer(name="export", help=HELP, no_args_is_help=True, rich_markup_mode=None)
     for name, kind in {**PICTURE_KINDS, **TABLE_KINDS}.items():
         app.command(name, help=kind.HELP)(guard(kind.run))

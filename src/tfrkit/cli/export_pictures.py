@@ -99,7 +99,7 @@ def run_images(
 
 
 def run_annotations(kind: str) -> Callable[..., int]:
-    """The command of an annotated kind: voc, yolo or coco."""
+    """Make the command of an annotated kind: voc, yolo or coco."""
 
     def run(
         paths: Paths,

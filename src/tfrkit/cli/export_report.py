@@ -36,7 +36,7 @@ NameFeature = Annotated[
 
 @dataclass
 class Exporting:
-    """What all kinds share."""
+    """Options shared by all kinds."""
 
     force: Force = False
     incomplete: Incomplete = False
@@ -51,7 +51,7 @@ class ExportCommand(NamedTuple):
 
 
 def run_export(export: Callable[..., Any], paths: list[str], output: str, how: Exporting, **options: Any) -> int:
-    """Export, and print the report; the exit code."""
+    """Export, print the report and return the exit code."""
     options |= vars(how)
     format = options.pop("format")
     made = export(paths, output, **options, progress=watch_on_terminal())

@@ -94,7 +94,7 @@ def run_parquet(
 
 
 def run_rows(module: str, kind: str) -> Callable[..., int]:
-    """The command of a kind with no options of its own: csv, jsonl or npz."""
+    """Make the command of a kind without options of its own: csv, jsonl or npz."""
 
     def run(paths: Paths, output: Output, select: Select = None, *, how: Exporting) -> int:
         export = getattr(importlib.import_module(f"tfrkit.ops.export.{module}"), f"export_{kind}")

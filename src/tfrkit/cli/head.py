@@ -1,4 +1,4 @@
-"""`tfr head`: the first rows."""
+"""`tfr head`: print the first rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Next steps in the words of a command.
+"""Next steps as a command prints them.
 
-The library writes `replace it: force=True`, a command `replace it: --force`; it leaves out a step that it has no option
-for. The steps come with the error, from where it is raised: those for damage are in container/faults.py.
+The library writes `replace it: force=True`, a command `replace it: --force`; a command leaves out steps for which it
+has no option. The steps are part of the error, from where it is raised: those for damage are in container/faults.py.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from tfrkit.errors import Hint, Step, TfrkitError
 
 
 class Flag(NamedTuple):
-    """The name of an option, `--force`, and what stands for a value of the user's own, `FEATURE`."""
+    """The name of an option, `--force`, and the placeholder for a user's own value, `FEATURE`."""
 
     name: str
     metavar: str
 
 
 def read_flags(parameters: Iterable[inspect.Parameter]) -> dict[str, Flag]:
-    """The options of a command, by the names of the arguments they become."""
+    """Return the options of a command, by the names of their arguments."""
     flags = {}
     for parameter in parameters:
         for info in getattr(parameter.annotation, "__metadata__", ()):
-            # Typer keeps the first name of an option where a default would stand.
+            # Typer stores the first name of an option in place of its default.
             given = [getattr(info, "default", None), *(getattr(info, "param_decls", None) or ())]
             names = [name for name in given if isinstance(name, str) and name.startswith("-")]
             if names:
@@ -35,7 +35,7 @@ def read_flags(parameters: Iterable[inspect.Parameter]) -> dict[str, Flag]:
 
 
 def say_hint(hint: str, flags: Mapping[str, Flag]) -> str:
-    """The steps that a command with these options can take, in its words; empty where it can take none.
+    """Return the steps that a command with these options supports, with its options; empty if it supports none.
 
     Example:
         >>> steps = Hint("check: tfr verify x", Step("read on: {on_error}", on_error="skip"))
@@ -54,7 +54,7 @@ def say_hint(hint: str, flags: Mapping[str, Flag]) -> str:
 
 
 def say_note(note: str, flags: Mapping[str, Flag]) -> str:
-    """A note with its arguments in the words of a command; those that are no options of it stay.
+    """Return a note with arguments as options of the command; other arguments stay in Python syntax.
 
     Example:
         >>> say_note(Hint(Step("upright with {exif}", exif="apply")), {"exif": Flag("--exif", "keep|apply|fail")})
@@ -79,20 +79,20 @@ def _say_step(step: Step, flags: Mapping[str, Flag]) -> str:
 
 
 def explain(error: Exception, flags: Mapping[str, Flag]) -> str:
-    """The message of an error, its steps in the words of the command."""
+    """Return the message of an error, with its steps as options of the command."""
     problems: Any = getattr(error, "problems", ())
     hint: Any = getattr(error, "hint", None)
     if not isinstance(hint, str) or not hint:
         return str(error)
     what = str(error.replace(hint=None)) if isinstance(error, TfrkitError) else getattr(error, "what", "")
     listed = describe_problems(problems, flags)
-    # The message has room for the first bad inputs only.
+    # The message itself lists only the first bad inputs.
     steps = say_hint(getattr(error, "advice", "") if problems else hint, flags)
     return "\n".join([what, *(f"  {line}" for line in [*listed, steps] if line)])
 
 
 def describe_problems(problems: Iterable[Any], flags: Mapping[str, Flag]) -> list[str]:
-    """Lines about all bad inputs of a build: one for each kind, with the options that help below it."""
+    """Return lines about all bad inputs of a build: a group for each kind, with the options that help."""
     from tfrkit.build.problem_groups import group_problems
 
     lines: list[str] = []

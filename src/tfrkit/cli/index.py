@@ -1,4 +1,4 @@
-"""`tfr index`: make random access and counting immediate."""
+"""`tfr index`: index files, so that random access and counting need no scan."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ def run(paths: Paths, dali: Dali = False, format: FormatOption = "text") -> int:
 
 
 def to_row(path: str, records: int, index: str) -> dict[str, Any]:
-    """One index as a row."""
+    """Return one index as a row."""
     return {"path": path, "records": records, "index": index}

@@ -1,4 +1,4 @@
-"""`tfr info`: contents of a dataset."""
+"""`tfr info`: describe a dataset."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CSV: features.
 
 COLUMNS = ("name", "type", "present", "min_length", "max_length", "meaning")
 FILE_COLUMNS = ("path", "bytes", "compression", "records", "kind")
-MAX_FILES = 20  # listed as text; the other formats list all
+MAX_FILES = 20  # shown as text; the other formats list all files
 
 
 def run(paths: Paths, format: FormatOption = "text") -> int:
@@ -46,7 +46,7 @@ def run(paths: Paths, format: FormatOption = "text") -> int:
 
 
 def print_text(result: dict[str, Any]) -> None:
-    """A summary, the files if several, the features."""
+    """Print a summary, the files if several, and the features."""
     files, features = result["files"], result["features"]
     print_line(summarize(result))
     if result["splits"]:
@@ -72,7 +72,7 @@ def print_text(result: dict[str, Any]) -> None:
 
 
 def summarize(result: dict[str, Any]) -> str:
-    """The first line: totals."""
+    """Return the first line: totals."""
     files = result["files"]
     name = files[0]["path"] if len(files) == 1 else count_noun(len(files), "file")
     nbytes = [file["bytes"] for file in files]
@@ -92,20 +92,20 @@ KINDS = {
 
 
 def to_file_cells(file: dict[str, Any]) -> tuple[object, ...]:
-    """One file of several."""
+    """Return the table cells of one file."""
     size = "" if file["bytes"] is None else f"{file['bytes']:,}"
     return file["path"], size, file["compression"], f"{file['records']:,}", file["kind"]
 
 
 def show_sizes(sizes: dict[str, Any]) -> str:
-    """Sizes of records: one number if all are equal."""
+    """Format the sizes of records: one number if all are equal."""
     if sizes["min"] == sizes["max"]:
         return f"{count_noun(sizes['min'], 'byte')} each"
     return f"{sizes['min']:,} to {sizes['max']:,} bytes, {round(sizes['mean']):,} on average"
 
 
 def to_frames_cell(feature: dict[str, Any]) -> str:
-    """Number of frames per record of a feature list; "context" for other features."""
+    """Format the number of steps per record of a feature list; "context" for other features."""
     if not feature["list"]:
         return "context"
     fewest, most = feature["min_frames"], feature["max_frames"]
@@ -113,7 +113,7 @@ def to_frames_cell(feature: dict[str, Any]) -> str:
 
 
 def to_feature_cells(feature: dict[str, Any], records: int) -> tuple[object, ...]:
-    """One feature: presence, length and likely meaning."""
+    """Return the table cells of a feature: presence, length and likely meaning."""
     shortest, longest = feature["min_length"], feature["max_length"]
     length = f"{shortest:,}" if shortest == longest else f"{shortest:,}..{longest:,}"
     present = "all" if feature["present"] == records else f"{feature['present']:,} of {records:,}"

@@ -44,7 +44,7 @@ _NAMES = (
 
 
 class Commands(Mapping[str, Any]):
-    """The module of each command, imported on use to keep start-up fast."""
+    """The module of each command, imported on first use to keep start-up fast."""
 
     def __getitem__(self, name: str) -> Any:
         if name not in _NAMES:
@@ -74,7 +74,7 @@ Version = Annotated[
 
 
 def make_app(only: str | None = None) -> typer.Typer:
-    """The application with every subcommand, or only the requested one, each wrapped by `guard`."""
+    """Make the application with every subcommand, or only the requested one, each wrapped by `guard`."""
     app = typer.Typer(
         name="tfr",
         help=HELP,
@@ -104,7 +104,7 @@ def make_app(only: str | None = None) -> typer.Typer:
 
 
 def guard(run: Callable[..., int]) -> Callable[..., None]:
-    """Wrap a command so that each way to end has its exit code and at most one message."""
+    """Wrap a command so that every outcome has its exit code and at most one message."""
     run = spread_groups(run)
     asked = inspect.signature(run)
     flags = read_flags(asked.parameters.values())
@@ -116,7 +116,7 @@ def guard(run: Callable[..., int]) -> Callable[..., None]:
 
         raise typer.Exit(run_guarded(start, flags))
 
-    # Every command has --quiet, handled by its callback, and with --format also --json.
+    # Every command has --quiet, handled by its callback; a command with --format also has --json.
     added: dict[str, Any] = {"json": Json, "quiet": Quiet} if "format" in asked.parameters else {"quiet": Quiet}
     options = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
@@ -128,14 +128,14 @@ def guard(run: Callable[..., int]) -> Callable[..., None]:
 
 
 def choose_json(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with --json as --format json; raises if another format was given."""
+    """Replace --json by --format json; raise if another format was given."""
     if options["format"] not in ("text", "json"):
         raise ValueError(f"--json is --format json, got --format {options['format']} with it")
     return {**options, "format": "json"}
 
 
 def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
-    """Run, and turn every error into an exit code; hints name the options of the command."""
+    """Run a command and turn every error into an exit code; hints name the options of the command."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("once", TfrkitWarning)
@@ -165,7 +165,7 @@ def run_guarded(run: Callable[[], int], flags: Mapping[str, Flag]) -> int:
 
 
 def show_warning(show: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any) -> None:
-    """Our warnings as notes on stderr, without the code line. Other warnings as usual."""
+    """Print our warnings as notes on stderr, without the code line; show other warnings as usual."""
     if issubclass(category, TfrkitWarning):
         say(f"note: {message}")
     else:
@@ -173,7 +173,7 @@ def show_warning(show: Callable[..., None], message: Warning | str, category: ty
 
 
 def describe_error(error: Exception, flags: Mapping[str, Flag]) -> str:
-    """One clear message for an error that is not a bug."""
+    """Return one clear message for an error that is not a bug."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror.lower()} - at {error.filename}" if error.filename else error.strerror.lower()
     if isinstance(error, MemoryError):
@@ -198,7 +198,7 @@ def mute_stdout() -> None:
 
 
 def explain_view(arguments: list[str]) -> str:
-    """The alternatives to a viewer, for the given paths."""
+    """Name the alternatives to a viewer, for the given paths."""
     paths = itertools.takewhile(lambda argument: not argument.startswith("-"), arguments)
     path = shlex.join(paths) or "PATH"
     return (
@@ -207,7 +207,7 @@ def explain_view(arguments: list[str]) -> str:
 
 
 def main() -> None:
-    """Entry point of `tfr`."""
+    """Run `tfr`: the entry point."""
     prepare_streams()
     asked = sys.argv[1] if len(sys.argv) > 1 else None
     if asked == "view":

@@ -1,4 +1,4 @@
-"""`tfr merge`: several files into one."""
+"""`tfr merge`: merge several files into one."""
 
 from __future__ import annotations
 

@@ -77,9 +77,9 @@ Quiet = Annotated[
 
 
 def spread_groups(run: Callable[..., int]) -> Callable[..., int]:
-    """The command with an option for each field of its dataclass parameters, which `run` gets as objects.
+    """Return a command with an option for each field of its dataclass parameters, which `run` gets as objects.
 
-    The metadata of an option may hold a function that converts the typed value.
+    The metadata of an option may contain a function that converts its value.
     """
     asked = list(inspect.signature(run, eval_str=True).parameters.values())
     groups: dict[str, Any] = {one.name: one.annotation for one in asked if is_dataclass(one.annotation)}
@@ -100,7 +100,7 @@ def spread_groups(run: Callable[..., int]) -> Callable[..., int]:
         metadata = getattr(one.annotation, "__metadata__", ())
         if functions := [each for each in metadata if callable(each)]:
             [converters[one.name]] = functions
-            # Without its function, so that a command that is spread again converts once.
+            # Drop the function, so that a command that is spread again converts only once.
             rest = tuple(each for each in metadata if not callable(each))
             one = one.replace(annotation=Annotated[(one.annotation.__origin__, *rest)])
         parameters.append(one)

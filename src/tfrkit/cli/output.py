@@ -1,6 +1,6 @@
 """Printing results: the same rows as text, JSON, JSON lines or CSV.
 
-Results go to stdout, notes go to stderr. Text from files is escaped here, in one place: terminal control sequences in a
+Results go to stdout, notes to stderr. Text from files is escaped here, in one place: terminal control sequences in a
 record must have no effect.
 """
 
@@ -57,15 +57,15 @@ def print_result(
 
 
 def print_json(value: Any, *, indent: int | None = None) -> None:
-    """Print one JSON value; non-ASCII text is not escaped if stdout can encode it."""
+    """Print one JSON value; non-ASCII text is escaped unless stdout is UTF-8."""
     is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(value, indent=indent, ensure_ascii=not is_utf8, allow_nan=False)
-    # Outside strings JSON has no such characters except line feeds, so the JSON is unchanged.
+    # Outside strings JSON has none of the unsafe characters except line feeds, so its meaning is unchanged.
     print(_UNSAFE.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text))
 
 
 def print_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print a header and one row each; an absent value is an empty cell, a list or an object is JSON.
+    """Print a header and one line per row; a missing value is an empty cell, a list or an object is JSON.
 
     Line feeds and tabs are quoted; other control characters are escaped.
     """
@@ -78,7 +78,7 @@ def print_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Cells], *, right: Sequence[str] = ()) -> None:
-    """Print aligned columns; `right` names those aligned to the right.
+    """Print aligned columns; `right` names the right-aligned ones.
 
     On a terminal long cells are folded to its width; elsewhere every row is one line.
     """
@@ -103,13 +103,13 @@ def print_line(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """Print a note on stderr, unless quiet; it may have several lines."""
+    """Print a note on stderr, unless quiet; a note may have several lines."""
     if not is_quiet():
         print_error(text)
 
 
 def print_error(text: str) -> None:
-    """Print why a command could not finish, on stderr."""
+    """Print on stderr why a command could not finish."""
     print("\n".join(map(escape_controls, text.split("\n"))), file=sys.stderr)
 
 
@@ -121,14 +121,14 @@ def set_quiet(wanted: bool) -> bool:
 
 
 def set_verdict(code: ExitCode) -> ExitCode:
-    """Set the exit code, also for a closed pipe."""
+    """Set the exit code, which also applies if the reader closes the pipe."""
     global _verdict
     _verdict = code
     return code
 
 
 def get_verdict() -> ExitCode:
-    """The exit code if the reader closes the pipe."""
+    """Return the exit code to use if the reader closes the pipe."""
     return _verdict
 
 
@@ -138,7 +138,7 @@ def is_quiet() -> bool:
 
 
 def escape_controls(text: str) -> str:
-    """The text with control characters escaped.
+    """Escape the control characters of a text.
 
     Example:
         >>> escape_controls("a\\x1b[31mb")
@@ -148,7 +148,7 @@ def escape_controls(text: str) -> str:
 
 
 def count_noun(number: int, noun: str) -> str:
-    """A number and its noun, in the plural if needed.
+    """Return a number and its noun, in the plural if needed.
 
     Example:
         >>> count_noun(1, "record"), count_noun(12000, "record")
@@ -158,7 +158,7 @@ def count_noun(number: int, noun: str) -> str:
 
 
 def show_nbytes(nbytes: float) -> str:
-    """A size with its unit.
+    """Return a size with its unit.
 
     Example:
         >>> show_nbytes(1), show_nbytes(999), show_nbytes(1234), show_nbytes(252_410_000)
@@ -196,14 +196,14 @@ def _csv_cell(value: Any) -> str:
 
 
 def _measure(text: str) -> int:
-    """Width of a text on a terminal: Chinese characters take two columns, combining accents none."""
+    """Return the width of a text on a terminal: Chinese characters take two columns, combining accents none."""
     if text.isascii():
         return len(text)
     return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
 
 
 def _fit_widths(widths: list[int], limit: int) -> list[int]:
-    """Widths that fit into `limit` columns with two between, the widest cut first."""
+    """Reduce widths to fit into `limit` columns with two spaces between, the widest first."""
     widths = list(widths)
     while sum(widths) + 2 * (len(widths) - 1) > limit and max(widths) > _MIN_FOLDED:
         widths[widths.index(max(widths))] -= 1
@@ -211,7 +211,7 @@ def _fit_widths(widths: list[int], limit: int) -> list[int]:
 
 
 def _fold(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width` columns."""
+    """Split the text into lines of at most `width` columns."""
     if _measure(text) <= width:
         return [text]
     lines = [""]

@@ -20,7 +20,7 @@ _BAR_WIDTH = 24
 
 
 def watch_on_terminal() -> Progress:
-    """A bar if stderr is a terminal and not quiet; otherwise no progress."""
+    """Return a progress bar if stderr is a terminal and not quiet; otherwise no progress is shown."""
     shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not is_quiet()
     return Progress("bar" if shown else "none")
 
@@ -40,14 +40,14 @@ class Progress:
         self._started = self._shown = time.monotonic()
 
     def begin(self, num_items: int, nbytes: int | None) -> None:
-        """Reset; `num_items` is 0 if unknown, then only bytes are shown."""
+        """Reset the counts; if `num_items` is 0, it is unknown and only bytes are shown."""
         self._num_items = num_items
         self._nbytes = nbytes or 0
         self._items = self._bytes = self._bad = 0
         self._started = self._shown = time.monotonic()
 
     def advance(self, num_items: int, nbytes: int, num_bad: int) -> None:
-        # A task repeated after its worker died must not exceed the total.
+        # A task repeated after its worker died must not push the count past the total.
         self._items = min(self._num_items, self._items + num_items)
         self._bytes = min(self._nbytes, self._bytes + nbytes)
         self._bad += num_bad
@@ -58,7 +58,7 @@ class Progress:
 
     def end(self) -> None:
         if self._form == "bar" and not self._num_items:
-            # A step of a longer command: its line is cleared for the next one.
+            # A step of a longer command: clear its line for the next step.
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
             return
         if self._form in ("bar", "json") and self._num_items:
@@ -87,7 +87,7 @@ class Progress:
         text = self._describe(seconds, rate, eta)
         if self._form == "bar":
             columns = shutil.get_terminal_size().columns
-            # Return, clear the line, write: nothing of a longer text remains.
+            # Return to the start and clear the line first: nothing of a longer text remains.
             print(f"\r\x1b[K{text[: columns - 1]}", end="", file=sys.stderr, flush=True)
         else:
             print(text, file=sys.stderr, flush=True)
@@ -111,7 +111,7 @@ class Progress:
 
 
 def show_seconds(seconds: float) -> str:
-    """A duration in hours, minutes and seconds.
+    """Format a duration in hours, minutes and seconds.
 
     Example:
         >>> show_seconds(3725), show_seconds(8)

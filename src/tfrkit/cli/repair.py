@@ -54,7 +54,7 @@ def run(
 
 
 def print_text(result: dict[str, Any]) -> None:
-    """One line per loss, then the kept records."""
+    """Print one line per loss, then the kept records."""
     for lost in result["lost"]:
         where = f"{lost['shard']}, record {lost['record']}, bytes {lost['offset']} to {lost['stop']}"
         if lost["stored_offset"] is not None:
@@ -67,7 +67,7 @@ def print_text(result: dict[str, Any]) -> None:
 
 
 def describe_loss(result: dict[str, Any]) -> str:
-    """Records, bytes after inflating and stored bytes are three numbers; they do not add up."""
+    """Describe the loss: records, inflated bytes and stored bytes are separate numbers that do not add up."""
     number = result["lost_records"]
     records = "an unknown number of records" if number is None else count_noun(number, "record")
     lost = f"{records}, {count_noun(result['lost_bytes'], 'byte')} in {count_noun(len(result['lost']), 'place')}"

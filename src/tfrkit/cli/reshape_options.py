@@ -39,7 +39,7 @@ def _rename_level(level: str) -> str:
 
 @dataclass
 class Rewriting:
-    """How records are written anew, and how that is reported."""
+    """Options for rewriting records, and for the report."""
 
     compression: CompressionOption = None
     level: Annotated[
@@ -56,12 +56,12 @@ class Rewriting:
 def run_reshape(
     work: Callable[..., Rewritten], paths: list[str], *arguments: Any, how: Rewriting, **options: Any
 ) -> int:
-    """Do the work and print what was written."""
+    """Rewrite the records and print a summary."""
     options |= vars(how)
     format = options.pop("format")
     made = work(paths, *arguments, **options, progress=watch_on_terminal())
     if made.output == "-":
-        # Stdout has the records.
+        # The records are on stdout.
         say_written(made)
         return ExitCode.DONE
     result = made.to_json()
@@ -76,13 +76,13 @@ def run_reshape(
 
 
 def say_written(made: Rewritten) -> None:
-    """The summary on stderr."""
+    """Print the summary on stderr."""
     for line in describe(made):
         say(line)
 
 
 def print_text(made: Rewritten) -> None:
-    """One line per split, then the total; notes go to stderr."""
+    """Print one line per split, then the total; notes go to stderr."""
     for note in made.notes:
         say(note)
     for line in describe(made):
@@ -90,7 +90,7 @@ def print_text(made: Rewritten) -> None:
 
 
 def describe(made: Rewritten) -> Sequence[str]:
-    """The output, in lines."""
+    """Return the lines that describe the output."""
     lines = []
     if len(made.splits) > 1 or (made.splits and len(made.files) > 1):
         for split, records in made.splits.items():

@@ -1,4 +1,4 @@
-"""`tfr reshard`: the same records in other files."""
+"""`tfr reshard`: distribute the same records over other files."""
 
 from __future__ import annotations
 

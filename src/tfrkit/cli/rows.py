@@ -15,7 +15,7 @@ is not an Example is {"record": ...}; an absent feature is absent, one without a
 
 
 def print_rows(format: Format, rows: Iterable[tuple[int, Any]]) -> None:
-    """Print (number of the record, row) pairs as they are read, so that rows before a damaged record are shown."""
+    """Print (record number, row) pairs as they are read, so that rows before a damaged record are shown."""
     from tfrkit.ops.preview import row_to_json
 
     values = (row_to_json(row) for _, row in rows)
@@ -28,7 +28,7 @@ def print_rows(format: Format, rows: Iterable[tuple[int, Any]]) -> None:
 
 
 def print_text(rows: Iterable[tuple[int, Any]]) -> None:
-    """One block per row, one line per feature."""
+    """Print one block per row, one line per feature."""
     from tfrkit.ops.preview import preview_row
 
     is_empty = True
@@ -44,12 +44,12 @@ def print_text(rows: Iterable[tuple[int, Any]]) -> None:
 
 
 def flatten_row(row: dict[str, Any]) -> dict[str, Any]:
-    """A SequenceExample's two parts as columns of one row; other rows unchanged."""
+    """Return both parts of a SequenceExample as columns of one row; other rows unchanged."""
     if set(row) != {"context", "feature_lists"} or not all(isinstance(part, dict) for part in row.values()):
         return row
     return {f"{part}/{name}": value for part, values in row.items() for name, value in values.items()}
 
 
 def collect_names(rows: list[dict[str, Any]]) -> list[str]:
-    """Every name, in the order of first appearance."""
+    """Return every name, in the order of first appearance."""
     return list(dict.fromkeys(name for row in rows for name in row))

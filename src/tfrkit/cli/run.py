@@ -1,4 +1,4 @@
-"""`tfr run`: an old script, without TensorFlow."""
+"""`tfr run`: run an old script without TensorFlow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Exit code: the script's own; 1 for an uncaught error, shown as Python shows it; 
 script, a name that tfrkit.compat does not have, a module that is not installed.
 """
 
-# Options after the script are the script's, also --help.
+# Options after the script belong to the script, even --help.
 CONTEXT = {"allow_interspersed_args": False}
 
 Script = Annotated[str, typer.Argument(metavar="SCRIPT", help="The Python file to run.", show_default=False)]

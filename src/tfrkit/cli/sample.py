@@ -1,4 +1,4 @@
-"""`tfr sample`: some records chosen at random."""
+"""`tfr sample`: choose records at random."""
 
 from __future__ import annotations
 

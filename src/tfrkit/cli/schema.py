@@ -1,4 +1,4 @@
-"""`tfr schema`: the schema in the format of another program."""
+"""`tfr schema`: print the schema in the format of another program."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def run(paths: Paths, style: As = "json", infer: InferOption = "sample", format:
 
 
 def to_document(style: Style, text: str) -> dict[str, Any]:
-    """The schema with its style; JSON is not wrapped a second time."""
+    """Return the schema with its style; a JSON schema is nested, not quoted."""
     return {"as": style, "schema": json.loads(text) if style in ("json", "tfds") else text}
 
 
 def print_text(text: str) -> None:
-    """The schema's own lines; feature names in it come from the file."""
+    """Print the schema with control characters escaped: its feature names come from the file."""
     print("\n".join(map(escape_controls, text.rstrip("\n").split("\n"))))

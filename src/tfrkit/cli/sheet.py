@@ -1,4 +1,4 @@
-"""`tfr sheet`: a contact sheet of a dataset."""
+"""`tfr sheet`: draw a contact sheet of a dataset."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def run(
     force: Force = False,
     format: FormatOption = "text",
 ) -> int:
-    """Draw, and print the failures."""
+    """Draw the sheet, and print the failures."""
     from tfrkit.ops.sheet import sheet
 
     made = sheet(
@@ -86,7 +86,7 @@ def run(
 
 
 def print_text(result: dict[str, Any]) -> None:
-    """One line per missing image, then the path of the sheet."""
+    """Print one line per missing image, then the path of the sheet."""
     for finding in result["findings"]:
         where = f"{finding['shard']}, record {finding['record']}, byte {finding['offset']}"
         print_line(f"{where}: {finding['cause']}")

@@ -1,4 +1,4 @@
-"""`tfr shuffle`: all records in a random order."""
+"""`tfr shuffle`: write all records in a random order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tfr split`: train, validation and test as files."""
+"""`tfr split`: split records into train, validation and test files."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def run(
 
 
 def to_parts(texts: list[str]) -> dict[str, Any]:
-    """Parts from `train=.8,test=.2`; lists of names, which `build` accepts, are refused."""
+    """Parse parts from `train=.8,test=.2`; lists of names, which `build` accepts, are refused."""
     parts = parse_splits(texts) or {}
     for name, size in parts.items():
         if isinstance(size, str):

@@ -1,4 +1,4 @@
-"""`tfr sql`: a query over TFRecord files."""
+"""`tfr sql`: query TFRecord files."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def run(
 
 
 def print_rows(answer: Answer, limit: int) -> None:
-    """A table of the first rows, long values cut; a note if there are more."""
+    """Print a table of the first rows, long values cut, and a note if there are more rows."""
     from tfrkit.ops.query.values import cell_to_text, is_number
 
     rows = answer.tuples()
@@ -103,6 +103,6 @@ def print_rows(answer: Answer, limit: int) -> None:
 
 
 def print_saved(result: dict[str, Any]) -> None:
-    """The summary of a written file."""
+    """Print the summary of a written file."""
     how = ", copied byte for byte" if result["copied"] else ""
     print_line(f"{result['output']}: {count_noun(result['records'], 'record')}{how}")

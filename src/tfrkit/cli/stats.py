@@ -44,9 +44,9 @@ COLUMNS = (
     *("name", "list", "type", "present", "share", "values", "min_length", "mean_length", "max_length"),
     *("min", "mean", "max", "std", "p50", "zeros", "nan", "distinct", "distinct_exact", "meaning"),
 )
-MAX_CLASSES = 20  # listed as text; the other formats list more
+MAX_CLASSES = 20  # shown as text; the other formats list more
 MAX_TOP = 3
-# The most frequent value is not shown below this share.
+# The most frequent value is shown only from this share on.
 MIN_TOP_SHARE, MIN_FLOAT_SHARE = 0.05, 0.2
 BAR_WIDTH = 20
 KINDS = {
@@ -57,12 +57,12 @@ KINDS = {
 
 
 def split_names(text: str) -> list[str]:
-    """Comma-separated names."""
+    """Split comma-separated names."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def check_names(text: str | None) -> str | None:
-    """Refuse an empty option."""
+    """Refuse an option without names."""
     if text is not None and not split_names(text):
         raise typer.BadParameter("expected names of features with commas between them")
     return text
@@ -116,7 +116,7 @@ def run(
 
 
 def to_row(feature: dict[str, Any]) -> dict[str, Any]:
-    """One flat row per feature."""
+    """Return a flat row for a feature."""
     lengths, numbers = feature["lengths"] or {}, feature["numbers"] or feature["sizes"] or {}
     plain = ("name", "list", "type", "present", "share", "values", "distinct", "distinct_exact", "meaning")
     return {
@@ -128,7 +128,7 @@ def to_row(feature: dict[str, Any]) -> dict[str, Any]:
 
 
 def print_text(result: dict[str, Any]) -> None:
-    """A summary, then a table per kind of feature."""
+    """Print a summary, then a table per kind of feature."""
     print_line(summarize(result))
     for note in result["notes"]:
         print_line(f"note: {note}")
@@ -150,7 +150,7 @@ def print_text(result: dict[str, Any]) -> None:
 
 
 def summarize(result: dict[str, Any]) -> str:
-    """The first line: totals."""
+    """Return the first line: totals."""
     files = result["files"]
     name = files[0]["path"] if len(files) == 1 else count_noun(len(files), "file")
     if not result["records"]:
@@ -163,7 +163,7 @@ def summarize(result: dict[str, Any]) -> str:
 
 
 def print_numbers(result: dict[str, Any]) -> None:
-    """Features that hold numbers."""
+    """Print the features that hold numbers."""
     rows = []
     for feature in result["features"]:
         numbers = feature["numbers"]
@@ -204,7 +204,7 @@ def print_numbers(result: dict[str, Any]) -> None:
 
 
 def print_bytes(result: dict[str, Any]) -> None:
-    """Features that hold bytes, and those without values of one type."""
+    """Print the features that hold bytes, and those without values of one type."""
     rows = []
     for feature in result["features"]:
         if feature["numbers"] is not None:
@@ -220,7 +220,7 @@ def print_bytes(result: dict[str, Any]) -> None:
 
 
 def print_top(result: dict[str, Any]) -> None:
-    """The most frequent values of features, except classes, which have their own table."""
+    """Print the most frequent values of features, except classes, which have their own table."""
     classes = {(one["feature"], one["list"]) for one in result["classes"]}
     rows = []
     for feature in result["features"]:
@@ -238,7 +238,7 @@ def print_top(result: dict[str, Any]) -> None:
 
 
 def print_classes(classes: dict[str, Any], splits: Sequence[dict[str, Any]]) -> None:
-    """The balance of classes of one feature."""
+    """Print the class balance of one feature."""
     names = [split["name"] for split in splits] if len(splits) > 1 else []
     in_order = sorted(classes["classes"], key=lambda one: -one["count"])
     largest = max(one["share"] for one in in_order)
@@ -266,7 +266,7 @@ def print_classes(classes: dict[str, Any], splits: Sequence[dict[str, Any]]) -> 
 
 
 def print_comparison(comparison: dict[str, Any]) -> None:
-    """Differences between splits, or a line that there are none."""
+    """Print the differences between splits, or that there are none."""
     reference = comparison["reference"]
     others = [one["split"] for one in comparison["features"][0]["splits"]] if comparison["features"] else []
     others = [name for name in others if name != reference]
@@ -284,8 +284,8 @@ def print_comparison(comparison: dict[str, Any]) -> None:
 
 
 def head_cells(feature: dict[str, Any], records: int) -> tuple[str, str, str, str]:
-    """Name, type, presence and lengths: the first columns of every table."""
-    # In a feature list, frames may be unset, not records.
+    """Return name, type, presence and lengths: the first columns of every table."""
+    # In a feature list, single steps may be unset, not records.
     num_set = feature["present"] - (0 if feature["list"] else feature["unset"])
     present = "all" if num_set == records else f"{num_set / records:.1%}"
     length = show_span(feature["lengths"]) if feature["lengths"] is not None else ""
@@ -295,20 +295,20 @@ def head_cells(feature: dict[str, Any], records: int) -> tuple[str, str, str, st
 
 
 def show_distinct(feature: dict[str, Any]) -> str:
-    """The number of distinct values, marked if estimated."""
+    """Format the number of distinct values, marked if estimated."""
     if feature["distinct"] is None:
         return ""
     return f"{'' if feature['distinct_exact'] else '~'}{feature['distinct']:,}"
 
 
 def show_span(summary: dict[str, Any]) -> str:
-    """A range, or one number."""
+    """Format a range, or one number if both ends are equal."""
     low, high = show(summary["min"]), show(summary["max"])
     return low if summary["min"] == summary["max"] else f"{low}..{high}"
 
 
 def show(value: object) -> str:
-    """A number in few characters."""
+    """Format a number in few characters."""
     if isinstance(value, float):
         return f"{value:,.1f}" if 100 <= abs(value) < 1e6 else f"{value:.4g}"
     if isinstance(value, int):
@@ -317,19 +317,19 @@ def show(value: object) -> str:
 
 
 def show_value(value: object) -> str:
-    """One of the values of a feature, as JSON has it."""
+    """Format one value of a feature from the JSON report."""
     if isinstance(value, dict):
         return " ".join(f"{key} {inner}" for key, inner in value.items())
     return show(value) if isinstance(value, float) else str(value)
 
 
 def spark(histogram: Sequence[dict[str, Any]]) -> str:
-    """A histogram as one character per bin."""
+    """Draw a histogram with one character per bin."""
     levels = "▁▂▃▄▅▆▇█" if can_print("▁█") else ".:-=+*#@"
     largest = max((one["count"] for one in histogram), default=0)
     if largest == 0:
         return ""
-    # An empty bin is a gap; other bins must not look empty.
+    # An empty bin is a gap; a bin with few values must not look empty.
     return "".join(
         levels[min(len(levels) - 1, one["count"] * len(levels) // largest)] if one["count"] else " "
         for one in histogram
@@ -337,7 +337,7 @@ def spark(histogram: Sequence[dict[str, Any]]) -> str:
 
 
 def bar(share: float) -> str:
-    """A bar for a fraction of 1."""
+    """Draw a bar for a fraction of 1."""
     return ("█" if can_print("█") else "#") * max(1, round(share * BAR_WIDTH)) if share > 0 else ""
 
 

@@ -1,4 +1,4 @@
-"""The streams of the command: results on stdout, notes on stderr, whose failures are ignored."""
+"""The output streams: results on stdout, notes on stderr, where write failures are ignored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class _Talk(io.FileIO):
-    """Stderr that drops notes on a closed pipe or a full disk."""
+    """A stderr that drops notes if its pipe is closed or its disk is full."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -21,8 +21,8 @@ class _Talk(io.FileIO):
 def prepare_streams() -> None:
     """Make stdout and stderr safe to print to.
 
-    A failure to write to stderr is ignored: an edit must not stop half-way because of its notes. Stdout keeps its
-    errors. A closed stream is replaced by /dev/null.
+    A failure to write to stderr is ignored: an edit must not stop half-way because of its notes. On stdout it raises.
+    A closed stream is replaced by /dev/null.
     """
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - open until the process ends

@@ -1,4 +1,4 @@
-"""`tfr tail`: the last rows."""
+"""`tfr tail`: print the last rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tfr verify`: every checksum, every record, every shard of a set; with --deep, the contents of records."""
+"""`tfr verify`: check every checksum, every record and every shard of a set; with --deep, the contents of records."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def run(
     from tfrkit.outputs.target import require_output
 
     if report is not None:
-        # Fail before an hour of reading, not after it.
+        # Fail now, not after an hour of reading.
         require_output(report, force=force)
     made = verify(
         paths, deep=deep, shape=shape, sha256=sha256, ignore=ignore or (), jobs=jobs, progress=watch_on_terminal()
@@ -84,7 +84,7 @@ def run(
 
 
 def print_text(result: dict[str, Any]) -> None:
-    """One line per finding; the verdict goes to stdout without findings, else to stderr."""
+    """Print one line per finding; the verdict goes to stdout if there are no findings, else to stderr."""
     for finding in result["findings"]:
         print_line(to_line(finding))
     for note in result["notes"]:
@@ -100,7 +100,7 @@ def print_text(result: dict[str, Any]) -> None:
 
 
 def to_line(finding: dict[str, Any]) -> str:
-    """A finding as one line: place, then cause."""
+    """Return a finding as one line: place, then cause."""
     where = [finding["shard"]]
     if finding["record"] is not None:
         where.append(f"record {finding['record']}")
