@@ -1,4 +1,4 @@
-"""Records added to a dataset, as new shards of one of its splits."""
+"""Append records to a dataset, as new shards of one of its splits."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def append(
     """Add the records of other files to a dataset, at the end of one of its splits.
 
     Each new file becomes a shard, compressed like the others; its records keep their bytes. Numbered shards
-    (-00000-of-00005) are renumbered, so that the set is complete. A split of one file without a number stays one file,
-    which grows. The new records have to fit the schema and the classes of the dataset.
+    (-00000-of-00005) are renumbered, so that the set is complete. A split of a single unnumbered file stays one file,
+    to which the records are appended. The new records must match the schema and the classes of the dataset.
 
     Args:
         address: A file, a glob or a folder; shards of one folder.
@@ -90,7 +90,7 @@ def _require_others(sources: FrameSources, added: FrameSources) -> None:
 
 
 def _choose_split(sidecars: Sidecars, wanted: str | None) -> tuple[str | None, list[int]]:
-    """The split to add to, and its shards. Without known splits, a split word in the names of a set counts."""
+    """Return the split to add to, and its shard numbers. Without known splits, the file names decide."""
     splits = sidecars.splits
     if not splits:
         return None, _choose_set(sidecars, wanted)
@@ -132,11 +132,11 @@ def _refuse_split(sidecars: Sidecars, wanted: str, names: list[str]) -> StorageE
     return StorageError(f"no split {wanted!r}{meant}", shard=sidecars.folders[0] or ".", hint=known)
 
 
-# ---- do they fit? ----------------------------------------------------------------------------------------------------
+# ---- checks of the new records ---------------------------------------------------------------------------------------
 
 
 def _require_fitting(sources: FrameSources, added: FrameSources) -> None:
-    """Raise `SchemaError` if the new records do not fit the dataset."""
+    """Raise `SchemaError` if the new records do not match the schema or the classes of the dataset."""
     if not sources.num_records:
         return
     known = sources.sidecars.schema is not None
@@ -161,7 +161,7 @@ def _require_fitting(sources: FrameSources, added: FrameSources) -> None:
 
 
 def _require_same_names(old: Sidecars, new: Sidecars) -> None:
-    """If both sides have class names, a number has to mean the same in both."""
+    """Raise if both sides have class names and a class number means different classes."""
     pairs = [(name, classes, new.classes[name]) for name, classes in old.classes.items() if name in new.classes]
     if old.class_file is not None and new.class_file is not None:
         pairs.append(("label", old.class_file.names, new.class_file.names))
@@ -177,7 +177,7 @@ def _require_same_names(old: Sidecars, new: Sidecars) -> None:
 
 
 def _require_classes(schema: Schema, sources: FrameSources, added: FrameSources) -> None:
-    """Check that class ids of the new records are in the dataset."""
+    """Raise if a new record has a class id that the dataset does not have."""
     for name, spec in schema.features.items():
         classes = find_classes(schema, name, spec, sources.paths)
         if classes is None or spec.shape != () or spec.optional:
@@ -195,7 +195,7 @@ def _require_classes(schema: Schema, sources: FrameSources, added: FrameSources)
                 number -= count.num_records
 
 
-# ---- which shards there will be --------------------------------------------------------------------------------------
+# ---- plan of the new shards ------------------------------------------------------------------------------------------
 
 
 def _plan(
@@ -226,7 +226,7 @@ def _find_compression(sources: FrameSources, numbers: Sequence[int]) -> Compress
 
 
 def _grow(sources: FrameSources, added: FrameSources, number: int, work: ShardWork, progress: Progress) -> None:
-    """Append the new records to the only file of a split."""
+    """Plan to append the new records to the only file of a split."""
     old = _make_feed(sources, number, progress)
     more = [_make_feed(added, at, progress) for at in range(len(added.paths))]
     work.added = added.num_records
@@ -241,7 +241,7 @@ def _grow(sources: FrameSources, added: FrameSources, number: int, work: ShardWo
 
 
 def _make_feed(sources: FrameSources, number: int, progress: Progress) -> Callable[[Put], None]:
-    """Feeds all frames of a shard."""
+    """Return a function that feeds all frames of a shard."""
 
     def feed(put: Put) -> None:
         one = FrameSources([sources.paths[number]], [sources.shards[number]], _counts=[sources.counts[number]])
@@ -276,7 +276,7 @@ def _number_anew(works: Sequence[ShardWork], num_new: int) -> list[str]:
 def _name_new(
     sources: FrameSources, added: FrameSources, split: str | None, counted: Sequence[tuple[int, object]]
 ) -> list[str]:
-    """New files next to unnumbered ones keep their names, which must name the right split."""
+    """Return the names of new files next to unnumbered ones: their own, which must belong to the split."""
     names = [os.path.basename(added.paths[at]) for at, _ in counted]
     taken = {os.path.basename(path) for path in sources.paths}
     for name in names:

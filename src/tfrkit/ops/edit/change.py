@@ -1,7 +1,7 @@
-"""A dataset changed in place or copied with the change: the plan per shard, and the report.
+"""Change a dataset in place or as a copy: the plan of each shard, and the report.
 
-For each shard, a verb (edit, append, dedupe) gives its new frames, or keeps its bytes. `ops/edit/write.py` writes the
-result for all verbs.
+For each shard, a verb (edit, append, dedupe) supplies new frames or keeps the file unchanged. `ops/edit/write.py`
+writes the result for all verbs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Put = Callable[[Any], None]
 
 @dataclass(frozen=True)
 class ChangeOptions:
-    """Target of a change: `output`, the files themselves (`in_place`), or none (`dry_run`)."""
+    """Options of a change. The target is `output`, the files themselves (`in_place`), or nothing (`dry_run`)."""
 
     output: str | None = None
     in_place: bool = False
@@ -59,11 +59,11 @@ class ShardWork:
 
     Attributes:
         name: New file name.
-        split: The split it is in.
-        source: Current path; None for a new one.
-        compression: Of its file.
+        split: The split of the shard, or None.
+        source: Current path; None for a new shard.
+        compression: Compression of the file.
         num_records: New number of records.
-        feed: Writes its frames, and counts in `changed`, `dropped` and `added`; None if its bytes stay.
+        feed: Writes the frames, and updates `changed`, `dropped` and `added`; None if the file does not change.
     """
 
     name: str
@@ -80,7 +80,7 @@ class ShardWork:
 
     @property
     def nbytes(self) -> int:
-        """Approximate new size."""
+        """Approximate size after the change."""
         return self.expected_nbytes + (0 if self.source is None else os.path.getsize(self.source))
 
     @property
@@ -101,7 +101,7 @@ class ChangedFile:
     added: int
 
     def to_json(self) -> dict[str, Any]:
-        """path, split, records, changed, dropped, added."""
+        """The public form: path, split, records, changed, dropped, added."""
         return dict(vars(self))
 
 
@@ -112,7 +112,7 @@ class Changed(FileCounts):
     Attributes:
         output: Path of the result.
         is_written: False if nothing was written: nothing to do, or a dry run.
-        files: Each file of the result.
+        files: The files of the result.
         notes: Notes for the user.
     """
 
@@ -123,17 +123,17 @@ class Changed(FileCounts):
 
     @property
     def changed(self) -> int:
-        """Changed records."""
+        """Number of changed records."""
         return sum(file.changed for file in self.files)
 
     @property
     def dropped(self) -> int:
-        """Dropped records."""
+        """Number of dropped records."""
         return sum(file.dropped for file in self.files)
 
     @property
     def added(self) -> int:
-        """Added records."""
+        """Number of added records."""
         return sum(file.added for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class Changed(FileCounts):
 
 @contextlib.contextmanager
 def open_to_change(address: Address | Iterable[Address], options: ChangeOptions) -> Iterator[FrameSources]:
-    """The shards of an address, all of one folder. An interrupted change is rolled back if allowed."""
+    """Open the shards of an address, all in one folder. With `in_place`, first roll back an interrupted change."""
     notes = []
     if options.in_place and restore_change(address):
         notes.append("a change that was stopped half-way was undone first")
@@ -177,7 +177,7 @@ def open_to_change(address: Address | Iterable[Address], options: ChangeOptions)
 
 
 def restore_change(address: Address | Iterable[Address]) -> bool:
-    """Roll back a killed change in the folders of an address; False if there was none."""
+    """Roll back an interrupted change in the folders of an address; return whether there was one."""
     if isinstance(address, Iterator):
         raise TypeError("expected a path, a glob, a folder or a list of these, got an iterator")
     was_restored = False
@@ -192,7 +192,7 @@ def restore_change(address: Address | Iterable[Address]) -> bool:
 
 
 def keep_all(sources: FrameSources) -> list[ShardWork]:
-    """Every shard unchanged."""
+    """Return a plan that keeps every shard unchanged."""
     return [
         ShardWork(os.path.basename(path), split, path, shard.compression, count.num_records)
         for path, split, shard, count in zip(
@@ -202,7 +202,7 @@ def keep_all(sources: FrameSources) -> list[ShardWork]:
 
 
 def list_changed(works: Iterable[ShardWork], place: str, *, is_file: bool = False) -> list[ChangedFile]:
-    """The files of a result; `place` is its folder, or the file."""
+    """Return the files of a result; `place` is its folder, or with `is_file` the file."""
     return [
         ChangedFile(
             place if is_file else os.path.join(place, work.name),

@@ -1,4 +1,4 @@
-"""Drop duplicate records, and list those in two splits."""
+"""Drop duplicate records, and list records that are in two splits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tfrkit.passes.walk import walk_frames
 from tfrkit.progress import Progress, Quiet
 from tfrkit.storage.resolve import Address, expand_home
 
-DIGEST_NBYTES = 16  # a chance collision is expected among 2**64 records
+DIGEST_NBYTES = 16  # a collision by chance becomes likely only at 2**64 records
 # Limits the size of the report.
 MAX_LEAKS = 10_000
 _TABLE = "tfrkit_dataset"
@@ -46,7 +46,7 @@ class Leak:
     other_split: str
 
     def to_json(self) -> dict[str, Any]:
-        """shard, record, split, other_shard, other_record, other_split."""
+        """The public form: shard, record, split, other_shard, other_record, other_split."""
         return dict(vars(self))
 
 
@@ -55,7 +55,7 @@ class Deduped(Changed):
     """Report of `dedupe`, done or planned.
 
     Attributes:
-        leaks: Records in two splits; the first 10,000.
+        leaks: Records in two splits; at most the first 10,000.
         num_leaks: Total number of leaks.
     """
 
@@ -63,7 +63,7 @@ class Deduped(Changed):
     num_leaks: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: that of `Changed`, and num_leaks, leaks."""
+        """The public form: that of `Changed`, plus num_leaks and leaks."""
         return {**super().to_json(), "num_leaks": self.num_leaks, "leaks": [leak.to_json() for leak in self.leaks]}
 
 
@@ -82,12 +82,12 @@ def dedupe(
 ) -> Deduped:
     """Drop each record that equals an earlier one, in the order of the shards.
 
-    Shards, splits, compression and sidecars stay, as with `edit`. Records are equal if all their bytes are, or with
-    `by` if these features have the same values; one that lacks any of them equals none.
+    Shards, splits, compression and sidecars are kept, as by `edit`. Records are equal if all their bytes are equal, or
+    with `by` if these features have equal values; a record that lacks one of these features equals no other.
 
     Args:
         address: A file, a glob or a folder; shards of one folder.
-        output: Target of the copy: a file for one file, else a folder.
+        output: Target of the copy: a file if the dataset is one file, else a folder.
         by: Features to compare instead of whole records.
         per_split: Keep one copy in each split; records in two splits are still listed in `leaks`.
         in_place: Change the files themselves, all together or not at all.
@@ -132,7 +132,7 @@ def dedupe(
 
 
 def _group_by_bytes(sources: FrameSources, progress: Progress) -> Int64Array:
-    """For each record the number of the first with the same bytes."""
+    """Return for each record the number of the first record with the same bytes."""
     digests = bytearray()
     sources.begin(progress)
     for stretch in walk_frames(sources.shards, Policy(), read_list, 4096, 1 << 20):
@@ -140,7 +140,7 @@ def _group_by_bytes(sources: FrameSources, progress: Progress) -> Int64Array:
         progress.advance(stretch.num_frames, sum(map(len, stretch.taken)), 0)
     progress.end()
     halves = np.frombuffer(bytes(digests), np.uint64).reshape(-1, 2)
-    # Stable, so the first of equal ones comes first.
+    # The sort is stable, so equal records stay in order.
     order = np.lexsort((halves[:, 1], halves[:, 0]))
     is_new = np.ones(len(order), np.bool_)
     is_new[1:] = (halves[order[1:]] != halves[order[:-1]]).any(axis=1)
@@ -150,7 +150,7 @@ def _group_by_bytes(sources: FrameSources, progress: Progress) -> Int64Array:
 
 
 def _group_by_values(sources: FrameSources, by: Sequence[str], jobs: int | None) -> Int64Array:
-    """For each record the number of the first that has the same values, itself where it lacks one of them."""
+    """Return for each record the number of the first one with the same values, or its own if it lacks a feature."""
     table = QueryTable(sources.paths)
     try:
         columns = [_find_column(table, name) for name in by]
@@ -175,7 +175,7 @@ def _group_by_values(sources: FrameSources, by: Sequence[str], jobs: int | None)
 
 
 def _find_column(table: QueryTable, name: str) -> tuple[str, str]:
-    """A feature as SQL writes it, and what stands for its value: of bytes, which may be large, a digest."""
+    """Return the SQL expressions for a feature and for its comparison key: a digest for bytes, which may be large."""
     schema = table.schema
     part = ""
     if schema.kind == "sequence_example":
@@ -193,14 +193,14 @@ def _find_column(table: QueryTable, name: str) -> tuple[str, str]:
 
 
 def _number_splits(sources: FrameSources) -> Int64Array:
-    """The split of each shard as a number; shards without a split share one."""
+    """Return the split of each shard as a number; shards without a split share one."""
     names = sources.sidecars.split_names
     known = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return np.asarray([known[name] for name in names], np.int64)
 
 
 def _first_in_split(firsts: Int64Array, splits: Int64Array) -> Int64Array:
-    """For each record the number of the first equal one in its own split."""
+    """Return for each record the number of the first equal record in the same split."""
     order = np.lexsort((splits, firsts))
     is_new = np.ones(len(order), np.bool_)
     is_new[1:] = (firsts[order[1:]] != firsts[order[:-1]]) | (splits[order[1:]] != splits[order[:-1]])

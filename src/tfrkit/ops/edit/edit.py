@@ -1,4 +1,4 @@
-"""Change or drop records that match a condition; the rest of the dataset stays."""
+"""Change or drop the records that match a condition; the rest of the dataset is kept."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ def edit(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Changed:
-    """Set features, or drop records, where a condition is true.
+    """Set features of the records that match a condition, or drop these records.
 
-    Shards, their order, splits, compression and sidecars stay; counts in sidecars and indexes are updated. Unchanged
-    shards and records keep their bytes. In a changed record, only the set features change.
+    Shards, their order, splits, compression and sidecars are kept; counts in sidecars and indexes are updated. Shards
+    and records without a match keep their bytes. In a changed record, only the features in `set` change.
 
     Args:
         address: A file, a glob or a folder; shards of one folder.
-        output: Target of a changed copy: a file for one file, else a folder.
+        output: Target of the changed copy: a file if the dataset is one file, else a folder.
         where: A condition in DuckDB's SQL over the features, as in `tfrkit.sql`; default: all records.
         set: New values, as SQL over the features of the record: `{"label": "label - 1"}`. A class may be
             given by its name: `{"label": "'cat'"}`.
         drop: Drop the records instead.
-        in_place: Change the files themselves. New ones are read back before they replace the old ones, all together or
-        not at all.
+        in_place: Change the files themselves. The new files are read back before they replace the old ones, all
+            together or not at all.
         dry_run: Write nothing, and report the number of changes per file.
         binary: Text features to read as bytes, if some are not UTF-8.
         force: Replace an existing output.
@@ -110,7 +110,7 @@ def edit(
 
 
 def _note_class_texts(found: Matches) -> list[str]:
-    """A line per class label that was set without the feature that holds its name."""
+    """Return a note for each class label that was set without the feature that holds the class name."""
     pairs = ((name, TEXTS_OF_LABELS.get(name)) for name in found.names)
     return [
         f"{show_name(text)} holds the name of the class in {show_name(name)} and stays as it was; set it too: "
@@ -121,7 +121,7 @@ def _note_class_texts(found: Matches) -> list[str]:
 
 
 def note_empty(works: Sequence[ShardWork]) -> list[str]:
-    """A line per split that became empty, and one for other empty shards."""
+    """Return a note for each split that became empty, and one for other shards that did."""
     left: dict[str | None, int] = {}
     for work in works:
         left[work.split] = left.get(work.split, 0) + work.num_records
@@ -137,7 +137,7 @@ def note_empty(works: Sequence[ShardWork]) -> list[str]:
 def _plan(
     sources: FrameSources, works: list[ShardWork], found: Matches, starts: list[int], *, drop: bool, progress: Progress
 ) -> None:
-    """Set how each shard with a matching record is rewritten."""
+    """Plan the rewrite of each shard that has a matching record."""
     bounds = np.searchsorted(found.numbers, np.asarray(starts, np.uint64))
     if len(found.numbers) and int(found.numbers[-1]) >= starts[-1]:
         raise StorageError("the files changed while they were read", shard=sources.paths[-1])
@@ -160,7 +160,7 @@ def _plan(
 
 
 def drop_records(sources: FrameSources, number: int, work: ShardWork, numbers: UInt64Array, progress: Progress) -> None:
-    """Rewrite a shard without some of its records, given in order."""
+    """Plan to rewrite a shard without the records `numbers`, which are ascending."""
     work.dropped = len(numbers)
     work.num_records -= len(numbers)
 
@@ -185,7 +185,7 @@ def _set_records(
     replace: Callable[[Record, int], Record],
     progress: Progress,
 ) -> None:
-    """Rewrite a shard with some records replaced: `replace(record, n)` returns the n-th new one."""
+    """Plan to rewrite a shard with the records `numbers` replaced: `replace(record, n)` returns the n-th new record."""
     shard = sources.shards[number]
     wanted = numbers.tolist()
 

@@ -1,4 +1,4 @@
-"""Records that match a condition, and values of expressions for them, computed by DuckDB."""
+"""Finds the records that match a condition, and computes new values for them, with DuckDB."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from tfrkit.sidecars.read import Sidecars
 _TABLE = "tfrkit_dataset"
 _FETCHED_ROWS = 1024
 CONDITION = "the condition"
-# Functions that return several rows or none.
+# Functions that may return several rows, or none.
 _SEVERAL = frozenset({"unnest", "unlist", "generate_subscripts"})
 
 Values = tuple[bytes | None, ...]
 Locate = Callable[[int], tuple[str, int]]
-"""The number of a record in the dataset to its shard and its number there."""
+"""Maps a record number of the dataset to its shard and its number in that shard."""
 
 
 class Matches:
-    """Matching records by number, ascending, with the new features of each."""
+    """The numbers of the matching records, ascending, and the new feature values of each."""
 
     def __init__(self, numbers: UInt64Array, names: Sequence[str], values: Sequence[Values], table: QueryTable) -> None:
         self.numbers = numbers
@@ -53,10 +53,10 @@ def find_matches(
     binary: Collection[str] = (),
     jobs: int | None = None,
 ) -> Matches:
-    """Run a condition and expressions, both SQL, over the records of some shards.
+    """Run an SQL condition and SQL expressions over the records of some shards.
 
-    Holds 8 bytes per matching record, and its new values. Raises `QueryError` with the position in the user's text, and
-    errors of values with shard and record.
+    Holds 8 bytes and the new values of each matching record in memory. Raises `QueryError` with the position in the
+    user's text; errors of values have shard and record.
     """
     text, parts = _compose(where, expressions)
     session = Session(
@@ -88,7 +88,7 @@ def find_matches(
 
 
 def _compose(where: str | None, expressions: Mapping[str, str]) -> tuple[str, list[Part]]:
-    """The query, and the positions of the user's parts in it."""
+    """Return the query, and the positions of the user's texts in it."""
     duckdb = import_or_explain("duckdb", "sql")
     connection = get_engine(duckdb).connect()
     parts: list[Part] = []
@@ -100,7 +100,7 @@ def _compose(where: str | None, expressions: Mapping[str, str]) -> tuple[str, li
         part = Part(len(text.encode()), piece, name)
         _check_expression(duckdb, connection, part)
         parts.append(part)
-        # On a new line, so that a comment ends before the bracket.
+        # The bracket is on a new line, so that a comment in the text ends before it.
         text += f"{piece}\n)"
         return text
 
@@ -119,7 +119,7 @@ def _compose(where: str | None, expressions: Mapping[str, str]) -> tuple[str, li
 
 
 def _check_expression(duckdb: Any, connection: Any, part: Part) -> None:
-    """Raise unless a text is a single expression with one value per record."""
+    """Raise unless the text is a single expression with one value per record."""
     start = "select ("
     query = f"{start}{part.text}\n)"
     own = Part(len(start), part.text, part.name)
@@ -150,7 +150,7 @@ def _check_expression(duckdb: Any, connection: Any, part: Part) -> None:
 
 
 def _find_closing(duckdb: Any, text: str) -> int | None:
-    """Byte position of an unmatched closing bracket; DuckDB's tokenizer skips strings and comments."""
+    """Return the byte position of an unmatched closing bracket outside strings and comments, or None."""
     data = text.encode()
     depth = 0
     for place, _ in duckdb.tokenize(text):
@@ -161,7 +161,7 @@ def _find_closing(duckdb: Any, text: str) -> int | None:
 
 
 def _list_functions(node: Any) -> Iterator[str]:
-    """Functions called per record, without those in subqueries."""
+    """Yield the functions called per record; those in subqueries are left out."""
     if isinstance(node, list):
         for one in node:
             yield from _list_functions(one)
@@ -173,7 +173,7 @@ def _list_functions(node: Any) -> Iterator[str]:
 
 
 def _find_target(table: QueryTable, name: str) -> str:
-    """The feature that is meant by a name; of a SequenceExample, one of its context."""
+    """Return the feature that a name refers to; for SequenceExamples, a context feature."""
     if table.is_raw:
         if name != RAW_COLUMN:
             raise MissingFeatureError(
@@ -207,7 +207,7 @@ def _make_encoder(table: QueryTable, name: str, sql_type: str) -> Encode:
 
 
 def find_classes(schema: Schema, name: str, spec: Spec, files: Sequence[str]) -> Classes | None:
-    """The classes of a feature: from the schema, else from the class file for the only class label."""
+    """Return the classes of a feature: from the schema, else from the class file if this is the only class label."""
     if spec.kind != "int64" or spec.logical != "class_label":
         return None
     if spec.classes is not None:

@@ -1,4 +1,4 @@
-"""SQL values as features of records, checked against kind, shape and classes."""
+"""Converts SQL values to features of records, checked against kind, shape and classes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MAX_STRETCHES = 8
 
 @dataclass(frozen=True)
 class Classes:
-    """Valid class ids, and ids by name. Placeholders ("unused 0") are not valid."""
+    """Valid class ids, and ids by class name. Placeholders such as "unused 0" are not valid."""
 
     by_name: Mapping[str, int]
     ids: Collection[int]
@@ -43,12 +43,12 @@ class Classes:
 
     @classmethod
     def of(cls, names: Iterable[tuple[int, str]]) -> Classes:
-        """The classes of a list of names that may hold placeholders."""
+        """Create from (id, name) pairs, leaving out placeholders."""
         used = sorted((number, name) for number, name in names if name != f"unused {number}")
         return cls({name: number for number, name in used}, dict.fromkeys(number for number, _ in used))
 
     def id_of(self, feature: str, name: str) -> int:
-        """The id of a class name. Raises `SchemaError` if unknown."""
+        """Return the id of a class name. Raises `SchemaError` if the name is unknown."""
         found = self.by_name.get(name)
         if found is None:
             nearest = find_nearest(name, self.by_name)
@@ -63,7 +63,7 @@ class Classes:
 
 
 def _show_ids(ids: Iterable[int]) -> str:
-    """Ascending numbers as short text: from 1 to 3; of 1, 3 to 5."""
+    """Format ascending numbers as short text: "from 1 to 3" or "of 1, 3 to 5"."""
     stretches: list[list[int]] = []
     for number in ids:
         if stretches and stretches[-1][1] == number - 1:
@@ -77,7 +77,7 @@ def _show_ids(ids: Iterable[int]) -> str:
 
 
 def make_encoder(feature: str, spec: Spec, sql_type: str, classes: Classes | None) -> Encode:
-    """The conversion of an SQL type to a feature. Raises if unsupported."""
+    """Return the conversion of values of an SQL type to a feature. Raises if the feature cannot hold them."""
     if spec.encoding != "list" or len(spec.shape) > 1 or spec.is_list:
         what = "a list of frames" if spec.is_list else f"{describe_type(spec)} {spec.shape}"
         raise FeatureKindError(
@@ -104,7 +104,7 @@ def make_encoder(feature: str, spec: Spec, sql_type: str, classes: Classes | Non
         encoded = cache.get(key)
         if encoded is None:
             encoded = encode_feature(spec.kind, [convert(value)])
-            # 0.0 and -0.0 are equal keys of different values.
+            # 0.0 and -0.0 are equal as keys, but different values.
             if value != 0 and len(cache) < _MAX_CACHED and len(encoded) < _MAX_SHOWN:
                 cache[key] = encoded
         return encoded
@@ -123,7 +123,7 @@ def _check_type(feature: str, spec: Spec, sql_type: str, *, is_list: bool, has_n
         )
     element = _LIST.sub("", sql_type)
     if element == _NULL:
-        return  # the empty list; a NULL in it is refused with its record
+        return  # an empty list; a NULL in it is refused later, with the record number
     kinds = _KINDS_OF_TYPES.get(element.partition("(")[0], ())
     is_name = element == "VARCHAR" and has_names and spec.kind == "int64"
     if spec.kind not in kinds and not is_name:
@@ -135,7 +135,7 @@ def _check_type(feature: str, spec: Spec, sql_type: str, *, is_list: bool, has_n
 
 
 def _explain_kind(spec: Spec, sql_type: str, cast: str) -> str:
-    """The hint for a value of another kind; only numeric text becomes a number."""
+    """Return the hint for a value of another kind; only numeric text can be cast to a number."""
     if spec.kind == "bytes" or "VARCHAR" not in sql_type:
         return f"say what it becomes: {cast}"
     if spec.logical == "class_label":

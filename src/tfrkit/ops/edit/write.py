@@ -44,9 +44,9 @@ class Change:
     """One run of a verb that changes a dataset.
 
     Attributes:
-        verb: Its name.
+        verb: Name of the verb.
         recipe: The options that affect records, for the manifest.
-        is_named_folder: The user named a folder, so the copy is one.
+        is_named_folder: The user named a folder, so the copy is a folder.
     """
 
     verb: str
@@ -70,7 +70,7 @@ class Change:
 
     def _describe(self) -> Changed:
         if self.is_optional and self.options.dry_run:
-            # The number of changes is known after reading each.
+            # The number of changes in a shard is known only after reading it.
             for work in self.works:
                 if work.feed is not None and not work.is_touched:
                     work.feed(lambda frames: None)
@@ -97,19 +97,19 @@ class Change:
 
     @property
     def _place(self) -> str:
-        """The name of the changed dataset: the folder, or the only file."""
+        """Path of the changed dataset: its folder, or its only file."""
         is_file = len(self.sources.paths) == 1 and not self.is_named_folder
         return self.sources.paths[0] if is_file else self._folder or "."
 
     # ---- a copy --------------------------------------------------------------------------------------------------
 
     def _write_file(self, out: str) -> Changed:
-        """One shard to one file, with the usual sidecars."""
+        """Write the only shard to one file, with the usual sidecars."""
         [work] = self.works
         carried = collect_carried(self.sources.sidecars)
         write = WriteOptions(None, "default", self.options.force, self.options.jobs, self.options.progress)
         job = Rewrite(self.verb, self.sources, carried, write, self.recipe, notes=self.notes)
-        job.edit_schema = lambda schema: schema  # no kind changes, but the bytes of records do
+        job.edit_schema = lambda schema: schema  # kinds do not change, but the bytes of records do
 
         def feed(outputs: Outputs) -> Tally:
             if work.feed is None:
@@ -168,14 +168,14 @@ class Change:
         return Changed(self._place, True, list_changed(self.works, folder), [*self.sources.notes, *self.notes])
 
     def _require_unchanged(self) -> None:
-        """Raise if another process changed a shard since it was opened; from here on the folder is locked."""
+        """Raise if another process changed a shard since it was opened. Called with the folder locked."""
         for shard in self.sources.shards:
-            shard.reader.park()  # reopening compares the file with its first state
+            shard.reader.park()  # reopening compares the file with its state at the first open
             shard.reader.descriptor()
             shard.reader.park()
 
     def _place_shards(self, change: Replacement, written: Mapping[str, Written]) -> None:
-        """Shards with their indexes: rewritten and renamed ones."""
+        """Put rewritten and renamed shards into place, with their indexes."""
         had_index = any(os.path.exists(index_path(path)) for path in self.sources.paths)
         for work in self.works:
             old = None if work.source is None else os.path.basename(work.source)
@@ -194,7 +194,7 @@ class Change:
     def _place_indexes(
         self, change: Replacement, work: ShardWork, old: str | None, *, is_new: bool, had_index: bool
     ) -> None:
-        """The index of a shard, if it had one; also NVIDIA DALI's."""
+        """Put the index of a shard (a new one: if `had_index`) and its NVIDIA DALI index into place, if it had them."""
         name, dali = index_path(work.name), f"{work.name}.idx"
         has_index = had_index if old is None else os.path.exists(os.path.join(self._folder, index_path(old)))
         if has_index:
@@ -218,7 +218,7 @@ class Change:
         self.options.progress.begin(sum(work.num_records for work in rewritten), None)
 
     def _write_shards(self, folder: str, shown: str) -> dict[str, Written]:
-        """Write every fed shard into a folder; unchanged ones are discarded."""
+        """Write every shard with a feed into a folder; shards that turn out unchanged are discarded."""
         self._begin()
         fed = [(work, work.feed) for work in self.works if work.feed is not None]
         shards = [OutShard(work.name, compression=work.compression) for work, _ in fed]
@@ -255,7 +255,7 @@ class Change:
             raise _NothingChangedError
 
     def _update_sidecars(self, written: Mapping[str, Written], *, only: bool) -> tuple[dict[str, str], list[str]]:
-        """New texts of sidecars by path, and sidecars to remove."""
+        """Return the new texts of sidecars by path, and the sidecars to remove."""
         sidecars = self.sources.sidecars
         manifests = {manifest.path: manifest for manifest in sidecars.manifests if manifest is not None}
         wants_sha256 = any("sha256" in row for one in manifests.values() for row in one.content.get("shards") or ())
@@ -298,7 +298,7 @@ class Change:
 
 
 def _copy_shard(source: str, target: str) -> None:
-    """Copy a shard with its index; a new one is made if none fits."""
+    """Copy a shard with its index; make a new index if there is none or it is stale."""
     _copy_file(source, target)
     shard = Shard.open(target)
     try:
@@ -333,7 +333,7 @@ def _write_dali(shard_path: str, path: str) -> None:
 
 
 def _check_written(made: Written) -> None:
-    """Read a new shard back, with all checksums, before the old one is removed."""
+    """Read a new shard back and verify all checksums, before the old one is removed."""
     shard = Shard.open(made.path)
     stream = FrameStream(shard, Policy())
     read = Tally()

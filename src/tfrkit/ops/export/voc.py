@@ -87,7 +87,7 @@ class _VocWriter:
         xml, mask = prepared
         self._folder.write(f"JPEGImages/{image.path}", image.data)
         if xml is not None:
-            # Not in `prepare`: the file name is final only now.
+            # `prepare` only checks that it can be made: the file name is final only now.
             xml = make_voc_xml(image, os.path.basename(image.path), is_segmented=mask is not None)
             self._folder.write(f"Annotations/{image.stem}.xml", xml.encode())
             self._list("Main", image)

@@ -18,7 +18,7 @@ from tfrkit.errors import StorageError
 from tfrkit.outputs.write_queue import OutputFile, WriteQueue
 from tfrkit.storage.base import explain_os_error
 
-# Frames reordered per step: the same amount as dealt, so that its memory is reused.
+# Bytes reordered per step: the same as dealt per step, so that memory is reused.
 _CHUNK_NBYTES = 4 << 20
 
 
@@ -64,14 +64,14 @@ class Buckets:
             self._queue.drain()
 
     def take(self, bucket: int) -> memoryview:
-        """All frames of a bucket. Release the view before `drop`."""
+        """Return all frames of a bucket. Release the view before `drop`."""
         if self._is_one:
             pieces, self._held = self._held[0], []
             return memoryview(b"".join(pieces))
         file = self._files[bucket]
         if not file.nbytes:
             return memoryview(b"")
-        # Mapped, not read: clearing memory for a copy would take longer than all else.
+        # Mapped, not read: allocating zeroed memory for a copy would take longer than everything else.
         mapped = mmap.mmap(file.descriptor, file.nbytes, prot=mmap.PROT_READ)
         mapped.madvise(mmap.MADV_WILLNEED)
         return memoryview(mapped)
@@ -90,16 +90,16 @@ class Buckets:
 
     def _close(self) -> None:
         for file in self._files:
-            with contextlib.suppress(OSError):  # its contents are not needed any more
+            with contextlib.suppress(OSError):  # its contents are no longer needed
                 os.close(file.descriptor)
         self._files.clear()
 
 
 class OpenBucket:
-    """A bucket to be reordered; the constructor reads every header."""
+    """A bucket to reorder; the constructor reads every frame header."""
 
     def __init__(self, data: memoryview, ranks: UInt64Array) -> None:
-        """`ranks` is the frame of the bucket at each position."""
+        """`ranks[i]` is the number, in the bucket, of the frame for position i."""
         offsets, _, stop, fault = _native.sum_frames(data, 0, len(data), 1 << 62, 1 << 62, "lengths")
         if fault is not None or len(offsets) != len(ranks):
             raise StorageError(f"a temporary file is damaged, {len(offsets)} of {len(ranks)} records are there")
@@ -108,16 +108,16 @@ class OpenBucket:
         self._table = _native.FrameTable(data, offsets, "all")
 
     def pick_frames(self, first: int, ends: Sequence[int]) -> Iterator[tuple[Any, int, int]]:
-        """Yield the frames in order: (frames, first position, end) of each run.
+        """Yield the frames in their new order, in runs: (frames, first position, end position).
 
-        Positions count from `first`; a run never crosses one of `ends`, which ascend to the last position.
+        `first` is the position of the first frame. No run crosses one of `ends`, which are ascending.
         """
         ranks, stops = self._ranks, self._stops
         start = 0
         for end in ends:
             limit = min(end - first, len(ranks))
             while start < limit:
-                # Of one type: NumPy would turn all of `stops` into floats to compare them with an int.
+                # Both uint64: to compare `stops` with an int, NumPy would convert the whole array to floats.
                 before = stops[start - 1] if start else np.uint64(0)
                 after = int(np.searchsorted(stops, before + np.uint64(_CHUNK_NBYTES), side="right"))
                 after = min(max(after, start + 1), limit)
@@ -132,12 +132,12 @@ class OpenBucket:
 
 
 def _open_unnamed(folder: str) -> int:
-    """An unnamed file in a folder, removed when the process ends."""
+    """Open an unnamed file in a folder, removed when it is closed."""
     if hasattr(os, "O_TMPFILE"):
         try:
             return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except OSError:
-            pass  # not every file system has them
+            pass  # not every file system supports O_TMPFILE
     descriptor, path = tempfile.mkstemp(prefix=".bucket-", dir=folder)
     os.unlink(path)
     return descriptor

@@ -1,4 +1,4 @@
-"""Rewrite files: another compression, fewer features, other names, other kinds."""
+"""Rewrite files with another compression, or with features dropped, renamed or cast."""
 
 from __future__ import annotations
 
@@ -54,21 +54,21 @@ def convert(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Rewritten:
-    """Rewrite files, each under its own name, with another compression or with features edited.
+    """Rewrite files, each under its own name, with another compression or with edited features.
 
-    One file goes to the file `output`, several into the folder `output`. Without edits the bytes of records do not
-    change; with them, other features are copied unchanged. A value that the new kind cannot hold, and a feature that no
-    record has, raise.
+    One file is written to the file `output`, several into the folder `output`. Without edits the bytes of records do
+    not change; with edits, the other features are copied unchanged. Raises for a value that the new kind cannot hold,
+    and for a feature that no record has.
 
     Args:
         address: Path, glob, folder, or a list of these; - is standard input.
         output: A file or a folder; - is standard output.
-        compression: "none", "gzip", "zlib", "xz" or "zstd"; by default that of the source, or of the name's suffix.
-        level: "default", "fast", "small", or a number of the codec.
+        compression: "none", "gzip", "zlib", "xz" or "zstd"; default: that of the output's suffix, else of the source.
+        level: "default", "fast", "small", or a level number of the codec.
         drop: Features to drop.
         keep: Features to keep; all others are dropped.
-        rename: New names of features by their old ones.
-        cast: Features whose values become "bytes" (numbers as text), "float" or "int64".
+        rename: Maps old feature names to new ones.
+        cast: Maps features to their new kind: "bytes" (numbers as text), "float" or "int64".
         force: Replace existing files.
         incomplete: Continue if shards of a set are missing.
         jobs: Compression threads.
@@ -116,7 +116,7 @@ def convert(
 
 
 def edit_schema(schema: Schema, editor: RecordEditor) -> Schema:
-    """The schema of records after the edits."""
+    """Return the schema of the records after the edits."""
 
     def edit(specs: Mapping[str, Spec]) -> dict[str, Spec]:
         kept = {
@@ -188,7 +188,7 @@ def _edit_frames(sources: FrameSources, editor: RecordEditor, outputs: Outputs, 
             if quick is not None:
                 edited, num_frames, after, fault = quick.edit_frames(data, start, stop, _EDITED_NBYTES, "all")
             if not num_frames and fault is None:
-                # Casts and unusual records are handled one by one.
+                # Records that the native editor cannot edit: all if values are cast, else the next one.
                 max_frames = 4096 if quick is None else 1
                 records, after, fault = _native.read_frames(data, start, stop, max_frames, _EDITED_NBYTES, "all")
                 edited = frame_records(_edit_records(records, editor, shard, stream, start))
@@ -207,7 +207,7 @@ def _edit_frames(sources: FrameSources, editor: RecordEditor, outputs: Outputs, 
 
 
 def _make_quick_editor(editor: RecordEditor) -> _native.FrameEditor | None:
-    """The native editor, which drops and renames; None if values are cast."""
+    """Return the native editor, which can drop and rename only; None if values are cast."""
     if editor.cast:
         return None
     return _native.FrameEditor(
@@ -246,7 +246,7 @@ def _advise(error: CodecError | SchemaError) -> str:
 
 
 def _require_names(sources: FrameSources, editor: RecordEditor) -> None:
-    """Raise for a name that no record has, at the end at the latest."""
+    """Raise for a name that no record has."""
     if not editor.seen:
         return
     for name in editor.named:

@@ -18,12 +18,12 @@ from tfrkit.passes.frame_sources import FrameSources, UInt32Array
 from tfrkit.storage.base import ByteSource
 
 _CHUNK_NBYTES = 4 << 20
-# A process may have 65,530 maps.
+# Linux allows 65,530 maps per process by default.
 _MAX_MAPPED = 4096
 
 
 class Picked(NamedTuple):
-    """A run of frames: number of picks, and its progress."""
+    """A run of frames, the number of picked records, and the tally of the frames."""
 
     frames: Any
     num_picks: int
@@ -31,9 +31,9 @@ class Picked(NamedTuple):
 
 
 class DirectPicks:
-    """Random access to the frames of uncompressed files, every checksum compared.
+    """Random access to the frames of uncompressed files; every checksum is verified.
 
-    Pages of mapped files count as memory of this process while they are mapped; they are released after `held_nbytes`.
+    Touched pages of mapped files count as memory of this process; they are released after every `held_nbytes`.
     """
 
     def __init__(self, sources: FrameSources, *, held_nbytes: int) -> None:

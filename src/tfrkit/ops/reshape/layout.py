@@ -1,4 +1,4 @@
-"""Plan of the output shards: names, splits and boundaries."""
+"""Plans the output shards: names, splits and boundaries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tfrkit.storage.resolve import expand_home
 
 @dataclass(frozen=True)
 class Group:
-    """Source shards of one split, or of none: their numbers and record counts."""
+    """Source shards of one split, or without a split: their numbers and record counts."""
 
     split: str | None
     shards: tuple[int, ...]
@@ -32,12 +32,12 @@ class Group:
 
     @property
     def num_records(self) -> int:
-        """Records of all its shards."""
+        """Number of records in all shards of the group."""
         return sum(self.counts)
 
 
 def group_sources(sources: FrameSources, *, by_split: bool = True) -> list[Group]:
-    """The source shards by split; those without one form a group."""
+    """Group the source shards by split; shards without a split form one group."""
     splits: dict[str | None, list[int]] = {}
     if by_split:
         splits.update(sources.sidecars.splits)
@@ -58,20 +58,20 @@ def group_sources(sources: FrameSources, *, by_split: bool = True) -> list[Group
 
 
 def read_sizes(shards: int | None, shard_size: int | str | None) -> ShardSizes:
-    """The number or size of shards, checked."""
+    """Parse and check the number or size of shards."""
     sizes = ShardSizes.of(shards, shard_size)
     sizes.check({})
     return sizes
 
 
 def choose_name(carried: Carried, out: str) -> str:
-    """The name of the new dataset: that of its source, else of its folder."""
+    """Return the name of the new dataset: that of its source if valid, else one from its folder."""
     name = carried.name
     return name if name is not None and name_dataset(name) == name else name_dataset(out)
 
 
 def choose_target(output: str | os.PathLike[str]) -> Target:
-    """One file if the name has a record suffix, else a folder."""
+    """Return the target: one file if the name has a record suffix, else a folder."""
     path = expand_home(output)
     if path == STDOUT:
         raise ValueError("output expected a file or a folder, got standard output, which takes one shard only")
@@ -79,13 +79,13 @@ def choose_target(output: str | os.PathLike[str]) -> Target:
 
 
 def name_shards(name: str, split: str | None, counts: Sequence[int | None]) -> list[OutShard]:
-    """Shards of one split by the usual names, with their numbers of records if known."""
+    """Return the shards of one split with their usual names, and their record counts if known."""
     stem = f"{name}.tfrecord" if split is None else f"{name}-{split}.tfrecord"
     return [OutShard(name_shard(stem, number, len(counts)), split, count) for number, count in enumerate(counts)]
 
 
 def cut_evenly(num_records: int, num_shards: int) -> list[int]:
-    """Boundaries of shards with nearly equal numbers of records.
+    """Return the boundaries of shards with nearly equal numbers of records.
 
     Example:
         >>> cut_evenly(10, 3)
@@ -95,7 +95,7 @@ def cut_evenly(num_records: int, num_shards: int) -> list[int]:
 
 
 def cut_by_size(sources: FrameSources, group: Group, num_shards: int) -> list[int]:
-    """The same for shards of nearly equal size. Needs the offset of each record; no shard is empty."""
+    """Return the boundaries of shards of nearly equal size, none empty. Needs the offset of each record."""
     wanted = [group.nbytes * number // num_shards for number in range(1, num_shards)]
     cuts: list[int] = []
     first_record = first_byte = 0
@@ -113,7 +113,7 @@ def cut_by_size(sources: FrameSources, group: Group, num_shards: int) -> list[in
 
 
 def _spread(cuts: Sequence[int], num_records: int) -> list[int]:
-    """Cuts at least one record apart, from each other and from both ends. REQUIRES: more records than cuts."""
+    """Move cuts at least one record apart from each other and from both ends. REQUIRES: more records than cuts."""
     spread = []
     last = 0
     for left, cut in zip(range(len(cuts), 0, -1), cuts, strict=True):
@@ -123,7 +123,7 @@ def _spread(cuts: Sequence[int], num_records: int) -> list[int]:
 
 
 def parts_by_position(groups: Sequence[Group], cuts: Sequence[Sequence[int]]) -> PartsOf:
-    """The shard of each record by its position in its group; shards are numbered across groups."""
+    """Return a function that finds the output shard of each record; shards are numbered across groups."""
     first_part = [0, *accumulate(len(group_cuts) - 1 for group_cuts in cuts)]
     place: dict[int, tuple[int, int]] = {}
     for at, group in enumerate(groups):
@@ -140,7 +140,7 @@ def parts_by_position(groups: Sequence[Group], cuts: Sequence[Sequence[int]]) ->
 
 
 def lay_out(name: str, groups: Sequence[Group], cuts: Sequence[Sequence[int]]) -> list[OutShard]:
-    """All shards of all groups, numbered consecutively."""
+    """Return the output shards of all groups, in order."""
     shards = []
     for group, group_cuts in zip(groups, cuts, strict=True):
         shards += name_shards(name, group.split, [stop - start for start, stop in pairwise(group_cuts)])
@@ -148,7 +148,7 @@ def lay_out(name: str, groups: Sequence[Group], cuts: Sequence[Sequence[int]]) -
 
 
 def note_fewer_shards(shards: Sequence[OutShard], wanted: int | None) -> list[str]:
-    """A line per split with fewer shards than requested, because it has fewer records."""
+    """Return a note for each split that has fewer shards than requested, because it has too few records."""
     notes = []
     for split in dict.fromkeys(shard.split for shard in shards):
         counts = [shard.num_records or 0 for shard in shards if shard.split == split]

@@ -26,15 +26,15 @@ def merge(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Rewritten:
-    """Write all records, in the order of the files and byte for byte, into one file.
+    """Copy all records byte for byte into one file, in the order of the files.
 
-    The files may be compressed in different ways, and be of different kinds: records are not parsed.
+    The files may differ in compression and in the kind of their records: records are not parsed.
 
     Args:
         address: Path, glob, folder, or a list of these; - is standard input.
         output: The file to write; - is standard output.
-        compression: Of the new file; default: that of the sources, none if they differ.
-        level: "default", "fast", "small", or a number of the codec.
+        compression: Compression of the new file; default: by its suffix, else that of the sources, none if they differ.
+        level: "default", "fast", "small", or a level number of the codec.
         force: Replace existing files.
         incomplete: Continue if shards of a set are missing.
         jobs: Compression threads.

@@ -1,4 +1,4 @@
-"""The same records in other files: fewer, more, or of another size."""
+"""Copy a dataset into another number of shards, or shards of another size."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def reshard(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Rewritten:
-    """Copy records, in their order and byte for byte, into another number of shards.
+    """Copy records byte for byte and in order into another number of shards.
 
-    Records of a split stay in it. A folder gets sets of files named name-split.tfrecord-00000-of-00005, their indexes,
+    Records stay in their split. A folder gets sets of files named name-split.tfrecord-00000-of-00005, their indexes,
     and the sidecars of the source.
 
     Args:
@@ -48,8 +48,8 @@ def reshard(
         output: A folder, or NAME.tfrecord for one file.
         shards: Files per split, with nearly equal numbers of records; at most one per record.
         shard_size: Approximate size of a file before compression: 200MB, or a number of bytes.
-        compression: Of the new files; default: that of the source.
-        level: "default", "fast", "small", or a number of the codec.
+        compression: Compression of the new files; default: that of the source.
+        level: "default", "fast", "small", or a level number of the codec.
         force: Replace existing files.
         incomplete: Continue if shards of a set are missing.
         jobs: Compression threads.

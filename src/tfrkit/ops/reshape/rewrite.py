@@ -1,7 +1,7 @@
-"""The engine of the reshape verbs: records in, a set of shards out, all or nothing.
+"""The engine of the reshape verbs: copies records into a set of shards, all or nothing.
 
-A verb plans the shards (`OutShard`) and feeds frames to them; everything else is shared: paths, no replacement without
-force, threads, indexes, sidecars, and the comparison of records read and written.
+A verb plans the shards (`OutShard`) and feeds frames to them. Everything else is shared: paths, the refusal to replace
+files without force, threads, indexes, sidecars, and the comparison of records read and written.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ STDOUT = "-"
 
 
 class OutShard(NamedTuple):
-    """A shard to be written. `num_records`, if known, lets it be finished as soon as it is complete.
+    """A shard to write. If `num_records` is known, the shard is finished as soon as it has that many.
 
-    `compression` is set where it differs from that of the output.
+    `compression` is set if it differs from that of the output.
     """
 
     name: str
@@ -59,7 +59,7 @@ class WriteOptions:
             raise ValueError(f"jobs expected from 1 up, got {self.jobs}")
 
     def choose_compression(self, sources: FrameSources, target: Target | None) -> Compression:
-        """The given compression, else that of the output's suffix, else that of the sources."""
+        """Return the requested compression, else that of the output's suffix, else that of the sources."""
         suffix = None if target is None else target.suffix_compression
         return self.compression or suffix or sources.compression
 
@@ -74,23 +74,23 @@ class WrittenFile:
     nbytes: int
 
     def to_json(self) -> dict[str, Any]:
-        """path, split, records, nbytes."""
+        """The public form: path, split, records, nbytes."""
         return {"path": self.path, "split": self.split, "records": self.records, "nbytes": self.nbytes}
 
 
 class FileCounts:
-    """Records of a result, counted from its `files`."""
+    """Record counts of a result, summed over its `files`."""
 
     files: list[Any]
 
     @property
     def records(self) -> int:
-        """Records of all files."""
+        """Number of records in all files."""
         return sum(file.records for file in self.files)
 
     @property
     def splits(self) -> dict[str, int]:
-        """Records of each split that has a name."""
+        """Number of records in each split."""
         counts: dict[str, int] = {}
         for file in self.files:
             if file.split is not None:
@@ -103,11 +103,11 @@ class Rewritten(FileCounts):
     """Report of a reshape verb.
 
     Attributes:
-        output: As given.
-        records: Records of all files.
+        output: The output address.
+        records: Number of records in all files.
         nbytes: Size of all files.
-        compression: Of the files.
-        seed: The seed used, None without a random choice.
+        compression: Compression of the files.
+        seed: The seed used; None if nothing was random.
         files: Each file with its split (or None), records and size.
         notes: Notes for the user.
     """
@@ -138,9 +138,9 @@ class Rewritten(FileCounts):
 
 
 class Outputs:
-    """The shards of one output while they are written: `put(number, frames)` appends frames.
+    """The shards of one output while they are being written.
 
-    A context: at its end threads are stopped and open files closed.
+    A context manager: on exit it stops the threads and closes open files.
     """
 
     def __init__(
@@ -177,13 +177,13 @@ class Outputs:
             self._end(number)
 
     def put_last(self, number: int, frames: Any) -> None:
-        """The same if shards come in order: earlier ones are complete."""
+        """Append whole frames to a shard after finishing all earlier shards: for frames fed in shard order."""
         for before in [other for other in self._open if other < number]:
             self._end(before)
         self.put(number, frames)
 
     def finish(self) -> list[Written]:
-        """Finish every shard, also empty ones."""
+        """Finish and return every shard, including empty ones."""
         for number in range(len(self._shards)):
             if number not in self._ended:
                 self._get(number)
@@ -209,12 +209,12 @@ class Outputs:
 
 
 Feed = Callable[[Outputs], Tally]
-"""Puts frames into outputs and returns the tally of frames read."""
+"""Puts frames into the outputs and returns the tally of the frames read."""
 
 
 @dataclass
 class Rewrite:
-    """One run of a verb: sources and planned output."""
+    """One run of a verb: its sources and options."""
 
     verb: str
     sources: FrameSources
@@ -225,10 +225,10 @@ class Rewrite:
     seed: int | None = None
     notes: list[str] = field(default_factory=list)
     edit_schema: Callable[[Schema], Schema] | None = None
-    """The schema after edits of features. Records then differ, so only their number is compared."""
+    """Returns the schema after edits of features. If set, records differ, so only their number is compared."""
     queue_nbytes: int = 64 << 20
     expected_nbytes: int | None = None
-    """Size of the output, if it differs from the sources."""
+    """Size of the output, if it differs from that of the sources."""
     scratch_nbytes: int = 0
     """Additional space needed while writing."""
 
@@ -285,7 +285,7 @@ class Rewrite:
         return written
 
     def _compare(self, read: Tally, written: Tally) -> None:
-        """Final check: the records written are those read, in any order."""
+        """Raise unless the records written are the records read, in any order."""
         if read.num_records != written.num_records:
             raise ContainerError(
                 f"{self.verb} read {read.num_records} records and wrote {written.num_records}, nothing was kept",
@@ -301,7 +301,7 @@ class Rewrite:
     def _require_space(self, target: Target, compression: Compression) -> None:
         needed = self.expected_nbytes
         if needed is None:
-            # The size after another compression is not known in advance.
+            # The size is unknown in advance if the compression changes.
             needed = self.sources.known_nbytes if compression == "none" else 0
             if compression == self.sources.compression != "none":
                 needed = self.sources.stored_nbytes
@@ -315,7 +315,7 @@ class Rewrite:
         folder: str,
         compression: Compression,
     ) -> list[str]:
-        """Write sidecars into the staging folder; their names."""
+        """Write the sidecars into the staging folder; return their names."""
         if self.sources.is_pipe:
             return []
         schema = find_schema(self.sources.shards, Policy(), sidecars=self.sources.sidecars)

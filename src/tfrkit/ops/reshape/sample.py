@@ -1,4 +1,4 @@
-"""Rows for display: the first, the last, some, or all."""
+"""Rows for display: the first, the last, chosen ones, or all."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _READ_NBYTES = 1 << 16
 
 @dataclass(frozen=True)
 class _Found:
-    """A record, and its place for messages."""
+    """A record, with its shard, number and offset for messages."""
 
     record: Record
     shard: str
@@ -42,10 +42,10 @@ class _Found:
 
 
 def head_rows(address: Address | Iterable[Address], count: int) -> Iterator[Any]:
-    """The first `count` rows, or payload bytes if the records are not Examples.
+    """Yield the first `count` rows, or payload bytes if the records are not Examples.
 
     Rows are decoded one by one, so that all rows before a damaged record are shown. A pipe can be read only once: its
-    schema is that of these rows, which are held in memory.
+    schema is inferred from these rows, which are held in memory.
     """
     with open_shards(address) as shards:
         found: Iterable[_Found] = islice(chain.from_iterable(map(_read_shard, shards)), count)
@@ -58,10 +58,10 @@ def head_rows(address: Address | Iterable[Address], count: int) -> Iterator[Any]
 
 
 def tail_rows(address: Address | Iterable[Address], count: int) -> Iterator[tuple[int, Any]]:
-    """(number of the record, row) of the last `count` records.
+    """Yield (record number, row) of the last `count` records.
 
-    Finds their start from the index, else by the headers; compressed files without an index are inflated twice. A pipe
-    is read to its end, with the last rows in memory.
+    Finds their start by the index, else by the frame headers; compressed files without an index are inflated twice. A
+    pipe is read to its end, with the last records in memory.
     """
     if count < 0:
         raise ValueError(f"expected a number of rows from 0 up, got {count}")
@@ -78,7 +78,7 @@ def tail_rows(address: Address | Iterable[Address], count: int) -> Iterator[tupl
 
 
 def _tail_files(shards: list[Shard], count: int) -> Iterator[tuple[int, Any]]:
-    """Only the offsets of shards that hold the rows are kept: those of all might not fit into memory."""
+    """Yield the last rows of files; keeps only the offsets of the shards that hold them, to save memory."""
     parts: list[tuple[Shard, Count]] = []
     num_found = num_before = 0
     for shard in reversed(shards):
@@ -100,10 +100,10 @@ def _tail_files(shards: list[Shard], count: int) -> Iterator[tuple[int, Any]]:
 
 
 def cat_rows(address: Address | Iterable[Address]) -> Iterator[Any]:
-    """All rows in file order, or payload bytes if the records are not Examples.
+    """Yield all rows in file order, or payload bytes if the records are not Examples.
 
-    Files are read once before to find the schema, so that every row has the same form and no feature is left out. A
-    pipe is shown as it comes: a feature that turns out to have several values is a list from there on.
+    Files are first read once to infer the schema, so that every row has the same form and no feature is left out. A
+    pipe is read once: a feature that turns out to have several values is a list from there on.
     """
     with open_shards(address) as shards:
         is_pipe, surveyed = _is_pipe(shards), Surveyed()
@@ -118,7 +118,7 @@ def cat_rows(address: Address | Iterable[Address]) -> Iterator[Any]:
 
 
 def pick_rows(address: Address | Iterable[Address], choose: Callable[[int], UInt64Array]) -> Iterator[tuple[int, Any]]:
-    """(number of the record, row) of the records whose numbers `choose` returns for a number of records."""
+    """Yield (record number, row) of chosen records: `choose` gets the number of records and returns record numbers."""
     with open_shards(address) as shards:
         for shard in shards:
             if shard.nbytes is None:
@@ -144,7 +144,7 @@ def _read_at(access: ShardAccess, record: int) -> _Found:
 
 
 def _read_shard(shard: Shard, counted: Count | None = None, number: int = 0) -> Iterator[_Found]:
-    """The records of a shard from `number` on; those before are skipped, by their offsets where these are known."""
+    """Yield the records of a shard from `number` on; seeks if offsets are known, else reads past earlier records."""
     index = None if counted is None or not number else counted.index
     if index is not None and index.checkpoints is not None:
         access = ShardAccess(shard, index, Policy())
@@ -163,7 +163,7 @@ def _read_shard(shard: Shard, counted: Count | None = None, number: int = 0) -> 
 
 
 def _survey_schema(found: Iterable[_Found], surveyed: Surveyed | None = None) -> Schema:
-    """The schema of some records, and of those surveyed before."""
+    """Infer the schema of some records and of those surveyed before."""
     surveyed = surveyed or Surveyed()
     for one in found:
         surveyed.survey.add_record(one.record)
@@ -171,7 +171,7 @@ def _survey_schema(found: Iterable[_Found], surveyed: Surveyed | None = None) ->
 
 
 def _gather(found: Iterator[_Found]) -> Iterator[tuple[list[_Found], TfrkitError | None]]:
-    """Some records at a time, the last ones with the damage after them, so that they are shown before it."""
+    """Yield records in groups; on damage, the records before it and the error, so that they are shown first."""
     while True:
         some: list[_Found] = []
         nbytes = 0
@@ -188,7 +188,7 @@ def _gather(found: Iterator[_Found]) -> Iterator[tuple[list[_Found], TfrkitError
 
 
 def _decode_one_by_one(found: Iterable[_Found], schema: Schema) -> Iterator[Any]:
-    """Row by row."""
+    """Decode and yield one row at a time."""
     if schema.kind == "raw":
         yield from (one.record for one in found)
         return
@@ -208,7 +208,7 @@ def _decode_one_by_one(found: Iterable[_Found], schema: Schema) -> Iterator[Any]
 
 
 def _widen(schema: Schema, place: _Found) -> Schema:
-    """The schema with the features of this record added."""
+    """Return the schema with the features of this record added; its own schema if its kind differs."""
     own = _survey_schema([place])
     if own.kind != schema.kind:
         return own
@@ -221,7 +221,7 @@ def _widen(schema: Schema, place: _Found) -> Schema:
 
 
 def _decode_many(found: list[_Found], schema: Schema) -> Iterator[Any]:
-    """Many rows at once; if one of them has a fault, one by one up to it."""
+    """Decode the rows together; if one cannot be decoded, one by one up to that row."""
     if schema.kind == "raw":
         yield from (one.record for one in found)
         return

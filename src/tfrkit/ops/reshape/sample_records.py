@@ -41,18 +41,18 @@ def sample(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Rewritten:
-    """Write `count` records chosen at random, each equally likely, byte for byte and in file order.
+    """Copy `count` records chosen at random, all equally likely, byte for byte and in file order.
 
-    They are the first `count` of ``ds.shuffle(seed)``. Reads the chosen records and, without an index, the headers of
-    all; compressed files are inflated.
+    They are the first `count` of ``ds.shuffle(seed)``. Reads the chosen records and, without an index, all frame
+    headers; compressed files are inflated.
 
     Args:
         address: Path, glob, folder, or a list of these.
         output: The file to write; - is standard output.
         count: Number of records; all if there are fewer.
-        seed: Chooses which.
-        compression: Of the new file; default: that of the source.
-        level: "default", "fast", "small", or a number of the codec.
+        seed: Seed of the random choice.
+        compression: Compression of the new file; default: that of the source.
+        level: "default", "fast", "small", or a level number of the codec.
         force: Replace existing files.
         incomplete: Continue if shards of a set are missing.
         jobs: Compression threads.
@@ -88,12 +88,12 @@ def sample(
 
 
 def sample_rows(address: Address | Iterable[Address], count: int, *, seed: int = 0) -> Iterator[tuple[int, Any]]:
-    """(number of the record, row) of `count` records chosen at random, in file order."""
+    """Yield (record number, row) of `count` records chosen at random, in file order."""
     return pick_rows(address, lambda num_records: choose_numbers(num_records, count, seed))
 
 
 def choose_numbers(num_records: int, count: int, seed: int) -> UInt64Array:
-    """Numbers of `count` records, ascending: the first ones of a shuffle with this seed.
+    """Return the numbers of the first `count` records of a shuffle with this seed, ascending.
 
     Example:
         >>> choose_numbers(3, 5, 0).tolist(), len(choose_numbers(1000, 5, 0))

@@ -1,9 +1,9 @@
 """A full shuffle on disk, with bounded memory.
 
 The order is that of `Dataset.shuffle`: a keyed permutation, which maps positions to records and back. Large records are
-read from their files in the new order. Small ones are dealt to buckets by their new position, a bucket being a range of
-positions that fits into memory; then each bucket is read, reordered and written. So everything is read and written in
-long runs. The result is the same for all methods.
+read from their files in the new order. Small records are dealt to buckets by their new position, a bucket being a range
+of positions that fits into memory; then each bucket is read, reordered and written, so that all reads and writes are
+long runs. Both methods give the same result.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tfrkit.storage.resolve import Address
 
 DEFAULT_MEMORY = "1GB"
 _POSITIONS_AT_ONCE = 4096
-# A bucket has its share of positions, but may have more bytes.
+# Buckets have equal numbers of records, but some have more bytes than others.
 _HEADROOM = 1.1
 
 
@@ -61,21 +61,21 @@ def shuffle(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Rewritten:
-    """Write all records, byte for byte, in the order of `Dataset.shuffle` with this seed.
+    """Copy all records byte for byte, in the order of `Dataset.shuffle` with this seed.
 
-    Records stay in their split, in the order of ``ds["train"].shuffle(seed)``; with one file as output everything is
-    shuffled together. The result does not depend on `memory`. Data that does not fit is written once to temporary files
-    next to the output.
+    Records stay in their split, in the order of ``ds["train"].shuffle(seed)``; with one file as output all splits are
+    shuffled together. The result does not depend on `memory`. Small records that do not fit into memory are written
+    once to temporary files next to the output.
 
     Args:
         address: Path, glob, folder, or a list of these.
         output: A folder, or NAME.tfrecord for one file.
-        seed: Chooses the order.
+        seed: Seed of the order.
         memory: Approximate memory limit; exceeded only for a larger record.
         shards: Files per split; default: as in the source.
         shard_size: Approximate size of a file.
-        compression: Of the new files; default: that of the source.
-        level: "default", "fast", "small", or a number of the codec.
+        compression: Compression of the new files; default: that of the source.
+        level: "default", "fast", "small", or a level number of the codec.
         force: Replace existing files.
         incomplete: Continue if shards of a set are missing.
         jobs: Compression threads.
@@ -120,7 +120,7 @@ def shuffle(
             queue_nbytes=nbytes // 8,
             scratch_nbytes=order.scratch_nbytes,
         )
-        times = 1 if order.is_direct else 2  # a record is read from its file, and from its bucket
+        times = 1 if order.is_direct else 2  # with buckets, a record is read twice: from its file and from its bucket
         options.progress.begin(times * sources.num_records, times * sources.known_nbytes)
         return job.run(target, name, planned, lambda outputs: order.feed(outputs, options.progress))
 
@@ -137,12 +137,12 @@ class _Shuffle:
             keyed_permutation(group.num_records, seed) if group.num_records else None for group in groups
         ]
         self._starts = [0, *accumulate(group.num_records for group in groups)]
-        # The first position of each shard, of all groups.
+        # First positions of the output shards of all groups.
         self._shard_starts = [
             start + cut for start, group_cuts in zip(self._starts, cuts, strict=False) for cut in group_cuts[:-1]
         ]
         self._queue_nbytes = memory // 8
-        # If it fits into memory, reading sequentially is best.
+        # Data that fits into memory is fastest to read sequentially.
         is_small = sources.known_nbytes * _HEADROOM < memory / 4
         is_large = sources.known_nbytes >= LIMITS.large_record_nbytes * max(1, sources.num_records)
         self.is_direct = is_large and not is_small and all(shard.compression == "none" for shard in sources.shards)
@@ -150,7 +150,7 @@ class _Shuffle:
 
     @property
     def scratch_nbytes(self) -> int:
-        """Bytes of temporary files."""
+        """Size of the temporary files in bytes."""
         return self._sources.known_nbytes if len(self._bucket_starts) > 2 else 0
 
     def feed(self, outputs: Outputs, progress: Progress) -> Tally:
@@ -177,18 +177,18 @@ class _Shuffle:
         return total
 
     def _permute(self, at: int, start: int, stop: int) -> UInt64Array:
-        """Numbers, in their group, of the records at some positions of group `at`."""
+        """Return the records at positions `start` to `stop` of group `at`, as numbers in that group."""
         permutation, first = self._permutations[at], self._starts[at]
         assert permutation is not None
         return permutation.at_range(start - first, stop - first)
 
     def _feed_buckets(self, outputs: Outputs, progress: Progress) -> Tally:
-        """Deal to buckets, then write one bucket after the other."""
+        """Deal the frames to buckets, then write one bucket after the other."""
         num_buckets = len(self._bucket_starts) - 1
         with Buckets(num_buckets, outputs.folder, outputs.threads.queue, held_nbytes=self._queue_nbytes) as buckets:
             read = deal_frames(self._sources, self._find_buckets(), num_buckets, buckets.put, progress)
             buckets.flush()
-            # While one is written, the next is scanned.
+            # The next bucket is scanned while this one is written.
             coming = outputs.threads.pool.submit(self._open_bucket, buckets, 0)
             for number in range(num_buckets):
                 bucket = coming.result()
@@ -200,8 +200,8 @@ class _Shuffle:
         return read
 
     def _cut_buckets(self, memory: int) -> list[int]:
-        """First positions of the buckets, and the end; a bucket never holds positions of two groups."""
-        # The offsets of a shard use memory, too.
+        """Return the first position of each bucket, and the end; a bucket never spans two groups."""
+        # The offsets of an output shard, kept for its index, use memory, too.
         widest = max((stop - start for start, stop in pairwise([*self._shard_starts, self._starts[-1]])), default=0)
         bucket_nbytes = max(memory // 8, memory // 4 - 4 * widest)
         starts: list[int] = []
@@ -239,7 +239,7 @@ class _Shuffle:
         if first == last:
             return None
         items = self._permute(self._find_group(first), first, last)
-        # Frames are in the bucket in the order of their numbers: the rank of a number is the place of its frame.
+        # A bucket holds its frames in the order of record numbers, so the rank of a number locates its frame.
         ranks = np.empty(len(items), np.uint64)
         ranks[np.argsort(items)] = np.arange(len(items), dtype=np.uint64)
         return OpenBucket(buckets.take(number), ranks)

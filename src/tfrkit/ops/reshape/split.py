@@ -1,4 +1,4 @@
-"""Train, validation and test as files."""
+"""Split a dataset into parts, such as train, validation and test, each with its own files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tfrkit.progress import Progress, Quiet
 from tfrkit.sidecars.carry import collect_carried
 from tfrkit.storage.resolve import Address
 
-# All shards of all parts are open at the same time, and xz or zstd takes megabytes for each.
+# All shards of all parts are open at the same time, and xz or zstd needs megabytes for each.
 _MAX_PACKED_SHARDS = 512
 
 
@@ -54,14 +54,14 @@ def split(
         address: Path, glob, folder, or a list of these.
         output: The folder to write.
         parts: Name and size of each part: a ratio (0.8), a number of records (500), or None for the rest.
-        seed: Decides the parts.
+        seed: Seed of the random split.
         stratify: A feature whose values have the same shares in every part.
         group: A feature whose equal values stay in one part (a patient, a video).
         hash_by: A feature whose hash decides the part; ratios only, approximate.
         shards: Files per part; at most one per record.
         shard_size: Approximate size of a file; default 256 MiB.
-        compression: Of the new files; default: that of the source.
-        level: "default", "fast", "small", or a number of the codec.
+        compression: Compression of the new files; default: that of the source.
+        level: "default", "fast", "small", or a level number of the codec.
         force: Replace existing files.
         incomplete: Continue if shards of a set are missing.
         jobs: Compression threads.
@@ -130,7 +130,7 @@ def _split_records(
     group: str | None,
     hash_by: str | None,
 ) -> tuple[Mapping[str, Order], list[str]]:
-    """The records of each part, as in `Dataset.split`."""
+    """Return the records of each part, as in `Dataset.split`, and notes."""
     shard_set = ShardSet(sources.shards, Policy())
     return split_by(
         Whole(sources.num_records),
