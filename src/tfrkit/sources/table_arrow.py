@@ -1,4 +1,4 @@
-"""Tables that know their types into the spool: Parquet, Arrow, and what pandas, polars or a dict hold in memory."""
+"""Load tables that have types into the spool: Parquet, Arrow, and tables of pandas, polars or a dict in memory."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from tfrkit.sources.table_options import TableOptions
 from tfrkit.sources.table_spool import LoadedTable, SpoolColumn, TableSpooler
 
 _BATCH_ROWS = 1 << 16
-# Threads that look at columns; pyarrow releases the interpreter while it works.
+# Threads that convert columns; pyarrow releases the interpreter lock while it works.
 NUM_THREADS = 4
-# Groups in which columns of Parquet are read: enough for all threads to end at about the same time, and few enough
-# to open the file seldom.
+# Columns of Parquet are read in this many groups: enough for all threads to finish at about the same time, and few
+# enough to open the file rarely.
 _NUM_GROUPS = 16
 
 
 def require_arrow(*parts: str) -> Any:
-    """The pyarrow module with some of its parts loaded, or an ImportError with the command that installs it.
+    """Import pyarrow and these submodules; raises an ImportError with the command that installs it.
 
-    Its compute part takes long to load, so those who need it ask for it when they do.
+    `pyarrow.compute` is slow to import, so callers request it only when they need it.
     """
     arrow = import_or_explain("pyarrow", "arrow")
     for part in parts:
@@ -56,19 +56,19 @@ def require_arrow(*parts: str) -> Any:
 
 
 ArrowColumn = tuple[SpoolColumn, tuple[int, ...], ArrowType, "str | None"]
-"""Where a column goes, where it is in a batch, what it becomes, and what the user wants it to be."""
+"""The spool column, the path of the column in a batch, its type in the spool, and the type that the user wants."""
 Spooled = tuple[int, list[tuple[SpoolColumn, int, str]]]
-"""Number of rows, and (column, row, reason) of values that do not fit: the first of each column."""
+"""The number of rows, and (column, row, reason) of the first value of each column that does not fit."""
 Spool = Callable[[Sequence[ArrowColumn]], Spooled]
 
 
 def load_arrow_file(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
-    """A Parquet or Arrow file."""
+    """Load a Parquet or Arrow file."""
     arrow = require_arrow("parquet", "ipc")
     try:
         schema, batches = read_batches(path, arrow, rows=_BATCH_ROWS)
         spool: Spool = partial(_spool_together, batches, arrow)
-        # pyarrow finds columns of Parquet by name, and takes a point in one for an inner field.
+        # pyarrow selects columns of Parquet by name, and interprets a dot in a name as an inner field.
         if is_parquet(path) and len(set(schema.names)) == len(schema) and not any("." in name for name in schema.names):
             spool = partial(_spool_apart, path, schema.names, arrow)
         return _load_arrow(schema, spool, options, spooler, arrow, path, os.path.getsize(path))
@@ -80,13 +80,13 @@ def load_arrow_file(path: str, options: TableOptions, spooler: TableSpooler) -> 
 
 
 def _spool_together(batches: Iterable[Any], arrow: Any, columns: Sequence[ArrowColumn]) -> Spooled:
-    """Batch by batch, the columns of one on several threads."""
+    """Spool batch by batch, the columns of a batch on several threads."""
     with ThreadPoolExecutor(min(NUM_THREADS, count_cores())) as pool:
         return _spool_batches(batches, arrow, columns, pool.map)
 
 
 def _spool_apart(path: str, names: Sequence[str], arrow: Any, columns: Sequence[ArrowColumn]) -> Spooled:
-    """A few columns of a Parquet file at a time, from their first row to their last, on several threads."""
+    """Spool groups of columns of a Parquet file on several threads, each group from its first row to its last."""
     metadata = arrow.parquet.read_metadata(path)
     num_rows = int(metadata.num_rows)
 
@@ -115,7 +115,7 @@ def _spool_apart(path: str, names: Sequence[str], arrow: Any, columns: Sequence[
 def _spool_batches(
     batches: Iterable[Any], arrow: Any, columns: Sequence[ArrowColumn], each: Callable[..., Iterable[Any]] = map
 ) -> Spooled:
-    """Spool batches up to one with a value that does not fit; `each` is map, or that of a pool."""
+    """Spool batches up to the first with a value that does not fit; `each` is `map`, or the `map` of a pool."""
     num_rows = 0
     for batch in batches:
         answers = each(lambda column: _append_arrow(column, batch, arrow), columns)  # noqa: B023 - run at once
@@ -163,7 +163,7 @@ def _load_arrow(
     if not problems:
         num_rows, found = spool(columns)
         if found:
-            # What was spooled of the columns differs, and nothing is read from them any more.
+            # The spooled columns may differ in length, and nothing is read from them any more.
             num_rows = 0
         for column, row, reason in found:
             where = f"{title}, row {row}, column {column.name!r}"
@@ -180,7 +180,7 @@ def _wanted_type(wanted: str) -> ArrowType:
 
 
 def _append_arrow(column: ArrowColumn, batch: Any, arrow: Any) -> tuple[int, str] | None:
-    """Spool one column of a batch; (row in the batch, reason) of a value that does not fit."""
+    """Spool one column of a batch; return (row in the batch, reason) of a value that does not fit, or None."""
     spooled, path, judged, wanted = column
     array = pick_column(batch, path, arrow)
     if wanted is not None:
@@ -199,7 +199,7 @@ def _append_arrow(column: ArrowColumn, batch: Any, arrow: Any) -> tuple[int, str
 
 
 def _find_misfit(array: Any, wanted: str, arrow: Any) -> int:
-    """The first row whose value cannot be cast, where one of them cannot."""
+    """Return the first row whose value cannot be cast. REQUIRES: there is one."""
     start, stop = 0, len(array)
     while stop - start > 1:
         middle = (start + stop) // 2
@@ -212,7 +212,7 @@ def _find_misfit(array: Any, wanted: str, arrow: Any) -> int:
 
 
 def _advise(name: str, kind: Any, arrow: Any, is_in_memory: bool) -> str:
-    """What to do about a column whose type no record holds."""
+    """Return advice for a column whose type cannot be stored in a record."""
     possible: tuple[str, str] | None = None
     if arrow.types.is_temporal(kind):
         possible = ("text", "int64")
@@ -228,7 +228,7 @@ def _advise(name: str, kind: Any, arrow: Any, is_in_memory: bool) -> str:
 
 
 def load_memory(data: Any, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
-    """A table of pandas, polars, pyarrow or DuckDB through Arrow, or a dict of columns."""
+    """Load a table of pandas, polars, pyarrow or DuckDB through Arrow, or a dict of columns."""
     if isinstance(data, Mapping):
         if not holds_series(data):
             return _load_columns(data, options, spooler, IN_MEMORY)
@@ -259,7 +259,7 @@ def load_memory(data: Any, options: TableOptions, spooler: TableSpooler) -> Load
 
 
 def _load_columns(data: Mapping[str, Any], options: TableOptions, spooler: TableSpooler, title: str) -> LoadedTable:
-    """A dict of columns: arrays of numbers, and lists of values as JSON has them."""
+    """Load a dict of columns: arrays of numbers, or lists of numbers, text or bytes."""
     options.check_names(data, title)
     for name, values in data.items():
         if not hasattr(values, "__len__") or isinstance(values, (str, bytes)):

@@ -1,4 +1,4 @@
-"""From a file or a table in memory to the spool."""
+"""Load a file or a table in memory into the spool."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tfrkit.storage.local import open_to_read
 
 
 def load_table(data: Any, options: TableOptions, scratch: str) -> LoadedTable:
-    """Everything a table holds, in the spool."""
+    """Load a whole table into the spool."""
     folder = os.path.join(scratch, "columns")
     os.makedirs(folder, exist_ok=True)
     spooler = TableSpooler(folder, options.floats)
@@ -32,7 +32,7 @@ def load_table(data: Any, options: TableOptions, scratch: str) -> LoadedTable:
 
 
 def find_format(path: str) -> str:
-    """What a table file is, by its first bytes, and where they say nothing by its name."""
+    """Detect the format of a table file from its first bytes, or else from its name."""
     with open_to_read(path) as file:
         head = file.read(4096)
     if head[:4] == b"PAR1":

@@ -1,4 +1,4 @@
-"""Options of reading a table, checked."""
+"""Options for reading a table, and their checks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TABLE_FORMATS = ("auto", "csv", "jsonl", "parquet", "arrow")
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Options of reading a table, as in `Table`."""
+    """Options for reading a table, as in `Table`."""
 
     format: str = "auto"
     separator: str | None = None
@@ -36,14 +36,14 @@ class TableOptions:
                 raise ValueError(f"type of {name!r} expected one of {', '.join(CELL_KINDS)}, got {kind!r:.64}")
 
     def check_names(self, names: Iterable[str], where: str) -> None:
-        """Raise for a type of an unknown column."""
+        """Raise if `types` names an unknown column."""
         known = list(names)
         for name in self.types:
             require_column(name, known, where)
 
 
 def require_column(name: str, names: Sequence[str], where: str) -> None:
-    """Raise unless a column of this name is there."""
+    """Raise unless there is a column of this name."""
     if name not in names:
         close = difflib.get_close_matches(name, names, n=1)
         meant = f", did you mean {close[0]!r}" if close else f", there are {', '.join(map(repr, names[:20]))}"

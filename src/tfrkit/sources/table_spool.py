@@ -1,7 +1,7 @@
-"""Columns of a table on the way to the spool, with the shared rule for floats.
+"""Write the columns of a table to the spool, with one rule for floats for all formats.
 
-A float that float32 would round is stored as requested: rounded, or exact as a serialized tensor. By default every such
-column is reported, with the row and the value.
+A float that float32 would round is stored as requested: rounded, or exactly as a serialized tensor. By default each
+column with such a float is reported as a problem, with the row and the value.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tfrkit.sources.column_spool import ColumnSpool, ColumnWriter, SpoolKind
 
 ValueKind = Literal["int64", "float", "text", "bytes", "tensor"]
 Places = Callable[[Iterable[int]], Mapping[int, str]]
-"""Row numbers → where these rows are, for messages: ``train.csv, line 17``."""
+"""Row numbers → places of these rows, for messages: ``train.csv, line 17``."""
 
 
 @dataclass
 class LoadedTable:
-    """A table in the spool, and what was found out about it."""
+    """A table in the spool, with its features, problems and notes."""
 
     spool: ColumnSpool
     features: dict[str, Spec]
@@ -39,7 +39,7 @@ class LoadedTable:
 
 @dataclass
 class _Rounded:
-    """Floats of one column that float32 does not hold."""
+    """Count and first example of the floats of one column that float32 cannot represent."""
 
     count: int = 0
     row: int = 0
@@ -55,7 +55,7 @@ class SpoolColumn:
         self.kind = kind
         self.is_list = is_list
         self.rounded = _Rounded()
-        self.tensor: tuple[str | None, Shape] | None = None  # dtype and shape of what is serialized in the values
+        self.tensor: tuple[str | None, Shape] | None = None  # dtype and shape of tensors serialized in the values
         self._floats = floats
         self._num_rows = 0
         self._num_values = 0
@@ -67,7 +67,7 @@ class SpoolColumn:
         self.writer = ColumnWriter(folder, index, name, stored, is_list=is_list)
 
     def append(self, values: Any, lengths: Int64Array | None = None, missing: Any = None) -> None:
-        """One more block of rows, as `ColumnWriter.append` takes it."""
+        """Append a block of rows, as `ColumnWriter.append` takes it."""
         if self.stored == "float32":
             values = self._narrow(values, lengths)
         if lengths is not None and len(self._lengths) < 2:
@@ -94,7 +94,7 @@ class SpoolColumn:
         return narrow
 
     def spec(self, has_missing: bool) -> Spec:
-        """What the feature is."""
+        """Return the spec of the feature."""
         shape: tuple[int | None, ...] = ()
         if self.is_list:
             shape = tuple(self._lengths) if len(self._lengths) == 1 and 0 not in self._lengths else (None,)
@@ -115,19 +115,19 @@ class TableSpooler:
         self._columns: list[SpoolColumn] = []
 
     def add(self, name: str, kind: ValueKind, *, is_list: bool = False) -> SpoolColumn:
-        """A new column."""
+        """Add a column."""
         column = SpoolColumn(self._folder, len(self._columns), name, kind, is_list=is_list, floats=self._floats)
         self._columns.append(column)
         return column
 
     def clear(self) -> None:
-        """Forget all columns, so that others can be added."""
+        """Remove all columns, so that the spool is empty again."""
         for column in self._columns:
             column.writer.discard()
         self._columns = []
 
     def finish(self, num_rows: int, nbytes: int, places: Places) -> LoadedTable:
-        """The table, with a problem for each column whose floats need a choice."""
+        """Close the columns and return the table, with a problem for each column whose floats need a choice."""
         closed = [column.writer.close() for column in self._columns]
         features = {
             column.name: column.spec(spooled.has_missing) for column, spooled in zip(self._columns, closed, strict=True)

@@ -1,4 +1,4 @@
-"""Tables of text into the spool: CSV and JSON lines, whose types must be found out first."""
+"""Load text tables into the spool: CSV and JSON lines, whose types must be inferred first."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tfrkit.sources.json_lines import JsonLines, convert_values
 from tfrkit.sources.table_options import TableOptions
 from tfrkit.sources.table_spool import LoadedTable, SpoolColumn, TableSpooler
 
-# Texts for missing cells in other programs, in lower case.
+# Texts that other programs write for missing cells, in lower case.
 _GAPS = frozenset({"na", "n/a", "nan", "null", "none", "nil", "missing", "-", "--", "?", ".", "nat", "\\n"})
 
 
 def load_csv(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
-    """A CSV file: by the core where every row is sound, else cell by cell."""
+    """Load a CSV file: with the core's parser if every row is sound, else cell by cell."""
     file = open_csv(
         path,
         separator=options.separator,
@@ -45,7 +45,7 @@ def load_csv(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedT
 def _note_file(loaded: LoadedTable, file: CsvFile, empty: Sequence[str]) -> None:
     loaded.notes += file.notes
     if loaded.problems and file.doubt:
-        # Problems end the build before notes are printed.
+        # A problem stops the build before notes are printed, so the note is added to a hint.
         last = loaded.problems[-1]
         loaded.problems[-1] = replace(last, hint=Hint(*filter(None, [last.hint, file.doubt]), gap="\n    "))
     if empty:
@@ -53,7 +53,7 @@ def _note_file(loaded: LoadedTable, file: CsvFile, empty: Sequence[str]) -> None
 
 
 def _spool_cells(file: CsvFile, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
-    """Decide over all blocks what each column is, then convert them."""
+    """Decide the kind of each column from all blocks, then convert the blocks."""
     tallies = [Tally() for _ in file.columns]
     num_rows = 0
     for block in file.blocks():
@@ -106,7 +106,7 @@ def _explain_verdict(name: str, verdict: Verdict, places: Callable[..., Mapping[
 
 
 def load_json(path: str, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
-    """A file of JSON lines."""
+    """Load a file of JSON lines."""
     file = JsonLines(path, options.encoding)
     found, num_rows, bad = file.survey()
     options.check_names(found, path)

@@ -1,7 +1,7 @@
-"""Tar files of samples: members that share a name up to its first dot belong together.
+"""Tar files of samples: members with the same name up to the first dot belong to one sample.
 
-Only the headers are read. What an archive must not hold - names that lead out of it, links, devices - is refused by
-member, and an archive that ends in the middle is never taken for a shorter one.
+Only the headers are read. Members that an archive must not contain (names that lead out of it, links, devices) are
+reported as problems, and a truncated archive is never mistaken for a shorter one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BLOCK_NBYTES = 512
 
 @dataclass(frozen=True)
 class Member:
-    """One file of a sample: the part of its name after the first dot, and the place of its bytes in the archive."""
+    """One file of a sample: the part of its name after the first dot, and the range of its bytes in the archive."""
 
     suffix: str
     offset: int
@@ -41,7 +41,7 @@ class TarSamples:
 
 
 def list_samples(path: str, shown: str) -> TarSamples:
-    """Every sample of an archive; `shown` is how messages call it. Raises `SourceError` for what is no archive."""
+    """List the samples of an archive, which messages call `shown`. Raises `SourceError` if it is not a tar file."""
     found = TarSamples()
     size = os.path.getsize(path)
     with open_to_read(path) as file:
@@ -72,7 +72,7 @@ def list_samples(path: str, shown: str) -> TarSamples:
 
 
 def _add_member(found: TarSamples, member: tarfile.TarInfo, shown: str, size: int, last: str, bad: set[str]) -> str:
-    """Add one member; answers with the key of its sample, or `last` where it belongs to none."""
+    """Add one member; return the key of its sample, or `last` if it was not added to a sample."""
     where = f"{shown}, member {member.name!r:.200}"
     if member.isdir():
         return last
@@ -104,7 +104,7 @@ def _add_member(found: TarSamples, member: tarfile.TarInfo, shown: str, size: in
 
 
 def _judge_member(member: tarfile.TarInfo, size: int) -> str | None:
-    """Why a member is refused, or None."""
+    """Return the reason why a member is refused, or None."""
     if member.name.startswith("/") or ".." in member.name.split("/"):
         return "name expected inside the archive, got one that leads out of it"
     if not member.isreg():

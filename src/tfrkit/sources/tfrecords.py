@@ -1,6 +1,6 @@
-"""`tfrecord`: the records of TFRecord files, byte for byte, into other shards.
+"""The source `tfrecord`: copies the records of TFRecord files, byte for byte, to other shards.
 
-Nothing is decoded. Both checksums of every record are compared when it is read, whatever the order.
+Nothing is decoded. Both checksums of every record are verified when it is read, in any order.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from tfrkit.sidecars.read import Sidecars
 from tfrkit.sources.base import Items, Scan, fingerprint_file
 from tfrkit.storage.memory import MemoryReader
 
-# Shards a reader keeps open.
+# Maximum number of shards that a reader keeps open.
 _MAX_OPEN = 64
 
 
 @dataclass(frozen=True)
 class TFRecords:
-    """TFRecord files, of any kind of record and any compression.
+    """TFRecord files with any kind of record and any compression.
 
     Attributes:
         path: A file, a glob, a folder, or a list of these.
-        split_names: Records stay in their splits: those of the manifest, of TFDS's metadata, or of file names.
+        split_names: Keep records in their splits, which come from the manifest, TFDS's metadata or file names.
         incomplete: Continue if shards of a set are missing.
     """
 
@@ -46,15 +46,15 @@ class TFRecords:
 
     @property
     def title(self) -> str:
-        """What was asked for."""
+        """The path or paths, for messages."""
         return os.fspath(self.path) if isinstance(self.path, (str, os.PathLike)) else ", ".join(map(str, self.path))
 
     def options(self) -> dict[str, Any]:
-        """Everything that decides about the output; with the same shards `incomplete` does not."""
+        """Return every option that affects the output; `incomplete` does not if the shards are the same."""
         return {"path": self.title, "split_names": self.split_names}
 
     def scan(self, scratch: str) -> Scan:
-        """Find every record by its header."""
+        """Find every record by the header of its frame."""
         paths = find_shards(self.path, incomplete="ignore" if self.incomplete else "refuse")
         notes = [f"the set is not complete: {missing}" for missing in note_missing_shards(paths)]
         offsets: list[Int64Array] = []
@@ -124,7 +124,7 @@ class TFRecordReader:
         return {**self.__dict__, "_frames": None, "_open": {}}
 
     def read_records(self, numbers: Int64Array) -> Sequence[bytes]:
-        """Payloads of these records, in this order, both checksums compared."""
+        """Return the payloads of these records, in this order, after verifying both checksums."""
         if not len(numbers):
             return []
         if self._frames is None:
@@ -139,7 +139,7 @@ class TFRecordReader:
             self._open_shard(int(shards[first])).read_at(int(starts[first]), int(stops[last] - starts[first]))
             for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True)
         ]
-        # Frames follow one another with nothing between them, so these are a shard of their own, and checked as one.
+        # Frames follow each other without gaps, so the concatenated pieces are a shard and are checked like one.
         try:
             gathered = Shard(MemoryReader(b"".join(pieces)))
             records = [record for some in read_records(gathered, Policy()) for record in some]
@@ -161,7 +161,7 @@ class TFRecordReader:
         return opened
 
     def _locate(self, error: ContainerError, numbers: Int64Array) -> ContainerError:
-        """The error with the place in the file it comes from."""
+        """Return the error with the file and the place in it where the record was read."""
         number = int(numbers[error.record or 0])
         shard = int(np.searchsorted(self._starts, number, side="right")) - 1
         return error.replace(

@@ -1,4 +1,4 @@
-"""Pascal VOC detection: images with XML annotations, in VOC's folders or lying about in any."""
+"""The source `voc-det`: images with XML annotations of Pascal VOC, in VOC's folders or any others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FIELDS: Mapping[str, str] = {"difficult": "int64", "truncated": "int64", "view":
 _VOC = "voc"
 _XML_FOLDERS = ("Annotations", "annotations")
 _IMAGE_FOLDERS = ("JPEGImages", "images")
-# Folders at the top that are splits by their names, and what the split is called.
+# Top-level folders that are splits, and the names of these splits.
 FOLDER_SPLITS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 
 
@@ -35,16 +35,16 @@ class VocDet(DescribedSource):
     """A dataset of images with annotations in Pascal VOC XML.
 
     Attributes:
-        root: The folder: VOCdevkit/VOC2007, or any with .xml files and images below it.
-        sets: Lists of ImageSets/Main to take, one split each. Without any: train, val and test, where they are
-            there; without lists, every annotation, split only if all lie in folders called train, val or test.
-        classes: Names, a file of them, a label map .pbtxt, or "voc" for VOC's 20; a class outside stops the build.
-            Without: a file of names in the folder; VOC's 20, if no other occurs and every annotation says that it is
-            VOC's (<folder>VOC2007</folder>, or <database>The VOC2007 Database</database>, of any year); else the
+        root: The folder: VOCdevkit/VOC2007, or any folder with .xml files and images below it.
+        sets: Lists of ImageSets/Main to use; each becomes a split. By default train, val and test, if they exist. If
+            there are no lists, all annotations are used, split only if all are in folders named train, val or test.
+        classes: Class names, a file that lists them, a label map .pbtxt, or "voc" for VOC's 20; any other class stops
+            the build. By default a file of names in the folder; else VOC's 20, if no other occurs and every annotation
+            is VOC's (<folder>VOC2007</folder>, or <database>The VOC2007 Database</database>, of any year); else the
             names that occur, sorted.
-        label_offset: The id of the first class: 1, unless a file says otherwise; 0 is left to the background.
-        boxes: What becomes of boxes that do not lie in their image: "fail", "clip" or "drop".
-        images: What becomes of the images.
+        label_offset: The id of the first class; by default 1, because 0 is the background, unless a file defines ids.
+        boxes: What to do with boxes that are not inside their image: "fail", "clip" or "drop".
+        images: How images are stored.
     """
 
     root: str
@@ -89,7 +89,7 @@ class VocDet(DescribedSource):
         )
 
     def _gather(self, gatherer: DetectionGatherer, pair: _Pair) -> bool:
-        """Is the annotation VOC's own? True also where it cannot be read."""
+        """Add one image; return whether its annotation is VOC's own, or True if it cannot be read."""
         try:
             annotation = pair.annotation or parse_voc_xml(read_file(self.root, pair.xml), pair.xml)
         except SourceError as error:
@@ -138,7 +138,7 @@ class VocDet(DescribedSource):
 
 
 def _describe_classes(labels: LabelMap) -> list[str]:
-    """The same as of other sources, and how names that VOC has too get VOC's numbers."""
+    """Describe the classes; if all of them are VOC's, add how to use the ids of VOC."""
     sentence, *more = describe_classes(labels)
     if labels.origin == SORTED and labels.names and set(labels.names) <= set(VOC_CLASSES):
         sentence = Hint(Step(f"{sentence}; with the numbers of Pascal VOC: {{classes}}", classes=_VOC))
@@ -156,11 +156,11 @@ class _Pair(NamedTuple):
 
 
 class _NoImageError(SourceError):
-    """An annotation whose image is not there."""
+    """The image of an annotation does not exist."""
 
 
 class _Files:
-    """Annotations and images of a folder, and which belong together."""
+    """Finds the annotations and images of a folder, and pairs them."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -174,7 +174,7 @@ class _Files:
         self.problems: list[Problem] = []
 
     def pair_listed(self, ids: Mapping[str, tuple[int, str]]) -> list[_Pair]:
-        """By the ids of lists: both files are called like the id."""
+        """Pair files by the ids in lists: annotation and image are named by the id."""
         annotations, images = FilesById(self._annotations), FilesById(self._images)
         pairs = []
         for identifier, (split, where) in ids.items():
@@ -193,7 +193,7 @@ class _Files:
         return pairs
 
     def pair_all(self) -> tuple[list[_Pair], tuple[str, ...], list[str]]:
-        """Every annotation with the image it names, or else the one called like it; names of splits, and notes."""
+        """Pair each annotation with the image it names, or else with that of the same name; also split names, notes."""
         by_name: dict[str, list[str]] = {}
         by_stem: dict[str, list[str]] = {}
         for file in self._images:
@@ -241,7 +241,7 @@ class _Files:
         return chosen[0]
 
     def _check_uses(self, pairs: Sequence[_Pair]) -> list[_Pair]:
-        """The pairs whose image has no other annotation; images with several or none are problems."""
+        """Return the pairs whose image has one annotation; add problems for images with several or none."""
         uses = Counter(pair.image for pair in pairs)
         bad = {os.path.splitext(os.path.basename(problem.key.partition(", line ")[0]))[0] for problem in self.problems}
         for pair in pairs:
@@ -252,7 +252,7 @@ class _Files:
                 )
         for file in self._images:
             image = _join(self._image_folder, file.key)
-            # An annotation that cannot be read is a problem already, and its image is not another one.
+            # An unreadable annotation is already a problem, so its image is not reported again.
             if image not in uses and os.path.splitext(os.path.basename(image))[0] not in bad:
                 self.problems.append(
                     Problem(image, "image has no annotation (.xml)", kind="images have no annotation (.xml)")
@@ -261,7 +261,7 @@ class _Files:
 
 
 def split_by_folder(files: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """Names of the splits where every file lies in a folder called train, val or test, and a note that says so."""
+    """Return split names and a note if every file is in a folder named train, val or test; else nothing."""
     tops = {_top(file) for file in files}
     if not tops or not tops <= FOLDER_SPLITS.keys():
         return (), []

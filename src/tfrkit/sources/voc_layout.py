@@ -16,15 +16,15 @@ from tfrkit.sources.base import Problem
 from tfrkit.sources.class_files import read_text
 from tfrkit.sources.walk import IMAGE_SUFFIXES, FoundFile
 
-# Default lists; a list of two of them together would give every image twice.
+# Default lists. trainval is not among them, because it would list images twice.
 _USUAL_SETS = ("train", "val", "test")
-# Lists of one class mark each image: 1 shows the class, -1 does not, 0 shows it where it hardly counts.
+# Lists of one class mark each image: 1 if it shows the class, -1 if not, 0 if the object is difficult.
 _MARKED = re.compile(r"(?P<id>.*?)\s+-?[01]")
 
 
 @dataclass
 class ListedIds:
-    """Ids in the order of the lists, each with its split and the line it comes from."""
+    """Ids in the order of the lists, each with its split and its place in a list."""
 
     ids: dict[str, tuple[int, str]] = field(default_factory=dict)
     split_names: tuple[str, ...] = ()
@@ -33,10 +33,10 @@ class ListedIds:
 
 
 def read_sets(root: str, folder: str, sets: Sequence[str]) -> ListedIds | None:
-    """The ids of some lists of ImageSets/`folder`; without names, those of train, val and test that are there.
+    """Read the ids of these lists of ImageSets/`folder`; by default those of train, val and test that exist.
 
-    Where none of these is, two or more lists of other names are splits, unless two share an id. None where no list is
-    named and none is taken. A name that is a path to a text file is taken as that list.
+    If none of these exists, trainval is used, or else all lists if there are several and no two share an id. Returns
+    None if no list is named and no default exists. A name may also be the path of a list.
     """
     lists = _find_lists(root, folder, sets)
     if not lists:
@@ -66,7 +66,7 @@ def read_sets(root: str, folder: str, sets: Sequence[str]) -> ListedIds | None:
 
 
 def _find_lists(root: str, folder: str, sets: Sequence[str]) -> dict[str, str]:
-    """Name of a split → path of its list."""
+    """Return split name → path of its list."""
     parent = os.path.join(root, "ImageSets", folder)
     lists: dict[str, str] = {}
     if not sets:
@@ -93,7 +93,7 @@ def _find_lists(root: str, folder: str, sets: Sequence[str]) -> dict[str, str]:
 
 
 def note_unused_lists(root: str, folder: str) -> list[str]:
-    """A note where there are lists and `read_sets` takes none of them."""
+    """Return a note about existing lists; called if `read_sets` used none of them."""
     names = _list_names(os.path.join(root, "ImageSets", folder))
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return [f"lists of {os.path.join('ImageSets', folder)} were not used, as none were named: {shown}"] if names else []
@@ -105,7 +105,7 @@ def _list_names(parent: str) -> list[str]:
 
 
 def _find_disjoint(parent: str) -> list[str]:
-    """Names of all lists, if there are several and every id is in one alone; lists of single classes share theirs."""
+    """Return the names of all lists if there are several and no two share an id, as lists of single classes do."""
     names = _list_names(parent)
     seen: set[str] = set()
     for name in names:
@@ -117,17 +117,17 @@ def _find_disjoint(parent: str) -> list[str]:
 
 
 def _read_list(path: str) -> tuple[list[tuple[int, str]], bool]:
-    """(line, id) of a list, and whether marks were taken off the ids."""
+    """Return (line, id) of each id of a list, and whether marks were removed from the ids."""
     texts = [(line, text.strip()) for line, text in enumerate(read_text(path).splitlines(), 1) if text.strip()]
     marked = [_MARKED.fullmatch(text) for _, text in texts]
-    # A name may end in a number after a blank, too; a mark stands after every one.
+    # A file name may also end in a blank and a number; these are marks only if all lines have them.
     if not texts or not all(marked):
         return texts, False
     return [(line, match["id"]) for (line, _), match in zip(texts, marked, strict=True) if match and match["id"]], True
 
 
 class FilesById:
-    """Files of one folder by their path without the suffix, which is what lists and annotations call them by."""
+    """Files of one folder by id: the path without suffix, which lists and annotations use."""
 
     def __init__(self, files: Iterable[FoundFile]) -> None:
         self._files: dict[str, list[FoundFile]] = {}
@@ -135,11 +135,11 @@ class FilesById:
             self._files.setdefault(os.path.splitext(file.key)[0], []).append(file)
 
     def ids(self) -> list[str]:
-        """Every id, sorted as the files are."""
+        """Return all ids, in the order of the files."""
         return list(self._files)
 
     def find(self, identifier: str, what: str) -> FoundFile:
-        """The one file of an id, given with or without a suffix; raises `SourceError` for none and for several."""
+        """Return the file of an id with or without suffix; raises `SourceError` if there is none or several."""
         found = self._files.get(identifier)
         if found is None and os.path.splitext(identifier)[1].lower() in IMAGE_SUFFIXES:
             found = self._files.get(os.path.splitext(identifier)[0])
@@ -152,5 +152,5 @@ class FilesById:
 
 
 def find_folder(root: str, names: Sequence[str]) -> str | None:
-    """The first of these folders that is there."""
+    """Return the first of these folders that exists, or None."""
     return next((name for name in names if os.path.isdir(os.path.join(root, name))), None)

@@ -1,6 +1,6 @@
-"""Pascal VOC segmentation: an image and a mask of class numbers, as DeepLab's readers expect them.
+"""The source `voc-seg`: images and masks of class ids in Pascal VOC format, stored as DeepLab's readers expect.
 
-The masks are palette images. Stored are the indices, 0 to 20 and 255 for pixels without a class, as a gray PNG; the
+The masks are palette images. Their indices, 0 to 20 and 255 for pixels without a class, are stored as a gray PNG; the
 colours of the palette are not stored.
 """
 
@@ -58,7 +58,7 @@ _HEAD_NBYTES = 1 << 14
 
 @dataclass(frozen=True)
 class MaskOptions:
-    """Mask options: remapped numbers, colours of classes, and valid numbers."""
+    """Options for masks: valid class ids, ids to replace, and colours of classes."""
 
     num_classes: int
     ignore: int | None = 255
@@ -69,13 +69,13 @@ class MaskOptions:
 
 
 class MaskStore:
-    """Makes stored masks by fixed options. Picklable."""
+    """Converts masks to the form in which they are stored. Picklable."""
 
     def __init__(self, options: MaskOptions) -> None:
         self._options = options
 
     def store(self, data: bytes, *, source_size: tuple[int, int], size: tuple[int, int], as_raw: bool) -> bytes:
-        """The mask to write, of the stored image's size; raises `SourceError` where its values or size are wrong."""
+        """Return the mask to store, in the size of the stored image; raises `SourceError` for bad values or size."""
         info = inspect_mask(data)
         options = self._options
         orientation = UPRIGHT if options.exif == "keep" else find_orientation(memoryview(data))
@@ -122,7 +122,7 @@ class MaskStore:
 
 
 def _advise(number: int, counts: Mapping[int, int], options: MaskOptions) -> str:
-    """The hint for a mask value that is not a class; a value that is ignored already stays so."""
+    """Return the hint for a mask value that is not a class; it does not suggest replacing an `ignore` value in use."""
     is_class = Step(f"if {number} is a class: {{map}}", map={number: min(1, options.num_classes - 1)})
     if options.ignore in counts:
         return Hint(is_class, Step("if it is none: {map}", map={number: options.ignore}))
@@ -130,7 +130,7 @@ def _advise(number: int, counts: Mapping[int, int], options: MaskOptions) -> str
 
 
 class VocSegReader:
-    """Reads one image with its mask as a row."""
+    """Reads an image and its mask as a row."""
 
     def __init__(self, root: str, images: ImageOptions, masks: MaskOptions) -> None:
         self._root = root
@@ -139,7 +139,7 @@ class VocSegReader:
         self._as_raw = images.stored_as == "raw"
 
     def read(self, item: Item) -> Row:
-        """The row of one image."""
+        """Return the row of one image."""
         image_file, mask_file = item.data.split(b"\0")
         stored = self._images.store(_read_file(self._root, image_file), os.fsdecode(image_file), is_annotated=True)
         mask = self._masks.store(
@@ -160,7 +160,7 @@ class VocSegReader:
         }
 
     def take_facts(self) -> Facts:
-        """Formats and sizes of the images read."""
+        """Return formats and sizes of the images read since the last call."""
         return {_IMAGE: self._images.take_facts()}
 
 
@@ -179,19 +179,19 @@ def _read_file(root: str, name: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class VocSeg(DescribedSource):
-    """A dataset in the form of Pascal VOC segmentation.
+    """A dataset in Pascal VOC segmentation format.
 
     Attributes:
         root: The folder with JPEGImages and SegmentationClass: VOCdevkit/VOC2007.
-        sets: Lists of ImageSets/Segmentation to take, one split each. Without any: train, val and test, where they
-            are there; without lists, every mask, not split.
-        classes: Names, or a file of them, background first. Without: a file of names in the folder, else VOC's 21.
-        ignore: The number of pixels that count for nothing; None if there is none.
-        map: Numbers to change: {200: 1}.
-        colormap: For masks of colours instead of numbers: "voc", or a file of a name and three numbers a line.
-        mask: "gray" stores a gray PNG of the numbers, which every reader gives back as they are; "keep" the file's
-            own bytes, whose palette TensorFlow's decoder turns into colours.
-        images: What becomes of the images; masks are resized with them, to the nearest number.
+        sets: Lists of ImageSets/Segmentation to use; each becomes a split. By default train, val and test, if they
+            exist; if there are no lists, all masks are used, without splits.
+        classes: Class names or a file that lists them, background first; by default a file in the folder or VOC's 21.
+        ignore: The mask value of pixels that are ignored; None if there is none.
+        map: Mask values to replace: {200: 1}.
+        colormap: For masks of colours instead of class ids: "voc", or a file with a name and three numbers per line.
+        mask: "gray" stores a gray PNG of the class ids, which every reader decodes unchanged; "keep" stores the bytes
+            of the file, whose palette TensorFlow's decoder turns into colours.
+        images: How images are stored; masks are resized with their images, by nearest neighbour.
     """
 
     root: str
@@ -215,7 +215,7 @@ class VocSeg(DescribedSource):
                 raise ValueError(f"mask numbers expected from 0 to 255, got {number}")
 
     def scan(self, scratch: str) -> Scan:
-        """Look which images and masks there are."""
+        """Find all images and masks, and check their headers."""
         require_folder(self.root, "images with masks")
         mask_folder, image_folder = find_folder(self.root, _MASK_FOLDERS), find_folder(self.root, _IMAGE_FOLDERS)
         if mask_folder is None or image_folder is None:
@@ -272,7 +272,7 @@ class VocSeg(DescribedSource):
         return problems, notes, builder
 
     def _compare_headers(self, image: str, mask: str) -> list[Problem]:
-        """What is wrong with an image and its mask, as far as headers show; their pixels are read by the workers."""
+        """Return the problems in the headers of an image and its mask; workers check the pixels."""
         faults = []
         size = None
         try:

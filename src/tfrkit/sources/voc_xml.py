@@ -1,7 +1,7 @@
-"""Pascal VOC annotation files: the boxes of one image, as XML.
+"""Parse Pascal VOC annotation files: the boxes of one image, as XML.
 
-Read with expat alone. A document type is refused before anything in it is read, so that entities, the way such a
-file can grow to gigabytes or name other files, never come into being.
+Files are parsed with expat alone. A document type declaration is refused before its contents are read, so no entities
+are ever defined, with which a file could expand to gigabytes or include other files.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from xml.parsers import expat
 
 from tfrkit.errors import SourceError
 
-# An annotation of a thousand objects has 500 kB, 12,000 elements and five levels; what is far beyond is a bomb.
+# An annotation of a thousand objects has 500 kB, 12,000 elements and five levels; a far larger one is an attack.
 _MAX_NBYTES = 64 << 20
 _MAX_ELEMENTS = 500_000
 _MAX_DEPTH = 64
@@ -25,7 +25,7 @@ _DECLARATION = re.compile(rb"""<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)[
 
 @dataclass(frozen=True)
 class VocObject:
-    """One object: its name as it stands in the file, xmin, ymin, xmax, ymax in pixels, and the line it starts at."""
+    """One object: its name as in the file, xmin, ymin, xmax, ymax in pixels, and the line in which it starts."""
 
     name: str
     corners: tuple[float, float, float, float]
@@ -37,10 +37,10 @@ class VocObject:
 
 @dataclass(frozen=True)
 class VocAnnotation:
-    """What one file says about its image; sizes are None where it does not give them or gives 0.
+    """The annotation of one image; width and height are None if they are missing or 0.
 
-    `problems` are (line, reason) of objects that cannot be read; they are not among `objects`. `is_voc` where it says
-    that it is one of Pascal VOC's own: its <folder> is VOC2007, or its <database> The VOC2007 Database, of any year.
+    `problems` are (line, reason) of objects that cannot be read, which are not in `objects`. `is_voc` means that the
+    file is Pascal VOC's own: its <folder> is VOC2007, or its <database> The VOC2007 Database, of any year.
     """
 
     filename: str
@@ -71,7 +71,7 @@ class _Element:
 
 
 def parse_voc_xml(data: bytes, path: str) -> VocAnnotation:
-    """The annotation in these bytes; raises `SourceError` with the line where they are no annotation at all.
+    """Parse an annotation; raises `SourceError` with the line if the bytes are not an annotation.
 
     Example:
         >>> one = parse_voc_xml(b"<annotation><filename>a.jpg</filename></annotation>", "a.xml")
@@ -158,7 +158,7 @@ def _parse_tree(data: bytes, path: str) -> _Element:
 
 
 def _decode_foreign(data: bytes, path: str) -> tuple[bytes, str | None]:
-    """The document, and the encoding to read it in: UTF-8 where expat does not know the declared one, such as GBK."""
+    """Return the document and the encoding to parse it in; encodings unknown to expat, such as GBK, become UTF-8."""
     declared = _DECLARATION.match(data[:200].lstrip())
     if declared is None or declared[1].decode().lower() in _EXPAT_ENCODINGS:
         return data, None
@@ -172,7 +172,7 @@ def _decode_foreign(data: bytes, path: str) -> tuple[bytes, str | None]:
 
 
 def _read_object(element: _Element) -> VocObject:
-    """Raises ValueError with what is wrong about it."""
+    """Parse one object; raises ValueError if it is invalid."""
     name = element.text_of("name")
     box = element.find("bndbox")
     if not name.strip():
@@ -205,7 +205,7 @@ def _read_side(box: _Element, side: str) -> float:
 
 
 def _read_flag(element: _Element, tag: str) -> int:
-    """0 or 1; tools leave the flag out, or empty, for 0."""
+    """Return a flag, 0 or 1; for 0 some tools leave the element out or empty."""
     text = element.text_of(tag).strip()
     if text.lower() in ("", "0", "false", "unspecified"):
         return 0
@@ -215,7 +215,7 @@ def _read_flag(element: _Element, tag: str) -> int:
 
 
 def _read_size(size: _Element | None, tag: str) -> int | None:
-    """None also for what is no number: the true size comes from the image, this one is only held against it."""
+    """Return a size, or None if it is not a positive number: it is only compared with the true size of the image."""
     text = "" if size is None else size.text_of(tag).strip()
     try:
         value = float(text)

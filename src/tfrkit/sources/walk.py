@@ -1,4 +1,4 @@
-"""Files below a folder, for image sources."""
+"""Find and read files below a folder."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from tfrkit.storage.folders import FolderList, list_folder
 from tfrkit.storage.git_lfs import REMEDY, describe_pointer
 from tfrkit.storage.resolve import suggest_path
 
-# Image suffixes. The first bytes decide when the file is read.
+# Suffixes of image files. The format is detected from the first bytes when a file is read.
 IMAGE_SUFFIXES = frozenset(SUFFIX_FORMATS)
-# Files of file managers, always ignored.
+# Files and folders that file managers and other programs create, always ignored.
 _LITTER = frozenset({b"thumbs.db", b"desktop.ini", b"ehthumbs.db", b"__macosx", b"@eadir", b"picasa.ini"})
 _OWN_FOLDERS = ("_build", INDEX_FOLDER)
 _SET_APART = (b".", *(name.encode() for name in _OWN_FOLDERS))
 
 
 class FoundFile(NamedTuple):
-    """A file below a root: its path from there with "/" between the parts, its size, and when it was changed."""
+    """A file below a root: its relative path with "/" as the separator, its size, and its mtime (ns)."""
 
     key: str
     nbytes: int
@@ -37,14 +37,14 @@ class FoundFile(NamedTuple):
 
 
 class FoundFiles(Sequence[FoundFile]):
-    """Files sorted by key, kept as columns: a folder of a million takes some fifty megabytes and not three hundred."""
+    """Files sorted by key and stored as columns: a million files take some fifty megabytes instead of three hundred."""
 
     def __init__(self) -> None:
         self._items = ItemsBuilder()
         self._built: Items | None = None
 
     def add_listed(self, folder: str, listed: FolderList, numbers: Sequence[int]) -> None:
-        """Some of the files that lie in a folder, whose name ends in "/" or is empty; before any file is looked at."""
+        """Add these files of a folder, whose name ends in "/" or is empty. REQUIRES: no file was read from this yet."""
         prefix = os.fsencode(folder)
         keys = [prefix + listed.names[number] for number in numbers]
         self._items.extend(keys, listed.nbytes[numbers], listed.stamps[numbers])
@@ -53,7 +53,7 @@ class FoundFiles(Sequence[FoundFile]):
         return len(self._items)
 
     def each_key(self) -> Iterator[str]:
-        """The keys alone, one after the other."""
+        """Iterate over the keys only."""
         keys: Iterable[bytes] = self._sorted().keys or ()
         return map(os.fsdecode, keys)
 
@@ -65,7 +65,7 @@ class FoundFiles(Sequence[FoundFile]):
         splits: Int64Array | None = None,
         split_names: Sequence[str] = (),
     ) -> Items:
-        """The files as items, or those to keep, with a label and a split for each file."""
+        """Return the files as items, with their labels and splits; `keep` selects some of the files."""
         items = replace(self._sorted(), labels=labels, splits=splits, split_names=tuple(split_names))
         return items if keep is None or keep.all() else items.only(np.flatnonzero(keep))
 
@@ -97,7 +97,7 @@ class FoundFiles(Sequence[FoundFile]):
 
 @dataclass
 class Found:
-    """Files of the wanted kind, sorted by key, and how many others there were, by a word for them."""
+    """Files of the wanted kind, sorted by key, and counts of other files by kind."""
 
     files: FoundFiles = field(default_factory=FoundFiles)
     ignored: Counter[str] = field(default_factory=Counter)
@@ -105,7 +105,7 @@ class Found:
 
 
 def require_folder(root: str, what: str) -> None:
-    """Raise unless `root` is a folder, with the nearest name where there is one."""
+    """Raise unless `root` is a folder; the error suggests a similar name if there is one."""
     if os.path.isdir(root):
         return
     if os.path.exists(root):
@@ -116,18 +116,18 @@ def require_folder(root: str, what: str) -> None:
 
 
 def find_images(root: str) -> Found:
-    """Every file below `root` that may be an image, by its name; links are followed, loops are not.
+    """Find every file below `root` that may be an image, by its name; links are followed, except in loops.
 
-    Hidden files and folders are left out, and so are files of file managers. A file without a suffix may be an image;
-    reading it shows.
+    Hidden files and folders and files of file managers are left out. Files without a suffix are included, because they
+    may be images.
     """
     return find_files(root, IMAGE_SUFFIXES | {""})
 
 
 def find_files(root: str, suffixes: Set[str]) -> Found:
-    """Every file below `root` whose name ends in one of `suffixes` (lower case, with the dot), as `find_images`."""
+    """Find every file below `root` with one of `suffixes` (lower case, with the dot); see `find_images`."""
     found = Found()
-    # Folders on the way down: what is still to come in each, and which real folders lie above.
+    # A stack of folders: the subfolders that are still to be visited, and the identities of the folders above.
     pending = [(_enter_folder(root, "", suffixes, found), frozenset({_identity(root)}))]
     while pending:
         folders, above = pending[-1]
@@ -144,7 +144,7 @@ def find_files(root: str, suffixes: Set[str]) -> Found:
 
 
 def _enter_folder(root: str, prefix: str, suffixes: Set[str], found: Found) -> Iterator[str]:
-    """Add the files of a folder, and give the folders in it, each when all that comes before it was added."""
+    """Add the files of a folder and yield its subfolders, each after all files that sort before it were added."""
     try:
         listed = list_folder(os.path.join(root, prefix))
     except PermissionError:
@@ -169,10 +169,10 @@ def _enter_folder(root: str, prefix: str, suffixes: Set[str], found: Found) -> I
         if wanted is None:
             wanted = is_wanted[suffix] = os.fsdecode(suffix).lower() in suffixes
         if number in others:
-            # A pipe would be waited for without end.
+            # Reading a pipe could block forever.
             found.ignored["pipe or device"] += 1
         elif wanted:
-            # A link to nowhere looks like an image by its name; reading it says what is wrong with it.
+            # A dangling link may have the name of an image; reading it reports the problem.
             chosen.append(number)
         else:
             found.ignored[os.fsdecode(suffix).lower() or "without a suffix"] += 1
@@ -180,7 +180,7 @@ def _enter_folder(root: str, prefix: str, suffixes: Set[str], found: Found) -> I
 
 
 def _name_set_apart(name: str) -> str | None:
-    """The kind of an ignored entry; None for others."""
+    """Return the kind of an entry that is ignored because of its name; None for others."""
     bare = name.rstrip("/")
     if bare.lower().encode(errors="surrogateescape") in _LITTER:
         return bare
@@ -196,7 +196,7 @@ def _identity(folder: str) -> tuple[int, int]:
 
 
 def read_file(root: str, key: str) -> bytes:
-    """All bytes of a file below a root; raises `SourceError` for a Git LFS pointer, which holds none of them."""
+    """Read a file below a root; raises `SourceError` for a Git LFS pointer, which does not contain the data."""
     with open(os.path.join(root, key), "rb", buffering=0) as file:
         data = file.read()
     require_data(data)
@@ -204,14 +204,14 @@ def read_file(root: str, key: str) -> bytes:
 
 
 def require_data(head: bytes) -> None:
-    """Raise where the first bytes of a file are those of a Git LFS pointer."""
+    """Raise if the first bytes of a file are those of a Git LFS pointer."""
     pointer = describe_pointer(head)
     if pointer is not None:
         raise SourceError(f"expected data, got {pointer}; {REMEDY}")
 
 
 def describe_unreadable(error: OSError, verb: str = "read") -> str:
-    """Why a file cannot be read, without where; of a link that leads nowhere, to what."""
+    """Return the reason why a file cannot be read, without its path; for a dangling link, name its target."""
     path = error.filename
     target = find_dangling(path) if isinstance(error, FileNotFoundError) and isinstance(path, (str, bytes)) else None
     if target is not None:
@@ -220,11 +220,11 @@ def describe_unreadable(error: OSError, verb: str = "read") -> str:
 
 
 def describe_dangling(target: str) -> str:
-    """The error text of a dangling link."""
+    """Return the error text for a dangling link."""
     return f"link leads nowhere, to {target!r:.200}"
 
 
 def find_dangling(path: str | bytes) -> str | None:
-    """What a link names that is not there; None for a file, and for a link that leads somewhere."""
+    """Return the target of a dangling link; None for any other path."""
     name = os.fsdecode(path)
     return os.readlink(name) if os.path.islink(name) and not os.path.exists(name) else None

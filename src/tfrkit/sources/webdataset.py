@@ -1,14 +1,14 @@
-"""`webdataset`: tar files of samples. The part of a member's name after the first dot is its type.
+"""The source `webdataset`: tar files of samples. The part of a member's name after the first dot is its type.
 
     .jpg .jpeg .png .webp .gif .bmp .tif .tiff .ppm   image/encoded, and image/format, height, width, channels
     .cls                                              image/class/label, one integer
     .txt                                              text
     .json                                             json/<key>, one feature per key
     .npy                                              npy, one array
-    .index .id                                        one integer, called like the suffix
-    .bin, .pkl and any other                          the bytes as they are, called like the suffix
+    .index .id                                        one integer, named by the suffix
+    .bin, .pkl and any other                          the bytes unchanged, named by the suffix
 
-A longer one, .left.jpg or .note.txt, is a feature of its own: left/encoded ..., note. Nothing is ever unpickled.
+A longer suffix, such as .left.jpg or .note.txt, gives other features: left/encoded ..., note. Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class WebDataset:
     """Samples in tar files.
 
     Attributes:
-        path: A tar file, a glob, a folder of them, a list of these, or WebDataset's own x-{000..099}.tar.
-        floats: What to do with floats of .json members that float32 does not hold: "ask" stops, "float32" rounds,
+        path: A tar file, a glob, a folder of tar files, a list of these, or a brace pattern such as x-{000..099}.tar.
+        floats: What to do with floats of .json members that float32 cannot represent: "ask" stops, "float32" rounds,
             "float64" keeps them as serialized tensors.
-        images: What becomes of the images.
+        images: How images are stored.
     """
 
     path: str | Sequence[str]
@@ -69,11 +69,11 @@ class WebDataset:
 
     @property
     def title(self) -> str:
-        """What was asked for."""
+        """The path or paths, for messages."""
         return os.fspath(self.path) if isinstance(self.path, (str, os.PathLike)) else ", ".join(map(str, self.path))
 
     def options(self) -> dict[str, Any]:
-        """Everything that decides about the output."""
+        """Return every option that affects the output, as JSON values."""
         return {"path": self.title, "floats": self.floats, "images": self.images.to_json()}
 
     def scan(self, scratch: str) -> Scan:
@@ -127,7 +127,7 @@ class WebDataset:
 
 
 def find_tars(path: str | Sequence[str]) -> list[str]:
-    """The archives a path, a glob, a folder, a list of these, or a name with {000..099} stands for, in order."""
+    """Return the archives of a path, a glob, a folder, a list of these, or a name with {000..099}, in order."""
     if not isinstance(path, (str, os.PathLike)):
         found = [one for part in path for one in find_tars(part)]
     else:
@@ -158,7 +158,7 @@ def _pack(archive: str, members: Sequence[Member]) -> bytes:
 
 
 class _Survey:
-    """What the keys of all .json members are, and the arrays of all .npy members, by the feature they become."""
+    """Collects the types of all keys of .json members and of all arrays of .npy members, by feature."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, set[tuple[str, tuple[int, ...]]]] = {}
@@ -166,7 +166,7 @@ class _Survey:
         self._num_samples = 0
 
     def add(self, file: Any, members: Sequence[Member]) -> list[str]:
-        """Look at the .json and .npy members of a sample; what is wrong with them."""
+        """Add the .json and .npy members of a sample; return the reasons why they are bad."""
         reasons = []
         self._num_samples += 1
         for member in members:
@@ -200,11 +200,11 @@ class _Survey:
         self.arrays.setdefault(name, set()).add((dtype.name, shape))
 
     def tensors(self) -> frozenset[str]:
-        """Features that are serialized tensors: all arrays but those that are plain lists in every sample."""
+        """Return the features that are serialized tensors: all arrays except those that can be plain lists."""
         return frozenset(name for name, seen in self.arrays.items() if not _are_lists(seen))
 
     def decide(self) -> tuple[dict[str, tuple[str, bool, bool]], list[Problem]]:
-        """Feature → (kind, is a list, may be absent), and problems of keys whose values differ in type."""
+        """Return feature → (kind, is a list, may be absent), and problems of keys whose values differ in type."""
         decided: dict[str, tuple[str, bool, bool]] = {}
         problems = []
         for name, column in self._columns.items():
@@ -242,19 +242,19 @@ def _array_spec(seen: set[tuple[str, tuple[int, ...]]], optional: bool) -> Spec:
 
 
 def parse_json(data: bytes, prefix: str) -> dict[str, Any]:
-    """The values of a .json member by feature name; ValueError with what is wrong."""
+    """Parse a .json member to values by feature name; raises ValueError if it is invalid."""
     row = parse_line(data.decode("utf-8-sig"))
     return {f"{prefix or 'json'}/{key}": value for key, value in row.items()}
 
 
 def split_suffix(suffix: str) -> tuple[str, str]:
-    """("", "jpg") of jpg, ("left", "jpg") of left.jpg."""
+    """Split a suffix into prefix and kind: ("", "jpg") for jpg, ("left", "jpg") for left.jpg."""
     prefix, _, kind = suffix.rpartition(".")
     return prefix, kind
 
 
 class WebDatasetReader:
-    """Reads one sample as a row."""
+    """Reads a sample as a row."""
 
     def __init__(self, root: str, images: ImageOptions, kinds: Mapping[str, str], tensors: frozenset[str]) -> None:
         self._root = root
@@ -268,7 +268,7 @@ class WebDatasetReader:
         return {**self.__dict__, "_archives": {}}
 
     def read(self, item: Item) -> Row:
-        """The row of one sample."""
+        """Return the row of one sample."""
         archive, members = json.loads(item.data)
         reader = self._open(archive)
         row: Row = {"__key__": item.key.partition(":")[2].encode("utf-8", "surrogateescape")}
@@ -303,7 +303,7 @@ class WebDatasetReader:
         if kind in _INTEGERS:
             return {_name_integer(prefix, kind): _parse_integer(data)}
         if kind in _TEXTS:
-            data.decode()  # text is UTF-8, or this says at which byte it is not
+            data.decode()  # raises for the first byte that is not UTF-8
             return {prefix or "text": data}
         if kind == "npy":
             array = np.load(io.BytesIO(data), allow_pickle=False)
@@ -312,7 +312,7 @@ class WebDatasetReader:
         return {suffix: data}
 
     def _fit(self, name: str, value: Any) -> Any:
-        """A value of JSON in the kind its feature has in all samples."""
+        """Convert a JSON value to the kind that its feature has in all samples."""
         kind = self._kinds.get(name)
         if isinstance(value, list) and not value:
             return np.empty(0, {"int64": "<i8", "float": "<f4"}.get(kind or "", "S1"))
@@ -329,7 +329,7 @@ class WebDatasetReader:
         return reader
 
     def take_facts(self) -> Facts:
-        """Formats and sizes of the images read."""
+        """Return formats and sizes of the images read since the last call."""
         return {f"{name}/encoded": store.take_facts() for name, store in self._stores.items()}
 
 
@@ -361,7 +361,7 @@ def _make_schema(
         optional = count < size
         if kind in _IMAGES:
             name = prefix or "image"
-            # .jpg of one sample and .png of another are one feature, which may be there in all.
+            # .jpg in one sample and .png in another are the same feature, which may be present in all samples.
             optional = sum(suffixes.get(f"{prefix}.{one}" if prefix else one, 0) for one in _IMAGES) < size
             features[f"{name}/encoded"] = Spec(**image_spec(images, facts.get(f"{name}/encoded")), optional=optional)
             features[f"{name}/format"] = Spec("bytes", logical="text", optional=optional)

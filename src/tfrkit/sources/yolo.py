@@ -1,7 +1,7 @@
-"""YOLO: images with a text file each, one object a line, and class names in data.yaml or classes.txt.
+"""The source `yolo`: each image has a text file with one object per line; data.yaml or classes.txt has class names.
 
-data.yaml                                  names, and where train, val and test are
-images/train/x.jpg  labels/train/x.txt     or train/images/x.jpg  train/labels/x.txt, or side by side
+data.yaml                                  names, and the paths of train, val and test
+images/train/x.jpg  labels/train/x.txt     or train/images/x.jpg  train/labels/x.txt, or both in one folder
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OTHER_TEXTS = frozenset({"classes.txt", "labels.txt", "train.txt", "val.txt", "
 
 
 class _Image(NamedTuple):
-    """An image and the label file it should have, as paths below the root."""
+    """An image and its expected label file, as paths below the root."""
 
     file: str
     labels: str
@@ -40,18 +40,18 @@ class _Image(NamedTuple):
 
 @dataclass(frozen=True)
 class Yolo(DescribedSource):
-    """A dataset in the form of YOLO.
+    """A dataset in YOLO format.
 
     Attributes:
         path: The folder, or its data.yaml.
-        sets: Which sets to take, by their names in data.yaml or of their folders. Without, those of train, val and
-            test that are there; where none is, all folders that data.yaml names.
-        classes: Names in the order of their numbers, a file of them, or a label map .pbtxt of the labels to write; from
-            data.yaml or classes.txt without.
-        label_offset: The label of YOLO's class 0: 1, as readers of boxes expect; 0 keeps YOLO's numbers.
+        sets: The sets to use, by their names in data.yaml or of their folders. By default those of train, val and test
+            that exist; if none exists, all folders that data.yaml names.
+        classes: Class names in the order of YOLO's class numbers, a file that lists them, or a label map .pbtxt of the
+            labels to write; by default from data.yaml or classes.txt.
+        label_offset: The label of YOLO's class 0: 1, as detection readers expect; 0 keeps YOLO's numbers.
         missing_labels: An image without a label file has no objects ("empty"), or is a problem ("fail").
-        boxes: What becomes of boxes that do not lie in their image: "fail", "clip" or "drop".
-        images: What becomes of the images.
+        boxes: What to do with boxes that are not inside their image: "fail", "clip" or "drop".
+        images: How images are stored.
     """
 
     path: str
@@ -129,7 +129,7 @@ class Yolo(DescribedSource):
         gatherer.add(image.file, image.file, objects, source_id=name, split=image.split, are_parts=True)
 
     def _load_names(self, layout: _Layout) -> dict[int, str]:
-        """Class names by YOLO's number; empty where none are given."""
+        """Return class names by YOLO's class number; empty if there are none."""
         if self.classes is not None and not isinstance(self.classes, str):
             return dict(enumerate(self.classes))
         if self.classes is not None and self.classes.endswith(LABEL_MAP_SUFFIXES):
@@ -139,7 +139,7 @@ class Yolo(DescribedSource):
         return layout.names
 
     def _subtract_offset(self, labels: LabelMap) -> dict[int, str]:
-        """Names of a label map by YOLO's numbers."""
+        """Return the names of a label map by YOLO's class number."""
         if labels.offset < self.label_offset:
             raise SourceError(
                 f"label map expected ids from {self.label_offset} up, got {labels.offset}",
@@ -159,7 +159,7 @@ class Yolo(DescribedSource):
 
 
 class _Tally:
-    """What the label files of a dataset have in common."""
+    """Counts over all label files of a dataset."""
 
     def __init__(self) -> None:
         self.num_missing = 0
@@ -181,7 +181,7 @@ class _Tally:
 
 
 class _Layout:
-    """Paths of images and labels of a dataset, and its class names."""
+    """Finds the images, label files and class names of a dataset."""
 
     def __init__(self, path: str, sets: Sequence[str]) -> None:
         self.notes: list[str] = []
@@ -217,10 +217,10 @@ class _Layout:
                 return
 
     def _find_places(self, described: DataYaml | None, sets: Sequence[str]) -> dict[str, list[str]]:
-        """Split → folders of images or lists of them, below the root; split "" where there are no splits."""
+        """Return split → image folders or list files below the root; the split is "" if there are no splits."""
         if described is not None:
             named = dict(described.splits)
-            # A key that YOLO does not know may also be a licence: only one that names a folder or a list is a set.
+            # An unknown key may be anything, such as a licence; it is a set only if it names a folder or a list.
             for name, places in described.others.items():
                 if name in sets or (not described.splits and self._are_places(described.path, places)):
                     named[name] = places
@@ -258,7 +258,7 @@ class _Layout:
             self.images += [_Image(file, _label_path(file), split) for file in files]
 
     def _find_orphans(self) -> None:
-        """Label files that belong to no image: images that are missing."""
+        """Add a problem for each label file without an image: the image is missing."""
         expected = {image.labels for image in self.images}
         orphans = set()
         for folder in {os.path.dirname(image.labels) for image in self.images}:
@@ -272,7 +272,7 @@ class _Layout:
 
 
 def _find_root(path: str) -> tuple[str, str | None]:
-    """The folder, and its data.yaml, where there is one."""
+    """Return the folder, and its data.yaml or None."""
     if os.path.isfile(path):
         if not path.endswith((".yaml", ".yml")):
             raise SourceError("expected a folder or a data.yaml, got another file", shard=path)
@@ -284,7 +284,7 @@ def _find_root(path: str) -> tuple[str, str | None]:
 
 
 def _resolve(root: str, prefix: str, place: str) -> str:
-    """A place of data.yaml below the root. Exports say ../train/images where train/images is meant."""
+    """Resolve a path of data.yaml below the root. Some exports write ../train/images for train/images."""
     bare = place
     while bare.startswith(("../", "./")):
         bare = bare.partition("/")[2]
@@ -296,7 +296,7 @@ def _resolve(root: str, prefix: str, place: str) -> str:
 
 
 def _label_path(image: str) -> str:
-    """The label file of an image: `images` of its path becomes `labels`; otherwise it is next to the image."""
+    """Return the label file of an image: folder `images` in its path becomes `labels`, else it is next to the image."""
     stem = os.path.splitext(image)[0] if os.path.splitext(image)[1].lower() in IMAGE_SUFFIXES else image
     parts = stem.split("/")
     if "images" in parts[:-1]:
@@ -306,7 +306,7 @@ def _label_path(image: str) -> str:
 
 
 def _looks_like_labels(root: str, labels: str) -> bool:
-    """Other text files may lie there; a label file starts with a number, or is empty."""
+    """Return whether a text file may be a label file: it starts with a number or is empty."""
     with open(os.path.join(root, labels), "rb") as file:
         return (file.read(64).split() or [b"0"])[0].isdigit()
 

@@ -1,4 +1,4 @@
-"""The three kinds of text files of a YOLO dataset: labels, class names, and data.yaml."""
+"""Parse the text files of a YOLO dataset: labels, class names, and data.yaml."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Value = str | list[str] | dict[str, str]
 
 @dataclass(frozen=True)
 class YoloObject:
-    """One line of a label file: class number, and xmin, ymin, xmax, ymax as parts of the image."""
+    """One line of a label file: class number, and xmin, ymin, xmax, ymax as fractions of the image size."""
 
     label: int
     corners: Corners
@@ -26,9 +26,9 @@ class YoloObject:
 
 @dataclass(frozen=True)
 class DataYaml:
-    """What a data.yaml says: class names by number, and where each split is.
+    """The content of a data.yaml: class names by number, and the paths of each split.
 
-    `others` are words and lists of words under keys that YOLO does not know: they may be places of splits too.
+    `others` are the strings and lists of strings under keys that YOLO does not define; they may be paths of splits.
     """
 
     names: dict[int, str]
@@ -39,10 +39,10 @@ class DataYaml:
 
 
 def parse_yolo_labels(text: str, *, has_keypoints: bool = False) -> tuple[list[YoloObject], list[tuple[int, str]]]:
-    """Objects of a label file, and (line, reason) of the lines that are none.
+    """Parse the objects of a label file; also return (line, reason) of each invalid line.
 
-    A line is `class x_centre y_centre width height`, or `class x1 y1 x2 y2 x3 y3 ...`, an outline, of which the
-    surrounding box is taken. Keypoints after a box are ignored.
+    A line is `class x_centre y_centre width height`, or `class x1 y1 x2 y2 x3 y3 ...`, an outline, whose bounding box
+    is used. Keypoints after a box are ignored.
 
     Example:
         >>> parse_yolo_labels("3 0.5 0.5 0.25 0.5")[0][0].corners
@@ -92,12 +92,12 @@ def _is_number(word: str) -> bool:
 
 
 def parse_names(text: str) -> list[str]:
-    """Class names, one per line, as in classes.txt and obj.names; blank lines at the end count for nothing."""
+    """Parse class names, one per line, as in classes.txt and obj.names; blank lines at the end are ignored."""
     return [line.strip() for line in text.lstrip("\ufeff").rstrip().splitlines()]
 
 
 def parse_data_yaml(text: str, path: str) -> DataYaml:
-    """The keys of a data.yaml that say where things are; raises `SourceError` with the line.
+    """Parse the names and paths in a data.yaml; raises `SourceError` with the line if it is invalid.
 
     Example:
         >>> parse_data_yaml("train: images/train\\nnames: [cat, dog]", "data.yaml").names
@@ -134,7 +134,7 @@ def parse_data_yaml(text: str, path: str) -> DataYaml:
 
 
 def _compose(text: str, path: str) -> list[tuple[str, Any]]:
-    """Keys of the document with their nodes: no object is made of a tag, no alias is copied."""
+    """Return the top-level keys of the document and their nodes; tags create no objects, aliases are not copied."""
     import yaml
 
     try:
@@ -150,7 +150,7 @@ def _compose(text: str, path: str) -> list[tuple[str, Any]]:
 
 
 def _read_value(node: Any) -> _Value:
-    """Words as they are written, so that a class may be called `no` or `1.50`; ValueError for what is nested deeper."""
+    """Read strings as written, so that a class may be named `no` or `1.50`; raises ValueError for deeper nesting."""
     if node.id == "scalar":
         return _read_word(node)
     if node.id == "sequence":
@@ -167,7 +167,7 @@ def _read_word(node: Any) -> str:
 
 
 def _to_places(value: _Value | None) -> tuple[str, ...]:
-    """The words of a value that is one or a list of them."""
+    """Return the strings of a value that is a string or a list of strings; empty for any other."""
     words = [value] if isinstance(value, str) else value
     return tuple(words) if isinstance(words, list) and all(words) else ()
 
