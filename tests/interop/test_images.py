@@ -75,7 +75,7 @@ def test_resized_pixels_are_those_of_tensorflow(
 def test_nearest_pixels_are_those_of_tensorflow(source: tuple[int, int], target: tuple[int, int]) -> None:
     pixels = random_pixels(source, 1)
     found = np.empty((*target, 1), np.uint8)
-    resize_into(pixels, found, nearest=True)
+    resize_into(pixels, found, filter="nearest")
     assert np.array_equal(found, tf.image.resize(pixels, target, method="nearest").numpy())
 
 
@@ -84,7 +84,7 @@ def test_nearest_pixels_are_those_of_tensorflow_for_every_small_size() -> None:
         pixels = np.arange(source, dtype=np.uint8)[None, :, None]
         for target in range(1, 90, 3):
             found = np.empty((1, target, 1), np.uint8)
-            resize_into(pixels, found, nearest=True)
+            resize_into(pixels, found, filter="nearest")
             expected = tf.image.resize(pixels, (1, target), method="nearest").numpy()
             assert np.array_equal(found, expected), (source, target)
 
