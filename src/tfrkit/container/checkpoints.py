@@ -1,4 +1,4 @@
-"""Inflate checkpoints of a gzip or zlib shard: finding, storing and using them.
+"""Find, store and use the inflate checkpoints of a gzip or zlib shard.
 
 A checkpoint is the position of a deflate block in the compressed stream (byte and bit) and the 32 KiB of inflated data
 before it, which is all the state needed to inflate from there.

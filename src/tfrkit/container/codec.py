@@ -19,7 +19,7 @@ class Codec(Protocol):
 
 
 class Compressor(Protocol):
-    """The interface shared by the compressors of those libraries."""
+    """The interface shared by the lzma, zlib-ng, ISA-L and zstd compressors."""
 
     @property
     def compress(self) -> Callable[[bytes | bytearray | memoryview], bytes]: ...

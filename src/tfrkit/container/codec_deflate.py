@@ -17,9 +17,9 @@ GZIP_HEADER: Final = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 
 
 class CarefulInflate:
-    """zlib with the `Codec` interface: slower than ISA-L, but returns all output up to the damaged byte, then raises.
+    """zlib with the `Codec` interface: slower than ISA-L, but loses at most one byte before damage; then it raises.
 
-    ISA-L decodes up to 64 KiB ahead and drops that output at damage; zlib returns nothing from the call that fails.
+    ISA-L decodes up to 64 KiB ahead and does not return them at damage; zlib returns nothing from the call that fails.
     So the state of zlib is copied before each call. If a call fails, it is repeated from the copy with half the input,
     and so on down to one input byte, whose output is requested byte by byte.
     """

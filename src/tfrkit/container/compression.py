@@ -72,7 +72,7 @@ def is_zlib_header(head: bytes) -> bool:
 
 
 def detect_compression(head: bytes) -> Compression | None:
-    """Detect the compression of a shard from its first bytes; None if they are not those of a shard.
+    """Detect the compression of a shard from its first bytes; None if they are not the start of a shard.
 
     `head` is the start of the file: 4 KiB are enough, or the whole file if it is shorter. An empty file is an
     uncompressed shard without records. A matching magic is enough; `holds_other_data` checks the contents.

@@ -13,9 +13,9 @@ SHARD_SUFFIXES: Final = ("tfrecord", "tfrecords", "tfrec", "tfr", "record", "rec
 _SUFFIX: Final = rf"\.({'|'.join(SHARD_SUFFIXES)})"
 _NUMBERED: Final = r"\d{5,}-of-\d{5,}"
 
-# A file with such a name is a shard for any contents: a damaged shard must not be skipped silently.
+# A file with a matching name is a shard, whatever it contains: a damaged shard must not be skipped silently.
 _SHARD_NAME = re.compile(rf"({_SUFFIX}|(^|[-_.]){_NUMBERED})({SUFFIX_PATTERN})?$", re.IGNORECASE)
-# Possibly a shard; the first bytes decide, because read_tfrecord.py matches, too.
+# A file with a matching name may be a shard; its first bytes decide, because read_tfrecord.py also matches.
 _SIMILAR_NAME = re.compile(rf"tfrecord|{_SUFFIX}(?![a-z])|-{_NUMBERED}", re.IGNORECASE)
 _OUTPUT_NAME = re.compile(rf"({_SUFFIX}|({_SUFFIX})?{SUFFIX_PATTERN})$", re.IGNORECASE)
 

@@ -469,7 +469,7 @@ class FrameStream:
             return True
         if fault.resume:
             # The length checksum matches, the payload checksum does not. If a frame follows, only this one is lost; if
-            # not, the length may be wrong despite its checksum, so search right after the header.
+            # not, the length may be wrong despite its checksum, so search from the next byte on.
             after = fault.resume
             if after == windows.stop and windows.is_final:
                 windows.start = after

@@ -133,7 +133,7 @@ class Shard:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the shard has no bytes, or inflates to none."""
+        """Whether the shard has no bytes, or is a small compressed file that inflates to none."""
         if self.compression == "none" or self.nbytes is None or self.nbytes > _EMPTY_NBYTES:
             return self.nbytes == 0
         return not self._inflate_start(self.compression, 1)

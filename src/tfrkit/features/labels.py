@@ -37,8 +37,8 @@ _MAX_ID = 1 << 16
 class LabelMap:
     """Names and their ids: the name at position `i` has id `offset + i`.
 
-    `title` says what is named ("class", "character"), `origin` where the names are from. `gaps` are ids without a
-    class; `names` has placeholders for them.
+    `title` is the kind of the names ("class", "character"), `origin` their source. `gaps` are ids without a class;
+    `names` has placeholders for them.
 
     Example:
         >>> labels = LabelMap(("apple", "orange"))

@@ -1,8 +1,7 @@
 """Decode ordinary PNGs, several times faster than Pillow.
 
 Ordinary PNGs have 8 bits per channel, gray or colour with or without alpha, and are not interlaced; most programs write
-such files. All others (palettes, 16 bits, interlaced rows, animation, chunks in unusual order) are decoded by
-Pillow.
+such files. Pillow decodes all others (palettes, 16 bits, interlaced rows, animation, chunks in unusual order).
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ _MAX_TIFF_ENTRIES = 200
 
 @dataclass(frozen=True)
 class ImageInfo:
-    """Properties of an image from its header; None for those that the given bytes do not contain.
+    """Properties of an image from its header; a property is None if the given bytes do not contain it.
 
     `mode` is one of L, LA, P, RGB, RGBA, CMYK; `bits` are per channel (per index, with a palette).
     """
@@ -63,7 +63,7 @@ def sniff_image(head: bytes) -> ImageInfo | None:
     """Read the header of an image from its first bytes; None for unknown formats.
 
     A few hundred bytes are enough for most files. A JPEG with a large comment or colour profile before its size needs
-    more; without them, only the format is known.
+    more bytes; with fewer, only the format is known.
 
     Example:
         >>> sniff_image(b"GIF89a\\x03\\x00\\x02\\x00")

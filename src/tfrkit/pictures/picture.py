@@ -56,7 +56,7 @@ class Box(NamedTuple):
 class Picture:
     """The contents of a tile. If reading failed, `pixels` is None and `cause` has the reason.
 
-    `overlay` is an array of colours and a mask of where they apply, both with the size of the pixels.
+    `overlay` is an array of colours and a mask of the pixels they cover, both with the size of `pixels`.
     """
 
     caption: list[Span] = field(default_factory=list)

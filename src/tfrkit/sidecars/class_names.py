@@ -48,7 +48,7 @@ class ClassNames:
 def make_detection_labels(labels: LabelMap) -> dict[str, str]:
     """Return the label files of a dataset with boxes: classes.txt, and label_map.pbtxt for the Object Detection API.
 
-    Texts are by file name; the result is empty without classes. The ids are those of `image/object/class/label`.
+    The result maps file names to texts; it is empty without classes. The ids are those of `image/object/class/label`.
 
     Example:
         >>> print(make_detection_labels(LabelMap(("cat",), offset=1))["label_map.pbtxt"], end="")

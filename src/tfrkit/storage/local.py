@@ -61,7 +61,7 @@ class LocalReader:
 
     The file is open only while it is in use, so a dataset may have more shards than the limit of open files: `park`
     closes the file until the next use. If the file is truncated while the core reads its map, `StorageError` is raised;
-    Python code that then reads a view of it kills the process.
+    if Python code then reads the missing bytes of a view, the process is killed.
     """
 
     def __init__(self, path: str, *, size: int | None = None) -> None:

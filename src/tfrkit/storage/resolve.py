@@ -14,8 +14,7 @@ from tfrkit.storage.local import LocalReader, LocalWriter, StdinReader
 
 Address = str | bytes | os.PathLike[str]
 
-# Minimum similarity of a suggested name: "trian" and "train" have 0.8, "nope" and "note"
-# have 0.75.
+# Minimum similarity of a suggested name: "trian" and "train" have 0.8, "nope" and "note" have 0.75.
 _NEAR = 0.78
 
 
