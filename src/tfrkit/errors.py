@@ -10,7 +10,7 @@ TfrkitError
 │   ├── NotATFRecordError
 │   ├── StaleIndexError
 │   └── CompressionError
-├── CodecError            a record that is not what it should be
+├── CodecError            a record that is not the expected message
 │   ├── WireError
 │   └── FeatureKindError
 ├── SchemaError           a feature that does not fit the schema
@@ -19,7 +19,7 @@ TfrkitError
 │   └── ShapeError
 ├── LimitError            a limit of tfrkit; the data may be sound
 ├── SourceError           a sample that cannot become a row
-└── QueryError            where in the expression
+└── QueryError            an expression that cannot be evaluated
 
 TfrkitWarning             a UserWarning: shown unless filtered
 ├── StaleIndexWarning     an index that does not fit its shard
@@ -30,7 +30,8 @@ TfrkitWarning             a UserWarning: shown unless filtered
 ├── EmptyShardWarning     an empty shard among others
 ├── UnlistedShardWarning  a shard that the manifest of its folder does not list
 ├── SkippedRecordsWarning damage skipped by a pass
-└── RankBatchWarning      a batch size shared between ranks without `per_rank`
+├── RankBatchWarning      a batch size shared between ranks without `per_rank`
+└── CpuImagesWarning      images decoded on the CPU instead of the requested device
 
 A message reads "what, stored against expected - at where"; a second line, if present, is a hint. The same facts are
 attributes: `shard`, `record` (ordinal in the shard), `offset` (byte in the shard, after inflating; for a
