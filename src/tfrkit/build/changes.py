@@ -8,7 +8,7 @@ from typing import Any
 
 from tfrkit.sources.base import Items
 
-# Digests show that something changed; the facts next to them show what.
+# Digests are not compared: they show only that something changed, and the other values show what changed.
 _DIGESTS = frozenset({"digest", "records", "fingerprint", "schema_digest"})
 _SHOWN = 3
 _SHOWN_LENGTH = 60

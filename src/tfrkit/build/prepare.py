@@ -109,7 +109,7 @@ class Prepared:
         return self.estimate.of(self.scan, shard.numbers)
 
     def new_report(self) -> Report:
-        """Return the report as it is before anything is written."""
+        """Return a report with the results of the scan; nothing is written yet."""
         items = self.scan.items
         return Report(
             out=self.target.out,

@@ -17,7 +17,7 @@ from tfrkit._types import Int64Array, UInt8Array
 
 # The grid on which edges are traced is this many times finer than the pixels.
 _SCALE = 5
-# Corners further out than this and longer edges are taken as damage, because tracing them would take too long.
+# Corners further out than this and longer outlines are rejected, because tracing them would take too long.
 _MAX_OVERHANG = 1 << 16
 _MAX_POINTS = 1 << 24
 

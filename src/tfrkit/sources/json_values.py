@@ -36,7 +36,7 @@ class TensorForm:
 
     dtypes: set[str] = field(default_factory=set)
     sizes: list[int | None] | None = None
-    has_ranks: bool = False  # more than one
+    has_ranks: bool = False  # whether tensors differ in rank
 
     def add(self, array: _Array) -> None:
         """Add one tensor."""
@@ -55,7 +55,7 @@ class TensorForm:
 
     @property
     def shape(self) -> Shape:
-        """The shape of all tensors; a size that differs is None."""
+        """The shape of all tensors; a size that differs is None, and the shape is (None,) if ranks differ."""
         return (None,) if self.has_ranks or self.sizes is None else tuple(self.sizes)
 
 

@@ -191,7 +191,7 @@ def _append_arrow(column: ArrowColumn, batch: Any, arrow: Any) -> tuple[int, str
             return _find_misfit(array, wanted, arrow), f"cannot become {wanted}, {reason[:1].lower()}{reason[1:]}"
     try:
         spooled.append(*convert_array(array, judged, arrow))
-    except ValueError as error:  # ArrowInvalid is one
+    except ValueError as error:  # includes ArrowInvalid
         if len(error.args) == 2:
             return error.args[1], error.args[0]
         return 0, str(error).splitlines()[0][:200]

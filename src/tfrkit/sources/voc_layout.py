@@ -16,7 +16,7 @@ from tfrkit.sources.base import Problem
 from tfrkit.sources.class_files import read_text
 from tfrkit.sources.walk import IMAGE_SUFFIXES, FoundFile
 
-# Default lists. trainval is not among them, because it would list images twice.
+# Default lists. trainval is not among them, because it repeats the ids of train and val.
 _USUAL_SETS = ("train", "val", "test")
 # Lists of one class mark each image: 1 if it shows the class, -1 if not, 0 if the object is difficult.
 _MARKED = re.compile(r"(?P<id>.*?)\s+-?[01]")

@@ -200,7 +200,7 @@ class _Survey:
         self.arrays.setdefault(name, set()).add((dtype.name, shape))
 
     def tensors(self) -> frozenset[str]:
-        """Return the features that are serialized tensors: all arrays except those that can be plain lists."""
+        """Return the features that are serialized tensors: all arrays except those that are lists in every sample."""
         return frozenset(name for name, seen in self.arrays.items() if not _are_lists(seen))
 
     def decide(self) -> tuple[dict[str, tuple[str, bool, bool]], list[Problem]]:
