@@ -1,4 +1,4 @@
-"""Read speed of a dataset on this machine, its bottleneck, and the cost of each compression."""
+"""Measure the read speed of a dataset on this machine, its bottleneck, and the cost of each compression."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from tfrkit.storage.resolve import Address
 _BATCH = 256
 _PIECE = 1 << 20
 _MAX_IMAGES = 500
-# xz compresses about 2 MB per second.
+# Small, because xz compresses only about 2 MB per second.
 _PACKED_NBYTES = 4 << 20
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of reading: its cost per record, on one core."""
+    """Cost per record of one step of reading, on one core."""
 
     name: str
     seconds_per_record: float
@@ -74,7 +74,7 @@ class CompressionCost:
 
 @dataclass
 class Bench:
-    """Measurements on the first `num_records` records."""
+    """Measurements of the first `num_records` records."""
 
     num_records: int
     plain_nbytes: int
@@ -84,7 +84,7 @@ class Bench:
 
     @property
     def limit(self) -> str:
-        """The step that takes longest."""
+        """Name of the slowest step."""
         return max(self.steps, key=lambda step: step.seconds_per_record).name
 
     def to_json(self) -> dict[str, Any]:
@@ -100,10 +100,10 @@ class Bench:
 
 
 def bench(address: Address | Iterable[Address], *, sample_nbytes: int = 16 << 20) -> Bench:
-    """Time each step of reading the first `sample_nbytes` of a dataset, and every compression on them.
+    """Time each step of reading the first `sample_nbytes` of a dataset, and each compression of these records.
 
-    Steps are timed one by one on one core: disk (with the page cache of the file dropped first), inflate,
-    checksum, parse, decode of images, collate. Nothing is written.
+    Steps are timed one by one on one core: disk (after dropping the file from the page cache), inflate, checksum,
+    parse, decode of images, collate. Nothing is written.
     """
     with open_shards(address, incomplete="ignore") as shards:
         for shard in shards:
@@ -112,7 +112,7 @@ def bench(address: Address | Iterable[Address], *, sample_nbytes: int = 16 << 20
         try:
             return _time_shards(shards, sample_nbytes)
         except CodecError as error:
-            # Timed in memory, as if the records of all files were in one.
+            # The sample joins the records of all files in memory, so the error cannot name a file and record.
             hint = f"list all of them: tfr verify {' '.join(shlex.quote(shard.name) for shard in shards[:3])}"
             raise error.replace(shard=shards[0].name, record=None, offset=None, hint=hint) from None
 
@@ -137,7 +137,7 @@ def _take_records(shards: list[Shard], nbytes: int) -> list[bytes]:
 
 
 def _cut_records(records: Iterable[bytes], nbytes: int) -> list[bytes]:
-    """The first records, up to `nbytes`."""
+    """Return the first records, until they have `nbytes`."""
     taken: list[bytes] = []
     for record in records:
         taken.append(record)
@@ -148,7 +148,7 @@ def _cut_records(records: Iterable[bytes], nbytes: int) -> list[bytes]:
 
 
 def _time_file(shard: Shard, num_records: int, plain_nbytes: int, ratio: float) -> list[Step]:
-    """Disk and inflate. `ratio` is stored size by inflated size."""
+    """Time the steps disk and inflate. `ratio` is the stored size divided by the inflated size."""
     per_record = plain_nbytes / num_records
     wanted = min(shard.nbytes or 0, max(1, round(plain_nbytes * ratio)))
     _drop_cache(shard)

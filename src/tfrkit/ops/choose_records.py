@@ -1,4 +1,4 @@
-"""Record numbers of a dataset: evenly spaced, random, or matching a condition."""
+"""Choose records of a dataset by number: evenly spaced, random, or matching a condition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfrkit.orders.order import Shuffled, Whole
 
 
 def choose_records(num_records: int, count: int, seed: int | None) -> list[int]:
-    """Numbers of the records to show, ascending: the first, the last and evenly between them, or at random by seed.
+    """Return `count` record numbers, ascending: evenly spaced from first to last, or random with a seed.
 
     Example:
         >>> choose_records(100, 4, None), choose_records(3, 36, None)
@@ -27,11 +27,11 @@ def choose_records(num_records: int, count: int, seed: int | None) -> list[int]:
 
 
 def find_records(paths: Sequence[str], where: str) -> list[int]:
-    """Numbers of the records that match an SQL condition, over all files, ascending."""
+    """Return the numbers, counted over all files, of the records that match an SQL condition, ascending."""
     from tfrkit.ops.edit.query import find_matches
 
     if "-" in paths:
         raise StorageError("expected files, got a pipe, whose records cannot be chosen", hint="write it first")
-    # No values are computed, so no message needs a record.
+    # Without expressions, no message needs the place of a record.
     found = find_matches(paths, where, {}, locate=lambda number: (paths[0], number))
     return [int(number) for number in found.numbers]

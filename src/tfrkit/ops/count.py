@@ -1,4 +1,4 @@
-"""Number of records."""
+"""Count records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tfrkit.storage.resolve import Address
 
 
 def count_records(address: Address | Iterable[Address]) -> list[tuple[str, int]]:
-    """(path, records) of each shard: from its index, else by its headers, else (compressed) by inflating it."""
+    """Return (path, records) of each shard: by its index, else by its frame headers, inflated if compressed."""
     counts = []
     for path in find_shards(address, incomplete="warn"):
         shard = Shard.open(path)

@@ -1,4 +1,4 @@
-"""Contents of files: records, kinds, features."""
+"""Describe the contents of files: records, kinds, features."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tfrkit.storage.resolve import Address
 
 @dataclass(frozen=True)
 class FileDescription:
-    """One shard."""
+    """Description of one shard."""
 
     path: str
     bytes: int | None
@@ -31,7 +31,7 @@ class FileDescription:
 
 @dataclass(frozen=True)
 class Description:
-    """A dataset, from all its records."""
+    """Description of a dataset, from all its records."""
 
     files: list[FileDescription]
     kind: str
@@ -46,7 +46,7 @@ class Description:
 
     @property
     def notes(self) -> list[str]:
-        """Notes: missing shards, sidecars that cannot be used."""
+        """Notes on missing shards and on sidecars that cannot be used."""
         return [*note_missing_shards(file.path for file in self.files), *self.problems]
 
     @property
@@ -92,7 +92,7 @@ def describe(address: Address | Iterable[Address]) -> Description:
 
 
 def _refine_report(inferred: InferredSchema, sidecars: Sidecars, media: Collection[str]) -> list[dict[str, Any]]:
-    """Figures of each feature, with facts from sidecars; `media` are features with audio and similar contents."""
+    """Return the statistics of each feature, with facts from sidecars; `media` names features with audio or similar."""
     schema = sidecars.refine(inferred)
     report = []
     for row in inferred.report:
@@ -104,13 +104,13 @@ def _refine_report(inferred: InferredSchema, sidecars: Sidecars, media: Collecti
 
 
 def _find_constants(report: list[dict[str, Any]]) -> dict[str, int]:
-    """Integer features that are constant."""
+    """Return the integer features that have the same value in all records."""
     rows = [row for row in report if row["type"] == "int64" and row["min_value"] == row["max_value"]]
     return {row["name"]: row["min_value"] for row in rows if row["min_value"] is not None}
 
 
 def _guess_pixels(report: list[dict[str, Any]], schema: Schema, constants: Mapping[str, int]) -> None:
-    """Add possible pixel shapes of raw bytes of one length; a guess has a question mark in its meaning."""
+    """Add possible pixel shapes to raw bytes of one length; the meaning of a guess ends in a question mark."""
     for row in report:
         spec = (schema.feature_lists if row["list"] else schema.features).get(row["name"])
         is_raw = spec is not None and spec.kind == "bytes" and spec.encoding == "list" and spec.logical == "bytes"

@@ -1,9 +1,9 @@
-"""Duplicates and near duplicates, found by hashes.
+"""Find duplicates and near duplicates by hashes.
 
-Equal bytes are found by sorting digests. Images that look the same are found without comparing each with each: two
-64-bit hashes that differ in at most 3 bits have at least one of their four 16-bit parts in common, so only hashes that
-share a part are compared. The 256-bit hash then distinguishes images of one layout (plates, forms, captchas). Memory:
-65 bytes per record, and 300 while they are compared.
+Equal bytes are found by sorting digests. Images that look the same are found without comparing all pairs: two 64-bit
+hashes that differ in at most 3 bits have at least one of their four 16-bit parts in common, so only hashes that share a
+part are compared. A 256-bit hash then tells apart images with the same layout (plates, forms, captchas). Memory: 65
+bytes per record, and 300 during the comparison.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from tfrkit._types import Int64Array, UInt8Array, UInt64Array
 from tfrkit.images.perceptual import LONG_BITS
 
 DIGEST_NBYTES = 16
-# Of 64 bits: with four parts compared, no pair within this distance is missed.
+# Distance of 64-bit hashes: by comparing four parts, no pair within this distance is missed.
 _NEAR_BITS = 3
 _PART_BITS = 16
-# Of 256 bits. Copies in another size or quality differ in 0 to 20, unrelated images in about 128.
+# Distance of 256-bit hashes. Copies in another size or quality differ in 0 to 20 bits, unrelated images in about 128.
 NEAR_LONG_BITS = 26
 _NONE = np.iinfo(np.uint64).max
 _INDEX_BITS = 40
@@ -30,7 +30,7 @@ Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class Match(NamedTuple):
-    """Record `later` is a copy of record `earlier`; `distance` counts differing bits of 256, None for equal bytes."""
+    """Record `later` copies record `earlier`; `distance` counts differing bits of 256, None for equal bytes."""
 
     earlier: int
     later: int
@@ -38,7 +38,7 @@ class Match(NamedTuple):
 
 
 class Fingerprints:
-    """Hashes of records in the order in which they are added. One thread at a time."""
+    """Hashes of records, in the order they were added. Not thread-safe."""
 
     def __init__(self) -> None:
         self._digests: list[UInt8Array] = []
@@ -57,7 +57,7 @@ class Fingerprints:
         self._splits.append(np.full(len(digests), split, np.int32))
 
     def find_matches(self) -> Iterator[Match]:
-        """Every record that copies an earlier one, paired with the first in its own split and in each earlier split.
+        """Yield each record that copies an earlier one, with one earlier match in its own and each earlier split.
 
         REQUIRES: records were added split by split.
         """
@@ -77,9 +77,9 @@ class Fingerprints:
 
 
 def _match_equal(digests: UInt64Array, splits: Int64Array, is_copy: Bools) -> Iterator[Match]:
-    """Records of equal bytes; marks those with an earlier one in their own split."""
+    """Yield records with equal bytes; mark in `is_copy` those that have an earlier match in their own split."""
     present = np.flatnonzero(digests.any(axis=1))
-    # Stable, so equal ones stay in order.
+    # The sort is stable, so equal records stay in order.
     order = present[np.lexsort((digests[present, 1], digests[present, 0]))]
     if len(order) < 2:
         return
@@ -96,15 +96,15 @@ def _match_equal(digests: UInt64Array, splits: Int64Array, is_copy: Bools) -> It
 
 
 class _NearSearch:
-    """Pairs of images with similar hashes; for each image the nearest one in each earlier split."""
+    """Finds for each image the nearest earlier one in its own split and in each earlier split, by similar hashes."""
 
     def __init__(self, short: UInt64Array, long: UInt64Array, digests: UInt64Array, splits: Int64Array) -> None:
         self._short = short
         self._long = long
         self._digests = digests
         distinct, self._splits = np.unique(splits, return_inverse=True)
-        # Distance in the high bits, number of the earlier image in the low bits: the minimum is the nearest, then the
-        # first.
+        # Distance in the high bits, number of the earlier image in the low bits: the minimum is the nearest image, and
+        # the first of several.
         self._nearest = np.full((len(short), len(distinct)), _NONE, np.uint64)
 
     def find(self) -> Iterator[Match]:
@@ -117,7 +117,7 @@ class _NearSearch:
     def _compare_part(self, part: int) -> None:
         """Compare images that share one part of their short hash."""
         values = self._short >> np.uint64(part * _PART_BITS) & np.uint64((1 << _PART_BITS) - 1)
-        # Sorted by the whole hash within a part, so that neighbours are similar if not all are compared.
+        # Sorted by the whole hash within a part, so that the pairs compared are similar if there are too many for all.
         order = np.lexsort((self._short, values))
         in_order = values[order]
         stops = np.searchsorted(in_order, in_order, side="right")
@@ -142,7 +142,7 @@ _BITS_OF_BYTES = np.array([bin(byte).count("1") for byte in range(256)], np.uint
 
 
 def count_bits(values: UInt64Array) -> Int64Array:
-    """Number of set bits of each number.
+    """Count the set bits of each number.
 
     Example:
         >>> count_bits(np.array([0, 7, 2**63], np.uint64)).tolist()
@@ -154,5 +154,5 @@ def count_bits(values: UInt64Array) -> Int64Array:
 
 
 def describe_distance(distance: int | None) -> str:
-    """Similarity of two images, for messages."""
+    """Describe the distance of two images, for messages."""
     return "" if distance is None else f", {distance} of {LONG_BITS} bits of their hashes differ"

@@ -13,7 +13,7 @@ from tfrkit.storage.resolve import Address
 
 
 def make_index(address: Address | Iterable[Address], *, dali: bool = False) -> list[tuple[str, int, str]]:
-    """(path, records, index path) of each shard, from a new scan.
+    """Scan each shard and write its index; return (path, records, index path) of each.
 
     With `dali`, a DALI text index `<shard>.idx` is written instead; DALI reads uncompressed shards only.
     """

@@ -1,15 +1,15 @@
-"""Values for display and as JSON.
+"""Convert values to short text for display, and to JSON.
 
-`preview_row` gives one short line per feature. `row_to_json` is complete and reversible.
+`preview_row` returns one short line per feature. `row_to_json` is complete and reversible.
 
 The JSON form of a value:
 
     int64, float        a number; NaN and infinities are {"float": "nan" | "inf" | "-inf"}
-    bytes               a string where the bytes are UTF-8, otherwise {"base64": "..."}
+    bytes               a string if the bytes are UTF-8, otherwise {"base64": "..."}
     several values      an array of the above
     a serialized tensor {"tensor": {"dtype": "uint8", "shape": [2, 2], "values": [0, 1, 2, 3]}}
     a feature with no kind: null, an absent feature: no key
-    a record that is no Example: {"record": the bytes as above}
+    a record that is not an Example: {"record": the bytes as above}
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ import numpy as np
 
 from tfrkit.images.sniff import describe_image, sniff_image
 
-MAX_VALUES = 8  # of a list, before it is cut
-MAX_TEXT = 72  # characters of a text, before it is cut
-HEX_BYTES = 12  # shown of bytes that are neither image nor text
+MAX_VALUES = 8  # longer lists are cut
+MAX_TEXT = 72  # characters; longer texts are cut
+HEX_BYTES = 12  # shown of bytes that are neither an image nor text
 # Enough for any image header, so that a 1 GB value costs no more than a small one.
 HEAD_BYTES = 256 * 1024
-_LIST_DTYPES = (np.dtype(np.int64), np.dtype(np.float32))  # what Int64List and FloatList hold
+_LIST_DTYPES = (np.dtype(np.int64), np.dtype(np.float32))  # of Int64List and FloatList
 
 Row = Mapping[str, Any] | bytes
 
 
 def preview_row(row: Row) -> dict[str, str]:
-    """One short text per feature, in the order of the row.
+    """Return one short text per feature, in the order of the row.
 
     The parts of a SequenceExample are named `context/x` and `feature_lists/x`. Text from the data is not escaped: the
     caller removes control characters before printing.
@@ -54,7 +54,7 @@ def preview_row(row: Row) -> dict[str, str]:
 
 
 def preview_value(value: Any) -> str:
-    """One feature's value in at most about a hundred characters."""
+    """Show the value of a feature in at most about a hundred characters."""
     if value is None:
         return "no value"
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -72,7 +72,7 @@ def preview_value(value: Any) -> str:
 
 
 def preview_bytes(value: bytes) -> str:
-    """An image by format and size, text as text, other bytes by the first few."""
+    """Show an image by its format and size, text as text, other bytes by the first few in hex."""
     head = value[:HEAD_BYTES]
     image = sniff_image(head)
     if image is not None:
@@ -84,7 +84,7 @@ def preview_bytes(value: bytes) -> str:
 
 
 def row_to_json(row: Row) -> dict[str, Any]:
-    """The whole row as JSON values; see the top of this module for the form.
+    """Convert the whole row to JSON values; see the top of this module for the form.
 
     Example:
         >>> row_to_json({"a": np.array([1, 2]), "b": b"x", "c": b"\\xff"})
@@ -101,7 +101,7 @@ def row_to_json(row: Row) -> dict[str, Any]:
 
 
 def value_to_json(value: Any) -> Any:
-    """One feature's value as JSON values."""
+    """Convert the value of a feature to JSON values."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -118,7 +118,7 @@ def value_to_json(value: Any) -> Any:
 
 
 def json_to_cell(value: Any) -> Any:
-    """The number of a JSON value, if it is one, for a CSV cell.
+    """Return a JSON value for a CSV cell: a special float or a scalar tensor becomes its number.
 
     Example:
         >>> json_to_cell({"float": "nan"}), json_to_cell({"tensor": {"dtype": "float64", "shape": [], "values": [0.1]}})
@@ -133,12 +133,12 @@ def json_to_cell(value: Any) -> Any:
 
 
 def is_sequence_row(row: Mapping[str, Any]) -> bool:
-    """Whether a row is a SequenceExample's: exactly a context and feature lists, both mappings."""
+    """Whether a row is that of a SequenceExample: exactly the keys context and feature_lists, both mappings."""
     return set(row) == {"context", "feature_lists"} and all(isinstance(part, Mapping) for part in row.values())
 
 
 def _frames_to_json(frames: Any) -> Any:
-    # Frames of equal length come as one array with a row per frame; they are still lists.
+    # Lists of equal length are decoded as one array with a row per list; in JSON they are still lists.
     if isinstance(frames, np.ndarray) and frames.dtype in _LIST_DTYPES:
         return [
             _frames_to_json(frame) if frame.ndim else value_to_json(frame.item()) for frame in map(np.asarray, frames)
@@ -159,7 +159,7 @@ def _preview_frames(frames: Any) -> str:
 
 
 def _is_plain_list(value: np.ndarray[Any, Any]) -> bool:
-    # dtypes of Example's lists; any other array was a serialized tensor.
+    # An array with another dtype than the lists of an Example was a serialized tensor.
     return value.ndim == 1 and value.dtype in (*_LIST_DTYPES, np.dtype(object))
 
 
@@ -206,5 +206,5 @@ def _flat_to_json(array: np.ndarray[Any, Any]) -> Iterator[Any]:
     if array.dtype.kind in "biufcSO":
         yield from map(value_to_json, array.reshape(-1).tolist())
     else:
-        # NumPy has no bfloat16 and similar types; as float they lose nothing.
+        # bfloat16 and similar types are not NumPy's own; as float64 they lose nothing.
         yield from map(value_to_json, array.reshape(-1).astype(np.float64).tolist())

@@ -1,4 +1,4 @@
-"""The schema of a dataset in the format of another program."""
+"""Print the schema of a dataset as JSON or in the format of another program."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ Style = Literal["json", "tfds", "pbtxt", "arrow", "tf", "dali", "vahidk"]
 
 
 def print_schema(address: Address | Iterable[Address], style: Style = "json", *, infer: Infer = "sample") -> str:
-    """The schema as text, ready to be saved: JSON, or source for the program named. `infer` as in `tfr.open`."""
+    """Return the schema as text: JSON, or source code or text for the program `style`. `infer` is as in `tfr.open`."""
     return make_schema_text(address, style, infer=infer)[0]
 
 
 def make_schema_text(
     address: Address | Iterable[Address], style: Style = "json", *, infer: Infer = "sample"
 ) -> tuple[str, str]:
-    """The schema as text, and a note if it is from a sample; else ""."""
+    """Return the schema as text, and a note if it was inferred from a sample, else ""."""
     if style not in _PRINTERS:
         raise ValueError(f"style expected one of {', '.join(_PRINTERS)}, got {style!r}")
     shards = [Shard.open(path) for path in find_shards(address)]
@@ -45,7 +45,7 @@ def make_schema_text(
     if surveyed.is_sample:
         total = _count_records(shards, sidecars)
         of_all = "" if total is None else f" of {total:,}"
-        # The sample may have been all records.
+        # No note if the sample held all records.
         if total != surveyed.survey.num_records:
             what = f"from {surveyed.survey.num_records:,}{of_all} records; all of them: {{infer}}"
             note = Hint(Step(what, infer="all"))
@@ -57,14 +57,14 @@ def make_schema_text(
 
 
 def _count_records(shards: Sequence[Shard], sidecars: Sidecars) -> int | None:
-    """Number of records, by manifests or indexes; None if one shard has neither."""
+    """Return the number of records by manifests or indexes; None if a shard has neither."""
     total = 0
     for number, shard in enumerate(shards):
         entry = sidecars.entry(number) if sidecars.fits[number] else None
         count = None if entry is None else entry.records
         if count is None:
             with contextlib.suppress(ContainerError):
-                index = load_index(shard.reader)  # a stale one is reported elsewhere
+                index = load_index(shard.reader)  # a stale index is reported elsewhere
                 count = None if index is None else index.num_records
         if count is None:
             return None
@@ -73,7 +73,7 @@ def _count_records(shards: Sequence[Shard], sidecars: Sidecars) -> int | None:
 
 
 def _mark_ranges(schema: Schema) -> Schema:
-    """The schema with ranges, printed in comments, marked as those of a sample."""
+    """Return the schema with each value range marked as that of a sample."""
 
     def mark(specs: Mapping[str, Spec]) -> dict[str, Spec]:
         ranged = {name: spec for name, spec in specs.items() if spec.meaning and ".." in spec.meaning}
@@ -91,7 +91,7 @@ def _print_tfds(schema: Schema) -> str:
     return json.dumps(to_tfds(schema).features, indent=2)
 
 
-# These put ranges into comments.
+# Styles that print ranges in comments.
 _COMMENTING = ("tf", "dali", "vahidk")
 _PRINTERS: dict[str, Callable[[Schema], str]] = {
     "json": _print_json,

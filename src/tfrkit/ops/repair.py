@@ -1,4 +1,4 @@
-"""Copy readable records of damaged files, and report the losses."""
+"""Copy the readable records of damaged files, and report the losses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tfrkit.storage.local import require_space
 from tfrkit.storage.resolve import Address, expand_home, open_writer
 from tfrkit.storage.temporaries import MadeFolders
 
-# Bytes copied per step: touched three times, so they should stay in the cache.
+# Bytes copied per step: each is accessed three times, so they should fit into the CPU cache.
 _PIECE_NBYTES = 1 << 18
 _PIECE_RECORDS = 4096
 
@@ -60,7 +60,7 @@ class Loss:
 
 @dataclass
 class Repair:
-    """Copied files and losses.
+    """Report of a repair: copied files and losses.
 
     `lost_records` is None if the original number is unknown.
     """
@@ -72,12 +72,12 @@ class Repair:
 
     @property
     def lost_nbytes(self) -> int:
-        """Lost bytes, after inflating."""
+        """Number of lost bytes, after inflating."""
         return sum(loss.stop - loss.offset for loss in self.findings)
 
     @property
     def lost_stored_nbytes(self) -> int:
-        """Stored bytes of compressed files that do not inflate."""
+        """Number of stored bytes of compressed files that do not inflate."""
         return sum(loss.stored[1] - loss.stored[0] for loss in self.findings if loss.stored is not None)
 
     def to_json(self) -> dict[str, Any]:
@@ -100,11 +100,11 @@ def repair(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Repair:
-    """Copy every record with valid checksums into new files that verify.
+    """Copy every record with valid checksums into new, undamaged files.
 
-    One file is copied to the file `output`, several into the folder `output` under their own names. Record bytes are
-    not changed; `compression` defaults to that of the name (.gz), else of the source. The sources are not changed. Of
-    several files, one that is not a TFRecord is a loss without a copy; a single one raises.
+    One file is copied to the file `output`, several into the folder `output` under their own names. Records and sources
+    are not changed. `compression` defaults to that of the output's suffix (.gz), else of the source. Among several
+    files, one that is not a TFRecord is reported as lost and not copied; a single such file raises.
     """
     paths = find_shards(address, incomplete="warn")
     target, asked = expand_home(output), read_compression(compression)
@@ -151,7 +151,7 @@ def repair(
 
 
 def find_count(path: str, shard: Shard | None) -> int | None:
-    """Original number of records of a shard, by its manifest or a fitting index, or None."""
+    """Return the original number of records of a shard, by its manifest or a matching index, or None."""
     entry = Sidecars([path]).entry(0)
     if entry is not None and entry.records is not None:
         return entry.records
@@ -164,7 +164,7 @@ def find_count(path: str, shard: Shard | None) -> int | None:
 
 
 def _add_lost(result: Repair, known: int | None, count: int, losses: list[Loss]) -> None:
-    """Count the lost records of one shard; without an original number, only frames with a bad payload checksum."""
+    """Add the lost records of one shard: by the original number, else known only if all are bad payload checksums."""
     lost: int | None = None
     if known is not None and known >= count:
         lost = known - count
@@ -186,7 +186,7 @@ def _copy_sound(shard: Shard, destination: str, compression: Compression) -> tup
 
 
 def _list_losses(taken: list[tuple[Finding, TfrkitError]], gaps: list[Gap]) -> list[Loss]:
-    """Losses in file order; each torn member with the stored bytes that did not inflate."""
+    """Return the losses in file order; damage of the compression gets the stored bytes that did not inflate."""
     left = iter(gaps)
     losses = []
     for finding, error in taken:

@@ -1,4 +1,4 @@
-"""A contact sheet: images of a dataset in a grid, with labels, boxes and masks."""
+"""Draw a contact sheet: images of a dataset in a grid, with labels, boxes and masks."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 MIN_SIDE, MAX_SIDE = 32, 1024
 # Records sampled to detect raw bytes of one length.
 _PROBED = 8
-# 200 MB while it is drawn.
+# Drawing takes 200 MB for this size.
 MAX_SHEET_PIXELS = 64 << 20
 
 
 class Tile(NamedTuple):
-    """One tile of the sheet: record number, label, and the cause of a failure."""
+    """One tile of the sheet: record number, label, and why the image could not be shown, or None."""
 
     number: int | None
     label: str
@@ -57,7 +57,7 @@ class Tile(NamedTuple):
 
 @dataclass
 class SheetReport:
-    """Report of a sheet. `records` counts the whole dataset; `findings` lists failures."""
+    """Report of a sheet. `records` counts the whole dataset; `findings` lists images that could not be shown."""
 
     output: str
     width: int
@@ -102,8 +102,8 @@ def sheet(
 ) -> SheetReport:
     """Write a PNG of images of a dataset with their labels, boxes and masks.
 
-    Shows encoded images, and raw pixels of known size; of a SequenceExample the first frame. An image that fails is a
-    crossed tile with the cause, and a finding. Records are read one at a time.
+    Shows encoded images, and raw pixels of known size; for a SequenceExample, its first image. An image that cannot be
+    shown becomes a crossed tile with the cause, and a finding. Records are read one at a time.
 
     Args:
         address: Path, glob, folder, or a list of these.
@@ -111,9 +111,9 @@ def sheet(
         count: Number of images, evenly spaced over all records.
         columns: Images per row.
         size: Side of a square tile in pixels.
-        seed: Choose at random with this seed instead; in file order.
+        seed: Choose the records at random with this seed instead; they are shown in file order.
         image: The feature to show; found by default.
-        label: The feature shown below; found by default.
+        label: The feature shown below each image; found by default.
         shape: Shape of raw pixels, "224x224" or "224x224x3", height first, if no feature holds it.
         force: Replace the output.
     """
@@ -137,7 +137,7 @@ def sheet(
 
 
 class _Pictures:
-    """Images of a dataset by record number."""
+    """Reads the images of a dataset by record number."""
 
     def __init__(
         self,
@@ -167,14 +167,14 @@ class _Pictures:
         self._first = first
 
     def read(self, number: int) -> Picture:
-        """The image of a record; damage is its `cause`."""
+        """Return the image of a record; if it cannot be read, `cause` of the picture says why."""
         try:
             return self._reader.read(self._read_row(number))
         except (ContainerError, CodecError, SchemaError) as error:
             return Picture(cause=error.what)
 
     def require_shape(self, numbers: list[int]) -> None:
-        """Raise if all of these are raw bytes of one length without a shape, or with one that does not fit."""
+        """Raise if all images are raw bytes of one length, and no shape is known or it does not match that length."""
         spec, name = self._spec, self.features.image
         if spec.kind != "bytes" or spec.encoding != "list" or spec.logical != "bytes" or spec.shape != ():
             return
@@ -192,7 +192,7 @@ class _Pictures:
             require_raw_shape(name, self.features.sizes, lengths.pop(), shard=self._first)
 
     def locate(self, number: int, cause: str) -> Finding:
-        """The finding for a record."""
+        """Return a finding at a record, with the offset of its frame."""
         shards, ordinals = self._records.locate_many(np.array([number], np.uint64))
         access = self._records.open_shard(int(shards[0]))
         ordinal = int(ordinals[0])
@@ -215,7 +215,7 @@ class _Drawn(NamedTuple):
 
 
 def _draw(pictures: _Pictures, numbers: list[int], scanned: list[Finding], *, columns: int, side: int) -> _Drawn:
-    """Every tile, then one per damaged place skipped by the scan, up to one row."""
+    """Draw a tile per record, then one per damaged place that the scan skipped, up to one row of these."""
     lost = scanned[:columns]
     layout = Layout(len(numbers) + len(lost), columns, side)
     if layout.width * layout.height > MAX_SHEET_PIXELS:
@@ -239,14 +239,14 @@ def _draw(pictures: _Pictures, numbers: list[int], scanned: list[Finding], *, co
 
 
 def _open_counted(paths: list[str]) -> tuple[ShardSet, list[Finding]]:
-    """The shards with their record counts, and damage skipped while counting."""
+    """Open the shards and count their records; return them with the damage skipped while counting."""
     shards = [Shard.open(path) for path in paths]
     for shard in shards:
         if shard.nbytes is None:
             raise StorageError(
                 "expected a file, got a pipe, whose records cannot be chosen", shard=shard.name, hint="write it first"
             )
-    # Headers are enough, or an index: a damaged payload keeps its number and becomes a crossed tile.
+    # Only headers or an index are read: a record with a damaged payload keeps its number and becomes a crossed tile.
     shard_set = ShardSet(shards, Policy())
     scanned: list[Finding] = []
     try:

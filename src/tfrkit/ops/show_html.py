@@ -1,6 +1,6 @@
-"""A dataset in a notebook: a small table of its features, and its first images.
+"""Show a dataset in a notebook: a small table of its features, and its first images.
 
-Everything from a file is escaped. A few images are decoded and re-encoded as thumbnails.
+All text from files is escaped. A few images are decoded and re-encoded as thumbnails.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ ReadRows = Callable[[Sequence[str]], Iterator[Row]]
 
 
 def show_html(title: str, read_schema: Callable[[], Schema], read_rows: ReadRows, class_file: LabelMap | None) -> str:
-    """A table and images, or the error that prevents reading them.
+    """Return a table of features and images as HTML, or the error that prevents reading them.
 
-    `read_rows` returns rows with only some features.
+    `read_rows` returns rows with the requested features only.
     """
     parts = [f"<div><b>{_escape(title)}</b>"]
     try:

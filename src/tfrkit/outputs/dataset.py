@@ -1,4 +1,4 @@
-"""Outputs that appear all together: written in a hidden folder, moved into place when everything is whole."""
+"""Outputs that appear all together: written in a hidden folder, moved into place when all are complete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tfrkit.storage.temporaries import TemporaryFolder, move_file, sweep_folder
 
 
 class Staging:
-    """A hidden folder next to or in the output, on the same disk. A context: removed at the end unless committed.
+    """A hidden folder next to or in the output, on the same disk. A context manager: removed on exit unless committed.
 
     `names` are the planned shards. Raises `StorageError` if they must not be written: they exist and `force` was not
     given, or a source would be replaced.
@@ -41,7 +41,7 @@ class Staging:
         self._is_fresh = not target.is_file and not os.path.exists(self._place)
         is_inside = not target.is_file and not self._is_fresh
         parent, base = os.path.split(self._place)
-        sweep_folder(parent)  # left when the output was not there yet
+        sweep_folder(parent)  # leftovers of killed runs from before the output existed
         try:
             hidden = os.path.join(self._place, base) if is_inside else self._place
             self._temporary = TemporaryFolder(hidden, make_folders=True)
@@ -56,11 +56,11 @@ class Staging:
         self._temporary.remove()
 
     def path(self, name: str) -> str:
-        """Staging path of a file."""
+        """Return the staging path of a file."""
         return os.path.join(self.folder, name)
 
     def final(self, name: str) -> str:
-        """Final path of a shard."""
+        """Return the final path of a shard."""
         return self.target.out if self.target.is_file else os.path.join(self.target.out, name)
 
     def commit(self, sidecars: Sequence[str]) -> None:
@@ -144,10 +144,10 @@ class Staging:
 
 
 class _Moves:
-    """Steps that put files in place; a context: if one of them fails, the previous ones are undone."""
+    """Moves files into place. A context manager: if a move fails, the previous ones are undone."""
 
     def __init__(self, aside: str) -> None:
-        self._aside = aside  # a folder for what is replaced
+        self._aside = aside  # folder for the files that are replaced
         self._undo: list[Callable[[], None]] = []
 
     def __enter__(self) -> _Moves:
@@ -159,13 +159,13 @@ class _Moves:
                 self._undo.pop()()
 
     def make_folder(self, folder: str) -> None:
-        """A folder, which may be there already."""
+        """Create a folder, unless it exists."""
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder)
             self._undo.append(partial(os.rmdir, folder))
 
     def take_away(self, path: str) -> None:
-        """Move away what is at `path`."""
+        """Move the file at `path` aside, if there is one."""
         if os.path.lexists(path):
             os.makedirs(self._aside, exist_ok=True)
             kept = os.path.join(self._aside, str(len(self._undo)))
@@ -173,7 +173,7 @@ class _Moves:
             self._undo.append(partial(move_file, kept, path))
 
     def put(self, source: str, path: str) -> None:
-        """Move a file to its place; what was there is kept for undo."""
+        """Move a file to `path`; a file that was there is kept for undo."""
         self.take_away(path)
         move_file(source, path)
         self._undo.append(partial(os.unlink, path))

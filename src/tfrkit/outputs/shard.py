@@ -1,4 +1,4 @@
-"""Shards being written by a verb: frames in; size, offsets and digest out; with an index."""
+"""Shards written by a verb: takes frames, and gives size, digest and an index."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tfrkit.errors import CorruptRecordError
 from tfrkit.outputs.write_queue import NewFile, OutputFile, WriteQueue
 from tfrkit.storage.base import explain_os_error
 
-# Smaller pieces are copied and joined: a view of one would keep the whole window it was cut from.
+# Smaller pieces are copied and joined: a view of one would keep its whole buffer in memory.
 _SMALL_NBYTES = 256 << 10
 # Limit of pieces waiting to be joined, over all shards; each shard gets its share, but at least some pages.
 _ALL_SMALL_NBYTES = 64 << 20
@@ -34,7 +34,7 @@ _MASK = (1 << 64) - 1
 
 @dataclass(frozen=True)
 class Tally:
-    """Count, size and sum of digests of frames: equal for equal sets, in any order."""
+    """Count, size and sum of digests of frames: equal for the same frames in any order."""
 
     num_records: int = 0
     nbytes: int = 0
@@ -58,7 +58,7 @@ class Written:
 
 
 class OutputThreads:
-    """The threads that all shards of one command share: one that writes, some that deflate."""
+    """The threads shared by all shards of one command: one that writes, and several that compress."""
 
     def __init__(self, jobs: int | None = None, *, queue_nbytes: int = _QUEUE_NBYTES) -> None:
         self.jobs = jobs or count_cores()
@@ -67,15 +67,15 @@ class OutputThreads:
         self.num_shards = 0  # being written
 
     def close(self) -> None:
-        """End the threads; what waits is dropped."""
+        """End the threads; queued work is dropped."""
         self.pool.shutdown(wait=True, cancel_futures=True)
         self.queue.close()
 
 
 class ShardOutput:
-    """One shard being written. One thread at a time.
+    """One shard being written. Not thread-safe.
 
-    Whole frames go in; they are counted as written, not as read.
+    Takes whole frames. The tally is computed from the frames passed to `write`.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class ShardOutput:
         self._pass_on(frames)
 
     def finish(self) -> None:
-        """Call after the last frames. The writer thread does the rest; `written` is set once the queue is drained."""
+        """Finish the shard after its last frames, on the writer thread; `written` is set once the queue is drained."""
         assert self._file is not None
         self._flush_small()
         self._threads.num_shards -= 1
@@ -170,12 +170,12 @@ class ShardOutput:
     def _close(self) -> None:
         file, self._file = self._file, None
         if isinstance(file, NewFile):
-            with contextlib.suppress(OSError):  # it is on the disk, or not wanted any more
+            with contextlib.suppress(OSError):  # it is synced already, or discarded
                 file.close()
 
 
 def add_tallies(tallies: Sequence[Tally]) -> Tally:
-    """The tally of all."""
+    """Return the sum of tallies."""
     total = Tally()
     for tally in tallies:
         total += tally

@@ -20,11 +20,11 @@ class ShardSizes:
 
     @classmethod
     def of(cls, count: int | Mapping[str, int] | None, size: int | str | None) -> ShardSizes:
-        """As given by a user: a size may be text such as "256MB"."""
+        """Create from user input: a size may be text such as "256MB"."""
         return cls(count, parse_size(size) if isinstance(size, str) else size)
 
     def num_shards(self, split: str, num_records: int, estimated_nbytes: float) -> int:
-        """Shards of one split: at least one, never more than its records."""
+        """Return the number of shards of one split: at least one, and at most one per record."""
         wanted: int | None
         if isinstance(self.count, Mapping):
             wanted = self.count.get(split)
@@ -49,7 +49,7 @@ class ShardSizes:
 
 
 def parse_size(text: str) -> int:
-    """Bytes from "256MB", "64MiB" or a number.
+    """Parse a size such as "256MB", "64MiB" or a plain number into bytes.
 
     Example:
         >>> parse_size("256MB"), parse_size("1GiB")

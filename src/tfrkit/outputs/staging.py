@@ -1,6 +1,6 @@
-"""Exported files and folders that appear whole: written under a hidden temporary name, then renamed.
+"""Exported files and folders that appear only when complete: written under a hidden temporary name, then renamed.
 
-`StagedFile` and `StagedFolder` have the same methods for a writer that fills either: `open`, `commit`, `discard`, and
+`StagedFile` and `StagedFolder` share an interface, so that a writer can fill either: `open`, `commit`, `discard`, and
 the counts `files` and `nbytes` after `commit`.
 """
 
@@ -31,7 +31,7 @@ class StagedFolder:
 
     def __init__(self, path: str, *, sources: Sequence[str], force: bool, nbytes: int) -> None:
         self.name = path
-        # Through a link the folder it names is replaced, not the link.
+        # If the path is a link, its target is replaced, not the link.
         self._target = os.path.realpath(path)
         require_output(path, sources=sources, force=force)
         if os.path.exists(path):
@@ -41,7 +41,7 @@ class StagedFolder:
         self.nbytes = 0
         self._folders: set[str] = {""}
         self._opened: list[BinaryIO] = []
-        self._counted_last: list[str] = []  # files that are written bit by bit
+        self._counted_last: list[str] = []  # files of `open`, whose sizes are known at `commit`
         try:
             self._temporary = TemporaryFolder(self._target, make_folders=True)
         except OSError as error:
@@ -65,7 +65,7 @@ class StagedFolder:
         self.discard()
 
     def write(self, name: str, data: bytes | memoryview) -> None:
-        """A new file below the folder; `name` has "/" between its parts and was made safe by `SafeNames`."""
+        """Write a new file in the folder; `name` has "/" between its parts and was made safe by `SafeNames`."""
         descriptor = self._create(name)
         try:
             view = memoryview(data).cast("B")
@@ -78,7 +78,7 @@ class StagedFolder:
             os.close(descriptor)
 
     def open(self, name: str) -> BinaryIO:
-        """A new file to be written bit by bit; closed by the caller, or on `commit`."""
+        """Open a new file for writing; the caller or `commit` closes it."""
         raw = NamedFile(self._create(name), "wb", shown=os.path.join(self.name, name))
         file: Any = io.BufferedWriter(raw, buffer_size=_BUFFER_NBYTES)
         self._opened.append(file)
@@ -87,7 +87,7 @@ class StagedFolder:
         return opened
 
     def open_scratch(self) -> BinaryIO:
-        """An unnamed temporary file, removed when closed."""
+        """Open an unnamed temporary file, removed when closed."""
         try:
             unnamed: Any = tempfile.TemporaryFile(dir=self._root, buffering=0)  # noqa: SIM115 - its copy is kept
             with unnamed:
@@ -100,7 +100,7 @@ class StagedFolder:
         return scratch
 
     def make_folder(self, name: str) -> None:
-        """A folder, and those above it."""
+        """Create a folder and its parents."""
         if name not in self._folders:
             try:
                 os.makedirs(os.path.join(self._root, name), exist_ok=True)
@@ -109,7 +109,7 @@ class StagedFolder:
             self._folders.add(name)
 
     def commit(self) -> None:
-        """Move the folder into place; into an existing one, file by file: its other files stay."""
+        """Move the folder into place; if it exists, move file by file, keeping its other files."""
         self._close()
         self.nbytes += sum(os.path.getsize(os.path.join(self._root, name)) for name in self._counted_last)
         sync_tree(self._root, self.name)
@@ -156,7 +156,7 @@ class StagedFolder:
 
 
 class StagedFile(LocalWriter):
-    """One new file, written through `file`. Nothing is at its place before `commit`; `discard` leaves nothing."""
+    """One new file, written through `file`. It appears at its path on `commit`; `discard` removes it."""
 
     files = 1
 
@@ -165,14 +165,14 @@ class StagedFile(LocalWriter):
         require_file_place(path)
         require_space(path, nbytes)
         super().__init__(path, make_folders=True)
-        # The temporary closes the descriptor: the lock on it lasts until it has its name.
+        # `LocalWriter` closes the descriptor, so that its lock is held until the file has its name.
         raw = NamedFile(self.descriptor, "wb", shown=path, closefd=False)
         file: Any = io.BufferedWriter(raw, buffer_size=_BUFFER_NBYTES)
         self.file: BinaryIO = file
         self.nbytes = 0
 
     def open(self, name: str) -> BinaryIO:
-        """The file itself; `name` is ignored."""
+        """Return the file itself; `name` is ignored."""
         return self.file
 
     def commit(self) -> None:

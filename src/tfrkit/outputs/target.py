@@ -33,7 +33,7 @@ class Target:
 
     @property
     def is_file(self) -> bool:
-        """Whether all records go into one file of that name."""
+        """Whether the output is one file of that name."""
         if self.as_file is not None:
             return self.as_file
         if self.out.endswith(os.sep) or os.path.isdir(self.out):
@@ -42,23 +42,23 @@ class Target:
 
     @property
     def folder(self) -> str:
-        """The folder of the shards."""
+        """The folder that holds the shards."""
         return os.path.dirname(self.out) or "." if self.is_file else self.out
 
     @property
     def name(self) -> str:
-        """The name of the dataset: its folder's, or the file's without its suffix."""
+        """The name of the dataset: that of its folder, or of the file without its suffix."""
         stem = strip_output_suffix(self.out) if self.is_file else None
         return name_dataset(self.out if stem is None else stem)
 
     @property
     def single_file(self) -> str | None:
-        """The file name, for a single file."""
+        """The file name if the output is a single file, else None."""
         return os.path.basename(self.out) if self.is_file else None
 
     @property
     def suffix_compression(self) -> Compression | None:
-        """The compression by the suffix of the file, or None."""
+        """The compression that the suffix of the file implies, or None."""
         return compression_of_name(self.out) if self.is_file else None
 
     @property
@@ -81,7 +81,7 @@ class Target:
         return self.sidecar(INPUTS) if self.is_file else os.path.join(self.folder, INDEX_FOLDER, INPUTS)
 
     def list_files(self, manifest: Manifest) -> list[str]:
-        """Every file of the dataset but its manifest, by its manifest."""
+        """Return the paths of all files of the dataset, by its manifest, except the manifest itself."""
         shards = [self.shard(name) for name in manifest.entries]
         names = [*sorted(manifest.files), REPORT, SKIPPED]
         return [*shards, *map(index_path, shards), *map(self.sidecar, names), self.inputs]
@@ -113,7 +113,7 @@ def require_output(path: str, *, sources: Iterable[str] = (), force: bool = Fals
 
 
 def name_dataset(out: str) -> str:
-    """The name of a dataset from its folder: letters, digits and _, starting with a letter, as TFDS requires."""
+    """Derive the name of a dataset from its folder: letters, digits and _, starting with a letter, as TFDS requires."""
     base = os.path.basename(os.path.abspath(out))
     name = re.sub(r"[^A-Za-z0-9_]+", "_", base).strip("_")
     if not name:

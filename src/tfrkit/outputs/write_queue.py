@@ -17,12 +17,12 @@ from tfrkit.storage.base import explain_os_error
 # 9 to 17 s.
 _CACHED_NBYTES = 256 << 20
 _BEHIND_NBYTES = 32 << 20
-_STEPS_BEHIND = 4  # by then the disk has it
+_STEPS_BEHIND = 4  # data this many steps back is on the disk
 
-# More pieces than this are refused by the system in one call.
+# Below the limit of buffers per writev call.
 _MAX_PIECES = 512
 
-# A process may often have 1,024 files open, a dataset has more shards than that.
+# Many systems allow 1,024 open files per process; a dataset may have more shards than that.
 _MAX_OPEN = 64
 
 Piece = Any
@@ -37,7 +37,7 @@ class OutputFile:
         self.name = name
         self.nbytes = 0
         self.is_kept = is_kept or not hasattr(os, "posix_fadvise")
-        self._num_sent = 0  # bytes sent to the disk
+        self._num_sent = 0  # bytes whose write-back was started
 
     def append(self, pieces: Sequence[Piece]) -> None:
         """Write all pieces, in order."""
@@ -55,15 +55,15 @@ class OutputFile:
                     else:
                         views[0] = views[0][taken:]
         except BrokenPipeError:
-            raise  # the reader of our output closed the pipe: no failure of the disk
+            raise  # the reader of our output closed the pipe; the disk did not fail
         except OSError as error:
             raise explain_os_error(error, self.name, verb="write", more=", nothing was left behind") from None
 
     def send_to_disk(self) -> None:
-        """Start writing to the disk, and drop from memory what it has."""
+        """Start the write-back of new pages, and drop pages that are on the disk from the cache."""
         if self.is_kept or self.nbytes - self._num_sent < _BEHIND_NBYTES:
             return
-        with contextlib.suppress(OSError):  # a pipe has no such thing
+        with contextlib.suppress(OSError):  # a pipe does not support it
             os.posix_fadvise(self.descriptor, self._num_sent, self.nbytes - self._num_sent, os.POSIX_FADV_DONTNEED)
             behind = max(0, self._num_sent - _STEPS_BEHIND * _BEHIND_NBYTES)
             os.posix_fadvise(self.descriptor, behind, _BEHIND_NBYTES, os.POSIX_FADV_DONTNEED)
@@ -71,14 +71,14 @@ class OutputFile:
 
 
 class NewFile(OutputFile):
-    """A file that is made when it is first written, and need not stay open until it is whole."""
+    """A file that is created at the first write, and can be closed and reopened before it is complete."""
 
     def __init__(self, path: str) -> None:
         super().__init__(-1, path)
         self._is_made = False
 
     def open(self) -> None:
-        """Make it, or open it again to append."""
+        """Create the file, or reopen it to append."""
         if self.descriptor >= 0:
             return
         how = os.O_APPEND if self._is_made else os.O_CREAT | os.O_EXCL
@@ -89,7 +89,7 @@ class NewFile(OutputFile):
         self._is_made = True
 
     def close(self) -> None:
-        """Close it, for now or for good. Some file systems report a failed write only here: `OSError`."""
+        """Close the file; it may be reopened. Raises `OSError`: some file systems report a failed write only here."""
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -98,8 +98,8 @@ class NewFile(OutputFile):
 class WriteQueue:
     """Appends to files on its own thread, in the order of the calls.
 
-    At most `max_nbytes` are queued; a call with more waits for the disk. After a failed write every call raises it.
-    Buffers must not change until `drain` returns. Of `NewFile`s only those written last are open.
+    At most `max_nbytes` are queued; a call that would exceed the limit waits. After a failed write, every call raises
+    its error. Buffers must not change until `drain` returns. Only the `NewFile`s used last are kept open.
     """
 
     def __init__(self, max_nbytes: int) -> None:
@@ -107,7 +107,7 @@ class WriteQueue:
         self._waiting: deque[tuple[OutputFile, Sequence[Piece], int, Callable[[], None] | None]] = deque()
         self._nbytes = self._num_waiting = 0  # waiting, or being written
         self._num_written = 0
-        self._opened: OrderedDict[NewFile, None] = OrderedDict()  # the thread's own, in order of use
+        self._opened: OrderedDict[NewFile, None] = OrderedDict()  # used by the writer thread only; in order of use
         self._error: BaseException | None = None
         self._is_closed = False
         self._changed = threading.Condition()
@@ -134,7 +134,7 @@ class WriteQueue:
             self._raise_error()
 
     def close(self) -> None:
-        """End the thread; what still waits is dropped."""
+        """End the thread; pieces still queued are dropped."""
         with self._changed:
             self._is_closed = True
             self._waiting.clear()
@@ -175,7 +175,7 @@ class WriteQueue:
             except (TfrkitError, OSError) as error:
                 outcome = error
             finally:
-                del pieces, then  # free a large block now, not when the next piece comes
+                del pieces, then  # free a large block now, not when the next piece arrives
                 with self._changed:
                     self._error = outcome
                     self._nbytes -= nbytes

@@ -1,4 +1,4 @@
-"""Check frames: both checksums and optionally the messages; in ranges shared by threads."""
+"""Check frames: both checksums and optionally the messages, in stretches that threads can share."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tfrkit.errors import ContainerError, CorruptRecordError, LimitError, Storag
 from tfrkit.passes.walk import CollectPolicy, walk_streams
 from tfrkit.storage.base import ByteSource
 
-# Records sampled to see whether a shard holds Examples at all.
+# Records sampled to find out whether a shard holds Examples.
 _SAMPLE_RECORDS = 256
 NOT_AN_EXAMPLE = "record is neither an Example nor a SequenceExample, as most others are"
 
 
 @dataclass
 class Checked:
-    """Result of a check: sound frames, damage with its errors, and sound records that are not Examples (`others`).
+    """Result of a check: number of sound frames, damage with its errors, and records that are not Examples (`others`).
 
     `num_crowded` records have more feature names than `MAX_NAMES`.
     """
@@ -36,7 +36,7 @@ class Checked:
 
 
 def holds_examples(shard: Shard) -> bool:
-    """Are most of the first records of this shard Examples, so that all should be parsed?
+    """Whether most of the first records of a shard are Examples, so that all should be parsed.
 
     False for a pipe: it can be read only once.
     """
@@ -52,11 +52,11 @@ def holds_examples(shard: Shard) -> bool:
 
 
 def cut_shard(shard: Shard) -> Iterator[Stretch]:
-    """The stretches of a shard in order, found by its headers; one for all of a small or compressed shard.
+    """Yield the stretches of a shard in order, found by its frame headers; a small or compressed shard is one stretch.
 
-    A stretch without a number of frames is all that follows and may hold any damage. After a header that does not hold
-    comes one of these. It begins a little before, because only the frames before show whether the length is wrong or
-    the header is damaged.
+    A stretch with 0 frames is the unscanned rest of the shard and may hold any damage. It follows if a header is bad,
+    and starts one stretch before that header, because only the frames before show whether the length is wrong or the
+    header is damaged.
     """
     rest = held = Stretch(shard, b"", 0, shard.nbytes or 0, 0, 0, 0)
     if shard.compression == "none" and rest.nbytes > 2 * LIMITS.check_nbytes:

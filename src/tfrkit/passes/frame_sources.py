@@ -1,4 +1,4 @@
-"""The shards a verb reads: counted, and dealt frame by frame to parts, every checksum compared."""
+"""The shards that a verb reads: counts their records, and deals their frames to parts, with every checksum verified."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from tfrkit.storage.resolve import Address
 UInt32Array = np.ndarray[Any, np.dtype[np.uint32]]
 
 PartsOf = Callable[[int, int, int], UInt32Array]
-"""(shard, start, stop) → the part of each of its records start to stop; a part too high leaves the record out."""
+"""(shard, start, stop) → the part of each record from start to stop; a part past the last leaves the record out."""
 
 Put = Callable[[int, memoryview], None]
 """Takes some frames of one part."""
 
-# Bytes dealt per step: read twice, so they should stay in the cache.
+# Bytes dealt per step: each is read twice, so they should fit into the CPU cache.
 _PIECE_NBYTES = 4 << 20
 _PARTS_AT_ONCE = 1 << 16
 
 
 class Counted(NamedTuple):
-    """Records of one shard, and the size of its frames after inflating."""
+    """Number of records of one shard, and the size of its frames after inflating."""
 
     num_records: int
     nbytes: int
@@ -51,7 +51,7 @@ class Counted(NamedTuple):
 
 @dataclass
 class FrameSources:
-    """Shards to be read from front to back."""
+    """Shards to read from start to end."""
 
     paths: list[str]
     shards: list[Shard]
@@ -60,12 +60,12 @@ class FrameSources:
 
     @cached_property
     def sidecars(self) -> Sidecars:
-        """Their sidecars."""
+        """The sidecars of the shards."""
         return Sidecars(self.paths)
 
     @property
     def is_pipe(self) -> bool:
-        """Can one of them be read only once?"""
+        """Whether a shard is a pipe, which can be read only once."""
         return any(shard.nbytes is None for shard in self.shards)
 
     @property
@@ -75,7 +75,7 @@ class FrameSources:
 
     @property
     def known_nbytes(self) -> int:
-        """Size of all frames after inflating; if not counted, that of the files, a lower bound."""
+        """Size of all frames after inflating; before they are counted, the size of the files."""
         return self.stored_nbytes if self._counts is None else sum(count.nbytes for count in self._counts)
 
     @property
@@ -86,7 +86,7 @@ class FrameSources:
 
     @property
     def counts(self) -> list[Counted]:
-        """Records and bytes of each shard: from its index, else by its headers, else (compressed) by inflating it."""
+        """Records and bytes of each shard: by its index, else by its frame headers, inflated if compressed."""
         if self._counts is None:
             counted = (count_frames(shard, Policy()) for shard in self.shards)
             self._counts = [Counted(count.num_records, count.inflated_size) for count in counted]
@@ -98,7 +98,7 @@ class FrameSources:
         return sum(count.num_records for count in self.counts)
 
     def begin(self, progress: Progress) -> None:
-        """Report the totals; compressed files without an index are not inflated for that."""
+        """Report the totals to `progress`; compressed files are not inflated only to count them."""
         is_quick = not self.is_pipe and all(shard.compression == "none" for shard in self.shards)
         is_counted = self._counts is not None or is_quick
         progress.begin(self.num_records if is_counted else 0, self.known_nbytes)
@@ -114,14 +114,14 @@ class FrameSources:
                 )
 
     def close(self) -> None:
-        """Let go of open files and maps."""
+        """Close open files and maps."""
         for shard in self.shards:
             shard.close()
 
 
 @contextlib.contextmanager
 def open_sources(address: Address | Iterable[Address], *, incomplete: bool = False) -> Iterator[FrameSources]:
-    """The shards of an address, closed at the end of the block.
+    """Open the shards of an address; they are closed at the end of the block.
 
     Missing shards of a set are an error, or with `incomplete` a note.
     """
@@ -139,8 +139,8 @@ def open_sources(address: Address | Iterable[Address], *, incomplete: bool = Fal
 def deal_frames(sources: FrameSources, parts_of: PartsOf | None, num_parts: int, put: Put, progress: Progress) -> Tally:
     """Read every frame once and pass it on by part; return the tally.
 
-    Without `parts_of` the part of a record is the number of its shard, or 0 with one part. Within a part frames are in
-    the order of the sources.
+    Without `parts_of`, the part of a record is the number of its shard, or 0 if there is only one part. Within a part,
+    frames keep the order of the sources.
     """
     total = Tally()
     for number, shard in enumerate(sources.shards):
@@ -163,7 +163,7 @@ class _Dealt(NamedTuple):
     part_nbytes: Any
     tally: Tally
     num_frames: int
-    nbytes: int  # read
+    nbytes: int  # bytes read
 
 
 def _deal_shard(

@@ -1,4 +1,4 @@
-"""One pass over the frames of shards, in file order; damage is raised, skipped or collected, by the policy."""
+"""One pass over the frames of shards, in file order; the policy raises, skips or collects damage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfrkit.storage.resolve import Address
 
 
 class CollectPolicy(Policy):
-    """Skips damage and lists every place of it with its error, in the order met."""
+    """Skips damage, and lists each finding with its error, in the order found."""
 
     def __init__(self) -> None:
         super().__init__("all", "skip")
@@ -25,7 +25,7 @@ class CollectPolicy(Policy):
 
 @contextlib.contextmanager
 def open_shards(address: Address | Iterable[Address], *, incomplete: Incomplete = "warn") -> Iterator[list[Shard]]:
-    """The shards of an address, closed at the end of the block."""
+    """Open the shards of an address; they are closed at the end of the block."""
     shards = [Shard.open(path) for path in find_shards(address, incomplete=incomplete)]
     try:
         yield shards
@@ -43,7 +43,7 @@ def walk_frames(
     *,
     columns: Sequence[str] = (),
 ) -> Iterator[Stretch]:
-    """Yield what `read` takes of the frames of shards, one stretch after the other; see `FrameStream.take`."""
+    """Apply `read` to the frames of shards and yield one stretch after the other; see `FrameStream.take`."""
     streams = (FrameStream(shard, policy, columns=columns) for shard in shards)
     return walk_streams(streams, read, max_frames, max_nbytes)
 
@@ -51,13 +51,13 @@ def walk_frames(
 def walk_streams(
     streams: Iterable[FrameStream], read: Read, max_frames: int = NO_LIMIT, max_nbytes: int = NO_LIMIT
 ) -> Iterator[Stretch]:
-    """The same from streams that are open, such as the readable parts of a damaged shard (`Salvage`)."""
+    """Like `walk_frames`, for streams that are already open, such as the readable parts of a shard (`Salvage`)."""
     for stream in streams:
         yield from stream.take_all(read, max_frames, max_nbytes)
 
 
 def measure_files(paths: Iterable[str]) -> list[int]:
-    """Sizes in bytes, for progress; 0 for a pipe or a missing file."""
+    """Return the size of each file in bytes, for progress; 0 for a pipe or a missing file."""
     sizes = []
     for path in paths:
         try:
