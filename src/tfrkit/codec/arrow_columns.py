@@ -1,7 +1,7 @@
-"""Columns of Arrow data as arrays: numbers, bytes, and lists of these.
+"""Conversion of Arrow columns to arrays: numbers, bytes, and lists of these.
 
-For Parquet and Arrow files and tables of pandas and polars. Types an Example cannot hold, such as times and decimals,
-are refused with the name of the column unless the user chooses a conversion.
+For Parquet and Arrow files and tables of pandas and polars. Types that an Example does not have, such as times and
+decimals, raise an error with the name of the column unless the user chooses a conversion.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ ArrowKind = Literal["int64", "float32", "float64", "text", "bytes"]
 
 
 class NoKindError(Exception):
-    """An Arrow type that an Example cannot hold; the message names it."""
+    """An Arrow type that cannot be stored in an Example; the message is its name."""
 
 
 @dataclass(frozen=True)
 class ArrowType:
-    """Target of an Arrow type: the kind of its values, and whether a row holds a list of them."""
+    """Target of an Arrow type: the kind of its values, and whether a row is a list of values."""
 
     kind: ArrowKind
     is_list: bool = False
 
 
 def judge_type(kind: Any, arrow: Any) -> ArrowType | None:
-    """The target of an Arrow type; None for a column of nulls; raises `NoKindError` for unsupported ones."""
+    """Find the target of an Arrow type; None for a column of nulls. Raises `NoKindError` for unsupported types."""
     types = arrow.types
     if types.is_null(kind):
         return None
@@ -61,13 +61,13 @@ def judge_type(kind: Any, arrow: Any) -> ArrowType | None:
 
 
 def _is(types: Any, name: str, kind: Any) -> bool:
-    """Older Arrow versions lack newer types."""
+    """Check a type by a function that older Arrow versions lack."""
     check = getattr(types, name, None)
     return bool(check is not None and check(kind))
 
 
 def flatten_fields(schema: Any, arrow: Any) -> list[tuple[str, tuple[int, ...], Any]]:
-    """(name, path, type) of every column; those of a struct are called ``struct/field``."""
+    """Return (name, path, type) of every column; fields of a struct are called ``struct/field``."""
     found: list[tuple[str, tuple[int, ...], Any]] = []
 
     def visit(prefix: str, path: tuple[int, ...], fields: Any) -> None:
@@ -83,7 +83,7 @@ def flatten_fields(schema: Any, arrow: Any) -> list[tuple[str, tuple[int, ...], 
 
 
 def pick_column(batch: Any, path: tuple[int, ...], arrow: Any) -> Any:
-    """The array of one flattened column; a null struct makes nulls of its fields."""
+    """Return the array of one flattened column; the fields of a null struct are null."""
     array = batch.column(path[0])
     for index in path[1:]:
         array = _compute().struct_field(array, index)
@@ -91,12 +91,12 @@ def pick_column(batch: Any, path: tuple[int, ...], arrow: Any) -> Any:
 
 
 def _compute() -> Any:
-    """pyarrow.compute, which takes longer to load than most tables take to convert without it."""
+    """Import pyarrow.compute only if needed, because the import takes longer than converting most tables."""
     return import_or_explain("pyarrow.compute", "arrow")
 
 
 def cast_column(array: Any, wanted: str, arrow: Any) -> Any:
-    """An array cast as requested: times as numbers or text, decimals as floats. Raises `ArrowInvalid`."""
+    """Cast an array as requested: times to numbers or text, decimals to floats. Raises `ArrowInvalid`."""
     if arrow.types.is_dictionary(array.type):
         array = _decode_dictionary(array, arrow)
     target = {"int64": arrow.int64(), "float": arrow.float64(), "text": arrow.large_string()}[wanted]
@@ -106,7 +106,7 @@ def cast_column(array: Any, wanted: str, arrow: Any) -> Any:
 
 
 def convert_array(array: Any, expected: ArrowType, arrow: Any) -> tuple[Any, Int64Array | None, Any]:
-    """(values, lengths of lists, missing rows) of one block, as the spool takes them.
+    """Convert one block to (values, lengths of lists, missing rows), the form that the spool stores.
 
     Raises ValueError, with the row in this block as its second argument, for a value that does not fit.
     """
@@ -129,7 +129,7 @@ def convert_array(array: Any, expected: ArrowType, arrow: Any) -> tuple[Any, Int
 
 
 def _decode_dictionary(array: Any, arrow: Any) -> Any:
-    """The decoded values of a dictionary array. pyarrow cannot decode string views, which polars uses."""
+    """Decode a dictionary array. String views, which polars uses, are cast first: pyarrow cannot decode them."""
     values = array.dictionary
     if _is(arrow.types, "is_string_view", values.type) or _is(arrow.types, "is_binary_view", values.type):
         large = arrow.large_string() if _is(arrow.types, "is_string_view", values.type) else arrow.large_binary()
@@ -138,7 +138,7 @@ def _decode_dictionary(array: Any, arrow: Any) -> Any:
 
 
 def _find_nulls(array: Any) -> Any:
-    """1 for null rows, from Arrow's validity bits; None if there are none."""
+    """Return 1 for null rows, from Arrow's validity bits; None if there are no nulls."""
     if not array.null_count:
         return None
     return 1 - _unpack_bits(array.buffers()[0], array)
@@ -168,7 +168,7 @@ def _convert_values(array: Any, kind: ArrowKind, missing: Any, arrow: Any) -> An
 
 
 def bytes_of_strings(array: Any, arrow: Any) -> BytesColumn:
-    """Strings or binaries as one buffer with offsets; the contents of nulls are ignored."""
+    """Convert strings or binaries to one buffer with offsets; the contents of nulls are ignored."""
     is_small = array.type in (arrow.string(), arrow.binary())
     if not is_small and array.type not in (arrow.large_string(), arrow.large_binary()):
         array = array.cast(arrow.large_binary())

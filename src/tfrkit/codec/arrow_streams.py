@@ -1,7 +1,7 @@
-"""Tables of other libraries by Arrow's stream (the PyCapsule protocol): pandas, polars, pyarrow, DuckDB and others.
+"""Tables of other libraries, read as Arrow streams (the PyCapsule protocol): pandas, polars, pyarrow, DuckDB, others.
 
-None of them is imported here. A null is an absent feature; pandas exports NaN, NaT and None as nulls.
-NaN in its lists of floats stays NaN.
+Only pyarrow is imported here. A null is an absent feature; pandas exports NaN, NaT and None as nulls.
+NaN in lists of floats stays NaN.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tfrkit.errors import SourceError
 
 NO_VALUES = "no column holds any value"
 
-# Column names pandas gives to an unnamed index.
+# Column names that pandas gives to an unnamed index.
 _NAMELESS_INDEX = re.compile(r"__index_level_\d+__")
 
 
@@ -54,12 +54,12 @@ def is_table(data: object) -> bool:
 
 
 def holds_series(columns: object) -> bool:
-    """Whether this is a dict of columns with some of another library."""
+    """Whether this is a dict of columns, some of them Series of another library."""
     return isinstance(columns, Mapping) and any(has_stream(column) for column in columns.values())
 
 
 def to_arrow_table(columns: Mapping[str, Any]) -> Any:
-    """A dict of columns of any library as one Arrow table."""
+    """Convert a dict of columns of any library to one Arrow table."""
     arrow = import_or_explain("pyarrow", "arrow")
     arrays = {}
     for name, column in columns.items():
@@ -83,7 +83,7 @@ def to_arrow_table(columns: Mapping[str, Any]) -> Any:
 
 
 def open_stream(data: Any) -> tuple[Any, Iterator[Any], int]:
-    """(schema, record batches, columns of a nameless index, which are left out) of a table."""
+    """Return (schema, record batches, number of unnamed index columns, which are left out) of a table."""
     arrow = import_or_explain("pyarrow", "arrow")
     refuse_lost_types(data)
     try:
@@ -127,7 +127,7 @@ def open_stream(data: Any) -> tuple[Any, Iterator[Any], int]:
 
 
 def _find_named_ranges(schema: Any) -> dict[str, range]:
-    """Named range indexes of pandas, which are not among the columns."""
+    """Find the named range indexes of pandas, which are only in the metadata, not in the columns."""
     described = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
     return {
         str(index["name"]): range(index["start"], index["stop"], index["step"])
@@ -145,7 +145,7 @@ def _is_one_column(data: Any, arrow: Any) -> bool:
 
 
 def require_different(names: Sequence[str], where: str) -> None:
-    """Raise for two columns of one name."""
+    """Raise if two columns have the same name."""
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise SourceError(
@@ -156,9 +156,9 @@ def require_different(names: Sequence[str], where: str) -> None:
 
 
 def read_columns(data: Any, coercer: Coercer, floats: Floats) -> Iterator[dict[str, Column]]:
-    """Columns of a table as `Writer.write_columns` takes them, batch after batch; those without any value are left out.
+    """Yield batches of a table's columns for `Writer.write_columns`. Columns without a value are left out.
 
-    The records are those that a build of the same table has.
+    The records are the same as in a build of the same table.
     """
     arrow = import_or_explain("pyarrow", "arrow")
     schema, batches, _ = open_stream(data)
@@ -215,6 +215,6 @@ def _accumulate(lengths: Any) -> Any:
 
 
 def _explain(error: BaseException) -> str:
-    """The error of another library, in one line and lower case; pyarrow adds the column as a second argument."""
+    """Return an error of another library in one line and lower case; pyarrow adds the column as a second argument."""
     text = "; ".join(str(part).splitlines()[0].rstrip(".") for part in error.args if isinstance(part, str) and part)
     return (text[:1].lower() + text[1:])[:200] or type(error).__name__

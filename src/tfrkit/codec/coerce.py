@@ -1,13 +1,13 @@
-"""From a Python value to one of Example's three lists, without silent loss.
+"""Conversion of a Python value to one of the three lists of an Example, without silent loss.
 
     int, bool, NumPy integer            Int64List of one
-    float that float32 holds exactly    FloatList of one
+    float exact in float32              FloatList of one
     bytes, str                          BytesList of one
     list or 1-D array of these          the same list, longer
     any other dtype, or rank above 1    a serialized tensor, see codec/tensor_proto.py
     None                                a Feature with no list
 
-A float that float32 does not hold requires a choice: `floats="float32"` rounds, `floats="float64"` keeps all
+A float that is not exact in float32 requires a choice: `floats="float32"` rounds, `floats="float64"` stores all
 floats as serialized tensors.
 """
 
@@ -25,14 +25,14 @@ from tfrkit.features.tensor_dtypes import NARROW_FLOATS
 
 Floats = Literal["ask", "float32", "float64"]
 Coerced = tuple[str, Any]
-"""A kind, with a list of bytes or a contiguous array of int64 or float32."""
+"""A kind, and a list of bytes or a contiguous array of int64 or float32."""
 
 _Array = np.ndarray[Any, Any]
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _STORED = {"int64": "<i8", "float": "<f4"}
 _TEXT = (str, bytes, bytearray, memoryview, np.bytes_, np.str_)
 _INTEGER = (int, np.integer, np.bool_)
-# Missing values of pandas, and types of tables that records cannot hold, with their hints.
+# Hints for missing values of pandas and for types that cannot be stored in records.
 _NO_VALUE = "where it means no value: pass None, leave the key out, or give the table itself, build(df, path)"
 _TIME = "pass text or a number: value.isoformat(), value.timestamp()"
 _REMEDIES = {
@@ -46,7 +46,7 @@ _REMEDIES = {
 
 
 class Coercer:
-    """Converts values the core does not accept directly. `row` is set by the writer, for messages."""
+    """Converts values that the core does not accept directly. The writer sets `row`, for messages."""
 
     def __init__(self, floats: Floats = "ask") -> None:
         if floats not in ("ask", "float32", "float64"):
@@ -58,7 +58,7 @@ class Coercer:
         """Features of this row that are empty lists of unknown kind; if None, such a list raises."""
 
     def __call__(self, name: str, value: object, expected: str | None) -> Coerced:
-        """The list to store; raises with the name of the feature and the row."""
+        """Convert a value to the list to store; errors name the feature and the row."""
         if name in self._wide_names and isinstance(value, (*_INTEGER, float)):
             return "bytes", [encode_tensor(np.float64(self._exact_float(name, value)))]
         kind, values = self.coerce_free(name, value, expected)
@@ -69,7 +69,7 @@ class Coercer:
         raise self._wrong_kind(name, value, expected, kind)
 
     def coerce_free(self, name: str, value: object, expected: str | None) -> Coerced:
-        """The same without comparing the kind; `expected` types an empty list."""
+        """Convert a value without comparing the kind; `expected` is only the kind of an empty list."""
         if isinstance(value, _TEXT):
             return "bytes", [self.to_bytes(name, value)]
         if isinstance(value, dict):
@@ -94,7 +94,7 @@ class Coercer:
         array = self.to_array(name, value)
         if array.dtype.kind in "SUO" and array.ndim <= 1:
             return "bytes", [self.to_bytes(name, item) for item in array.reshape(-1).tolist()]
-        # For a scalar or a Python list the values decide; for an array also its dtype.
+        # For a scalar or a Python list the values decide the kind; for an array also its dtype.
         is_plain = array.ndim == 0 or (array.ndim == 1 and not is_typed)
         if array.dtype.kind in "iub" and is_plain:
             return "int64", self.to_int64(name, array)
@@ -112,14 +112,14 @@ class Coercer:
         return "bytes", [self.to_tensor(name, array)]
 
     def to_tensor(self, name: str, array: _Array, *, dtype: str | None = None) -> bytes:
-        """An array as a serialized tensor; `dtype` as `encode_tensor` takes it."""
+        """Serialize an array as a tensor; `dtype` is that of `encode_tensor`."""
         try:
             return encode_tensor(array, dtype=dtype)
         except (TypeError, ValueError) as error:
             raise type(error)(f"feature {show_name(name)} {error} - at row {self.row}") from None
 
     def to_array(self, name: str, value: object) -> _Array:
-        """The value as an array of numbers, booleans or strings, without changes."""
+        """Convert the value to an array of numbers, booleans or strings, without loss."""
         if is_masked(value):
             raise TypeError(
                 f"feature {show_name(name)} expected an array, got a masked one, whose gaps no list can hold "
@@ -134,14 +134,14 @@ class Coercer:
         except (ValueError, TypeError) as error:
             raise TypeError(f"feature {show_name(name)} {error} - at row {self.row}") from None
         is_object = array.dtype.kind == "O" and array.ndim == 0 and not isinstance(array.item(), _TEXT)
-        # ml_dtypes has arrays of the floats that NumPy lacks.
+        # Arrays of ml_dtypes have the float types that NumPy lacks.
         is_known = array.dtype.kind in "iubfcSUO" or array.dtype.name in NARROW_FLOATS
         if not is_known or is_object:
             raise self._wrong_type(name, value)
         return array
 
     def _list_to_array(self, name: str, value: list[Any] | tuple[Any, ...]) -> _Array:
-        """NumPy would turn [1, b"a"] into strings and large integers into floats; here each leaf is checked."""
+        """Check each leaf, because NumPy would convert [1, b"a"] to strings and large integers to floats."""
         if value and all(isinstance(item, np.ndarray) for item in value):
             return self._stack(name, value)
         shape = self._find_shape(name, value)
@@ -181,7 +181,7 @@ class Coercer:
         return np.stack(arrays)
 
     def _find_shape(self, name: str, value: Any) -> tuple[int, ...]:
-        """The shape of a nested list; lists of different lengths have none."""
+        """Find the shape of a nested list; raise if its lists differ in length."""
         shape: list[int] = []
         level: list[Any] = [value]
         while level and all(isinstance(item, (list, tuple, np.ndarray)) for item in level):
@@ -202,13 +202,13 @@ class Coercer:
         return tuple(shape)
 
     def to_int64(self, name: str, array: _Array) -> _Array:
-        """Integers or booleans, flat, as an Int64List holds them."""
+        """Convert integers or booleans to the flat array of an Int64List."""
         if array.dtype == np.uint64 and array.size and int(array.max()) > _INT64_MAX:
             raise self._too_large(name, int(array.max()))
         return np.ascontiguousarray(array.reshape(-1), "<i8")
 
     def ints_to_float32(self, name: str, array: _Array) -> _Array:
-        """Integers in a column of floats, flat; those that float32 would round are treated like any float."""
+        """Convert integers in a column of floats to a flat float32 array; raise rather than round, unless allowed."""
         stored = np.ascontiguousarray(array.reshape(-1), "<f4")
         if self._floats != "float32":
             for value, rounded in zip(array.reshape(-1).tolist(), stored.tolist(), strict=True):
@@ -217,7 +217,7 @@ class Coercer:
         return stored
 
     def to_float32(self, name: str, array: _Array, *, must_be_exact: bool) -> _Array:
-        """Floats, flat, as a FloatList holds them."""
+        """Convert floats to the flat array of a FloatList."""
         wide = array.reshape(-1)
         with np.errstate(over="ignore", invalid="ignore"):
             stored = np.ascontiguousarray(wide, "<f4")
@@ -235,7 +235,7 @@ class Coercer:
         return stored
 
     def to_bytes(self, name: str, value: object) -> bytes:
-        """Bytes as they are, text as UTF-8."""
+        """Return bytes unchanged, and text as UTF-8."""
         if isinstance(value, (bytes, bytearray, memoryview)):
             return bytes(value)
         if not isinstance(value, str):

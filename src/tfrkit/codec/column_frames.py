@@ -1,6 +1,6 @@
-"""Rows of whole columns as frames, made by any number of threads at the same time.
+"""Rows of whole columns encoded as frames, on any number of threads.
 
-The bytes equal those of `Writer.write_columns` for the same rows.
+The bytes are those that `Writer.write_columns` writes for the same rows.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Frames = tuple[UInt8Array, UInt64Array]
 class PlainColumn(NamedTuple):
     """One feature of all rows, in arrays that the core reads without copying.
 
-    `values` are int64, float32 or bytes; `offsets` are the starts of bytes values; `splits` the starts of each row's
-    values, without them a row has one; `missing` marks rows that lack the feature.
+    `values` are int64, float32 or bytes; `offsets` are the starts of bytes values; `splits` are the starts of each
+    row's values, None if each row has one value; `missing` marks rows without the feature.
     """
 
     kind: Literal["int64", "float", "bytes"]
@@ -34,9 +34,9 @@ class PlainColumn(NamedTuple):
 
 
 class ColumnFramer:
-    """Frames of any rows of some columns, which must not change meanwhile. Thread-safe.
+    """Encodes rows of columns as frames. The columns must not change meanwhile. Safe to share between threads.
 
-    Raises ValueError for offsets or splits that do not hold `num_rows` rows.
+    Raises ValueError for offsets or splits that do not fit `num_rows` rows.
     """
 
     def __init__(self, columns: Mapping[str, PlainColumn], num_rows: int) -> None:
@@ -44,12 +44,12 @@ class ColumnFramer:
         self._frames = _native.ColumnFrames([(name, *column) for name, column in ordered], num_rows)
 
     def frame_rows(self, numbers: Int64Array) -> Frames:
-        """These rows, in this order."""
+        """Encode these rows, in this order."""
         return self._frames.take(np.ascontiguousarray(numbers, np.int64))
 
 
 def frame_columns(columns: Mapping[str, Any], *, floats: Floats, first_row: int = 0) -> Frames:
-    """All rows of some columns, as `Writer.write_columns` takes them; `first_row` is for messages."""
+    """Encode all rows of columns in the form of `Writer.write_columns`; `first_row` is for messages."""
     coercer = Coercer(floats)
     coercer.row = first_row
     encoded, num_rows = encode_columns(columns, coercer=coercer, floats=floats)

@@ -15,13 +15,13 @@ from tfrkit._types import Int64Array, UInt8Array
 ABSENT, UNSET, PRESENT = 0, 1, 2
 
 Column = Any
-"""A NumPy array, `BytesColumn` or `Ragged`, with as many rows as the batch."""
+"""A NumPy array, `BytesColumn`, `Ragged` or list, with as many rows as the batch."""
 
 
 class BytesColumn(Sequence[bytes]):
     """One bytes value per row, kept in one buffer: value `i` is `data[offsets[i]:offsets[i + 1]]`.
 
-    Acts as a sequence of bytes. `data` and `offsets` are what Arrow calls large_binary.
+    Acts as a sequence of bytes. `data` and `offsets` have the layout of Arrow's large_binary.
 
     Example:
         >>> column = BytesColumn.from_values([b"ab", b"", b"c"])
@@ -97,7 +97,7 @@ class BytesColumn(Sequence[bytes]):
 class Ragged(Sequence[Any]):
     """Rows of different lengths: row `i` is `values[row_splits[i]:row_splits[i + 1]]`.
 
-    `values` is an array, a `BytesColumn`, or again a `Ragged` (frames of values). `presence`, if not None,
+    `values` is an array, a `BytesColumn`, or a `Ragged` (steps of a feature list). `presence`, if not None,
     distinguishes an absent feature (0) and one without a kind (1) from an empty list (2).
 
     Example:
@@ -115,7 +115,7 @@ class Ragged(Sequence[Any]):
 
     @classmethod
     def from_rows(cls, rows: Iterable[Any], dtype: Any = np.int64) -> Ragged:
-        """Join rows of numbers."""
+        """Join rows of numbers into one column."""
         arrays = [np.asarray(row, dtype) for row in rows]
         splits = np.zeros(len(arrays) + 1, np.int64)
         np.cumsum([len(a) for a in arrays], out=splits[1:])

@@ -1,4 +1,4 @@
-"""Rows converted to the form of a given schema."""
+"""Conversion of rows to the form of a given schema."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _Array = np.ndarray[Any, Any]
 
 
 class SchemaCoercer:
-    """Converts rows to the form of a schema; raises for what does not fit."""
+    """Converts rows to the form of a schema; raises for values that do not fit."""
 
     def __init__(self, floats: Floats = "ask") -> None:
         self._plain = Coercer(floats)
         self._floats = floats
 
     def conform(self, row: Mapping[str, Any], specs: Mapping[str, Spec], row_number: int) -> dict[str, Any]:
-        """The row with every value in stored form, in the order of the schema."""
+        """Return the row with every value in stored form, in the order of the schema."""
         self.check_names(row, specs, row_number)
         stored = {}
         for name, spec in specs.items():
@@ -39,13 +39,13 @@ class SchemaCoercer:
         return stored
 
     def check_names(self, row: Mapping[str, Any], specs: Mapping[str, Spec], row_number: int) -> None:
-        """Raise for a name the schema does not have."""
+        """Raise for a name that is not in the schema."""
         for name in row:
             if name not in specs:
                 raise MissingFeatureError(f"{describe_missing(name, specs)} in the schema - at row {row_number}")
 
     def conform_value(self, name: str, value: Any, spec: Spec, row_number: int) -> Any:
-        """One value in stored form: a flat array of the right dtype, or a list of bytes."""
+        """Convert one value to stored form: a flat array of the right dtype, or a list of bytes."""
         self._plain.row = row_number
         if value is None:
             if spec.optional:
@@ -95,7 +95,7 @@ class SchemaCoercer:
         return stored
 
     def _to_class_ids(self, name: str, value: Any, spec: Spec, row_number: int) -> Any:
-        """Class names become ids; ids are checked against the number of classes."""
+        """Convert class names to ids, and check ids against the number of classes."""
         if isinstance(value, str):
             classes = spec.classes or ()
             if value not in classes:
@@ -119,7 +119,7 @@ class SchemaCoercer:
         return value
 
     def _to_inner_array(self, name: str, value: Any, spec: Spec, row_number: int) -> _Array:
-        """The array inside a serialized tensor or raw bytes, of the schema's dtype and shape."""
+        """Convert a value to the array for a serialized tensor or raw bytes, of the schema's dtype and shape."""
         array = self._to_numbers(name, value, "int64" if spec.dtype != "string" else "bytes")
         wants_text, is_text = spec.dtype == "string", array.dtype.kind in "SUO"
         if spec.dtype is not None and wants_text != is_text:
@@ -143,8 +143,8 @@ class SchemaCoercer:
         return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
 
     def _to_narrow(self, name: str, array: _Array, spec: Spec, row_number: int) -> _Array:
-        """Numbers of a float type that NumPy lacks, as float32."""
-        if array.dtype.name in NARROW_FLOATS:  # of ml_dtypes
+        """Convert numbers to float32 for a float type that NumPy lacks; raise if that type would round them."""
+        if array.dtype.name in NARROW_FLOATS:  # an array of ml_dtypes
             array = array.astype(np.float32)
         if array.dtype.kind not in "iubf":
             raise self._wrong_dtype(name, spec, array, row_number)
@@ -163,7 +163,7 @@ class SchemaCoercer:
     def _check_shape(self, name: str, shape: tuple[int, ...], spec: Spec, row_number: int) -> None:
         fits = len(shape) == len(spec.shape) and all(w in (None, g) for w, g in zip(spec.shape, shape, strict=True))
         is_one = spec.encoding == "list" and spec.shape == () and shape == (1,)
-        # One value is a list of one if the schema has shape (None,): a table gives 5.
+        # A single value is accepted as a list of one if the schema has shape (None,): tables have 5, not [5].
         is_list_of_one = spec.encoding == "list" and shape == () and len(spec.shape) == 1 and spec.shape[0] in (None, 1)
         if not (fits or is_one or is_list_of_one):
             raise ShapeError(

@@ -1,4 +1,4 @@
-"""From the core's columns to batches and rows, by a schema."""
+"""Conversion of the core's columns to batches and rows, by a schema."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _NativeColumn = tuple[Any, Any, Any, Any, Any]
 class Decoder:
     """Decodes records of one schema. Share it between threads; make a builder for each.
 
-    With `known`, the schema that was found for all records, one that has a feature beyond both is a fault: then the
-    schema was found from other records. Without it such features are passed over, which is for a schema, or a choice
-    of features, that a caller gave.
+    `known` is the schema inferred for all records. With it, a record with a feature in neither schema is a fault:
+    the schema was inferred from other records. Without it, such features are ignored, as for a schema or a selection of
+    features that the caller gave.
     """
 
     def __init__(self, schema: Schema, *, known: Schema | None = None) -> None:
@@ -56,7 +56,7 @@ class Decoder:
 
     @property
     def needs_python(self) -> bool:
-        """Are there values that are decoded one by one, in Python?"""
+        """Whether some values are decoded one by one, in Python."""
         return any(
             spec.encoding not in ("list", "raw") or (spec.encoding == "raw" and (None in spec.shape or spec.optional))
             for _, spec in self._specs
@@ -66,7 +66,7 @@ class Decoder:
         return _native.ColumnBuilder(self._schema.kind, self._native_specs, self._known)
 
     def new_row_builder(self) -> _native.RowBuilder:
-        """One that makes the rows that `rows` makes of batches, without the batches."""
+        """Create a builder that makes the same rows as `rows`, without batches."""
         forms = [_find_row_form(name, spec) for name, spec in self._specs]
         specs = [(*spec, form[1] != "python") for spec, form in zip(self._native_specs, forms, strict=True)]
         return _native.RowBuilder(self._schema.kind, specs, self._known, forms, self._make_row_values, _MISSING)
@@ -79,7 +79,7 @@ class Decoder:
     def new_engine(
         self, *, verify: Verify, skips: bool, threads: int, ahead_nbytes: int, num_shards: int
     ) -> _native.BatchEngine:
-        """A native engine whose columns `assemble` takes. With 0 threads it works on that of the caller."""
+        """Create a native engine that makes columns for `assemble`. With 0 threads it runs on the caller's thread."""
         return _native.BatchEngine(
             self._schema.kind,
             self._native_specs,
@@ -99,7 +99,7 @@ class Decoder:
         return self.assemble([column[0] if is_plain else column for is_plain, column in columns], num_rows)
 
     def assemble(self, native: list[Any], num_rows: int) -> Batch:
-        """A batch of what an engine took."""
+        """Assemble a batch from the columns of the core."""
         columns = dict(zip(self._context_names, native, strict=False))
         for name, spec in self._special:
             columns[name] = _collate(name, spec, columns[name], num_rows)
@@ -113,7 +113,7 @@ class Decoder:
         return {"context": columns, "feature_lists": lists}
 
     def rows(self, batch: Batch, num_rows: int) -> list[Row]:
-        """The rows of a batch, with plain Python scalars; also of one whose columns a later step made or changed."""
+        """Return the rows of a batch, with plain Python scalars. Later steps may have made or changed its columns."""
         if not self._is_sequence or batch.keys() != {"context", "feature_lists"}:
             return _rows_of(batch, self._schema.features, num_rows)
         contexts = _rows_of(batch["context"], self._schema.features, num_rows)
@@ -122,7 +122,7 @@ class Decoder:
 
 
 def _list_others(known: Schema, schema: Schema) -> list[tuple[bytes, bool]]:
-    """(name, is_list) of what is known and not wanted."""
+    """Return (name, is_list) of the known features that are not decoded."""
     others = [(encode_name(name), False) for name in known.features if name not in schema.features]
     return others + [(encode_name(name), True) for name in known.feature_lists if name not in schema.feature_lists]
 
@@ -171,7 +171,7 @@ def _collate_frames(name: str, spec: Spec, column: _NativeColumn) -> Ragged:
 
 
 def _shape_ragged(name: str, spec: Spec, values: Column, splits: Any, presence: Any) -> Ragged:
-    """Rows of a varying number of values; with a shape such as (None, 4), of a varying number of fours."""
+    """Make ragged rows of values; with a shape such as (None, 4), of groups of four values."""
     inner = spec.shape[1:]
     if not inner or None in inner or isinstance(values, BytesColumn):
         return Ragged(values, splits, presence)
@@ -190,7 +190,7 @@ def _cast(spec: Spec, values: Column) -> Column:
 
 
 def _find_cast(spec: Spec) -> np.dtype[Any] | None:
-    """The dtype that numbers of a list are cast to, if to any.
+    """Find the dtype that numbers of a list are cast to; None if they are not cast.
 
     TFDS stores bool, uint8 and similar types in int64 lists and declares them in its features.json.
     """
@@ -201,7 +201,7 @@ def _find_cast(spec: Spec) -> np.dtype[Any] | None:
 
 
 def _find_row_form(name: str, spec: Spec) -> tuple[str, str, tuple[Any, ...] | None, np.dtype[Any] | None, bool]:
-    """How the core makes values of rows: (name, form, shape, dtype to cast to, one value stands for itself)."""
+    """Describe how the core makes values of rows: (name, form, shape, dtype to cast to, one value is not a list)."""
     is_fixed = spec.fixed_length >= 0
     has_inner = bool(spec.shape[1:]) and None not in spec.shape[1:] and spec.kind != "bytes"
     if spec.encoding != "list" or (not is_fixed and has_inner):
@@ -217,9 +217,9 @@ def _find_row_form(name: str, spec: Spec) -> tuple[str, str, tuple[Any, ...] | N
 
 
 def _decode_arrays(name: str, spec: Spec, values: BytesColumn, splits: Any, presence: Any) -> Column:
-    """Arrays kept as bytes: stacked where all have one shape, else a list of arrays.
+    """Decode arrays stored as bytes: stacked if the schema gives one shape and dtype, else a list of arrays.
 
-    Where some rows have none, a Ragged of no or one array a row.
+    If some rows have no array, the result is a Ragged with zero or one array per row.
     """
     decode_one: Callable[[bytes], np.ndarray[Any, np.dtype[Any]]] = decode_tensor
     if spec.encoding != "tensor_proto":
@@ -263,7 +263,7 @@ def _stack_raw(name: str, spec: Spec, values: BytesColumn) -> np.ndarray[Any, np
 
 
 def _raw_dtype(spec: Spec) -> np.dtype[Any]:
-    """The dtype of raw bytes: the bits of a float that NumPy lacks."""
+    """Return the dtype of raw bytes; an integer dtype for a float type that NumPy lacks."""
     return bits_dtype(spec.dtype) if spec.dtype in NARROW_FLOATS else np.dtype(spec.dtype)
 
 
@@ -272,7 +272,7 @@ def _to_values(raw: np.ndarray[Any, np.dtype[Any]], spec: Spec) -> np.ndarray[An
 
 
 def _inner_dtype(spec: Spec) -> np.dtype[Any]:
-    """The dtype a serialized tensor decodes to: objects for strings, float32 for floats NumPy lacks."""
+    """Return the dtype that a serialized tensor decodes to: object for strings, float32 for floats that NumPy lacks."""
     return tensor_dtype(DTYPE_NUMBERS[spec.dtype or ""]) or np.dtype(object)
 
 
@@ -325,11 +325,11 @@ def _rows_of(columns: Mapping[str, Column], specs: Mapping[str, Spec], num_rows:
 
 
 _MISSING: Any = object()
-_PLAIN = Spec("int64", (None,))  # of a column that the schema does not know: nothing is optional, arrays are arrays
+_PLAIN = Spec("int64", (None,))  # for a column that is not in the schema: not optional, arrays stay arrays
 
 
 def _row_values(column: Column, spec: Spec) -> list[Any]:
-    """One value per row; _MISSING where the key is absent."""
+    """Return one value per row; _MISSING if the feature is absent."""
     if isinstance(column, np.ndarray):
         # The dtype of a serialized scalar is part of its value, so it stays an array, of rank 0.
         is_plain = column.ndim == 1 and column.dtype != object

@@ -35,13 +35,13 @@ _Action = Literal["copy", "drop", "cast"]
 
 @dataclass
 class RecordEditor:
-    """Edits records one by one. `seen` has the names found so far, before renaming.
+    """Edits records one by one. `seen` has all feature names found so far, before renaming.
 
     Attributes:
         drop: Names to leave out.
         keep: If not None, all other names are left out.
         rename: Old name to new name.
-        cast: Name (the old one) to the kind its values become.
+        cast: Old name to the kind that its values are cast to.
     """
 
     drop: Collection[str] = ()
@@ -57,7 +57,7 @@ class RecordEditor:
         return list(dict.fromkeys([*self.drop, *(self.keep or ()), *self.rename, *self.cast]))
 
     def edit(self, record: Record) -> Record:
-        """The record after the edits. Raises `CodecError` for a record without features."""
+        """Return the edited record. Raises `CodecError` for a record that is not an Example."""
         shape = _native.classify_record(record)
         if shape == "other":
             raise CodecError("expected an Example, got a record that is none, whose features cannot be edited")
@@ -74,7 +74,7 @@ class RecordEditor:
         return b"".join(out)
 
     def _edit_map(self, message: bytes, *, is_list: bool) -> bytes:
-        """A Features or FeatureLists message with its entries edited."""
+        """Edit the entries of a Features or FeatureLists message."""
         quick = None if self.rename else self._edit_plain_map(message, is_list=is_list)
         if quick is not None:
             return quick
@@ -101,7 +101,7 @@ class RecordEditor:
         return b"".join(out)
 
     def _edit_plain_map(self, message: bytes, *, is_list: bool) -> bytes | None:
-        """The same for entries in the usual layout, a short key and then a value; None for others.
+        """Edit entries in the usual layout, a short key and then a value; None if an entry has another layout.
 
         Runs of kept entries are skipped quickly and copied together.
         """
@@ -162,14 +162,14 @@ class RecordEditor:
             else:
                 out.append(entry[start:stop])
         if kind is not None and values:
-            # A message in several pieces is their concatenation.
+            # Protobuf merges a message in several pieces by concatenation.
             value = b"".join(values)
             out.append(delimit(2, _cast_list(value, kind, name) if is_list else _cast_feature(value, kind, name)))
         return b"".join(out)
 
 
 def _cast_list(message: bytes, kind: CastKind, name: str) -> bytes:
-    """A FeatureList with every frame cast."""
+    """Cast every Feature of a FeatureList."""
     out = []
     for number, wire_type, start, value_start, stop in split_fields(message):
         if number == 1 and wire_type == DELIMITED:
@@ -180,7 +180,7 @@ def _cast_list(message: bytes, kind: CastKind, name: str) -> bytes:
 
 
 def _cast_feature(message: bytes, kind: CastKind, name: str) -> bytes:
-    """A Feature cast to another kind; one without a kind is unchanged."""
+    """Cast a Feature to another kind; a Feature without a kind is unchanged."""
     # The core reads whole records, so wrap this feature in one.
     record = delimit(1, delimit(1, delimit(1, b"x") + delimit(2, message)))
     read = _native.read_message("example", record)
@@ -198,7 +198,7 @@ def _cast_feature(message: bytes, kind: CastKind, name: str) -> bytes:
 
 
 def encode_feature(kind: CastKind, values: list[Any]) -> bytes:
-    """A Feature message of these values, which are of its kind."""
+    """Encode values of this kind as a Feature message."""
     if kind == "bytes":
         content = b"".join(delimit(1, value) for value in values)
     elif not values:
@@ -259,7 +259,7 @@ _CONVERSIONS: Mapping[tuple[str, str], Callable[[Any], Any]] = {
 
 
 def read_entry_name(entry: bytes) -> str:
-    """The key of a map entry: the last one present, or ""."""
+    """Read the key of a map entry: the last key in it, or "" if there is none."""
     name = b""
     for number, wire_type, _, value_start, stop in split_fields(entry):
         if number == 1 and wire_type == DELIMITED:
@@ -268,7 +268,7 @@ def read_entry_name(entry: bytes) -> str:
 
 
 def split_fields(message: bytes) -> list[tuple[int, int, int, int, int]]:
-    """(number, wire type, start, start of the value, stop) of each field; a group with its contents is one field."""
+    """Return (number, wire type, start, start of the value, stop) of each field; a group is one field."""
     fields = []
     at, end = 0, len(message)
     open_groups: list[int] = []
@@ -324,7 +324,7 @@ def _varint(value: int) -> bytes:
 
 
 def delimit(number: int, content: bytes) -> bytes:
-    """A field of a message: its tag, its length, its content."""
+    """Encode a field of a message: tag, length, content."""
     if len(content) <= 0x7F and number <= 0xF:
         return bytes((number << 3 | DELIMITED, len(content))) + content
     return _varint(number << 3 | DELIMITED) + _varint(len(content)) + content

@@ -1,6 +1,6 @@
-"""Columns of Python and NumPy values in the form the core writes.
+"""Conversion of columns of Python and NumPy values to the form that the core writes.
 
-Writing columns gives the same bytes as writing their rows one by one, only faster.
+Writing columns results in the same bytes as writing their rows one by one, but is faster.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from tfrkit.features.schema import show_name
 from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS, NARROW_FLOATS
 
 NativeColumn = tuple[bytes, "str | None", Any, Any, int, Any, Any]
-"""(name, kind, values, byte_offsets, values per row, splits, presence), as the core takes it."""
+"""The core's form of a column: (name, kind, values, byte_offsets, values per row, splits, presence)."""
 
 KindOf = Callable[[str], "str | None"]
-"""The kind of a feature in earlier rows, if any."""
+"""Returns the kind of a feature in earlier rows, if any."""
 
 _Source = tuple["str | None", Any, Any, int, Any, Any]
 """A column without its name; its kind is None if no row has values."""
 
 
 def check_columns(columns: Mapping[str, Any] | Any) -> int:
-    """The common number of rows; raises for values that are not columns."""
+    """Return the common number of rows; raise for values that are not columns."""
     if not isinstance(columns, Mapping):
         hint = "\n  rows that are not computed yet: collect() them first" if hasattr(columns, "collect") else ""
         raise TypeError(f"columns expected a dict of columns, got {type(columns).__name__}{hint}")
@@ -58,7 +58,7 @@ def check_columns(columns: Mapping[str, Any] | Any) -> int:
 def encode_columns(
     columns: Mapping[str, Any], *, coercer: Coercer, floats: Floats, kind_of: KindOf = lambda _: None
 ) -> tuple[list[NativeColumn], int]:
-    """Columns in the form the core takes, sorted by the bytes of their names, and their number of rows.
+    """Return columns in the form of the core, sorted by the bytes of their names, and their number of rows.
 
     The kind of a column is None if no row has values: all absent or unset, or no rows.
     """
@@ -74,7 +74,7 @@ def encode_columns(
 
 
 def encode_written_name(name: str) -> bytes:
-    """The bytes of a name to be written; protobuf strings are UTF-8, so a name must be."""
+    """Encode the name of a feature to write. Protobuf strings are UTF-8, so other names raise."""
     if not isinstance(name, str):
         raise TypeError(f"feature name expected str, got {name!r}")
     try:
@@ -84,7 +84,7 @@ def encode_written_name(name: str) -> bytes:
 
 
 def rows_of_columns(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The rows of some columns: absent features are left out, unset ones are None."""
+    """Yield the rows of columns: absent features are left out, unset features are None."""
     names = list(columns)
     states = [getattr(column, "presence", None) for column in columns.values()]
     for number, values in enumerate(zip(*columns.values(), strict=True)):
@@ -131,7 +131,7 @@ def _encode_column(name: str, column: Any, coercer: Coercer, floats: Floats, exp
 def _encode_dense(
     name: str, column: np.ndarray[Any, np.dtype[Any]], coercer: Coercer, floats: Floats
 ) -> _Source | None:
-    """A plain array; None if it must be converted value by value."""
+    """Encode a plain array; None if it must be converted value by value."""
     kind = column.dtype.kind
     if kind not in "iubfc" or column.dtype.name in NARROW_FLOATS:
         return None
@@ -154,7 +154,7 @@ def _encode_dense(
 
 
 def _encode_tensors(number: int, column: np.ndarray[Any, np.dtype[Any]]) -> BytesColumn:
-    """Every row as a serialized tensor; only the content differs, so the header is encoded once."""
+    """Serialize every row as a tensor; only the content differs, so the header is encoded once."""
     content = np.ascontiguousarray(column, column.dtype.newbyteorder("<"))
     num_rows = len(column)
     row_nbytes = column.dtype.itemsize * int(np.prod(column.shape[1:], dtype=np.int64))
@@ -189,7 +189,7 @@ def _encode_ragged(name: str, column: Ragged, coercer: Coercer) -> _Source:
 
 
 def _encode_values(name: str, column: Sequence[Any], coercer: Coercer, expected: str | None = None) -> _Source:
-    """Any values, one at a time."""
+    """Encode any values, one at a time."""
     before = expected
     pieces: list[Any] = []
     presence = np.full(len(column), PRESENT, np.uint8)

@@ -1,6 +1,6 @@
-"""Columns of pandas and polars that Arrow's stream does not carry, detected by their own types.
+"""Columns of pandas and polars that an Arrow stream cannot represent, detected by their own types.
 
-Neither library is imported: frames and Series are recognised by attributes.
+Neither library is imported: DataFrames and Series are recognised by attributes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ IN_MEMORY = "a table in memory"
 
 
 def refuse_lost_types(data: Any) -> None:
-    """Raise for columns of a frame that Arrow's stream does not carry.
+    """Raise for columns of a DataFrame that an Arrow stream cannot represent.
 
     polars exports Python objects as their addresses in memory; pandas cannot export sparse columns.
     """
@@ -26,7 +26,7 @@ def refuse_lost_types(data: Any) -> None:
 
 
 def refuse_lost_type(name: str, dtype: Any) -> None:
-    """The same for one column; dtype None means another library."""
+    """Raise if an Arrow stream cannot represent one column; dtype None means another library."""
     if _holds_objects(dtype):
         raise SourceError(
             f"column {name!r} holds Python objects, which no record holds",
@@ -42,7 +42,7 @@ def refuse_lost_type(name: str, dtype: Any) -> None:
 
 
 def refuse_large_integers(data: Any) -> None:
-    """Raise for the first integer of a frame of pandas that 64 bits do not hold, in columns of objects."""
+    """Raise for the first integer beyond 64 bits in the object columns of a pandas DataFrame."""
     if not hasattr(data, "items"):
         return
     for name, column in data.items():
@@ -52,7 +52,7 @@ def refuse_large_integers(data: Any) -> None:
 
 
 def refuse_large_integer(name: str, cells: Any) -> None:
-    """The same for one column, whose cells may be lists."""
+    """Raise for the first integer beyond 64 bits in one column, whose cells may be lists."""
     for row, cell in enumerate(cells):
         for value in cell if isinstance(cell, (list, tuple)) else (cell,):
             if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
@@ -64,7 +64,7 @@ def refuse_large_integer(name: str, cells: Any) -> None:
 
 
 def restore_nan(array: Any, cells: Any, arrow: Any) -> Any:
-    """A column of lists of floats with NaN where its cells have NaN, which pandas exports as null."""
+    """Restore NaN in a column of lists of floats from its cells, because pandas exports NaN as null."""
     if cells is None or not _is_float_list(array.type, arrow):
         return array
     if isinstance(array, arrow.ChunkedArray):
@@ -76,14 +76,14 @@ def restore_nan(array: Any, cells: Any, arrow: Any) -> Any:
 
 
 def find_cells(data: Any, index: int) -> Any | None:
-    """The cells of a column of objects of a frame of pandas, by its number; None for any other."""
+    """Return the cells of an object column of a pandas DataFrame, by its number; None for other columns."""
     if not hasattr(data, "iloc") or index >= len(data.columns):
         return None
     return list_cells(data.iloc[:, index])
 
 
 def list_cells(column: Any) -> Any | None:
-    """The cells of a Series of objects of pandas; None for any other."""
+    """Return the cells of a pandas Series of objects; None for other columns."""
     return column.to_numpy() if hasattr(column, "iloc") and column.dtype == object else None
 
 
@@ -96,7 +96,7 @@ def _list_dtypes(data: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _holds_objects(dtype: Any) -> bool:
-    """Whether this is polars' Object type, or a list or struct of it. That of pandas has another name."""
+    """Whether this is polars' Object type, or a list or struct of it. The object dtype of pandas has another name."""
     if type(dtype).__name__ == "Object":
         return True
     if type(dtype).__name__ == "Struct":

@@ -1,4 +1,4 @@
-"""Floats that NumPy lacks, bfloat16 and those of 8 bits, to float32 and back. float32 holds all their values."""
+"""Conversion of bfloat16 and 8-bit floats, which NumPy lacks, to float32 and back. float32 has all their values."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class _Float8:
-    """Sign, `exponent_bits`, `fraction_bits`; the exponent counts from -bias.
+    """An 8-bit float: sign, `exponent_bits`, `fraction_bits`; the exponent counts from -bias.
 
-    `specials`: "ieee" infinities and NaNs, "fn" NaNs only, "fnuz" one NaN in place of -0.
+    `specials`: "ieee" has infinities and NaNs, "fn" only NaNs, "fnuz" one NaN in place of -0.
     """
 
     exponent_bits: int
@@ -34,25 +34,25 @@ _FLOAT8 = {
 
 
 def bits_dtype(dtype: str) -> np.dtype[Any]:
-    """The integer dtype of the same width."""
+    """Return the integer dtype of the same width."""
     return np.dtype("<u2" if dtype == "bfloat16" else "u1")
 
 
 def widen_floats(bits: _Array, dtype: str) -> _Array:
-    """Narrow floats, given as bits, as float32.
+    """Convert narrow floats, given as bits, to float32.
 
     Example:
         >>> widen_floats(np.array([0x3F80, 0xC000], np.uint16), "bfloat16").tolist()
         [1.0, -2.0]
     """
     if dtype == "bfloat16":
-        # The upper half of a float32.
+        # A bfloat16 is the upper half of a float32.
         return np.left_shift(bits.reshape(-1), 16, dtype=np.uint32).view(np.float32).reshape(bits.shape)
     return _make_table(dtype)[bits.reshape(-1)].reshape(bits.shape)
 
 
 def narrow_floats(values: _Array, dtype: str) -> _Array:
-    """The bits of values that a narrow float holds exactly; ValueError for the first one it would round."""
+    """Convert values to the bits of a narrow float; ValueError for the first value that would be rounded."""
     shape, values = values.shape, values.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
         wide = np.ascontiguousarray(values, np.float32)
@@ -61,7 +61,7 @@ def narrow_floats(values: _Array, dtype: str) -> _Array:
         bits = (wide.view(np.uint32) >> 16).astype(np.uint16)
         bits[is_nan & (bits & 0x7F == 0)] |= 0x40  # a NaN whose upper half would be an infinity
     else:
-        # Compared by their bits, -0.0 is not 0.0.
+        # Values are compared by their bits, so that -0.0 is not 0.0.
         table = _make_table(dtype).view(np.uint32)
         order = np.argsort(table)
         found = np.searchsorted(table, wide.view(np.uint32), sorter=order)
@@ -77,12 +77,12 @@ def narrow_floats(values: _Array, dtype: str) -> _Array:
 
 @functools.cache
 def _make_table(dtype: str) -> _Array:
-    """The values of all 256 floats of 8 bits."""
+    """Compute the values of all 256 floats of 8 bits."""
     form = _FLOAT8[dtype]
     bits = np.arange(256)
     exponent = (bits >> form.fraction_bits) & ((1 << form.exponent_bits) - 1)
     fraction = bits & ((1 << form.fraction_bits) - 1)
-    # Without an exponent there is no leading one.
+    # Subnormal numbers (exponent 0) have no leading one.
     mantissa = fraction / (1 << form.fraction_bits) + (exponent > 0)
     values = np.ldexp(mantissa, np.maximum(exponent, 1) - form.bias)
     is_top = exponent == (1 << form.exponent_bits) - 1

@@ -1,4 +1,4 @@
-"""Sets features of one record; all other bytes are unchanged."""
+"""Setting of features in one record; all other bytes are unchanged."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tfrkit.codec.edit_record import DELIMITED, delimit, read_entry_name, split_
 from tfrkit.errors import CodecError
 from tfrkit.features.schema import encode_name
 
-_FEATURES = 1  # of an Example; of a SequenceExample the same field is the context
+_FEATURES = 1  # field number of the features of an Example, and of the context of a SequenceExample
 
 
 def set_features(record: Record, values: Mapping[str, bytes | None]) -> Record:
-    """The record with features of its Example or context replaced by Feature messages; None removes one.
+    """Replace features of an Example or context by Feature messages; None removes a feature.
 
-    A feature that already has this value keeps its bytes, in any encoding. A new one is inserted before the first name
-    that sorts after it. Raises `CodecError` for a record that has no features.
+    A feature that already has this value keeps its bytes, in any encoding. A new feature is inserted before the first
+    name that sorts after it. Raises `CodecError` for a record that is not an Example.
 
     Example:
         >>> set_features(b"", {"label": encode_feature("int64", [3])})
@@ -44,7 +44,7 @@ def set_features(record: Record, values: Mapping[str, bytes | None]) -> Record:
 def _set_in_map(
     message: bytes, values: Mapping[str, bytes | None], left: dict[str, bytes | None], *, is_last: bool
 ) -> bytes:
-    """A Features message with entries replaced. Found ones are removed from `left`; the last message adds the rest."""
+    """Replace entries of a Features message and remove them from `left`; the last message adds the rest of `left`."""
     out: list[tuple[str | None, bytes]] = []
     for number, wire_type, start, value_start, stop in split_fields(message):
         whole = message[start:stop]
@@ -59,7 +59,7 @@ def _set_in_map(
             value = left.pop(name)
             if value is not None:
                 out.append((name, whole if _has_value(entry, value) else _make_entry(name, value)))
-        # Otherwise it is a duplicate, already replaced by the first one.
+        # Otherwise the entry is a duplicate, already replaced by the first one.
     if is_last:
         for name, value in sorted(left.items()):
             if value is not None:
@@ -74,7 +74,7 @@ def _make_entry(name: str, value: bytes) -> bytes:
 
 
 def _has_value(entry: bytes, value: bytes) -> bool:
-    """Whether an entry holds this value, in any encoding."""
+    """Whether an entry has this value, in any encoding."""
     old = b"".join(
         entry[start:stop] for number, kind, _, start, stop in split_fields(entry) if (number, kind) == (2, DELIMITED)
     )
@@ -87,4 +87,4 @@ def _read_feature(message: bytes) -> object:
     if isinstance(read, _native.Fault) or read[0] is None:
         return message
     [(_, kind, values)] = read[0]
-    return kind, [repr(value) for value in values]  # as text, in which -0.0 is not 0.0, and nan is nan
+    return kind, [repr(value) for value in values]  # as text, so that -0.0 differs from 0.0, and nan equals nan

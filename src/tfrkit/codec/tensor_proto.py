@@ -1,7 +1,7 @@
 """Serialized tensors (`tf.io.serialize_tensor`), read and written without TensorFlow.
 
-A feature's three lists hold bytes, float32 and int64 in one dimension. Anything else, another dtype or
-a higher rank, is kept as a serialized `tensorflow.TensorProto` in a bytes list:
+The three lists of a feature have one dimension of bytes, float32 or int64. An array of another dtype or a
+higher rank is stored as a serialized `tensorflow.TensorProto` in a bytes list:
 
     08 <dtype>                                  field 1, DataType
     12 <n> (12 <m> 08 <size>)*                  field 2, TensorShape, one dim each
@@ -24,7 +24,7 @@ from tfrkit.codec.narrow_floats import bits_dtype, narrow_floats, widen_floats
 from tfrkit.errors import CodecError
 from tfrkit.features.tensor_dtypes import DTYPE_NAMES, DTYPE_NUMBERS, NARROW_FLOATS, name_value_dtype
 
-# Where TensorProto keeps the values of each type when it does not use tensor_content.
+# The field with the values of each type in a TensorProto without tensor_content.
 _VALUE_FIELDS: dict[int, int] = {
     1: 5,
     2: 6,
@@ -51,15 +51,15 @@ _FLOAT_FIELDS: dict[int, np.dtype[Any]] = {
     12: np.dtype("<f8"),
 }
 
-# Floats of 8 bits are bytes there, one each.
+# The field with 8-bit floats, one byte each.
 _FLOAT8_FIELD = 18
 
-# A few bytes can encode a tensor of any size by repeating a value; real ones are far smaller than this.
+# A few bytes can encode a tensor of any size by repeating a value; real tensors of this form are far smaller.
 _MAX_REPEATED_NBYTES = 1 << 28
 
 
 def tensor_dtype(number: int) -> np.dtype[Any] | None:
-    """The little-endian NumPy dtype of a DataType number; None for strings and unknown types."""
+    """Return the little-endian NumPy dtype of a DataType number; None for strings and unknown types."""
     name = DTYPE_NAMES.get(number)
     if name is None or name == "string":
         return None
@@ -72,7 +72,7 @@ def tensor_dtype(number: int) -> np.dtype[Any] | None:
 def encode_tensor(array: Any, *, dtype: str | None = None) -> bytes:
     """Serialize an array as `tf.io.serialize_tensor` does.
 
-    `dtype` is one that NumPy lacks, bfloat16 or a float of 8 bits; ValueError for a number that it would round.
+    `dtype` is a type that NumPy lacks, bfloat16 or an 8-bit float; ValueError for a number that would be rounded.
 
     Example:
         >>> encode_tensor(np.array([1.5, 2.5])).hex()
@@ -94,7 +94,7 @@ def encode_tensor(array: Any, *, dtype: str | None = None) -> bytes:
 
 
 def encode_tensor_head(number: int, shape: tuple[int, ...]) -> bytes:
-    """The dtype and shape fields, which come before the content."""
+    """Encode the dtype and shape fields, which precede the content."""
     dims = b"".join(_length_delimited(0x12, b"\x08" + encode_varint(size) if size else b"") for size in shape)
     return b"\x08" + encode_varint(number) + _length_delimited(0x12, dims)
 
@@ -113,7 +113,7 @@ def _encode_strings(value: np.ndarray[Any, np.dtype[Any]]) -> bytes:
 def decode_tensor(data: bytes) -> np.ndarray[Any, np.dtype[Any]]:
     """Decode a serialized tensor to an array.
 
-    Strings come as an object array of bytes. Raises `CodecError` for anything but a TensorProto.
+    Strings become an object array of bytes. Raises `CodecError` for anything but a TensorProto.
     """
     strict = _native.read_strict_tensor(data)
     if strict is not None:
@@ -125,7 +125,7 @@ def decode_tensor(data: bytes) -> np.ndarray[Any, np.dtype[Any]]:
 
 
 def _stored_dtype(number: int) -> np.dtype[Any] | None:
-    """The type of the elements as they are stored: the bits of a float that NumPy lacks."""
+    """Return the dtype of the stored elements; an integer dtype for a float type that NumPy lacks."""
     name = DTYPE_NAMES.get(number, "")
     return bits_dtype(name) if name in NARROW_FLOATS else tensor_dtype(number)
 
@@ -245,7 +245,7 @@ def _decode_shape(data: bytes) -> tuple[int, ...]:
 
 
 def _fields(data: bytes) -> list[tuple[int, int, bytes | int]]:
-    """Top-level fields as (number, wire type, value)."""
+    """Parse the top-level fields as (number, wire type, value)."""
     fields: list[tuple[int, int, bytes | int]] = []
     position = 0
     while position < len(data):
@@ -288,7 +288,7 @@ def _read_varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def encode_varint(value: int) -> bytes:
-    """A non-negative number in as few bytes as protobuf can."""
+    """Encode a non-negative number as a protobuf varint."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -1,6 +1,6 @@
 """Empty lists whose kind is not known yet.
 
-A row such as {"boxes": []} is encoded at once, without that feature, and a copy is kept. Before frames are passed on,
+A row such as {"boxes": []} is encoded at once, without that feature, and a copy is kept. Before the frames are written,
 the kind is usually known from other rows, and the row is encoded again with a typed empty list.
 """
 
@@ -14,7 +14,7 @@ from tfrkit import _native
 from tfrkit._types import Row
 
 FeatureName = tuple[str, bool]
-"""A name, and whether it is that of a feature list."""
+"""A name, and whether it is the name of a feature list."""
 
 
 def is_empty_list(value: object) -> bool:
@@ -23,14 +23,14 @@ def is_empty_list(value: object) -> bool:
 
 
 def is_untyped_column(column: object) -> bool:
-    """Whether the first value of a column is an empty list."""
+    """Whether the first value of a column that is not None is an empty list."""
     if not isinstance(column, (list, tuple)):
         return False
     return is_empty_list(next((value for value in column if value is not None), None))
 
 
 class UntypedLists:
-    """Pending rows with untyped empty lists."""
+    """Rows with untyped empty lists whose kinds are not known yet."""
 
     def __init__(self, encoder: _native.RowEncoder) -> None:
         self._encoder = encoder
@@ -43,7 +43,7 @@ class UntypedLists:
         return len(self._rows)
 
     def keep(self, number: int, row: Row, names: Sequence[str], is_sequence: bool) -> None:
-        """Keep row `number`, just written, whose features of these names are untyped."""
+        """Keep row `number`, just written, in which the features with these names are untyped."""
         self._rows[number] = copy.deepcopy(row)
         lists: Any = (row.get("feature_lists") or {}) if is_sequence else {}
         context: Any = (row.get("context") or {}) if is_sequence else row
@@ -54,20 +54,20 @@ class UntypedLists:
                 self._names.add((name, True))
 
     def forget(self, first: int) -> None:
-        """Rows from number `first` on were rolled back."""
+        """Drop the rows from number `first` on, which were rolled back."""
         self._rows = {number: row for number, row in self._rows.items() if number < first}
 
     @property
     def is_settled(self) -> bool:
-        """Whether the kinds of all of them are known."""
+        """Whether the kinds of all untyped features are known by now."""
         self._names = {name for name in self._names if self._encoder.kind_of(name[0], is_list=name[1]) is None}
         return not self._names
 
     def retype(self, frames: Any, first: int, encode: Callable[[Row], object]) -> bytes:
-        """Frames of the rows from number `first` on, with empty lists of the known kinds.
+        """Return the frames of the rows from number `first` on, with empty lists of the known kinds.
 
         `encode` passes a row to the encoder in its stored form. A kind that is still unknown becomes bytes. REQUIRES:
-        the encoder holds no frames.
+        the encoder has no frames.
         """
         if not self.is_settled:
             for name, is_list in sorted(self._names):

@@ -1,4 +1,4 @@
-"""Arrow: a dataset as a stream of record batches that any Arrow library reads, without an Arrow library here."""
+"""Arrow: a dataset as a stream of record batches for any Arrow library. No Arrow library is needed here."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _Description = tuple[bytes, bytes, bytes, bool, tuple[Any, ...]]
 class ArrowStream:
     """A dataset as an Arrow stream, by the PyCapsule protocol.
 
-    Hand it to ``pyarrow.table``, ``pyarrow.RecordBatchReader.from_stream``, ``polars.DataFrame``,
+    Pass it to ``pyarrow.table``, ``pyarrow.RecordBatchReader.from_stream``, ``polars.DataFrame``,
     ``pandas.DataFrame.from_arrow``, or name the variable in DuckDB's SQL. Nothing is read before that. Each consumer
-    starts a new pass, so one stream serves any number of them, on any thread.
+    starts a new pass, so a stream can have any number of consumers, on any thread.
 
-    Numbers and bytes are not copied. Absent and unset features are null. What Arrow's types do not hold (class names,
-    that bytes are an image) is in the metadata of a field, under ``tfrkit.feature``, as JSON. Damage arrives as the
-    consumer's own exception with our message, which names shard, record and byte.
+    Numbers and bytes are not copied. Absent and unset features are null. Facts that Arrow's types do not express (class
+    names, whether bytes are an image) are JSON in the metadata of a field, under ``tfrkit.feature``. Damage raises the
+    consumer's own exception with tfrkit's message, which names shard, record and byte.
     """
 
     def __init__(self, make_batches: MakeBatches, schema: Schema) -> None:
@@ -45,7 +45,7 @@ class ArrowStream:
         return self._schema
 
     def batches(self) -> Iterator[Batch]:
-        """A new pass over the batches before conversion to Arrow."""
+        """Start a new pass over the batches before conversion to Arrow."""
         return self._make_batches()
 
     def __arrow_c_schema__(self) -> object:
@@ -88,7 +88,7 @@ class ArrowStream:
 
 
 def to_arrow(make_batches: MakeBatches, schema: Schema) -> ArrowStream:
-    """The batches as an Arrow stream; nothing is read yet.
+    """Return the batches as an Arrow stream; nothing is read yet.
 
     `make_batches` is called once for each pass. `schema` describes the batches: for decoded images, their dtype and
     shape (``encoding="raw"``).
@@ -103,7 +103,7 @@ def to_arrow(make_batches: MakeBatches, schema: Schema) -> ArrowStream:
 
 @contextmanager
 def with_own_errors(stream: ArrowStream) -> Iterator[ArrowStream]:
-    """The stream for a consumer called inside; errors of ours are raised unchanged, not as the consumer's."""
+    """Lend the stream to a consumer; tfrkit's own errors are raised unchanged, not as the consumer's exceptions."""
     watched = _WatchedStream(stream.batches, stream.schema)
     try:
         yield watched
@@ -114,7 +114,7 @@ def with_own_errors(stream: ArrowStream) -> Iterator[ArrowStream]:
 
 
 class _WatchedStream(ArrowStream):
-    """Keeps the first error."""
+    """A stream that keeps its first error."""
 
     error: Exception | None = None
 
@@ -147,7 +147,7 @@ def _describe_type(arrow_type: ArrowType, name: str, metadata: Mapping[str, str]
 
 
 def _pack_metadata(metadata: Mapping[str, str]) -> bytes:
-    """As the C data interface has it: 32-bit counts and lengths in the machine's byte order."""
+    """Encode metadata for the C data interface: 32-bit counts and lengths in the machine's byte order."""
     if not metadata:
         return b""
     packed = struct.pack("=i", len(metadata))

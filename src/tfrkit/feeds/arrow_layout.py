@@ -1,6 +1,6 @@
-"""Columns of a batch as Arrow lays them out: lengths, nulls and buffers, without a copy where possible.
+"""Columns of a batch in Arrow's memory layout: lengths, nulls and buffers, without a copy if possible.
 
-Only these are copied: booleans (bits in Arrow), values with nulls between them, and separate arrays such as serialized
+Only these are copied: booleans (bits in Arrow), values with nulls among them, and separate arrays such as serialized
 tensors.
 """
 
@@ -30,7 +30,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 _INT64 = np.dtype(np.int64)
-_find_dtype = functools.cache(np.dtype)  # for small columns most time goes into lookups
+_find_dtype = functools.cache(np.dtype)  # cached: for small columns, looking up dtypes takes most of the time
 
 
 NOT_TEXT = "not_text"
@@ -56,13 +56,13 @@ class MisfitError(Exception):
         self.fault = fault
 
     def explain(self, feature: str, first_row: int) -> SchemaError:
-        """The error as the user sees it."""
+        """Return the error to raise, with feature and row."""
         where = "" if self.row is None else f" - at row {first_row + self.row}"
         return self.kind(f"feature {show_name(feature)} {self.what}{where}", hint=self.hint, fault=self.fault)
 
 
 def lay_out_columns(columns: Mapping[str, Column], fields: Sequence[ArrowField], first_row: int) -> list[Node]:
-    """One node per field. `first_row` is the number of the batch's first row, for errors."""
+    """Lay out the columns of a batch, one node per field. `first_row` is the number of its first row, for errors."""
     nodes = []
     for field in fields:
         column = columns.get(field.feature)
@@ -81,7 +81,7 @@ def lay_out_columns(columns: Mapping[str, Column], fields: Sequence[ArrowField],
 
 
 def unwrap_optional(spec: Spec, column: Column) -> tuple[Column, Mask | None]:
-    """The values of a column with at most one value per row, and their mask; None: in every row."""
+    """Return the values of a column with at most one value per row, and the mask of rows with one; None for all."""
     if not isinstance(column, Ragged) or spec.is_list or (spec.encoding == "list" and spec.shape != ()):
         return column, None
     mask = _find_present(column)
@@ -106,7 +106,7 @@ def _lay_out_feature(field: ArrowField, column: Column) -> Node:
 
 
 def _map_values(column: Column, change: Any, is_list: bool) -> Column:
-    """Apply a function to a column, or to the values in its frames."""
+    """Apply a function to a column, or to the values of a feature list."""
     return Ragged(change(column.values), column.row_splits, column.presence) if is_list else change(column)
 
 
@@ -182,7 +182,7 @@ def _lay_out_fixed(column: Column, item: ArrowType, size: int, mask: Mask | None
         values = _join(column.values, item)[int(column.row_splits[0]) : int(column.row_splits[-1])]
         if mask is not None:
             values = spread(values, np.repeat(mask, size))
-            # A child of a null is null if it would need a length.
+            # Children of a null are null, too, if they are lists of a fixed size.
             inner_mask = np.repeat(mask, size) if isinstance(values, Ragged) and item.size is not None else None
     else:
         raise MisfitError(None, f"expected a column of lists of {size}, got {_describe(column)}", ShapeError)
@@ -199,7 +199,7 @@ def _lay_out_fixed(column: Column, item: ArrowType, size: int, mask: Mask | None
 
 
 def _find_present(column: Column) -> Mask | None:
-    """Mask of set values; None if all are."""
+    """Return the mask of set values; None if all are set."""
     presence = getattr(column, "presence", None)
     if presence is None:
         return None
@@ -224,7 +224,7 @@ def _require_lengths(column: Ragged, mask: Mask | None, size: int) -> None:
 
 
 def spread(values: Column, mask: Mask) -> Column:
-    """The values at set places, packed."""
+    """Put packed values at the set places of the mask, and empty values elsewhere."""
     if isinstance(values, np.ndarray):
         spread = np.zeros((len(mask), *values.shape[1:]), values.dtype)
         spread[mask] = values
@@ -244,7 +244,7 @@ def spread(values: Column, mask: Mask) -> Column:
 
 
 def _join(column: Column, arrow_type: ArrowType) -> Column:
-    """A list of arrays as one column, ragged in as many dimensions as the type has; other columns unchanged."""
+    """Join a list of arrays to one column, ragged in every dimension of the type; return other columns unchanged."""
     if not isinstance(column, list):
         return column
     depth = arrow_type.depth
@@ -269,7 +269,7 @@ def _join(column: Column, arrow_type: ArrowType) -> Column:
 
 
 def _fold(column: Column, sizes: Sequence[int | None]) -> Ragged:
-    """Flat rows of bytes, as nested lists of these sizes."""
+    """Convert flat rows of bytes to nested lists of these sizes."""
     if not isinstance(column, Ragged):
         raise MisfitError(None, f"expected a column of lists, got {_describe(column)}", ShapeError)
     step = math.prod(size or 0 for size in sizes)
@@ -287,7 +287,7 @@ def _fold(column: Column, sizes: Sequence[int | None]) -> Ragged:
 
 
 def _to_stored_bytes(spec: Spec, column: Column) -> Column:
-    """Arrays of a type Arrow lacks, serialized as stored."""
+    """Serialize arrays of a type that Arrow lacks in their stored form."""
     if isinstance(column, BytesColumn):
         return column
     return BytesColumn.from_values([_to_stored(spec, np.asarray(array)) for array in column])
@@ -298,7 +298,7 @@ def _to_stored(spec: Spec, array: Array) -> bytes:
         return array.tobytes()
     if spec.dtype is None:
         return encode_tensor(array)
-    # The dtype is the schema's: types missing in NumPy come as integers of the same width.
+    # The schema has the dtype: arrays of types missing in NumPy are integers of the same width.
     content = array.tobytes()
     head = encode_tensor_head(DTYPE_NUMBERS[spec.dtype], array.shape)
     return head + (b"\x22" + encode_varint(len(content)) + content if content else b"")

@@ -1,4 +1,4 @@
-"""Columns for frameworks that have no type for them."""
+"""Bytes columns for frameworks without a type for them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from itertools import pairwise
 
 from tfrkit.codec.columns import BytesColumn
 
-# Values up to this size are cut from one bytes object.
+# Values up to this mean size are sliced from one bytes object.
 _SMALL_NBYTES = 4096
 
 
 def list_bytes(column: BytesColumn) -> list[bytes]:
-    """The values of a column, each a copy."""
+    """Copy the values of a column into a list."""
     offsets = column.offsets.tolist()
     if len(offsets) < 2 or offsets[-1] - offsets[0] > _SMALL_NBYTES * len(offsets):
         return list(column)

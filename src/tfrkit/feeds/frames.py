@@ -1,4 +1,4 @@
-"""Data frames: pandas, polars."""
+"""Data frames of pandas and polars."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def to_polars(stream: ArrowStream) -> polars.DataFrame:
-    """The whole dataset as a polars frame, through Arrow, without copying numbers.
+    """Read the whole dataset into a polars DataFrame, through Arrow, without copying numbers.
 
-    Lists are List, those of a fixed size Array; context and feature_lists of SequenceExamples are Struct columns.
+    Lists become List, or Array if of a fixed size; context and feature_lists of SequenceExamples become Struct columns.
     """
     polars = import_or_explain("polars", "polars")
     with with_own_errors(stream) as own:
@@ -33,14 +33,14 @@ def to_polars(stream: ArrowStream) -> polars.DataFrame:
 
 
 def to_pandas(stream: ArrowStream) -> pandas.DataFrame:
-    """The whole dataset as a pandas frame; pyarrow is not needed.
+    """Read the whole dataset into a pandas DataFrame; pyarrow is not needed.
 
-    One number per row is a column of its dtype, or of a nullable one (Int64, Float32, boolean) if it may be missing: an
-    integer never turns into a float. Text is str. Everything else is an object column with the values of rows:
-    bytes, arrays, lists of bytes, lists of frames; None where the feature is absent or unset.
+    A feature with one number per row becomes a column of its dtype, or of a nullable dtype (Int64, Float32, boolean) if
+    it may be missing: an integer never becomes a float. Text is str. All others become object columns with the values
+    of rows: bytes, arrays, lists of bytes, lists of steps; None if the feature is absent or unset.
 
-    Features of SequenceExamples are columns by their own names; a feature list that shares its name with a context
-    feature is called ``feature_lists/<name>``.
+    Features of SequenceExamples keep their names; a feature list with the name of a context feature is called
+    ``feature_lists/<name>``.
     """
     pandas = import_or_explain("pandas", "pandas")
     gathered = list(_name_columns(stream.schema))
@@ -65,7 +65,7 @@ def _make_column(name: str, feature: str, spec: Spec, part: str | None) -> _Fram
 
 
 class _FrameColumn:
-    """One column of a frame while batches come in."""
+    """Collects one column of a DataFrame, batch by batch."""
 
     def __init__(self, name: str, feature: str, spec: Spec, part: str | None) -> None:
         self.name = name
@@ -91,7 +91,7 @@ class _FrameColumn:
 
 
 class _NumberColumn(_FrameColumn):
-    """At most one number per row."""
+    """A column with at most one number per row."""
 
     def __init__(self, name: str, feature: str, spec: Spec, part: str | None) -> None:
         super().__init__(name, feature, spec, part)
@@ -113,13 +113,13 @@ class _NumberColumn(_FrameColumn):
             return pandas.arrays.BooleanArray(values, is_missing)
         if values.dtype.kind != "f":
             return pandas.arrays.IntegerArray(values, is_missing)
-        # There is no nullable float16; every one of them is a float32.
+        # pandas has no nullable float16; float32 represents all its values.
         wide = values.astype(np.float32) if values.dtype.itemsize == 2 else values
         return pandas.arrays.FloatingArray(wide, is_missing)
 
 
 class _ObjectColumn(_FrameColumn):
-    """Values of rows, as Python objects."""
+    """A column with the values of rows as Python objects."""
 
     def __init__(self, name: str, feature: str, spec: Spec, part: str | None) -> None:
         super().__init__(name, feature, spec, part)
@@ -145,7 +145,7 @@ class _ObjectColumn(_FrameColumn):
         return [row["feature_lists"].get(self._feature) for row in rows]
 
     def finish(self, pandas: Any) -> Any:
-        cells = np.fromiter(self._cells, object, len(self._cells))  # np.array makes a matrix of equal lists
+        cells = np.fromiter(self._cells, object, len(self._cells))  # np.array would make a matrix of equal lengths
         return pandas.Series(cells) if self._is_text and self._spec.shape == () else pandas.Series(cells, dtype=object)
 
 
@@ -154,7 +154,7 @@ def _read_texts(column: BytesColumn) -> list[str]:
     joined = column.data[start:stop].tobytes()
     if not joined.isascii():
         return [_to_text(cell, row) for row, cell in enumerate(column)]
-    # Decoded in one call, because a call per value costs more than the text.
+    # Decoded in one call, because a call per value takes longer than the decoding.
     text = joined.decode("ascii")
     return [text[at:end] for at, end in pairwise((column.offsets - start).tolist())]
 

@@ -1,4 +1,4 @@
-"""Grain: a dataset as one of its random access sources."""
+"""Grain: a dataset as a random access source."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class _Rows(Protocol):
 
 
 class GrainSource:
-    """Rows by number, as `grain.DataLoader` and `grain.MapDataset.source` take them.
+    """A random access source of rows, for `grain.DataLoader` and `grain.MapDataset.source`.
 
-    A row is a dict of Python numbers, bytes, str and NumPy arrays. It can be sent to Grain's workers. Grain keeps the
-    repr of a source in its checkpoints and refuses another one: this one names the bytes of the dataset and the order
-    of its rows (the fingerprints of both), not the paths of the files.
+    A row is a dict of Python numbers, bytes, str and NumPy arrays. The source can be pickled for Grain's workers. Grain
+    stores the repr of a source in its checkpoints and rejects a source with another repr, so the repr has the
+    fingerprints of the dataset and of the order of its rows, not the paths of the files.
 
     Example:
         >>> pipeline = grain.MapDataset.source(ds.to_grain()).shuffle(seed=7).map(parse).batch(32)
@@ -31,7 +31,7 @@ class GrainSource:
         import_or_explain("grain", "grain")
         self._rows = rows
         self._num_rows = len(rows)
-        state = batches.save(Position())  # names the dataset and the order
+        state = batches.save(Position())  # has the fingerprints
         self._repr = f"tfrkit.GrainSource(dataset={state['dataset']}, order={state['order']})"
 
     def __len__(self) -> int:

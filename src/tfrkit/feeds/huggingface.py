@@ -20,7 +20,7 @@ def to_hf(stream: ArrowStream, *, streaming: Literal[False] = False) -> datasets
 @overload
 def to_hf(stream: ArrowStream, *, streaming: Literal[True]) -> datasets.IterableDataset: ...
 def to_hf(stream: ArrowStream, *, streaming: bool = False) -> Any:
-    """A `datasets.Dataset` in memory, or, with `streaming`, an `IterableDataset` that reads as it goes.
+    """Return a `datasets.Dataset` in memory or, with `streaming`, an `IterableDataset` that reads on demand.
 
     Images and masks become the `Image` feature, which decodes on access; class labels with names or a
     number become `ClassLabel`. Numbers are not copied.
@@ -39,7 +39,7 @@ def to_hf(stream: ArrowStream, *, streaming: bool = False) -> Any:
 
 
 def _read_tables(stream: ArrowStream) -> Iterator[tuple[int, Any]]:
-    """Numbered tables in the storage of the features."""
+    """Yield numbered tables in the storage types of the features."""
     datasets = import_or_explain("datasets", "hf")
     pyarrow = import_or_explain("pyarrow", "hf")
     features = _to_features(stream, datasets, pyarrow)
@@ -67,12 +67,12 @@ def _to_feature(feature: Any, field: ArrowField, datasets: ModuleType) -> Any:
 
 
 def _find_element(spec: Spec, datasets: ModuleType) -> Any:
-    """The `datasets` feature type, or None to use Arrow's."""
+    """Find the `datasets` feature type; None to use Arrow's type."""
     if spec.encoding != "list" or spec.seen == ():
         return None
     if spec.kind == "bytes" and spec.logical in ("image", "mask"):
         return datasets.Image()
-    # ClassLabel refuses ids outside its range, so an ignored label must be one of them.
+    # ClassLabel rejects ids outside its range, so an ignored label must be in the range.
     if spec.kind == "int64" and spec.logical == "class_label" and spec.num_classes is not None and spec.dtype is None:
         if spec.ignore is not None and not -1 <= spec.ignore < spec.num_classes:
             return None
@@ -89,7 +89,7 @@ def _replace_element(feature: Any, element: Any, datasets: ModuleType) -> Any:
 
 
 def _to_storage(array: Any, feature: Any, datasets: ModuleType, pyarrow: ModuleType) -> Any:
-    """The array in the storage of the feature: an image is a struct of bytes and a path. Everything else stays."""
+    """Convert an array to the storage type of its feature: images to structs of bytes and path, others unchanged."""
     if isinstance(feature, datasets.Image):
         paths = pyarrow.nulls(len(array), pyarrow.string())
         values = [array.cast(pyarrow.binary()), paths]

@@ -1,4 +1,4 @@
-"""JAX: batches as device arrays, with the next one transferred during a training step."""
+"""JAX: batches as device arrays. The next batch is transferred during a training step."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _NUMBER_KINDS = "biufc"
 
 
 class JaxLoader(Loader):
-    """Batches of JAX arrays. Each pass over it is the next epoch; `epoch` is that of the next pass.
+    """A loader of batches of JAX arrays. Each pass over it is the next epoch; `epoch` is the epoch of the next pass.
 
     A batch is a dict. Arrays of numbers are put on the default device, or placed by `sharding`: each process then
-    reads its own part and the array is the whole batch. Ragged features are `tfrkit.Ragged` of device arrays, which
-    JAX treats as a tree; under a sharding they stay NumPy, because their parts have no common shape: pad them in
-    `batch`. Bytes and text are unchanged.
+    reads its own part, and the array is the whole batch. Ragged features are `tfrkit.Ragged` of device arrays, a pytree
+    for JAX. With a sharding they stay NumPy arrays, because their parts have no common shape: pad them in `batch`.
+    Bytes and text are unchanged.
 
-    JAX makes 32-bit numbers of 64-bit ones unless ``jax_enable_x64`` is set. Integers that do not fit raise.
+    JAX converts 64-bit numbers to 32 bits unless ``jax_enable_x64`` is set. Integers that do not fit raise.
 
-    Rank and world size are those of the processes of JAX unless given. `state_dict` counts delivered batches; it may be
-    loaded with another number of processes or another batch size.
+    Rank and world size default to those of JAX's processes. `state_dict` counts delivered batches; it may be loaded
+    with another number of processes or another batch size.
 
     Example:
         >>> loader = ds.shuffle(seed=7).batch(64, drop_last=True).to_jax()
@@ -51,7 +51,7 @@ class JaxLoader(Loader):
         even: Even = "pad",
         device: str | None = None,
     ) -> None:
-        # Under a sharding an array is the batch of all processes, so its size is seen.
+        # With a sharding an array is the batch of all processes, so the user sees the global size.
         is_whole = sharding is not None
         shared = share_loop(
             loop, rank=rank, world_size=world_size, even=even, find_rank=_find_rank, shows_whole=is_whole
@@ -80,7 +80,7 @@ class JaxLoader(Loader):
             try:
                 following = next(placed, None)
             except Exception:
-                yield current  # raised in its turn
+                yield current  # the batch before the error is delivered first
                 raise
             yield current
             current = following
@@ -137,7 +137,7 @@ def _find_rank() -> tuple[int, int]:
 
 @cache
 def _load_jax() -> Any:
-    """JAX, with `Ragged` registered as a pytree."""
+    """Import JAX and register `Ragged` as a pytree."""
     jax = import_or_explain("jax", "jax")
     jax.tree_util.register_pytree_node(
         Ragged,

@@ -1,4 +1,4 @@
-"""Shared part of all loaders: epochs, ranks and state."""
+"""The base of all loaders: epochs, ranks and state."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tfrkit.orders.plan import Even
 
 
 class Loader(ABC):
-    """Batches for a framework. Each pass over it is the next epoch.
+    """A loader of batches for a framework. Each pass over it is the next epoch.
 
-    The state counts delivered batches, not those read ahead.
+    The state counts delivered batches, not batches read ahead.
     """
 
     def __init__(self, loop: BatchLoop) -> None:
@@ -26,22 +26,22 @@ class Loader(ABC):
 
     @abstractmethod
     def _start(self, start: Position) -> Iterator[tuple[Batch, int]]:
-        """Start a pass; yields each batch with the row of the epoch at which it ends."""
+        """Start a pass that yields each batch with the row of the epoch where it ends."""
 
     @property
     def epoch(self) -> int:
-        """The epoch the next pass reads."""
+        """The epoch that the next pass reads."""
         return self._next.epoch
 
     def __len__(self) -> int:
-        """Batches of a whole epoch."""
+        """Number of batches of a whole epoch."""
         return len(self._loop)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._loop.batching.describe()}, epoch {self.epoch}{self._describe()})"
 
     def _describe(self) -> str:
-        """Additional text of the repr."""
+        """Return additional text for the repr."""
         return ""
 
     def __iter__(self) -> Iterator[Batch]:
@@ -54,20 +54,20 @@ class Loader(ABC):
         for batch, row in batches:
             self._position = position = replace(position, row=row)
             yield batch
-        if self._position is position:  # no other pass has begun meanwhile
+        if self._position is position:  # no other pass has started since
             self._position = self._next
 
     def set_epoch(self, epoch: int) -> None:
-        """The epoch the next pass reads, from its start."""
+        """Set the epoch that the next pass reads from its start."""
         self._loop.set_epoch(epoch)
         self._next = self._position = Position(epoch, 0)
 
     def state_dict(self) -> dict[str, Any]:
-        """State of the last pass: a JSON value under 1 KB."""
+        """Return the state of the last pass, a JSON value under 1 KB."""
         return self._loop.save(self._position)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resume the next pass from a saved state. A state of another dataset or order is refused."""
+        """Resume the next pass from a saved state. A state of another dataset or order raises."""
         self._next = self._position = self._loop.load(state)
 
 
@@ -80,15 +80,15 @@ def share_loop(
     find_rank: Callable[[], tuple[int, int]],
     shows_whole: bool = False,
 ) -> BatchLoop:
-    """The part of a loop for this process; by default with the framework's (rank, world size).
+    """Return the part of a loop for this process. `find_rank` returns the default (rank, world size).
 
-    Rank 0 warns if `per_rank` was not given, unless it delivers the whole batch anyway.
+    Rank 0 warns if `per_rank` was not given, unless the arrays show the whole batch (`shows_whole`).
     """
     if (rank is None) != (world_size is None):
         raise TypeError(f"rank and world_size go together, got rank {rank} and world_size {world_size}")
     if rank is None or world_size is None:
         rank, world_size = find_rank()
-    # Numbers that do not fit raise now, not at the first batch.
+    # Invalid ranks raise now, not at the first batch.
     how = replace(loop.batching, rank=rank, world_size=world_size, even=even)
     how.check_ranks()
     if world_size == 1:

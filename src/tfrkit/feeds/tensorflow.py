@@ -1,7 +1,7 @@
-"""tf.data: a dataset of batches that are decoded by tfrkit, several at a time, and come out in order.
+"""tf.data: a dataset of batches that tfrkit decodes in parallel and delivers in order.
 
-TensorFlow requests each batch by its number, so there is no generator to wait for, and a batch depends on its number
-only.
+TensorFlow requests each batch by its number, so no generator serializes the work, and a batch depends only on its
+number.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tfrkit.feeds.tensorflow_layout import Leaf, find_leaves, flatten_batch, mer
 
 
 def batches_to_tf(loop: BatchLoop, *, epochs: int | None = None) -> Any:
-    """A tf.data.Dataset of dicts of tensors, one for each batch.
+    """Return a tf.data.Dataset of dicts of tensors, one for each batch.
 
     Numbers have static shapes, and a static number of rows if all batches have the same. Bytes and text are
     tf.string. Features of varying length are tf.RaggedTensor. SequenceExamples are {"context": ..., "feature_lists":
     ...}. To know all that, the first and the last batch are read once.
 
-    Each pass over the dataset is the next epoch. With `epochs` one pass is that many epochs, always the same; such a
-    dataset can be saved and restored with tf.train.Checkpoint.
+    Each pass over the dataset is the next epoch. With `epochs`, every pass reads the same `epochs` epochs, and
+    tf.train.Checkpoint can save and restore the position.
     """
     tf = _load_tensorflow()
     leaves = _find_layout(loop, _count_batches(loop, loop.epoch))
@@ -44,7 +44,7 @@ def batches_to_tf(loop: BatchLoop, *, epochs: int | None = None) -> Any:
     else:
         if epochs < 1:
             raise ValueError(f"epochs expected at least 1, got {epochs}")
-        # Where each epoch starts in the sequence of all batches.
+        # The start of each epoch in the sequence of all batches.
         first = loop.epoch
         counts = [_count_batches(loop, epoch) for epoch in range(first, first + epochs)]
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -57,7 +57,7 @@ def batches_to_tf(loop: BatchLoop, *, epochs: int | None = None) -> Any:
         numbers = tf.data.Dataset.range(cardinality).map(place)
 
     def build(epoch: Any, number: Any) -> Any:
-        # Not stateful: the result depends on the two numbers only, so TensorFlow can checkpoint.
+        # Not stateful: the result depends only on the two numbers, so TensorFlow can save checkpoints.
         flat = tf.numpy_function(make, [epoch, number], types, stateful=False)
         return _assemble(leaves, flat)
 
@@ -68,7 +68,7 @@ def batches_to_tf(loop: BatchLoop, *, epochs: int | None = None) -> Any:
 
 
 def rows_to_tf(loop: BatchLoop, *, epochs: int | None = None) -> Any:
-    """A tf.data.Dataset of rows, read in the batches of `loop`. Batches themselves are faster."""
+    """Return a tf.data.Dataset of rows, read in the batches of `loop`. A dataset of batches is faster."""
     tf = _load_tensorflow()
     rows = batches_to_tf(loop, epochs=epochs).unbatch()
     if loop.may_skip:
@@ -77,7 +77,7 @@ def rows_to_tf(loop: BatchLoop, *, epochs: int | None = None) -> Any:
 
 
 class _EpochCounter:
-    """Called at the start of each pass."""
+    """Returns the epoch of a pass and its number of batches. Called at the start of each pass."""
 
     def __init__(self, loop: BatchLoop) -> None:
         self._loop = loop
@@ -90,7 +90,7 @@ class _EpochCounter:
 
 
 class _BatchMaker:
-    """Called from TensorFlow's threads."""
+    """Makes one batch by epoch and number. Called from TensorFlow's threads."""
 
     def __init__(self, loop: BatchLoop, leaves: Sequence[Leaf]) -> None:
         self._loop = loop
@@ -109,7 +109,7 @@ def _count_batches(loop: BatchLoop, epoch: int) -> int:
 
 
 def _find_layout(loop: BatchLoop, num_batches: int) -> list[Leaf]:
-    """Layout of all batches, from the first and the last."""
+    """Find the layout of all batches from the first and the last."""
     first: Batch = loop.make_batch(0, epoch=loop.epoch)
     last = loop.make_batch(num_batches - 1, epoch=loop.epoch) if num_batches > 1 else first
     num_rows = None if loop.may_skip else loop.plan(epoch=loop.epoch).num_equal_rows
@@ -124,7 +124,7 @@ def _types_of(leaf: Leaf) -> list[Any]:
 
 
 def _assemble(leaves: Sequence[Leaf], flat: Sequence[Any]) -> Any:
-    """In the graph: tensors of a batch, with their static shapes."""
+    """Assemble the tensors of a batch in the graph, with their static shapes."""
     tf = _load_tensorflow()
     batch: dict[str, Any] = {}
     place = 0

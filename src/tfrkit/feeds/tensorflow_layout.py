@@ -24,11 +24,11 @@ class Leaf:
     """One column of every batch.
 
     Attributes:
-        path: Its name, for SequenceExamples after that of its part.
-        dtype: Of its numbers; None for bytes and text.
-        shape: Of one value; None for sizes that vary.
+        path: The name of the column, for SequenceExamples after the name of its part.
+        dtype: The dtype of its numbers; None for bytes and text.
+        shape: The shape of one value; None for sizes that vary.
         depth: Number of ragged dimensions.
-        num_rows: Rows of every batch; None where they vary.
+        num_rows: The number of rows of every batch; None if it varies.
     """
 
     path: tuple[str, ...]
@@ -45,7 +45,7 @@ class Leaf:
 def find_leaves(
     batch: Batch, *, num_rows: int | None, pad: Pad | float | None, path: tuple[str, ...] = ()
 ) -> list[Leaf]:
-    """The columns of a batch. `num_rows` is the expected number of rows, if known."""
+    """Describe the columns of a batch. `num_rows` is the expected number of rows, if known."""
     leaves = []
     for name, column in batch.items():
         if isinstance(column, dict):
@@ -59,7 +59,7 @@ def find_leaves(
 
 
 def merge_leaves(some: Sequence[Leaf], others: Sequence[Leaf]) -> list[Leaf]:
-    """The layout common to two batches."""
+    """Merge the layouts of two batches into one that fits both."""
     by_path = {leaf.path: leaf for leaf in others}
     odd = {leaf.path for leaf in some} ^ by_path.keys()
     if odd:
@@ -68,7 +68,7 @@ def merge_leaves(some: Sequence[Leaf], others: Sequence[Leaf]) -> list[Leaf]:
 
 
 def flatten_batch(batch: Batch, leaves: Sequence[Leaf]) -> list[Array]:
-    """Arrays of a batch, leaf by leaf: values, then the row splits from the outermost in."""
+    """Return the arrays of a batch, leaf by leaf: values, then the row splits from the outermost in."""
     num_leaves = sum(len(column) if isinstance(column, dict) else 1 for column in batch.values())
     if num_leaves != len(leaves):
         raise MissingFeatureError(f"batches expected {len(leaves)} features as in the first, got {num_leaves}")
@@ -86,7 +86,7 @@ def flatten_batch(batch: Batch, leaves: Sequence[Leaf]) -> list[Array]:
 def _find_padded_shape(
     name: str, shape: tuple[int | None, ...], batch: Batch, pad: Pad | float | None
 ) -> tuple[int | None, ...]:
-    """The shape of a column in all batches: padded dimensions have the padded length."""
+    """Return the shape of a column in all batches: padded dimensions have the padded length, None if it varies."""
     base = name.removesuffix("/frame_length")
     choice = choose_pad(pad, base)
     if choice is None or f"{base}/length" not in batch:
@@ -117,7 +117,7 @@ def _merge(leaf: Leaf, other: Leaf) -> Leaf:
     if leaf.dtype != other.dtype:
         raise SchemaError(f"feature {leaf.name!r} is {leaf.dtype} in some batches and {other.dtype} in others")
     if leaf.depth != other.depth:
-        # Rows that happen to have one length are stacked already.
+        # A batch whose rows happen to have one length is dense; the ragged layout fits both.
         return leaf if leaf.depth > other.depth else other
     if len(leaf.shape) != len(other.shape):
         raise ShapeError(f"feature {leaf.name!r} has values of shape {leaf.shape} and {other.shape}")
@@ -155,7 +155,7 @@ def _flatten(column: Column, leaf: Leaf) -> list[Array]:
 
 
 def _to_strings(column: Column) -> Array:
-    """Bytes for TensorFlow: an array of bytes objects."""
+    """Convert a column of bytes or text to an array of bytes objects, for TensorFlow."""
     if isinstance(column, BytesColumn):
         strings = np.empty(len(column), object)
         strings[:] = list_bytes(column)

@@ -1,6 +1,6 @@
 """PyTorch: a loader that resumes exactly, and datasets for PyTorch's own loaders.
 
-Worker w of N makes the batches w, w + N, w + 2N, ... of an epoch. DataLoader takes one from each worker in turn, so
+Worker w of N makes the batches w, w + N, w + 2N, ... of an epoch. DataLoader takes a batch from each worker in turn, so
 the sequence of batches is the same for any number of workers, and the state of a pass is one number.
 """
 
@@ -22,21 +22,21 @@ from tfrkit.feeds.torch_device import DeviceFeed
 from tfrkit.feeds.torch_tensors import OpenParcel, Parcel, convert_batch, load_torch
 from tfrkit.orders.plan import Even
 
-# Options that would repeat or undo our work.
+# Options of DataLoader that the dataset already decides.
 _NOT_OPTIONS = ("batch_size", "shuffle", "sampler", "batch_sampler", "drop_last", "collate_fn", "in_order", "dataset")
 
 
 class TorchLoader(Loader):
-    """Batches of tensors. Each pass over it is the next epoch; `epoch` is that of the next pass.
+    """A loader of batches of tensors. Each pass over it is the next epoch; `epoch` is the epoch of the next pass.
 
-    A batch is a dict. Numbers are tensors over the memory they were decoded into, of the dtype they have in NumPy
-    (PyTorch knows uint16, uint32 and uint64, though it computes little with them). Bytes are a list of bytes, text is
-    a list of str. Features of varying length are a `RaggedTensor` of values and row_splits; pad them in `batch` to
-    get dense ones. SequenceExamples keep {"context": ..., "feature_lists": ...}.
+    A batch is a dict. Numbers are tensors over the memory they were decoded into, of the same dtype as in NumPy
+    (PyTorch has uint16, uint32 and uint64, but few operations on them). Bytes are a list of bytes, text is a list of
+    str. Features of varying length are a `RaggedTensor` of values and row_splits; pad them in `batch` to get dense
+    tensors. SequenceExamples keep {"context": ..., "feature_lists": ...}.
 
-    `state_dict` counts delivered batches, not those in the workers; it may be loaded with
-    another number of workers or ranks or another batch size. A pass that was resumed ends with its epoch. Loaded from
-    a state saved at the last batch it is empty, so that code after an epoch still runs.
+    `state_dict` counts delivered batches, not batches in the workers; it may be loaded with another number of workers
+    or ranks, or another batch size. A resumed pass ends with its epoch. If the state was saved at the last batch of an
+    epoch, the resumed pass is empty, so that code after an epoch still runs.
 
     Example:
         >>> loader = ds.shuffle(seed=7).batch(64).to_torch(num_workers=2)
@@ -76,7 +76,7 @@ class TorchLoader(Loader):
         super().__init__(shared.leave_images() if self._feed is not None and self._feed.decodes else shared)
         self._source = TorchBatches(self._loop, with_rows=True)
         self._given_init = options.get("worker_init_fn")
-        # Without workers there is nothing that DataLoader adds but time.
+        # Without workers or options, DataLoader would only add overhead.
         self._is_direct = not num_workers and not options
         self._loader = torch.utils.data.DataLoader(
             self._source, batch_size=None, collate_fn=_as_it_is, num_workers=num_workers, **options
@@ -96,7 +96,7 @@ class TorchLoader(Loader):
 
     @property
     def on_cpu(self) -> dict[str, int]:
-        """Images that the CPU decoded for a device, by reason."""
+        """The number of images that the CPU decoded for a device, by reason."""
         return {} if self._feed is None else dict(self._feed.on_cpu)
 
     def _describe(self) -> str:
@@ -114,7 +114,7 @@ class TorchLoader(Loader):
         return self._collect(iter(self._loader))
 
     def _collect(self, batches: Iterator[tuple[Batch, int, list[Any]]]) -> Iterator[tuple[Batch, int]]:
-        """Batches, and records skipped by workers: listed and warned about here, not in each worker."""
+        """Yield batches, and record what workers skipped: one warning here, not one in each worker."""
         policy = self._loop.policy
         for batch, row, skipped in batches:
             policy.add(skipped)
@@ -137,7 +137,7 @@ def _get_start_method(loader: Any) -> str:
 
 
 def _start_worker(parent: int, then: Callable[[int], object] | None, number: int) -> None:
-    """End a worker whose parent is gone: PyTorch would wait for the new parent."""
+    """Exit if the parent process is gone: PyTorch would watch the new parent instead and never end the worker."""
     if os.getppid() != parent:
         os._exit(1)
     if then is not None:
@@ -145,11 +145,11 @@ def _start_worker(parent: int, then: Callable[[int], object] | None, number: int
 
 
 def find_rank() -> tuple[int, int]:
-    """(rank, world size) by torch.distributed where it is set up, else by RANK and WORLD_SIZE, which torchrun sets."""
+    """Return (rank, world size) of torch.distributed if initialized, else RANK and WORLD_SIZE, which torchrun sets."""
     distributed = load_torch().distributed
     if distributed.is_available() and distributed.is_initialized():
         return int(distributed.get_rank()), int(distributed.get_world_size())
-    # A loader is often made before the process group; it must not give all rows to every rank then.
+    # A loader is often made before the process group, and even then must not deliver all rows on every rank.
     rank, world_size = (os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE"))
     if not rank and world_size in ("", "1"):
         return 0, 1
@@ -169,7 +169,7 @@ def find_rank() -> tuple[int, int]:
 
 
 class _TorchDataset:
-    """Its classes become true subclasses of PyTorch's when the first object is made; it is not needed before."""
+    """Base of datasets that become subclasses of PyTorch's with the first object, so that import needs no PyTorch."""
 
     base: ClassVar[str]
 
@@ -187,11 +187,11 @@ def _derive(cls: type[Any]) -> type[Any]:
 
 
 class TorchBatches(_TorchDataset):
-    """Batches of tensors as a torch.utils.data.IterableDataset: give it to a DataLoader with ``batch_size=None``.
+    """Batches of tensors as a torch.utils.data.IterableDataset: pass it to a DataLoader with ``batch_size=None``.
 
-    Any number of workers shares the batches between them. Its state is that of one worker, which is what torchdata's
-    StatefulDataLoader saves and restores. Each pass is the next epoch where workers persist or there are none; with new
-    workers per pass, call `set_epoch` before it.
+    Any number of workers share the batches. The state is that of one worker, as torchdata's StatefulDataLoader saves
+    and restores it. Each pass is the next epoch if workers persist or there are none; if each pass starts new workers,
+    call `set_epoch` before each pass.
     """
 
     base = "IterableDataset"
@@ -200,26 +200,26 @@ class TorchBatches(_TorchDataset):
         torch = load_torch()
         self._loop = loop
         self._with_rows = with_rows
-        # The next pass, and the number of its batches this worker has already delivered.
+        # The next pass, and the number of its batches that this worker has already delivered.
         self._next, self._num_skipped = Position(loop.epoch, 0), 0
         # The current pass: its start, delivered batches, and row of the epoch.
         self._start, self._num_given, self._row = self._next, 0, 0
-        # Where the next pass starts, for persistent workers: number of the order, epoch, row.
+        # The start of the next pass, for persistent workers: number of the request, epoch, row.
         self._asked = torch.zeros(3, dtype=torch.int64).share_memory_()
         self._num_asked = 0
         self._pid = -1
 
     def __len__(self) -> int:
-        """Batches of a whole epoch, of all workers together."""
+        """Number of batches of a whole epoch, of all workers together."""
         return len(self._loop)
 
     def set_epoch(self, epoch: int) -> None:
-        """The epoch the next pass reads, from its start."""
+        """Set the epoch that the next pass reads from its start."""
         self._loop.set_epoch(epoch)
         self.start_at(Position(epoch, 0))
 
     def start_at(self, position: Position) -> None:
-        """Where the next pass starts, here and in workers."""
+        """Set the start of the next pass, here and in workers."""
         self._aim(position, 0)
         self._num_asked += 1
         self._asked.numpy()[:] = self._num_asked, position.epoch, position.row
@@ -239,8 +239,8 @@ class TorchBatches(_TorchDataset):
     def _take_orders(self) -> None:
         """Check for a new position set in the parent process.
 
-        The first pass of a worker uses the position at its start: its parent may already have set one for the next
-        workers.
+        The first pass of a worker uses the position that it was started with, because the parent may already have set
+        a position for the next workers.
         """
         is_first, self._pid = os.getpid() != self._pid, os.getpid()
         number, epoch, row = self._asked.tolist()
@@ -251,7 +251,7 @@ class TorchBatches(_TorchDataset):
     def _run(self, start: Position, first: int, num_workers: int) -> Iterator[Any]:
         loop = self._loop
         is_worker = load_torch().utils.data.get_worker_info() is not None
-        # Workers are the threads of a loader; more threads only on request.
+        # Worker processes already run in parallel, so each uses one thread unless more are requested.
         threads = (loop.batching.threads or 1) if is_worker else None
         has_owner = is_worker and self._with_rows  # a `TorchLoader` that warns for all its workers
         batches = loop.run(
@@ -277,7 +277,7 @@ class TorchBatches(_TorchDataset):
                 yield convert_batch(batch)
 
     def state_dict(self) -> dict[str, Any]:
-        """State of this worker: a JSON value under 1 KB."""
+        """Return the state of this worker, a JSON value under 1 KB."""
         _, num_workers = _find_worker()
         if num_workers == 1:
             return self._loop.save(replace(self._start, row=self._row))
@@ -297,7 +297,7 @@ class TorchBatches(_TorchDataset):
         if num_workers == 1:
             self.start_at(position)
         else:
-            self._aim(position, num_given)  # the others have their own states
+            self._aim(position, num_given)  # other workers have their own states
 
     def __reduce__(self) -> tuple[object, ...]:
         state = {name: value for name, value in self.__dict__.items() if name != "_loop"}
@@ -312,8 +312,8 @@ class _Rows(Protocol):
 class TorchRows(_TorchDataset):
     """Rows as a map-style torch.utils.data.Dataset, for a DataLoader with a sampler.
 
-    A row is a dict: arrays are tensors, numbers, bytes, text and the contents of feature lists are Python objects. A
-    batch is read in one call. Rows that lack a feature lack its key.
+    A row is a dict. Arrays are tensors; numbers, bytes, text and the contents of feature lists are Python objects. The
+    rows of a batch are read in one call. A row without a feature does not have its key.
 
     Example:
         >>> loader = torch.utils.data.DataLoader(ds.to_torch(), batch_size=32, shuffle=True)
@@ -338,7 +338,7 @@ class TorchRows(_TorchDataset):
 
 
 def _find_worker() -> tuple[int, int]:
-    """(number of this worker, number of workers)."""
+    """Return (number of this worker, number of workers)."""
     info = load_torch().utils.data.get_worker_info()
     return (0, 1) if info is None else (info.id, info.num_workers)
 

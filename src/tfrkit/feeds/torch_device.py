@@ -1,7 +1,7 @@
 """Batches on a PyTorch device: copied from pinned memory and decoded on a side stream, ahead of the training step.
 
-Two threads take turns, each with a stream of its own. A batch is handed out with the consumer's stream waiting for the
-event that ends its work: the device never reads half a batch, and the host does not wait for the device.
+Two threads prepare batches in turn, each on its own stream. Before a batch is delivered, the consumer's stream is made
+to wait for the event that ends its work: the device never reads half a batch, and the host does not wait for it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     import torch
 
 Decode = Callable[[list[Any], int], list[Any]]
-"""JPEGs in host memory and a number of channels to images on the device, each (channels, height, width) of uint8."""
+"""Decodes JPEGs in host memory to images of (channels, height, width), uint8, on the device."""
 
 _THREADS = 2
-_AHEAD = 2  # batches whose copies are on their way
+_AHEAD = 2  # batches whose copies are started ahead
 
 
 class Placed(NamedTuple):
@@ -38,14 +38,14 @@ class Placed(NamedTuple):
 
     batch: Batch
     row: int
-    event: Any  # ends that work; None where there is nothing to wait for
-    tensors: list[Any]  # what the consumer's stream keeps alive
+    event: Any  # marks the end of that work; None if there is nothing to wait for
+    tensors: list[Any]  # tensors that the consumer's stream must keep alive
 
 
 class DeviceFeed:
     """Puts batches on a device. `on_cpu` counts the images that the CPU decoded, by reason.
 
-    With `images_only` the other columns stay as they are.
+    With `images_only` the other columns are unchanged.
     """
 
     def __init__(self, device: Any, *, images_only: bool = False, decode: Decode | None = None) -> None:
@@ -59,7 +59,7 @@ class DeviceFeed:
                 )
             if self.device.index is None:
                 self.device = torch.device("cuda", torch.cuda.current_device())
-        # Whether images are decoded there; elsewhere the CPU decodes them before they are copied.
+        # Whether images are decoded on the device; otherwise the CPU decodes them before the copy.
         self.decodes = self.device.type == "cuda" or decode is not None
         self._decode = decode
         self._images_only = images_only
@@ -70,10 +70,10 @@ class DeviceFeed:
         self.on_cpu: Counter[str] = Counter()
 
     def run(self, batches: Iterator[tuple[Batch, int]], *, has_images: bool = True) -> Iterator[tuple[Batch, int]]:
-        """Yield each batch on the device, in order. Warns at the end of images that the CPU decoded."""
+        """Yield each batch on the device, in order. Warns at the end about images that the CPU decoded."""
         torch = load_torch()
         jobs = (partial(self._place, batch, row) for batch, row in batches)
-        # A copy only has to be started, which handing it to a thread would take longer than.
+        # Starting a copy takes less time than passing it to a thread.
         ahead = run_ahead(jobs, threads=_THREADS) if has_images else _start_ahead(jobs)
         for placed in ahead:
             if placed.event is not None:
@@ -85,7 +85,7 @@ class DeviceFeed:
         self._warn()
 
     def is_image(self, column: Any) -> bool:
-        """Whether a column of a batch was decoded here."""
+        """Whether a column of a batch was decoded by this feed."""
         return isinstance(column, load_torch().Tensor)
 
     def _place(self, batch: Batch, row: int) -> Placed:
@@ -110,7 +110,7 @@ class DeviceFeed:
         return {name: decoded[name] if name in decoded else made[name] for name in batch}, [memory, *decoded.values()]
 
     def _copy(self, batch: Batch) -> tuple[Batch, torch.Tensor]:
-        """Numbers on the device, all of them by one copy: starting one takes longer than a small column."""
+        """Copy all numbers to the device in one transfer: starting one takes longer than copying a small column."""
         torch = load_torch()
         arrays: list[Array] = []
         convert_columns(batch, arrays.append, with_bytes=False)
@@ -140,7 +140,7 @@ class DeviceFeed:
         for call in _cut(rows, areas):
             self._decode_call(images, call, out, refused)
         if refused and len(refused) == len(rows) and not self._num_decoded:
-            raise next(iter(refused.values()))  # not these images: this decoder decodes nothing
+            raise next(iter(refused.values()))  # all images failed, so the decoder itself does not work
         on_cpu = {**images.on_cpu, **{row: images.decode_on_cpu(row) for row in refused}}
         if on_cpu:
             pixels = torch.from_numpy(np.stack(list(on_cpu.values())))
@@ -162,7 +162,7 @@ class DeviceFeed:
             if len(rows) == 1:
                 refused[rows[0]] = error
                 return
-            middle = len(rows) // 2  # which of them it was, is found by halves
+            middle = len(rows) // 2  # bisect to find the image that failed
             self._decode_call(images, rows[:middle], out, refused)
             self._decode_call(images, rows[middle:], out, refused)
             return
@@ -201,7 +201,7 @@ class DeviceFeed:
 
 
 def _start_ahead(jobs: Iterator[Callable[[], Placed]]) -> Iterator[Placed]:
-    """Yield the results of jobs, with two more of them done before each; an error comes when its turn comes."""
+    """Yield the results of jobs in order, with two jobs run ahead; an error is raised after the results before it."""
     started: deque[Placed] = deque()
     try:
         for job in jobs:
@@ -217,14 +217,14 @@ def _start_ahead(jobs: Iterator[Callable[[], Placed]]) -> Iterator[Placed]:
 def resize_images(
     images: list[torch.Tensor], placement: Array, size: tuple[int, int], *, antialias: bool, fill: int
 ) -> torch.Tensor:
-    """Images of any sizes as one tensor of (image, height, width, channels), uint8.
+    """Resize images of any sizes into one tensor of (image, height, width, channels), uint8.
 
-    For machines without Triton. Two matrix products: every row of the result is a weighted sum of rows of its image,
-    every column one of columns, so that images of all sizes take one product. `placement` is `EncodedImages.place`.
+    For machines without Triton. Uses two matrix products: every row of the result is a weighted sum of image rows,
+    every column a weighted sum of image columns, for images of all sizes at once. `placement` is `EncodedImages.place`.
     """
     torch = load_torch()
     device = images[0].device
-    # Half precision holds every level exactly and is what tensor cores multiply; sums are of single precision.
+    # Half precision represents 0 to 255 exactly and runs on tensor cores, which add in single precision.
     dtype = torch.float16 if device.type == "cuda" else torch.float32
     heights, widths = ([image.shape[axis] for image in images] for axis in (1, 2))
     if len(set(heights)) == 1 and len(set(widths)) == 1:
@@ -239,16 +239,16 @@ def resize_images(
     )
     made = rows.to(dtype)[:, None] @ stacked @ columns.to(dtype).mT[:, None]
     if fill:
-        # Where no pixel of the image goes, all weights are 0.
+        # Outside the image all weights are 0.
         covered = rows.sum(2)[:, None, :, None] * columns.sum(2)[:, None, None, :]
         made = made + (1 - covered.to(dtype)) * fill
     return made.add_(0.5).clamp_(0, 255).to(torch.uint8).permute(0, 2, 3, 1).contiguous()
 
 
 def _weigh(placement: torch.Tensor, size: int, source_size: int, *, antialias: bool) -> torch.Tensor:
-    """Weights along one axis: (image, pixel of the result, pixel of the source), each row of sum 1, or 0 outside.
+    """Compute weights along one axis: (image, result pixel, source pixel); rows sum to 1, or to 0 outside the image.
 
-    The triangle filter of Pillow, which widens when an image gets smaller.
+    The weights are those of Pillow's triangle filter, which widens when an image is made smaller.
     """
     torch = load_torch()
     device = placement.device
@@ -264,7 +264,7 @@ def _weigh(placement: torch.Tensor, size: int, source_size: int, *, antialias: b
 
 
 def _cut(rows: list[int], areas: list[int]) -> Iterator[list[int]]:
-    """Rows in calls of bounded memory. Images of a call are padded to the largest, so that is what counts."""
+    """Split rows into decoder calls of bounded memory. Images of a call are padded, so each counts as the largest."""
     call: list[int] = []
     largest = 0
     for row in rows:
@@ -284,7 +284,7 @@ def _find_dtype(char: str) -> Any:
 
 @cache
 def _load_resize(device: Any) -> Callable[..., Any]:
-    """One kernel for a batch where Triton can compile it; PyTorch for Linux with CUDA brings it along."""
+    """Choose the Triton kernel if Triton is installed, as with PyTorch for Linux with CUDA, else matrix products."""
     if device.type == "cuda" and importlib.util.find_spec("triton") is not None:
         from tfrkit.feeds.triton_resize import resize_images as resize
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# dtypes of both NumPy and PyTorch, by NumPy's codes; others are not converted.
+# dtypes that both NumPy and PyTorch have, by NumPy's codes; others are not converted.
 _NUMBERS = frozenset("?bBhHiIlLqQefdFD")
-# Up to this size a pipe is faster than shared memory, which takes a handshake per piece.
+# Up to this size a pipe is faster than shared memory, which needs a handshake per block.
 _PIPE_NBYTES = 1 << 20
 # Alignment of arrays in memory that is shared or copied.
 ALIGNMENT = 64
@@ -29,16 +29,16 @@ ALIGNMENT = 64
 
 @cache
 def load_torch() -> Any:
-    """PyTorch, or an ImportError with the command that installs it."""
+    """Import PyTorch, or raise an ImportError with the command that installs it."""
     return import_or_explain("torch", "torch")
 
 
 class RaggedTensor(NamedTuple):
     """Rows of different lengths: row `i` is `values[row_splits[i]:row_splits[i + 1]]`.
 
-    The same layout as `tfrkit.Ragged`, and what EmbeddingBag and attention over packed sequences take. As a named tuple
-    it works with everything that moves a batch: pinning, `.to(device)` of training frameworks, tree_map. `values` is a
-    tensor, a list (bytes, text), or again a RaggedTensor (frames of values). `presence`, if not None, distinguishes an
+    The layout is that of `tfrkit.Ragged`, and the input of EmbeddingBag and of attention over packed sequences. A named
+    tuple works with all code that moves a batch: pinning, `.to(device)` of training frameworks, tree_map. `values` is a
+    tensor, a list (bytes, text), or a RaggedTensor (steps of a feature list). `presence`, if not None, distinguishes an
     absent feature (0) and one without a kind (1) from an empty list (2).
     """
 
@@ -52,23 +52,23 @@ class RaggedTensor(NamedTuple):
         return self.row_splits.diff()
 
     def rows(self) -> list[Any]:
-        """The rows one by one, as views."""
+        """Return the rows as a list of views."""
         if isinstance(self.values, RaggedTensor):
             inner = self.values.rows()
             return [inner[start:stop] for start, stop in pairwise(self.row_splits.tolist())]
         return [self.values[start:stop] for start, stop in pairwise(self.row_splits.tolist())]
 
     def to_nested(self) -> torch.Tensor:
-        """PyTorch's own nested tensor over the same memory, layout torch.jagged. For numbers only."""
+        """Return a PyTorch nested tensor over the same memory, with layout torch.jagged. For numbers only."""
         return load_torch().nested.nested_tensor_from_jagged(self.values, self.row_splits)
 
 
 def convert_batch(batch: Batch) -> Batch:
-    """A batch with tensors for arrays, over the same memory."""
+    """Convert the arrays of a batch to tensors over the same memory."""
     from_numpy = load_torch().from_numpy
     made: Batch = {}
     for name, column in batch.items():
-        # The columns of most batches, of which there may be many: no call more than it takes.
+        # The usual case, inline: a batch may have many columns, and calls cost time.
         if type(column) is np.ndarray and column.flags.carray and column.dtype.char in _NUMBERS:
             made[name] = from_numpy(column) if column.dtype.isnative else convert_array(column)
         else:
@@ -83,9 +83,9 @@ def convert_columns(
     *,
     with_bytes: bool = True,
 ) -> Batch:
-    """A batch with every array of numbers as `convert` returns it, bytes and text as lists.
+    """Apply `convert` to every array of numbers of a batch; bytes and text become lists.
 
-    `look_up` returns the array that something stands for. Without `with_bytes`, bytes stay columns.
+    `look_up` replaces a placeholder by its array. Without `with_bytes`, bytes stay columns.
     """
 
     def walk(column: Any) -> Any:
@@ -107,13 +107,13 @@ def convert_columns(
 
 
 def convert_array(array: Array) -> Any:
-    """A tensor over the same memory; text as a list; an array without a PyTorch type is unchanged."""
+    """Convert an array to a tensor over the same memory, or text to a list. Other dtypes are unchanged."""
     flags = array.flags
     if array.dtype.char in _NUMBERS and flags.c_contiguous and flags.writeable and array.dtype.isnative:
         return load_torch().from_numpy(array)
     if array.dtype.char not in _NUMBERS:
         return array.tolist() if array.dtype.kind in "OSU" else array
-    # Another byte order, a view with gaps, or read-only memory, which a tensor cannot express.
+    # A tensor cannot have another byte order, gaps as in a view, or read-only memory: copy.
     return load_torch().from_numpy(np.array(array, array.dtype.newbyteorder("="), order="C"))
 
 
@@ -134,8 +134,8 @@ class _Slot:
 class Parcel:
     """A batch sent by a worker. Unpickling returns the batch as tensors.
 
-    All its numbers are in one block of memory, shared if it is large. PyTorch would share each tensor separately, which
-    for twenty columns takes longer than reading them.
+    All its numbers are in one block of memory, which is shared if large. PyTorch would share each tensor separately,
+    which for twenty columns takes longer than reading them.
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -155,7 +155,7 @@ class Parcel:
             _view_slot(buffer, slot)[...] = array
 
     def open(self) -> Batch:
-        """The batch as tensors over the shared memory."""
+        """Return the batch as tensors over the shared memory."""
         return _open_parcel(self._memory, self._contents)
 
     def _pack(self, column: Column, arrays: list[tuple[Array, _Slot]]) -> Any:

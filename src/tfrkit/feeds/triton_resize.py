@@ -1,6 +1,6 @@
-"""Resizing a batch of images of any sizes by one GPU kernel, in Triton.
+"""A Triton kernel that resizes a batch of images of any sizes.
 
-The kernel is compiled at the first batch, which takes a second or two, and kept on disk by Triton.
+The kernel is compiled at the first batch, which takes a second or two, and cached on disk by Triton.
 """
 
 # mypy: ignore-errors
@@ -29,7 +29,7 @@ def _resize(
     ANTIALIAS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """One row of one image of the result: the triangle filter of Pillow over the pixels it is made of."""
+    """Compute one row of one resized image, with Pillow's triangle filter."""
     image = tl.program_id(0)
     row = tl.program_id(1)
     column = tl.program_id(2) * BLOCK + tl.arange(0, BLOCK)
@@ -83,9 +83,9 @@ def _resize(
 
 
 def resize_images(images, placement: np.ndarray, size: tuple[int, int], *, antialias: bool, fill: int):
-    """Images of any sizes as one tensor of (image, height, width, channels), uint8.
+    """Resize images of any sizes into one tensor of (image, height, width, channels), uint8.
 
-    REQUIRES: every image is a contiguous (channels, height, width) of uint8 on one device.
+    REQUIRES: every image is a contiguous uint8 tensor of (channels, height, width), all on one device.
     """
     torch = load_torch()
     device = images[0].device

@@ -1,9 +1,9 @@
-"""Dealing whole groups to parts: the table of how many groups of each kind every part gets.
+"""Distribution of whole groups to parts: a table of the number of groups of each kind in every part.
 
-A kind is all groups of one size or, where labels count, of one size and one mix of labels. Kinds are dealt from the
-largest to the smallest, so that small groups even out the large ones; groups of one kind are dealt together, so
-that the work grows with the number of kinds, not of groups. Only integers and single divisions: the same result on
-every machine.
+A kind is all groups of one size or, with labels, of one size and one mix of labels. Kinds are distributed from the
+largest to the smallest, so that small groups even out the large ones. Groups of one kind are distributed together, so
+that the work grows with the number of kinds, not of groups. The arithmetic uses integers and single divisions, so the
+result is the same on every machine.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tfrkit._types import Int64Array
 Mix = list[tuple[int, int]]
 """The classes in one group, with the number of records of each."""
 
-# Each step reduces the error by at least two records; few are needed.
+# Each step reduces the error by at least two records, so few steps are needed.
 _MAX_STEPS = 200
 
 
 def deal_sizes(sizes: Int64Array, num_groups: Int64Array, targets: list[int], ties: list[int]) -> Int64Array:
-    """Deal kinds that differ in size alone. `ties` ranks otherwise equal parts."""
+    """Distribute kinds that differ only in size. `ties` ranks otherwise equal parts."""
     table = np.zeros((len(sizes), len(targets)), np.int64)
     wanted = [part for part, target in enumerate(targets) if target]
     room = list(targets)
@@ -39,7 +39,7 @@ def deal_sizes(sizes: Int64Array, num_groups: Int64Array, targets: list[int], ti
 
 
 def _choose_part(size: int, room: list[int], targets: list[int], wanted: list[int], ties: list[int]) -> int:
-    """The part furthest below its share after half the group, preferring parts with room for the whole group."""
+    """Choose the part furthest below its share after half the group; prefer parts with room for the whole group."""
     holding = [part for part in wanted if room[part] >= size]
     if holding:
         return max(holding, key=lambda part: ((2 * room[part] - size) / targets[part], ties[part]))
@@ -47,10 +47,10 @@ def _choose_part(size: int, room: list[int], targets: list[int], wanted: list[in
 
 
 def deal_mixes(mixes: list[Mix], num_groups: Int64Array, targets: list[int], ties: list[int]) -> Int64Array:
-    """Deal kinds that differ in their labels: each to the part that needs its classes most.
+    """Distribute kinds that differ in their labels, each to the part that needs its classes most.
 
-    A part's need is measured for each class, and once for the size, as the square of have / ideal: the sum of squares
-    is smallest when every part has its ideal counts.
+    The need of a part is measured as (actual / ideal) squared, for each class and once for the size: the sum of squares
+    is smallest if every part has its ideal counts.
     """
     sizes = [sum(count for _, count in mix) for mix in mixes]
     num_records = sum(targets)
@@ -90,7 +90,7 @@ def deal_mixes(mixes: list[Mix], num_groups: Int64Array, targets: list[int], tie
 
 
 def fill_empty(table: Int64Array, sizes: Int64Array, targets: list[int]) -> None:
-    """Give every requested part a group, taken from where it changes the sizes least.
+    """Give every requested part that is empty a group, from the part where that changes the sizes least.
 
     REQUIRES: at least as many groups as parts with a target.
     """
@@ -107,7 +107,7 @@ def fill_empty(table: Int64Array, sizes: Int64Array, targets: list[int]) -> None
 
 
 def refine_sizes(table: Int64Array, sizes: Int64Array, targets: list[int]) -> None:
-    """Move or swap single groups while sizes get closer to the targets.
+    """Move or swap single groups as long as that brings the sizes closer to the targets.
 
     REQUIRES: sizes ascending.
     """
@@ -133,7 +133,7 @@ def refine_sizes(table: Int64Array, sizes: Int64Array, targets: list[int]) -> No
 def _find_shift(
     giver: Int64Array, taker: Int64Array, sizes: Int64Array, surplus: int, deficit: int
 ) -> tuple[int, int, int]:
-    """The best (gain, kind given, kind taken back or -1) between a part too large and one too small."""
+    """Find the best (gain, kind given, kind taken back or -1) between a part that is too large and one too small."""
     given = np.flatnonzero(giver)
     backs = np.flatnonzero(taker)
     choices = [np.full(len(given), -1)] if giver.sum() > 1 else []

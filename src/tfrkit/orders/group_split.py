@@ -20,18 +20,18 @@ from tfrkit.orders.value_codes import Values, code_values
 
 @dataclass(frozen=True)
 class GroupedSplit:
-    """Parts of whole groups, with requested and actual sizes."""
+    """A split into parts of whole groups, with requested and actual sizes."""
 
     parts: dict[str, Order]
     asked: dict[str, int]
-    """Requested records of each part."""
+    """The requested number of records of each part."""
     counts: dict[str, int]
-    """Actual records of each part."""
+    """The actual number of records of each part."""
     num_groups: dict[str, int]
     largest_group: tuple[Any, int]
     """The value of the largest group and its number of records."""
     class_counts: dict[str, dict[Any, int]] | None
-    """Records of each class in each part; None without labels."""
+    """The number of records of each class in each part; None without labels."""
 
     @property
     def max_miss(self) -> int:
@@ -40,7 +40,7 @@ class GroupedSplit:
 
     @property
     def max_label_gap(self) -> float | None:
-        """The largest distance between the share of a class in a part and in all records; None without labels."""
+        """The largest difference between the share of a class in a part and in all records; None without labels."""
         if self.class_counts is None:
             return None
         rows = [[counts[value] for value in counts] for counts in self.class_counts.values()]
@@ -51,7 +51,7 @@ class GroupedSplit:
         return float(np.abs(shares - whole)[held].max(initial=0.0))
 
     def describe(self) -> list[str]:
-        """One line per part, and one if a single group explains why sizes differ from the requested ones."""
+        """Return one line per part, one if a large group explains wrong sizes, and one for labels."""
         size = max(1, sum(self.counts.values()))
         lines = [
             f"{name}: {self.counts[name]} records ({self.counts[name] / size:.1%}), groups {self.num_groups[name]}, "
@@ -68,7 +68,7 @@ class GroupedSplit:
 
 
 def split_grouped(base: Order, parts: Parts, groups: Values, seed: int, labels: Values | None = None) -> GroupedSplit:
-    """Parts that share no group, in sizes as close to the requested ones as whole groups allow.
+    """Split into parts that share no group, with sizes as close to the requested sizes as whole groups allow.
 
     A group larger than its part makes the part larger: see `max_miss`. With `labels` groups are chosen
     so that classes have similar shares in all parts, and sizes may differ a little more. Cost for 1M records:
@@ -97,7 +97,7 @@ def split_grouped(base: Order, parts: Parts, groups: Values, seed: int, labels: 
 def assign_groups(
     targets: list[int], groups: Values, seed: int, labels: Values | None
 ) -> tuple[Int64Array, Int64Array, list[Any]]:
-    """The part of each group, the group of each position, and the values of the groups."""
+    """Return the part of each group, the group of each position, and the values of the groups."""
     size = sum(targets)
     codes, values = code_values(groups, "group", size)
     num_parts = sum(1 for target in targets if target)
@@ -124,7 +124,7 @@ def assign_groups(
 
 
 def _find_mixes(codes: Int64Array, labels: Int64Array, mixed: np.ndarray[Any, Any]) -> tuple[Int64Array, list[Mix]]:
-    """The kind of each group and the classes in a group of each kind; kinds count up in the seeded order of groups."""
+    """Return the kind of each group and the classes of each kind; kinds are numbered in the seeded order of groups."""
     num_groups = len(mixed)
     num_classes = int(labels.max(initial=0)) + 1
     pairs, counts = np.unique(codes * num_classes + labels, return_counts=True)
@@ -150,9 +150,9 @@ def _count_classes(names: list[str], part_of: Int64Array, labels: Values) -> dic
 
 
 def check_groups(parts: Mapping[str, Order], groups: Values, base: Order | None = None) -> dict[str, int]:
-    """The number of groups in each part, after checking that no group is in two parts.
+    """Check that no group is in two parts; return the number of groups in each part.
 
-    `groups` holds the group of each record of the dataset or, with `base`, of each position of that order.
+    `groups` has the group of each record of the dataset or, with `base`, of each position of that order.
     """
     codes, values = code_values(groups, "group", len(groups))
     records = None if base is None else base.at(np.arange(base.size, dtype=np.uint64))

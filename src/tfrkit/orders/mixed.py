@@ -1,4 +1,4 @@
-"""Several orders drawn from by weight."""
+"""An order that mixes several orders by weight."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tfrkit.orders.order import Order, Step, derive_key, permute
 
 
 class Mixed:
-    """Several orders drawn from by weight. Each `block` positions hold the same number of each, in a mixed order.
+    """Mixes several orders by weight. Each block of positions has the same number of each order, shuffled.
 
     The records of source i are numbered from `starts[i]`. An exhausted source restarts with its next epoch.
     """
@@ -28,18 +28,18 @@ class Mixed:
         self._owners = np.repeat(np.arange(len(self._parts)), self._shares)
         self._last: tuple[tuple[int, int], tuple[Int64Array, Int64Array]] | None = None
         if size is None:
-            # Until a source would have to restart.
+            # End before a source would have to restart.
             size = min(self._first_end(part) for part in range(len(self._parts)) if self._shares[part])
         self.size = size
 
     def _first_end(self, part: int) -> int:
-        """Positions before source `part` would restart."""
+        """Count the positions before source `part` would restart."""
         whole, rest = divmod(self._parts[part].size, self._shares[part])
         owners, _ = self._lay_out(whole, 0)
         return whole * self.block + int(np.flatnonzero(owners == part)[rest])
 
     def _lay_out(self, block: int, epoch: int) -> tuple[Int64Array, Int64Array]:
-        """The source of each position of a block, and the number of its draw in this block."""
+        """Return the source of each position of a block, and the number of its draw in this block."""
         last = self._last
         if last is not None and last[0] == (block, epoch):
             return last[1]
@@ -65,7 +65,7 @@ class Mixed:
         return numbers
 
     def _draw(self, part: int, drawn: UInt64Array, epoch: int) -> UInt64Array:
-        """The records of the `drawn`-th draws from a source."""
+        """Return the records of the draws with these numbers from a source."""
         order = self._parts[part]
         size = np.uint64(order.size)
         # An epoch of the mix restarts every source, in another order.
@@ -95,7 +95,7 @@ class Mixed:
 
 
 def apportion(weights: Sequence[float], total: int) -> list[int]:
-    """Whole shares of `total` by weight, by largest remainder; every positive weight gets at least one."""
+    """Divide `total` by weight into integers, by largest remainder; every positive weight gets at least one."""
     if not weights or any(not 0 <= weight < float("inf") for weight in weights) or not sum(weights):
         raise ValueError(f"weights expected numbers from 0 up, not all 0, got {list(weights)}")
     exact = [weight * total / sum(weights) for weight in weights]

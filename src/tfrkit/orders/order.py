@@ -1,7 +1,7 @@
 """Orders: the record at each position, computed by arithmetic.
 
-An order maps positions [0, size) to record numbers of a dataset. Orders are nested (a shuffled part of a split of a
-file), hold no array of records unless a feature had to be read, and can be evaluated at any position, which makes
+An order maps positions [0, size) to record numbers of a dataset. Orders can be nested (a shuffled part of a split of a
+file), keep no array of records unless a feature had to be read, and can be evaluated at any position, which makes
 resuming, ranks and workers exact.
 """
 
@@ -18,37 +18,37 @@ from tfrkit import _native
 from tfrkit._types import Int64Array, UInt64Array
 
 Step = tuple[Any, ...]
-"""("slice", start, step), ("permutation", size, key) or ("list", numbers): what a position becomes."""
+"""A function on positions: ("slice", start, step), ("permutation", size, key) or ("list", numbers)."""
 
 
 class Order(Protocol):
-    """Record numbers by position. Immutable; any thread."""
+    """Record numbers by position. Immutable; safe to share between threads."""
 
     @property
     def size(self) -> int:
         """Number of positions."""
 
     def at(self, positions: UInt64Array, epoch: int = 0) -> UInt64Array:
-        """The record numbers at `positions`, each below `size`."""
+        """Return the record numbers at `positions`, each below `size`."""
 
     def runs(self) -> list[range] | None:
-        """All record numbers in order, as ranges; None if that takes more than a few."""
+        """Return all record numbers in order, as ranges; None if the order is not made of a few ranges."""
 
     def cover(self) -> list[range]:
-        """Ranges that cover all its record numbers, and perhaps others."""
+        """Return ranges that cover all record numbers of the order, and perhaps others."""
 
     def members(self) -> Order:
-        """An order of the same records, each at least once, that may be simpler."""
+        """Return an order of the same records, each at least once, that may be simpler."""
 
     def steps(self, epoch: int) -> list[Step] | None:
-        """`at` as steps that the native engine takes, the first one first; None where it cannot."""
+        """Return `at` as steps for the native engine, in the order to apply them; None if that is not possible."""
 
     def describe(self) -> object:
-        """A JSON value that identifies the order: equal descriptions, equal orders."""
+        """Return a JSON value that identifies the order: orders with equal descriptions are equal."""
 
 
 class Rearranged:
-    """Shared part of orders that permute another order."""
+    """Base of orders that rearrange another order."""
 
     _base: Order
 
@@ -71,7 +71,7 @@ def _chain(step: Step, base: Order, epoch: int) -> list[Step] | None:
 
 
 def derive_key(purpose: str, seed: int, *numbers: int) -> int:
-    """A 64-bit key for one purpose. Pinned: orders never change between versions."""
+    """Derive a 64-bit key for one purpose. Pinned by tests: orders never change between versions."""
     text = ":".join([purpose, str(seed), *map(str, numbers)])
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
@@ -82,14 +82,14 @@ def _permutation(size: int, key: int) -> _native.Permutation:
 
 
 def permute(size: int, key: int, positions: UInt64Array) -> UInt64Array:
-    """Items at `positions` of the keyed permutation of [0, size)."""
+    """Return the items at `positions` of the keyed permutation of [0, size)."""
     if len(positions) == 0:
         return positions
     return _permutation(size, key).at_many(positions)
 
 
 def keyed_permutation(size: int, seed: int, epoch: int = 0) -> _native.Permutation:
-    """The permutation that `Shuffled` mixes `size` positions with, for callers that need its inverse."""
+    """Return the permutation that `Shuffled` applies to `size` positions, for callers that need its inverse."""
     return _permutation(size, derive_key("shuffle", seed, epoch))
 
 
@@ -150,7 +150,7 @@ class Slice:
 
     def members(self) -> Order:
         base = self._base
-        # Two rounds hold a whole one, wherever they start.
+        # A slice as long as two rounds contains a whole round, wherever it starts.
         is_round = isinstance(base, Repeated) and self._range.step == 1 and self.size >= 2 * base.round_size
         return base.members() if is_round else self
 
@@ -184,7 +184,7 @@ class Listed(Rearranged):
 
 
 class Permuted(Rearranged):
-    """Another order in one fixed permutation, from which a split cuts its parts."""
+    """Another order in one fixed permutation, the same in every epoch; the parts of a split are slices of it."""
 
     def __init__(self, base: Order, seed: int) -> None:
         self._base = base
@@ -222,10 +222,10 @@ class Shuffled(Rearranged):
 
 
 class WindowShuffled(Rearranged):
-    """Another order in shuffled blocks: `block` neighbours stay near each other, `window` positions are mixed.
+    """Another order in shuffled blocks of `block` adjacent positions, shuffled again within each `window` positions.
 
-    A window is made of whole blocks from all over the dataset, so that it needs few long reads instead of many short
-    ones. The last, shorter block stays last.
+    A window has whole blocks from all over the dataset, so that it needs few long reads instead of many short reads.
+    A last, shorter block stays last.
     """
 
     def __init__(self, base: Order, seed: int, *, block: int, window: int) -> None:
@@ -247,7 +247,7 @@ class WindowShuffled(Rearranged):
         return self._base.at(self._place_blocks(inner, epoch), epoch)
 
     def numbers_of(self, window: int, epoch: int) -> UInt64Array:
-        """All record numbers of one window."""
+        """Return all record numbers of one window."""
         start = window * self.window
         return self.at(np.arange(start, min(self.size, start + self.window), dtype=np.uint64), epoch)
 
@@ -328,8 +328,8 @@ class Joined:
 class Bucketed(Rearranged):
     """Another order with rows of similar length batched together.
 
-    Each chunk of `chunk` positions is sorted by length, cut into batches, and the batches are shuffled; so a batch has
-    similar lengths, and batches come in random order of length. Only the lengths are kept in memory.
+    Each chunk of `num_batches` batches is sorted by length and cut into batches, and the batches are shuffled. A batch
+    has similar lengths, and the order of the batches is random. Only the lengths are kept in memory.
     """
 
     def __init__(self, base: Order, lengths: Int64Array, *, batch_size: int, seed: int, num_batches: int = 64) -> None:
@@ -373,14 +373,14 @@ class Bucketed(Rearranged):
 
 
 def _pick_range(numbers: range, positions: range) -> range:
-    """The numbers at these positions of a range."""
+    """Return the numbers at these positions of a range."""
     start = numbers.start + numbers.step * positions.start
     step = numbers.step * positions.step
     return range(start, start + step * len(positions), step)
 
 
 def score_mixing(order: Order, epoch: int = 0, sample: int = 20_000) -> float:
-    """Mean distance of neighbours relative to a random order: 1 is a perfect shuffle, 0 none."""
+    """Compute the mean distance of adjacent records relative to a random order: 1 is a perfect shuffle, 0 none."""
     if order.size < 3:
         return 1.0
     starts = np.unique(np.linspace(0, order.size - 2, min(sample, order.size - 1)).astype(np.uint64))

@@ -10,7 +10,7 @@ import numpy as np
 from tfrkit._types import Int64Array, UInt64Array
 from tfrkit.orders.order import Listed, Order, Rearranged
 
-# Orders with these names in their description are the same in every epoch. Others are refused.
+# Orders with these names in their description are the same in every epoch. Others cannot be split.
 _FIXED = frozenset({"whole", "slice", "listed", "without", "permuted", "joined"})
 
 
@@ -20,7 +20,7 @@ class Without(Rearranged):
     def __init__(self, base: Order, positions: UInt64Array) -> None:
         self._base = base
         self._positions = np.ascontiguousarray(positions, np.uint64)
-        # Number of positions kept before each one left out.
+        # For each position left out, the number of positions kept before it.
         self._kept_before = self._positions - np.arange(len(self._positions), dtype=np.uint64)
         self.size = base.size - len(self._positions)
 
@@ -37,7 +37,7 @@ class Without(Rearranged):
 
 
 def list_parts(base: Order, names: Sequence[str], part_of: Int64Array) -> dict[str, Order]:
-    """Orders from the part of each position; file order within a part."""
+    """Make the orders of parts from the part of each position; a part keeps the order of `base`."""
     return {name: Listed(base, np.flatnonzero(part_of == part).astype(np.uint64)) for part, name in enumerate(names)}
 
 
@@ -47,7 +47,7 @@ def is_fixed(order: Order) -> bool:
 
 
 def check_fixed(base: Order) -> None:
-    """Refuse an order that changes from epoch to epoch: its parts would trade records."""
+    """Raise if an order changes between epochs: its parts would exchange records."""
     moving = _find_moving(base.describe())
     if moving is not None:
         raise ValueError(
@@ -57,7 +57,7 @@ def check_fixed(base: Order) -> None:
 
 
 def _find_moving(description: object) -> str | None:
-    """The name of the first nested order that is not known to be fixed."""
+    """Find the name of the first nested order that is not known to be fixed."""
     if not isinstance(description, (list, tuple)) or not description or not isinstance(description[0], str):
         return None
     if description[0] not in _FIXED:

@@ -1,4 +1,4 @@
-"""The rows of each batch, and the slice of each rank."""
+"""Plan of an epoch: the rows of each batch, and the slice of each rank."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Even = Literal["drop", "pad"]
 
 
 def check_ranks(rank: int, world_size: int, even: Even) -> None:
-    """Refuse numbers that do not fit."""
+    """Raise if the rank, the world size or `even` is invalid."""
     if world_size < 1:
         raise ValueError(f"world_size expected at least 1, got {world_size}")
     if not 0 <= rank < world_size:
@@ -25,7 +25,7 @@ def check_ranks(rank: int, world_size: int, even: Even) -> None:
 
 @dataclass(frozen=True)
 class Plan:
-    """Cuts the rows [start, size) of an epoch into global batches and each of those into a slice for every rank.
+    """Cuts the rows [start, size) of an epoch into global batches, and each global batch into a slice for every rank.
 
     Global batch k is the rows [start + k * batch_size, start + (k + 1) * batch_size), for any number of ranks or
     workers. All ranks get the same number of batches of the same size.
@@ -54,7 +54,7 @@ class Plan:
 
     @property
     def num_batches(self) -> int:
-        """Batches from `start` to the end of the epoch, the same for every rank."""
+        """The number of batches from `start` to the end of the epoch, the same for every rank."""
         num_rows = max(0, self.size - self.start)
         whole, rest = divmod(num_rows, self.batch_size)
         if self.drop_last or rest == 0 or (self.even == "drop" and rest < self.world_size):
@@ -63,25 +63,25 @@ class Plan:
 
     @property
     def num_equal_rows(self) -> int | None:
-        """Rows in every batch of this rank; None if the last one has fewer."""
+        """The number of rows in every batch of this rank; None if the last batch has fewer."""
         is_even = self.drop_last or self.size % self.batch_size == 0
         return self.batch_size // self.world_size if is_even and self.num_batches else None
 
     def rows(self, number: int) -> UInt64Array:
-        """The rows of batch `number` that this rank gets."""
+        """Return the rows of batch `number` for this rank."""
         first = self.start + number * self.batch_size
         num_rows = min(self.batch_size, self.size - first)
         share, rest = divmod(num_rows, self.world_size)
         if rest and self.even == "pad":
             share += 1
         mine = np.arange(first + self.rank * share, first + (self.rank + 1) * share, dtype=np.uint64)
-        # Only the last batch can run past the rows: the missing ones are taken from the start of the epoch.
+        # Only the last batch can need more rows than there are: they are taken from the start of the epoch.
         return np.where(mine < self.size, mine, mine % np.uint64(self.size)) if rest else mine
 
     def stop_of(self, number: int) -> int:
-        """Number of rows of the epoch before the end of batch `number`."""
+        """Return the number of rows of the epoch before the end of batch `number`."""
         return min(self.size, self.start + (number + 1) * self.batch_size)
 
     def resume(self, row: int) -> Plan:
-        """The same plan from `row` on."""
+        """Return the same plan, starting at `row`."""
         return replace(self, start=row)

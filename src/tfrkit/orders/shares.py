@@ -24,11 +24,11 @@ _TOLERANCE = Fraction(1, 10**9)
 
 
 def parse_parts(parts: Parts, size: int) -> dict[str, int]:
-    """The number of records of each part; the sum is exactly `size`.
+    """Compute the number of records of each part; the sum is exactly `size`.
 
-    A float is a ratio, an int a count, None (once at most) the rest. Ratios are fractions of the records left by the
-    counts. Records left over by rounding go to the largest remainders, equal ones to the larger ratio, then to the
-    first name: the counts do not depend on the order of the parts.
+    A float is a ratio, an int a count, None (at most once) the rest. Ratios are fractions of the records left by the
+    counts. Records left over by rounding are given to the parts with the largest remainders, on a tie to the larger
+    ratio, then to the first name in the alphabet, so the counts do not depend on the order of the parts.
 
     Example:
         >>> parse_parts({"train": 0.8, "val": 0.1, "test": 0.1}, 25)
@@ -54,7 +54,7 @@ def parse_parts(parts: Parts, size: int) -> dict[str, int]:
 
 
 def parse_shares(parts: Parts) -> dict[str, Fraction]:
-    """The exact share of each part, from ratios alone; the sum is exactly 1."""
+    """Compute the exact share of each part from ratios; the sum is exactly 1."""
     ratios: dict[str, Fraction | None] = {}
     for name, value in _read_parts(parts).items():
         if isinstance(value, int):
@@ -64,7 +64,7 @@ def parse_shares(parts: Parts) -> dict[str, Fraction]:
 
 
 def _complete_shares(ratios: Mapping[str, Fraction | None]) -> dict[str, Fraction]:
-    """Give the part without a ratio the rest. The sum of the others may miss 1 by 1e-9, as thirds do."""
+    """Give the rest to the part without a ratio. The sum of all ratios may differ from 1 by 1e-9, as for thirds."""
     shares = {name: ratio for name, ratio in ratios.items() if ratio is not None}
     total = sum(shares.values(), Fraction(0))
     if total > 1 + _TOLERANCE:
@@ -80,7 +80,7 @@ def _complete_shares(ratios: Mapping[str, Fraction | None]) -> dict[str, Fractio
 
 
 def check_not_empty(counts: Mapping[str, int], size: int) -> None:
-    """Refuse a requested part that would be empty."""
+    """Raise if a requested part would be empty."""
     for name, count in counts.items():
         if count == 0:
             raise ValueError(
@@ -118,7 +118,7 @@ def _read_share(name: str, value: Any) -> int | Fraction | None:
         raise ValueError(
             f"part {name!r} expected a ratio from 0 to 1, got {number}\n  a number of records is written as an int"
         )
-    # The shortest text that reads back as this float is what the user wrote: 0.1 means a tenth.
+    # Use the shortest text that reads back as this float, as the user wrote it: 0.1 means a tenth.
     return Fraction(value) if isinstance(value, Rational) else Fraction(str(value))
 
 
@@ -131,17 +131,17 @@ def _round_shares(shares: Mapping[str, Fraction], size: int) -> dict[str, int]:
 
 
 def divide_classes(class_sizes: Int64Array, counts: list[int], seed: int) -> Int64Array:
-    """Number of records of each class (rows) in each part (columns).
+    """Compute the number of records of each class (rows) in each part (columns).
 
-    Rows sum to the size of the class, columns to `counts`, and every cell is its ideal, size of the class × share of
-    the part, rounded down or up. Which classes are rounded up follows from the seed.
+    Rows sum to the size of the class, columns to `counts`. Every cell is its ideal, size of the class × share of the
+    part, rounded down or up. The seed decides which classes are rounded up.
     """
     size = sum(counts)
     products = np.multiply.outer(class_sizes, np.array(counts, np.int64))
     cells = products // max(1, size)
     remainders = products % max(1, size)
-    # Classes of one size have equal remainders: rounding the sum over them leaves a table of at most sqrt(2 × size)
-    # rows, whatever the number of classes.
+    # Classes of one size have equal remainders. Rounding their sums needs a table of at most sqrt(2 × size) rows, for
+    # any number of classes.
     distinct, row_of_class, num_classes = np.unique(class_sizes, return_inverse=True, return_counts=True)
     table = np.zeros((len(distinct), len(counts)), np.int64)
     table[row_of_class] = remainders
@@ -162,12 +162,12 @@ def divide_classes(class_sizes: Int64Array, counts: list[int], seed: int) -> Int
 
 
 def round_table(numerators: Int64Array, denominator: int) -> Int64Array:
-    """Each numerator / denominator rounded down or up, so that the sums of rows and columns do not change.
+    """Round each numerator / denominator down or up so that the sums of rows and columns do not change.
 
     REQUIRES: the sum of each row and of each column is a multiple of `denominator`.
 
-    A row or column with one fraction has another one, so the fractions hold a cycle; shifting the same amount around
-    it, up and down in turn, keeps all sums and makes at least one of them whole.
+    A row or column with one fraction has another one, so the fractions contain a cycle. Adding and subtracting the same
+    amount in turn along the cycle keeps all sums and makes at least one fraction whole.
     """
     whole: Int64Array = numerators // max(1, denominator)
     fractions = numerators - whole * denominator
@@ -194,7 +194,7 @@ def round_table(numerators: Int64Array, denominator: int) -> Int64Array:
 
 
 def _find_cycle(row: int, rows: list[dict[int, int]], columns: list[dict[int, None]]) -> list[tuple[int, int]]:
-    """Cells of a closed walk over fractions, along rows and columns in turn, from a row that holds one."""
+    """Find a cycle of fractions, along rows and columns in turn, starting at a row that has a fraction."""
     cells: list[tuple[int, int]] = []
     seen_rows = {row: 0}
     seen_columns: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Slices of named splits, written as TFDS writes them: "train[:75%]+test[100:200]".
+"""Slices of named splits in TFDS's syntax: "train[:75%]+test[100:200]".
 
 ```
 spec      = term ("+" term)*                      spaces around + only
@@ -7,8 +7,8 @@ slice     = bound? ":" bound? | number "shard"    at least one bound
 bound     = number ("%" | "shard")?               negative ones count from the end
 ```
 
-A number of records or shards is an int (1_000 is one), a percentage may have a point. A percentage is rounded to the
-closest record, halves to even, as TFDS does. This raises where TFDS returns a surprising result: see
+A number of records or shards is an int, such as 1_000; a percentage may have a decimal point. A percentage is rounded
+to the closest record, halves to even, as in TFDS. If TFDS returns a surprising result, this module raises: see
 docs/design/splits.md.
 """
 
@@ -45,7 +45,7 @@ class _Bound(NamedTuple):
 
 
 class _Term(NamedTuple):
-    """One split of a spec, with the bounds of its slice; `shard[k]` has the bound `only`."""
+    """One split of a spec, with the bounds of its slice; `train[3shard]` has the bound `only`."""
 
     name: str
     at: int
@@ -58,9 +58,9 @@ class _Term(NamedTuple):
 def resolve_slices(
     spec: str, sizes: Mapping[str, int], *, shard_sizes: Mapping[str, Sequence[int]] | None = None
 ) -> list[SplitRange]:
-    """The ranges of records that a spec names, in its order.
+    """Return the ranges of records that a spec names, in the order of the spec.
 
-    `sizes` holds the number of records of each split, `shard_sizes` those of its shards, needed for "shard" alone. A
+    `sizes` has the number of records of each split, `shard_sizes` of each of its shards, needed only for "shard". A
     record named twice is repeated, as in TFDS. A split whose name has characters other than letters, digits, _ and -
     must be the whole spec.
 
@@ -105,7 +105,7 @@ def _parse(spec: str) -> list[_Term]:
 
 
 def _parse_term(spec: str, at: int) -> tuple[_Term, int]:
-    """The term that starts at a character, and where it ends."""
+    """Parse the term that starts at a character; return it and the character where it ends."""
     found = _NAME.match(spec, at)
     if found is None:
         _fail(
@@ -179,10 +179,10 @@ def _resolve_percent(spec: str, bound: _Bound, size: int) -> int:
         _fail(spec, bound.at, f"expected a number, got {bound.text!r}")
     if abs(percent) > 100:
         _fail(spec, bound.at, f"expected a percentage from -100 to 100, got {bound.text}")
-    number = round(percent * size / 100.0)  # in this order: so does TFDS, and another one rounds differently
+    number = round(percent * size / 100.0)  # in the same order as TFDS, because another order rounds differently
     if bound.text.startswith("-"):
         if number == 0 and size:
-            # TFDS counts a negative zero from the start, so that train[-1%:] of 7 records is all of them.
+            # TFDS counts a negative zero from the start, so that train[-1%:] of 7 records is all records.
             _fail(spec, bound.at, f"{bound.text}% of {size} records is none, so the slice has no bound there")
         return size + number
     return number
@@ -202,7 +202,7 @@ def _resolve_shards(spec: str, term: _Term, shards: Sequence[int] | None) -> tup
     start = 0 if term.start is None else _read_shard(spec, term.start, len(shards))
     stop = len(shards) if term.stop is None else _read_shard(spec, term.stop, len(shards))
     if term.stop is not None and _read_int(spec, term.stop) == 0:
-        # TFDS reads train[:0shard] as every shard, a slice of Python as none.
+        # TFDS reads train[:0shard] as all shards, a Python slice would have none.
         _fail(spec, term.stop.at, "a slice that stops at shard 0 holds nothing")
     return edges[start], edges[stop]
 

@@ -1,6 +1,6 @@
-"""Number of records of an order in spans of a dataset: its shards or splits.
+"""Counts of the records of an order in spans of a dataset, such as its shards or splits.
 
-Arithmetic if the order is made of ranges; otherwise its positions are evaluated in chunks.
+Computed by arithmetic if the order is made of ranges; otherwise all its positions are evaluated, in chunks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _STRETCH = 1 << 16
 
 
 def count_by_span(order: Order, starts: Sequence[int], epoch: int = 0) -> Int64Array:
-    """Number of positions of an order in each span; span i is starts[i] to starts[i + 1]."""
+    """Count the positions of an order in each span; span i is starts[i] to starts[i + 1]."""
     bounds = np.asarray(starts, np.int64)
     runs = order.runs()
     if runs is not None:
@@ -30,7 +30,7 @@ def count_by_span(order: Order, starts: Sequence[int], epoch: int = 0) -> Int64A
 
 
 def find_spans(order: Order, starts: Sequence[int], epoch: int = 0) -> list[int]:
-    """The spans that hold a record of an order, in their order. Stops when all are found."""
+    """Find the spans that have a record of an order, ascending. Stops when all possible spans are found."""
     bounds = np.asarray(starts, np.int64)
     order = order.members()
     runs = order.runs()
@@ -46,7 +46,7 @@ def find_spans(order: Order, starts: Sequence[int], epoch: int = 0) -> list[int]
 
 
 def count_splits(order: Order, splits: Mapping[str, Order], size: int, epoch: int = 0) -> dict[str, int]:
-    """Number of positions of an order in each split; splits without any are left out."""
+    """Count the positions of an order in each split; splits without positions are left out."""
     covers = {name: split.cover() for name, split in splits.items()}
     edges = {0, size, *(edge for runs in covers.values() for run in runs for edge in (run.start, run.stop))}
     bounds = sorted(edges)
@@ -71,7 +71,7 @@ def _count_runs(runs: Sequence[range], bounds: Int64Array) -> Int64Array:
         rising = run if run.step > 0 else run[::-1]
         first, last = (int(np.searchsorted(bounds, number, side="right")) - 1 for number in (rising[0], rising[-1]))
         edges = bounds[first : last + 2]
-        # Numbers of the run below each edge; the run starts in the first span and ends in the last.
+        # The count of numbers below each edge; the run starts in the first span and ends in the last.
         below = np.clip(-((rising.start - edges) // rising.step), 0, len(rising))
         counts[first : last + 1] += np.diff(below)
     return counts

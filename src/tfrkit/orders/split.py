@@ -1,7 +1,7 @@
 """Splits at read time: parts of a dataset as orders, decided by arithmetic and a seed.
 
-Without a feature a part is a range of one keyed permutation: no memory, and already shuffled.
-With a feature it is a list of positions in file order. Nothing here reads a file; docs/design/splits.md lists the
+Without a feature, a part is a range of one keyed permutation: it needs no memory and is already shuffled.
+With a feature, a part is a list of positions in file order. Nothing here reads a file; docs/design/splits.md lists the
 guarantees of each kind of split.
 """
 
@@ -26,10 +26,10 @@ Fold = tuple[Order, Order]
 
 
 def split_order(base: Order, parts: Parts, seed: int) -> dict[str, Order]:
-    """Parts by count alone: exact, disjoint, exhaustive, without memory.
+    """Split by count: the parts are exact, disjoint, exhaustive, and need no memory.
 
-    The same size and seed give the same parts. The first part grows with its share: with 0.8 it starts with the records
-    it has with 0.6.
+    The same size and seed give the same parts. A larger first part starts with the same records: the first part of 0.8
+    starts with all records of the first part of 0.6.
     """
     seed = operator.index(seed)
     check_fixed(base)
@@ -44,7 +44,7 @@ def split_order(base: Order, parts: Parts, seed: int) -> dict[str, Order]:
 
 
 def split_stratified(base: Order, parts: Parts, labels: Values, seed: int) -> dict[str, Order]:
-    """Parts with each class in the same share: within one record of the ideal, in every part.
+    """Split so that each class has the same share in every part, to within one record of the ideal.
 
     Counts are exactly those of `parse_parts`. The ideal is size of the class × size of the part / size of all.
     """
@@ -60,10 +60,10 @@ def split_stratified(base: Order, parts: Parts, labels: Values, seed: int) -> di
 
 
 def split_hashed(base: Order, parts: Parts, keys: Values, seed: int) -> dict[str, Order]:
-    """Parts by the hash of a key alone: records added later move no old one, equal keys stay together.
+    """Split by the hash of a key: adding records later does not move old records, and equal keys stay together.
 
-    Sizes are only near the ratios: for n distinct keys within a few times sqrt(n). A larger share for the first part
-    keeps its records.
+    Sizes are only close to the ratios: within a few times sqrt(n) for n distinct keys. If the share of the first part
+    grows, the part keeps its records.
     """
     seed = operator.index(seed)
     check_fixed(base)
@@ -76,7 +76,7 @@ def split_hashed(base: Order, parts: Parts, keys: Values, seed: int) -> dict[str
 
 
 def part_of_keys(keys: list[bytes], shares: list[Fraction], seed: int) -> Int64Array:
-    """The part of each key: where its 64-bit hash falls among the shares laid end to end on [0, 2^64)."""
+    """Find the part of each key: [0, 2^64) is divided by the shares, and the hash of the key is in one of them."""
     salt = derive_key("hash", seed).to_bytes(8, "little")
     digests = [hashlib.blake2b(key, digest_size=8, salt=salt).digest() for key in keys]
     hashes = np.frombuffer(b"".join(digests), "<u8")
@@ -93,10 +93,10 @@ def part_of_keys(keys: list[bytes], shares: list[Fraction], seed: int) -> Int64A
 def fold_orders(
     base: Order, k: int, seed: int, labels: Values | None = None, groups: Values | None = None
 ) -> list[Fold]:
-    """`k` pairs of a train and a test part: each record is in exactly one test part and in the other train parts.
+    """Return `k` pairs of a train and a test part; each record is in one test part and in all other train parts.
 
-    Sizes of test parts differ by at most one, and so do, with `labels`, the counts of each class in them. With
-    `groups` no group is on both sides of a fold, and sizes are as close as whole groups allow.
+    The sizes of test parts differ by at most one; with `labels`, so do the counts of each class in them. With `groups`,
+    no group is on both sides of a fold, and sizes are as close as whole groups allow.
     """
     k, seed = operator.index(k), operator.index(seed)
     check_fixed(base)
@@ -111,7 +111,7 @@ def fold_orders(
     elif labels is not None:
         codes, values = code_values(labels, "label", base.size)
         fold_of = np.empty(base.size, np.int64)
-        # Dealt round-robin, class by class: any run of the deal, so any class, is even to within one.
+        # Records are assigned round-robin, class by class, so the counts of each class differ by at most one.
         mixed_codes = permute(len(values), derive_key("classes", seed), codes.astype(np.uint64))
         fold_of[_order_by_class(mixed_codes, seed)] = np.arange(base.size) % k
     else:
@@ -121,7 +121,7 @@ def fold_orders(
 
 
 def _order_by_class(codes: Int64Array | UInt64Array, seed: int) -> UInt64Array:
-    """Positions sorted by class, those of one class in seeded order."""
+    """Sort positions by class; positions of one class are in seeded order."""
     mixed = permute(len(codes), derive_key("split", seed), np.arange(len(codes), dtype=np.uint64))
     return mixed[np.argsort(codes[mixed], kind="stable")]
 

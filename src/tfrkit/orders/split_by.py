@@ -21,7 +21,7 @@ def split_by(
     group: str | None,
     hash_by: str | None,
 ) -> tuple[dict[str, Order], list[str]]:
-    """The parts, and notes for the user. `read_column` returns a feature in the order of `base`."""
+    """Return the parts, and notes for the user. `read_column` returns a feature in the order of `base`."""
     if hash_by is not None:
         if stratify is not None or group is not None:
             raise ValueError("hash_by decides by itself, it cannot be joined with stratify or group")

@@ -1,4 +1,4 @@
-"""Splits by name: from shard names or TFDS's dataset_info.json."""
+"""Names of splits, from shard names or TFDS's dataset_info.json."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-# Synonyms are grouped: the first suggestion for an unknown name.
+# Groups of synonyms, which are the first suggestion for an unknown name.
 _FAMILIES = [
     ("train", "training"),
     ("val", "valid", "validation", "dev", "eval"),
@@ -24,12 +24,12 @@ _TFX_FOLDER = re.compile(r"split-(?P<split>.+)", re.IGNORECASE)
 
 
 def find_splits(names: Sequence[str], known: Collection[str] = ()) -> dict[str, list[int]]:
-    """The shards of each split, by the names of all shards of a dataset; {} if none has a split word.
+    """Find the shards of each split from the names of all shards of a dataset; {} if none has a split word.
 
-    The file name counts first, then the nearest folder. Words such as train, val and test match between separators,
-    optionally followed by digits; with `known`, only those names, in their order. Of two words in a name, the one that
-    not all shards have counts. Next to train, the name train_extra is a separate split; without it, it is train of a
-    dataset called extra. Shards without a split word are in no split.
+    The file name is used first, then the nearest folder. Words such as train, val and test match between separators,
+    optionally followed by digits; with `known`, only the known names match. If a name has two words, a word that all
+    shards have is ignored. If another name ends in train, the name train_extra is a separate split, otherwise it is
+    train. Shards without a split word are in no split.
 
     Example:
         >>> find_splits(["a/captcha-train.tfrecord-00000-of-00002", "a/captcha-train.tfrecord-00001-of-00002"])
@@ -55,9 +55,9 @@ def find_splits(names: Sequence[str], known: Collection[str] = ()) -> dict[str, 
 
 
 def read_split_lengths(info: Mapping[str, Any]) -> dict[str, list[int]]:
-    """The number of records in each shard of each split, from the content of TFDS's dataset_info.json.
+    """Read the number of records in each shard of each split from the content of TFDS's dataset_info.json.
 
-    In the order of the file, which is the order of "all". {} if it names no splits; [] for one without lengths.
+    Splits are in the order of the file, which is the order of "all"; {} if there are none. [] if lengths are missing.
     """
     splits = info.get("splits")
     lengths = {}
@@ -68,14 +68,14 @@ def read_split_lengths(info: Mapping[str, Any]) -> dict[str, list[int]]:
 
 
 def _read_lengths(values: object) -> list[int]:
-    # JSON of protobuf writes 64-bit integers as strings, and leaves a list without items out.
+    # Protobuf's JSON has 64-bit integers as strings and omits empty lists.
     texts = [str(value) for value in values] if isinstance(values, list) else []
     return [int(text) for text in texts] if all(re.fullmatch("[0-9]{1,19}", text) for text in texts) else []
 
 
 def find_nearest(name: str, known: Iterable[str]) -> str | None:
-    """The most likely known name: a synonym, or one with a similar spelling."""
-    import difflib  # for a message only, and not cheap to load
+    """Find the most likely known name: a synonym, or a name with a similar spelling."""
+    import difflib  # slow to import, and needed only for messages
 
     candidates = list(known)
     folded = name.casefold()
@@ -100,12 +100,12 @@ def _words_of_file(name: str, known: Collection[str]) -> list[str]:
 
 
 def _stem_of(name: str) -> str:
-    """A file name without its shard number and suffixes."""
+    """Remove the shard number and suffixes from a file name."""
     return _SHARD_NUMBER.sub("", name).lower().partition(".")[0]
 
 
 def _find_addition(word: str, stem: str, stems: Collection[str]) -> str:
-    """The suffix of a split word if another name ends at that word: "_extra" next to "train"."""
+    """Find the suffix of a split word if another name ends at that word: "_extra" if there is also "train"."""
     for found in re.finditer(rf"(?<![a-z0-9]){word}(?=_)", stem):
         addition = stem[found.end() :]
         if stem[: found.end()] in stems and not re.fullmatch(r"_\d+", addition):
@@ -114,7 +114,7 @@ def _find_addition(word: str, stem: str, stems: Collection[str]) -> str:
 
 
 def _match_known(name: str, known: Collection[str]) -> list[str]:
-    """The longest known name between separators: "train_extra" rather than "train"."""
+    """Find the longest known name between separators: "train_extra" rather than "train"."""
     for split in sorted(known, key=len, reverse=True):
         if re.search(rf"(?<![A-Za-z0-9]){re.escape(split)}(?![A-Za-z])", name):
             return [split]
@@ -127,7 +127,7 @@ def _match_words(name: str) -> list[str]:
 
 
 def _words_of_folders(folders: Sequence[str], depth: int, known: Collection[str]) -> list[str]:
-    """The nearest folder whose whole name is a split.
+    """Find the nearest folder whose whole name is a split.
 
     Folders common to all shards locate the dataset and do not name splits, except that the last of them may be a split.
     """
@@ -143,7 +143,7 @@ def _words_of_folders(folders: Sequence[str], depth: int, known: Collection[str]
 
 
 def _common_depth(paths: Sequence[Sequence[str]]) -> int:
-    """Number of leading folders common to all paths."""
+    """Count the leading folders common to all paths."""
     depth = 0
     for column in zip(*(path[:-1] for path in paths), strict=False):
         if len(set(column)) > 1:

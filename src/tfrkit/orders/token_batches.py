@@ -1,4 +1,4 @@
-"""Batches by a token budget: as many rows as fit when padded to the longest."""
+"""Batches by a token budget: each has as many rows as fit when padded to the longest row."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class TokenBatches(Rearranged):
     """Another order, cut into batches of rows of similar length; rows times longest row is at most `max_tokens`.
 
     Each chunk of `chunk` positions is sorted by length, cut from the shortest row on, and its batches are shuffled.
-    `lengths` are those of all records, each at most `max_tokens`; an empty row counts as one. If the other order
-    changes between epochs, so may the number of batches.
+    `lengths` has the lengths of all records, each at most `max_tokens`; an empty row counts as length 1. If the other
+    order changes between epochs, the number of batches may change, too.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class TokenBatches(Rearranged):
         return numbers
 
     def stops(self, epoch: int) -> Int64Array:
-        """The position that each batch of an epoch ends before. Takes about 0.4 s for a million rows, and is kept."""
+        """Return the stop position of each batch of an epoch. Takes about 0.4 s for a million rows; then cached."""
         last = self._last_stops
         if last is not None and last[0] == epoch:
             return last[1]
@@ -60,7 +60,7 @@ class TokenBatches(Rearranged):
         return stops
 
     def _cut_chunk(self, chunk: int, epoch: int) -> tuple[UInt64Array, Int64Array]:
-        """The records of a chunk of positions, and the sizes of its batches."""
+        """Return the records of a chunk of positions, and the sizes of its batches."""
         last = self._last_chunk
         if last is not None and last[0] == (chunk, epoch):
             return last[1]
@@ -82,11 +82,11 @@ class TokenBatches(Rearranged):
 
 
 def cut_by_tokens(lengths: Int64Array, max_tokens: int, max_rows: int) -> Int64Array:
-    """Batch sizes for rows of ascending lengths from 1 to `max_tokens`: as many rows as fit, from the first on."""
+    """Compute batch sizes for rows of ascending lengths from 1 to `max_tokens`: each batch takes all rows that fit."""
     sizes = []
     start = 0
     while start < len(lengths):
-        # Upper bound: all rows as short as the first.
+        # Upper bound, as if all rows were as short as the first.
         most = min(len(lengths) - start, max_tokens // int(lengths[start]), max_rows)
         fits = lengths[start : start + most] * np.arange(1, most + 1) <= max_tokens
         sizes.append(most if fits[-1] else int(fits.argmin()))
@@ -96,7 +96,7 @@ def cut_by_tokens(lengths: Int64Array, max_tokens: int, max_rows: int) -> Int64A
 
 @dataclass(frozen=True)
 class TokenPlan:
-    """Deals the batches of an epoch, from row `start` on, to ranks: each gets whole batches, the same number for all.
+    """Distributes the batches of an epoch, from row `start` on, to ranks: each gets the same number of whole batches.
 
     Rank r of W gets the batches r, W + r, 2 W + r, ... If the last round is incomplete, `even` decides: fill it from
     the start of the epoch, or drop it.
@@ -117,21 +117,21 @@ class TokenPlan:
 
     @property
     def _first(self) -> int:
-        """The first batch that is left."""
+        """The number of the first batch from row `start` on."""
         return int(np.searchsorted(self.order.stops(self.epoch), self.start, "right")) if self.start else 0
 
     @property
     def num_batches(self) -> int:
-        """Batches that every rank gets."""
+        """The number of batches of every rank."""
         whole, rest = divmod(len(self.order.stops(self.epoch)) - self._first, self.world_size)
         return whole + (1 if rest and self.even == "pad" else 0)
 
     @property
     def num_equal_rows(self) -> None:
-        """Batches have different numbers of rows."""
+        """None, because batches have different numbers of rows."""
 
     def rows(self, number: int) -> UInt64Array:
-        """The rows of batch `number` of this rank."""
+        """Return the rows of batch `number` of this rank."""
         stops = self.order.stops(self.epoch)
         if not len(stops):
             return np.empty(0, np.uint64)
@@ -139,6 +139,6 @@ class TokenPlan:
         return np.arange(stops[batch - 1] if batch else 0, stops[batch], dtype=np.uint64)
 
     def stop_of(self, number: int) -> int:
-        """Number of rows of the epoch before the end of batch `number` of all ranks."""
+        """Return the number of rows of the epoch before the end of batch `number` of all ranks."""
         stops = self.order.stops(self.epoch)
         return int(stops[min(self._first + (number + 1) * self.world_size, len(stops)) - 1])

@@ -15,9 +15,9 @@ Values = Sequence[Any] | np.ndarray[Any, Any]
 
 
 def code_values(values: Values, what: str, size: int) -> tuple[Int64Array, list[Any]]:
-    """A code for each value and the value of each code. Codes count up in order of first appearance.
+    """Return a code for each value, and the value of each code. Codes are numbered by first appearance.
 
-    Renaming the values therefore changes no code. `what` ("label", "group", "key") is used in messages.
+    Renaming the values therefore does not change codes. `what` ("label", "group", "key") is used in messages.
     """
     if len(values) != size:
         raise ValueError(f"expected one {what} a record, got {len(values)} for {size} records")
@@ -41,7 +41,7 @@ def code_values(values: Values, what: str, size: int) -> tuple[Int64Array, list[
 
 
 def encode_value(value: Any) -> bytes:
-    """The bytes of one value: str as UTF-8, an integer as decimal text. 5, "5" and b"5" are one key."""
+    """Encode one value: str as UTF-8, an integer as decimal text. 5, "5" and b"5" are the same key."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -58,7 +58,7 @@ def _code_integers(values: np.ndarray[Any, Any]) -> tuple[Int64Array, list[Any]]
 
 
 def _check_kinds(values: list[Any], what: str) -> None:
-    """Refuse gaps, lists, floats, and a mix in which 5 and "5" would be two classes."""
+    """Raise for missing values, lists, floats, and mixed types, in which 5 and "5" would be two classes."""
     kinds = set()
     for kind in set(map(type, values)):
         if issubclass(kind, (bytes, str)):
