@@ -56,7 +56,7 @@ def test_palette_becomes_colours_and_the_docstring_warns() -> None:
     mask = Image.fromarray(np.array([[0, 1], [2, 255]], np.uint8), "P")
     mask.putpalette([7] * 3 + [11] * 3 + [13] * 3)
     assert tf.image.decode_png(encode(mask, "PNG"))[0, :, 0].tolist() == [7, 11]
-    assert "for masks" in (tf.image.decode_png.__doc__ or "")
+    assert "masks with Pillow" in (tf.image.decode_png.__doc__ or "")
 
 
 def test_gif_has_a_dimension_of_frames_where_tensorflow_has_one() -> None:
