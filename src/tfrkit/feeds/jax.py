@@ -14,7 +14,7 @@ from tfrkit.batches.state import Position
 from tfrkit.codec.columns import Ragged
 from tfrkit.codec.decode import Batch
 from tfrkit.errors import SchemaError, ShapeError
-from tfrkit.feeds.loader import Loader, share_loop
+from tfrkit.feeds.loader import Loader, make_ahead, share_loop
 from tfrkit.orders.plan import Even
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -74,16 +74,7 @@ class JaxLoader(Loader):
         if self._feed is not None:
             batches = self._feed.run(batches)
         # Putting an array on a device only starts the copy, so the next batch is copied during a step.
-        placed = ((self._place(batch), row) for batch, row in batches)
-        current = next(placed, None)
-        while current is not None:
-            try:
-                following = next(placed, None)
-            except Exception:
-                yield current  # the batch before the error is delivered first
-                raise
-            yield current
-            current = following
+        return make_ahead(((self._place(batch), row) for batch, row in batches), 1)
 
     def _place(self, batch: Batch) -> Batch:
         return {

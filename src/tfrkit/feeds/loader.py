@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from tfrkit.batches.loop import BatchLoop
 from tfrkit.batches.state import Position
 from tfrkit.codec.decode import Batch
 from tfrkit.errors import RankBatchWarning, warn_caller
 from tfrkit.orders.plan import Even
+
+Item = TypeVar("Item")
 
 
 class Loader(ABC):
@@ -69,6 +72,20 @@ class Loader(ABC):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Resume the next pass from a saved state. A state of another dataset or order raises."""
         self._next = self._position = self._loop.load(state)
+
+
+def make_ahead(items: Iterator[Item], count: int) -> Iterator[Item]:
+    """Yield items in order, each after `count` more have been made; an error is raised after the items before it."""
+    made: deque[Item] = deque()
+    try:
+        for item in items:
+            made.append(item)
+            if len(made) > count:
+                yield made.popleft()
+    except Exception:
+        yield from made
+        raise
+    yield from made
 
 
 def share_loop(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +21,7 @@ from tfrkit._threads import run_ahead
 from tfrkit.batches.device_images import EncodedImages, Place
 from tfrkit.codec.decode import Batch
 from tfrkit.errors import CpuImagesWarning, warn_caller
+from tfrkit.feeds.loader import make_ahead
 from tfrkit.feeds.torch_tensors import ALIGNMENT, Array, convert_columns, load_torch
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class DeviceFeed:
         torch = load_torch()
         jobs = (partial(self._place, batch, row) for batch, row in batches)
         # Starting a copy takes less time than passing it to a thread.
-        ahead = run_ahead(jobs, threads=_THREADS) if has_images else _start_ahead(jobs)
+        ahead = run_ahead(jobs, threads=_THREADS) if has_images else make_ahead((job() for job in jobs), _AHEAD)
         for placed in ahead:
             if placed.event is not None:
                 stream = torch.cuda.current_stream(self.device)
@@ -198,20 +199,6 @@ class DeviceFeed:
                 f"{self.on_cpu.total():,} of {self._num_images:,} images were decoded on the CPU: {counts}{where}"
             )
         )
-
-
-def _start_ahead(jobs: Iterator[Callable[[], Placed]]) -> Iterator[Placed]:
-    """Yield the results of jobs in order, with two jobs run ahead; an error is raised after the results before it."""
-    started: deque[Placed] = deque()
-    try:
-        for job in jobs:
-            started.append(job())
-            if len(started) > _AHEAD:
-                yield started.popleft()
-    except Exception:
-        yield from started
-        raise
-    yield from started
 
 
 def resize_images(
