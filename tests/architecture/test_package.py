@@ -126,6 +126,22 @@ def test_nothing_is_evaluated_pickled_or_given_to_a_shell() -> None:
     assert [found for path in SOURCES for found in find_dangerous(path)] == []
 
 
+def find_guesses(path: Path) -> list[str]:
+    """Places where the kind of an object is guessed from the names it has."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    return [f"{path}:{node.lineno}" for node in calls if getattr(node.func, "id", "") == "hasattr"]
+
+
+def test_builds_ask_a_reader_for_its_kind() -> None:
+    assert [found for path in (SRC / "build").rglob("*.py") for found in find_guesses(path)] == []
+
+
+def test_guesses_are_found(tmp_path: Path) -> None:
+    path = tmp_path / "bad.py"
+    path.write_text("if hasattr(reader, 'read'): pass")
+    assert find_guesses(path) == [f"{path}:1"]
+
+
 def names_everything(node: ast.expr | None) -> bool:
     """Whether an except clause, or the argument of suppress, takes every exception; also as one of a tuple."""
     if isinstance(node, ast.Tuple):

@@ -43,12 +43,12 @@ def sample_sizes(scan: Scan) -> SizeEstimate:
     # Not `np.unique`: it imports NumPy's masked arrays, which adds ten milliseconds to every build.
     places = {number * size // _SAMPLE_ITEMS for number in range(_SAMPLE_ITEMS)} if size else set()
     numbers = np.array(sorted(places), np.int64)
-    reader: Any = scan.reader
-    if hasattr(reader, "read_columns"):
+    reader = scan.reader
+    if reader.gives == "columns" or reader.gives == "frames":
         columns = reader.read_columns(numbers)
         rows = [{name: column[i] for name, column in columns.items()} for i in range(len(numbers))]
         return _summarize([size_row(row) for row in rows], None)
-    if hasattr(reader, "read_records"):
+    if reader.gives == "records":
         return _summarize([FRAME_OVERHEAD + len(record) for record in reader.read_records(numbers)], None)
     sizes, inputs = [], []
     for number in numbers.tolist():

@@ -92,7 +92,7 @@ def describe_inputs(items: Items) -> dict[str, Any]:
     mtimes are left out, so that a copy of the same files gives the same description.
     """
     digest = hashlib.sha256()
-    for column in (items.keys, items.data):
+    for column in (items.keys, None if items.is_data_derived else items.data):
         if column is not None:
             digest.update(np.ascontiguousarray(column.offsets).tobytes())
             digest.update(np.ascontiguousarray(column.data).tobytes())

@@ -171,7 +171,7 @@ def prepare(source: Source, target: Target, options: BuildOptions, scratch: str)
 
 
 def _check_keys(scan: Scan, keys: Mapping[str, str]) -> None:
-    if keys and hasattr(scan.reader, "read_records"):
+    if keys and scan.reader.gives == "records":
         raise SourceError("records are copied as they are, so their features cannot be renamed")
 
 

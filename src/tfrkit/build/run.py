@@ -93,6 +93,7 @@ def build(
     from tfrkit.container.codecs import read_compression
     from tfrkit.outputs.target import Target
     from tfrkit.progress import Quiet
+    from tfrkit.sources import base
     from tfrkit.sources.iterable import Rows
     from tfrkit.sources.table import Table
     from tfrkit.storage.resolve import expand_home
@@ -105,7 +106,7 @@ def build(
     writing = (read_compression(compression), level, keys or {}, on_bad, jobs, force)
     options = BuildOptions(*layout, *writing)
     chosen: Any = source
-    if not hasattr(chosen, "scan"):
+    if not isinstance(chosen, base.Source):
         if is_table(chosen) and schema is None:
             chosen = Table(chosen, floats=floats)
         else:

@@ -49,7 +49,7 @@ def cut_shards(weights: Sequence[float], jobs: int) -> list[int]:
 
 def make_read_tasks(scan: Scan, jobs: int) -> Iterator[Task]:
     """Yield tasks that read every item once and write nothing; none if the reader reads items in blocks."""
-    if not hasattr(scan.reader, "read"):
+    if scan.reader.gives != "rows":
         return
     size = scan.items.size
     num_tasks = min(size, _PIECES_PER_JOB * jobs)

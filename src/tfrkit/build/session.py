@@ -209,7 +209,7 @@ def _write_shards(prepared: Prepared, journal: Journal, progress: Progress) -> S
 
     # Threads in this process write frames as fast as worker processes, which take as long to start as to write.
     # A compressed shard is compressed by one thread, so writing several shards at once in workers is faster.
-    gives_frames = hasattr(prepared.scan.reader, "open_framer") and prepared.compression == "none"
+    gives_frames = prepared.scan.reader.gives == "frames" and prepared.compression == "none"
 
     def make_task(shard: PlannedShard, path: str) -> ShardTask:
         return (partial(FrameTask, threads=jobs) if gives_frames else ShardTask)(

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import repeat
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -20,12 +20,13 @@ from tfrkit._types import Row
 from tfrkit.build.estimate import size_row
 from tfrkit.build.journal import BadItem, ShardResult, drop_done, read_done, write_done
 from tfrkit.codec.coerce import Floats
+from tfrkit.codec.columns import BytesColumn, Column, Ragged
 from tfrkit.container.compression import Compression, Level
 from tfrkit.container.index import index_path
 from tfrkit.container.locate import save_index
 from tfrkit.errors import CodecError, SchemaError, SourceError, TfrkitError
 from tfrkit.features.rename import rename_keys
-from tfrkit.sources.base import Facts, Item, Reader, TakenItems
+from tfrkit.sources.base import ColumnReader, Facts, FrameReader, Item, Reader, RecordReader, RowReader, TakenItems
 from tfrkit.sources.walk import describe_unreadable
 from tfrkit.storage.digest import hash_file
 from tfrkit.writer import Writer
@@ -133,7 +134,7 @@ class ReadTask:
 
     path: str
     items: TakenItems
-    reader: Any
+    reader: RowReader
 
     def run(self, tick: Tick) -> ShardResult:
         """Return the bad items, and the approximate size of the records of the others."""
@@ -165,9 +166,8 @@ class CheckTask:
         return None
 
 
-def _take_facts(reader: Any) -> Facts:
-    take_facts = getattr(reader, "take_facts", None)
-    return take_facts() if take_facts is not None else {}
+def _take_facts(reader: Reader) -> Facts:
+    return reader.take_facts() if reader.gives == "rows" else {}
 
 
 Task = ShardTask | JoinTask | CheckTask | ReadTask
@@ -188,17 +188,14 @@ def describe_bad(key: str, error: Exception) -> BadItem:
 
 
 def _write_items(writer: Writer, task: ShardTask, result: ShardResult, tick: Tick) -> bool:
-    if hasattr(task.reader, "read_columns"):
-        return _write_blocks(writer, task, result, tick, _write_columns)
-    if hasattr(task.reader, "read_records"):
-        return _write_blocks(writer, task, result, tick, _write_records)
-    return _write_rows(writer, task, result, tick)
+    if task.reader.gives == "rows":
+        return _write_rows(writer, task, task.reader, result, tick)
+    return _write_blocks(writer, task, task.reader, tick)
 
 
-def _write_rows(writer: Writer, task: ShardTask, result: ShardResult, tick: Tick) -> bool:
+def _write_rows(writer: Writer, task: ShardTask, reader: RowReader, result: ShardResult, tick: Tick) -> bool:
     """Write row by row. After a bad input that fails the build, go on reading, so that all bad inputs are reported."""
     is_sound = True
-    reader: Any = task.reader
     for item, nbytes in zip(task.items, _sizes_of(task.items), strict=True):
         try:
             row = reader.read(item)
@@ -227,47 +224,33 @@ def _write_row(writer: Writer, row: Row, item: Item) -> None:
 
 
 def _write_blocks(
-    writer: Writer,
-    task: ShardTask,
-    result: ShardResult,
-    tick: Tick,
-    write: Callable[[Writer, ShardTask, Any], int],
+    writer: Writer, task: ShardTask, reader: ColumnReader | FrameReader | RecordReader, tick: Tick
 ) -> bool:
     numbers = task.items.numbers
     start, num_rows = 0, _FIRST_ROWS
     while start < len(numbers):
         block = np.ascontiguousarray(numbers[start : start + num_rows])
-        nbytes = write(writer, task, block)
+        if reader.gives == "records":
+            records = reader.read_records(block)
+            for record in records:
+                writer.write_record(record)
+            nbytes = sum(map(len, records))
+        else:
+            columns = reader.read_columns(block)
+            writer.write_columns(rename_keys(columns, task.keys) if task.keys else columns)
+            nbytes = sum(map(_size_column, columns.values()))
         tick(len(block), 0, 0)
         start += len(block)
         num_rows = max(1, min(_MAX_ROWS, _BLOCK_NBYTES * len(block) // max(1, nbytes)))
     return True
 
 
-def _write_columns(writer: Writer, task: ShardTask, numbers: Any) -> int:
-    reader: Any = task.reader
-    columns = reader.read_columns(numbers)
-    if task.keys:
-        columns = rename_keys(columns, task.keys)
-    writer.write_columns(columns)
-    return sum(_size_column(column) for column in columns.values())
-
-
-def _write_records(writer: Writer, task: ShardTask, numbers: Any) -> int:
-    reader: Any = task.reader
-    records = reader.read_records(numbers)
-    for record in records:
-        writer.write_record(record)
-    return sum(map(len, records))
-
-
-def _size_column(column: Any) -> int:
+def _size_column(column: Column) -> int:
     if isinstance(column, np.ndarray):
         return column.nbytes
-    for name in ("data", "values"):
-        if hasattr(column, name):
-            return _size_column(getattr(column, name))
-    return 64 * len(column)
+    if isinstance(column, BytesColumn):
+        return column.data.nbytes
+    return _size_column(column.values) if isinstance(column, Ragged) else 64 * len(column)
 
 
 def rename_row(row: Row, keys: Mapping[str, str]) -> Row:

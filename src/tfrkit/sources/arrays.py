@@ -17,7 +17,7 @@ from tfrkit.errors import SourceError
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS
-from tfrkit.sources.base import Items, Scan, fingerprint_file
+from tfrkit.sources.base import ColumnReader, Items, Scan, fingerprint_file
 from tfrkit.sources.description import DescribedSource
 from tfrkit.storage.local import open_to_read
 from tfrkit.storage.resolve import expand_home
@@ -131,7 +131,7 @@ class Arrays(DescribedSource):
         return Spec("bytes", row_shape, logical="tensor", encoding="tensor_proto", dtype=dtype.name)
 
 
-class ArraysReader:
+class ArraysReader(ColumnReader):
     """Reads rows of memory-mapped arrays as columns."""
 
     def __init__(self, stored: Mapping[str, StoredArray]) -> None:

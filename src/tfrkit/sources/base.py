@@ -21,12 +21,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from tfrkit._types import Int64Array, Row
 from tfrkit.codec.coerce import Floats
+from tfrkit.codec.column_frames import Frames
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.errors import SourceError
 from tfrkit.features.schema import Schema
@@ -93,6 +94,7 @@ class Items:
         size: Number of items.
         keys: Unique names, shown in messages: a path below the root, an id. None if items are named by row number.
         data: Small private bytes of each item for the reader, such as its annotations.
+        is_data_derived: Whether `data` follows from the keys and the options, so that it is left out of digests.
         nbytes: Size of each item's input, for the plan's estimates and for progress. None if unknown.
         stamps: mtime of each input (ns), so that a resumed build detects changes.
         labels: Class id of each item, -1 for none, for `--stratify`.
@@ -103,6 +105,7 @@ class Items:
     size: int
     keys: BytesColumn | None = None
     data: BytesColumn | None = None
+    is_data_derived: bool = False
     nbytes: Int64Array | None = None
     stamps: Int64Array | None = None
     labels: Int64Array | None = None
@@ -125,6 +128,7 @@ class Items:
             len(numbers),
             keys=None if self.keys is None else _take_values(self.keys, numbers),
             data=None if self.data is None else _take_values(self.data, numbers),
+            is_data_derived=self.is_data_derived,
             split_names=self.split_names,
             **{name: None if column is None else column[numbers] for name, column in columns.items()},
         )
@@ -248,7 +252,7 @@ class ItemsBuilder:
             order = np.array(sorted(range(len(listed)), key=listed.__getitem__), np.int64)
             keys = BytesColumn.from_values([listed[i] for i in order])
             data = None if data is None else BytesColumn.from_values([data[int(i)] for i in order])
-        columns: dict[str, Int64Array | None] = {}
+        columns: dict[str, Any] = {}
         for name, values in self._numbers.items():
             column = np.frombuffer(values, np.int64) if values else np.empty(0, np.int64)
             says_nothing = bool((column == (0 if name in ("nbytes", "stamps") else -1)).all())
@@ -269,6 +273,8 @@ def _to_column(joined: bytearray, stops: array[int]) -> BytesColumn:
 class RowReader(Protocol):
     """Reads one item at a time. It is sent to workers, so it is picklable and small; not used by several threads."""
 
+    gives: ClassVar[Literal["rows"]] = "rows"
+
     def read(self, item: Item) -> Row:
         """Return the row of one item; raises `SourceError` or `OSError` for a bad input.
 
@@ -283,18 +289,38 @@ class RowReader(Protocol):
 class ColumnReader(Protocol):
     """Reads many items at once as columns, for tables and arrays, whose rows never become Python objects."""
 
+    gives: ClassVar[Literal["columns"]] = "columns"
+
     def read_columns(self, numbers: Int64Array) -> Mapping[str, Any]:
         """Return the columns of these items, in this order, as `Writer.write_columns` takes them."""
+
+
+class FrameReader(Protocol):
+    """Reads many items at once as columns, or as encoded frames, which takes less time."""
+
+    gives: ClassVar[Literal["frames"]] = "frames"
+
+    @property
+    def row_nbytes(self) -> float:
+        """The approximate number of bytes per row."""
+
+    def read_columns(self, numbers: Int64Array) -> Mapping[str, Any]:
+        """Return the columns of these items, as in `ColumnReader`."""
+
+    def open_framer(self, keys: Mapping[str, str]) -> Callable[[Int64Array], Frames]:
+        """Return a thread-safe function that encodes items, by number, as frames; `keys` renames columns."""
 
 
 class RecordReader(Protocol):
     """Reads many items at once as encoded records."""
 
+    gives: ClassVar[Literal["records"]] = "records"
+
     def read_records(self, numbers: Int64Array) -> Sequence[bytes]:
         """Return the records of these items, in this order."""
 
 
-Reader = RowReader | ColumnReader | RecordReader
+Reader = RowReader | ColumnReader | FrameReader | RecordReader
 
 
 @dataclass
@@ -356,6 +382,7 @@ class Scan:
         return [] if self.explain is None else self.explain(facts)
 
 
+@runtime_checkable
 class Source(Protocol):
     """A source of samples. Creating one reads nothing; `scan` reads."""
 

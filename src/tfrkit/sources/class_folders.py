@@ -16,7 +16,7 @@ from tfrkit.features.labels import LabelMap, make_class_map
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
-from tfrkit.sources.base import Facts, Item, Problem, Scan
+from tfrkit.sources.base import Facts, Item, Problem, RowReader, Scan
 from tfrkit.sources.class_files import load_classes
 from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.walk import describe_dangling, find_dangling, find_images, read_file, require_folder
@@ -139,7 +139,7 @@ def _depth_of(folder: str) -> int:
     return folder.count("/") + 1 if folder else 0
 
 
-class ClassFolderReader:
+class ClassFolderReader(RowReader):
     """Reads images in class folders as rows."""
 
     def __init__(self, root: str, depth: int, labels: LabelMap, images: ImageOptions) -> None:

@@ -20,6 +20,7 @@ from tfrkit.codec.column_frames import ColumnFramer, Frames, PlainColumn, frame_
 from tfrkit.codec.columns import ABSENT, PRESENT, BytesColumn, Column, Ragged
 from tfrkit.codec.encode_columns import encode_columns, rows_of_columns
 from tfrkit.codec.tensor_proto import encode_tensor
+from tfrkit.sources.base import FrameReader
 
 SpoolKind = Literal["int64", "float32", "float64", "bytes"]
 
@@ -113,7 +114,7 @@ class ColumnWriter:
             raise OSError(error.errno, error.strerror, os.path.dirname(self._prefix)) from None
 
 
-class ColumnSpool:
+class ColumnSpool(FrameReader):
     """Reads spooled columns by row number. Picklable: each process maps the files when it first reads them."""
 
     def __init__(self, folder: str, columns: Sequence[SpooledColumn], num_rows: int) -> None:

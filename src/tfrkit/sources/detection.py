@@ -25,7 +25,7 @@ from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
 from tfrkit.images.resize import resize_as_pillow
 from tfrkit.images.turn import ExifPolicy
 from tfrkit.sidecars.class_names import make_detection_labels
-from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
+from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, RowReader, Scan
 from tfrkit.sources.boxes import BoxFitter, Corners
 from tfrkit.sources.measure import Size, explain_difference, measure_image
 from tfrkit.sources.walk import describe_unreadable
@@ -247,7 +247,7 @@ def _pack(
     return json.dumps(packed, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogateescape")
 
 
-class DetectionReader:
+class DetectionReader(RowReader):
     """Reads an image and its objects as a row."""
 
     def __init__(

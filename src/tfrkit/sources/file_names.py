@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tfrkit._types import Row
+from tfrkit.codec.columns import BytesColumn
 from tfrkit.errors import SourceError
 from tfrkit.features.labels import LabelMap, make_charset, make_class_map
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
-from tfrkit.sources.base import Facts, Item, Items, Problem, Scan
+from tfrkit.sources.base import Facts, Item, Items, Problem, RowReader, Scan
 from tfrkit.sources.class_files import load_classes
 from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.walk import FoundFiles, find_images, read_file, require_folder
@@ -111,7 +112,7 @@ class FileNames(DescribedSource):
         return Scan(
             looked_for=f"images in {self.title} and below",
             items=labelled.to_items(unknown, ids),
-            reader=ClassNameReader(self.title, self.label, labels, self.images),
+            reader=ClassNameReader(self.title, labels, self.images),
             schema=_make_class_schema(self.images, labels, {}),
             problems=problems,
             counts={"class": {name: seen[name] for name in labels.names}},
@@ -146,7 +147,7 @@ class FileNames(DescribedSource):
         return Scan(
             looked_for=f"images in {self.title} and below",
             items=labelled.to_items(unknown),
-            reader=TextNameReader(self.title, self.label, labels, self.images, num_heads),
+            reader=TextNameReader(self.title, labels, self.images, num_heads),
             schema=_make_text_schema(self.images, labels, num_heads, {}),
             problems=problems,
             notes=notes,
@@ -181,7 +182,7 @@ class _Labelled:
         ]
 
     def to_items(self, unknown: Mapping[str, str], ids: Mapping[str, int] | None = None) -> Items:
-        """Return the files with a known label as items, with their class ids if `ids` is given."""
+        """Return the files with a known label as items: the label is the data, and its id in `ids` the class."""
         numbers = np.frombuffer(self._labels, np.int64) if self._labels else np.empty(0, np.int64)
         is_known = np.ones(len(self._numbers) + 1, bool)
         is_known[[self._numbers[label] for label in unknown]] = False
@@ -191,7 +192,9 @@ class _Labelled:
             table = np.full(len(self._numbers) + 1, -1, np.int64)
             table[[self._numbers[label] for label in ids]] = list(ids.values())
             labels = table[numbers]
-        return self._files.to_items(keep=is_known[numbers], labels=labels)
+        texts = [*map(str.encode, self._numbers), b""]
+        data = BytesColumn.from_values([texts[number] for number in self._labels])
+        return self._files.to_items(keep=is_known[numbers], data=data, labels=labels)
 
 
 def match_label(pattern: re.Pattern[str], key: str) -> str:
@@ -209,10 +212,11 @@ def match_label(pattern: re.Pattern[str], key: str) -> str:
     return label
 
 
-class _NameReader:
-    def __init__(self, root: str, label: str, labels: LabelMap, images: ImageOptions) -> None:
+class _NameReader(RowReader):
+    """Reads images; the label of an item is its data."""
+
+    def __init__(self, root: str, labels: LabelMap, images: ImageOptions) -> None:
         self._root = root
-        self._pattern = re.compile(label)
         self._labels = labels
         self._store = ImageStore(images)
 
@@ -235,20 +239,20 @@ class ClassNameReader(_NameReader):
     """Reads images with a class in their file names."""
 
     def read(self, item: Item) -> Row:
-        name = match_label(self._pattern, item.key)
-        return {**self.read_image(item), "label": self._labels.id_of(name), "label/text": name.encode()}
+        label = self._labels.id_of(item.data.decode())
+        return {**self.read_image(item), "label": label, "label/text": item.data}
 
 
 class TextNameReader(_NameReader):
     """Reads images with their text in their file names."""
 
-    def __init__(self, root: str, label: str, labels: LabelMap, images: ImageOptions, num_heads: int) -> None:
-        super().__init__(root, label, labels, images)
+    def __init__(self, root: str, labels: LabelMap, images: ImageOptions, num_heads: int) -> None:
+        super().__init__(root, labels, images)
         self._names = [f"label{head}" for head in range(num_heads)]
         self._pad = [labels.id_of(PAD)] if PAD in labels else []
 
     def read(self, item: Item) -> Row:
-        text = match_label(self._pattern, item.key)
+        text = item.data.decode()
         ids = [self._labels.id_of(character) for character in text]
         ids += self._pad * (len(self._names) - len(ids))
         return {
@@ -256,7 +260,7 @@ class TextNameReader(_NameReader):
             **dict(zip(self._names, ids, strict=True)),
             "label/ids": np.array(ids, np.int64),
             "label/length": len(text),
-            "label/text": text.encode(),
+            "label/text": item.data,
         }
 
 

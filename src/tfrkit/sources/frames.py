@@ -20,7 +20,7 @@ from tfrkit.features.labels import LabelMap, make_class_map
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
-from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
+from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, RowReader, Scan
 from tfrkit.sources.class_files import load_classes
 from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.walk import IMAGE_SUFFIXES, FoundFile, find_files, read_file, require_folder
@@ -174,7 +174,7 @@ def has_gap(names: Sequence[str]) -> bool:
     return len(numbers) == len(names) > 1 and numbers[-1] - numbers[0] + 1 != len(numbers)
 
 
-class FramesReader:
+class FramesReader(RowReader):
     """Reads a clip as a row."""
 
     def __init__(self, root: str, images: ImageOptions, labels: LabelMap | None, frame_rate: float | None) -> None:

@@ -17,7 +17,7 @@ from tfrkit.errors import SourceError
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
-from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan, fingerprint_file
+from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, RowReader, Scan, fingerprint_file
 from tfrkit.sources.column_spool import ColumnSpool
 from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.table_load import load_table
@@ -178,7 +178,7 @@ def _read_order(spool: ColumnSpool, name: str, title: str) -> list[Any]:
     return values
 
 
-class FramesTableReader:
+class FramesTableReader(RowReader):
     """Reads all table rows of a clip as one row."""
 
     def __init__(

@@ -13,7 +13,7 @@ from tfrkit.codec.coerce import Floats
 from tfrkit.container.index import ShardIndex, load_index
 from tfrkit.errors import Hint, SourceError, Step
 from tfrkit.features.schema import Schema, show_name
-from tfrkit.sources.base import Items, Scan
+from tfrkit.sources.base import Items, RecordReader, Scan
 from tfrkit.storage.local import LocalReader, open_to_read
 from tfrkit.writer import Writer
 
@@ -88,7 +88,7 @@ class _SpoolWriter(Writer):
         self.notes = [Hint(Step(what, schema=...))]
 
 
-class SpoolReader:
+class SpoolReader(RecordReader):
     """Reads records of the spool by number, without checking them again."""
 
     def __init__(self, path: str) -> None:

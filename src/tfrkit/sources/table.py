@@ -22,7 +22,7 @@ from tfrkit.features.labels import LabelMap, make_class_map
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
-from tfrkit.sources.base import Facts, Item, Items, ItemsBuilder, Problem, Scan, fingerprint_file
+from tfrkit.sources.base import Facts, Item, Items, ItemsBuilder, Problem, RowReader, Scan, fingerprint_file
 from tfrkit.sources.class_files import load_classes
 from tfrkit.sources.column_spool import ColumnSpool
 from tfrkit.sources.description import DescribedSource
@@ -215,7 +215,7 @@ def _pick(values: Int64Array | None, row: int) -> int:
     return -1 if values is None else int(values[row])
 
 
-class TableImageReader:
+class TableImageReader(RowReader):
     """Reads a row of the spool and the image it names."""
 
     def __init__(self, spool: ColumnSpool, column: str, root: str, images: ImageOptions) -> None:

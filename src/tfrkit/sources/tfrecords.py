@@ -20,7 +20,7 @@ from tfrkit.container.seekable import SeekableInflate
 from tfrkit.container.shards import Shard, find_shards, note_missing_shards
 from tfrkit.errors import ContainerError, SourceError
 from tfrkit.sidecars.read import Sidecars
-from tfrkit.sources.base import Items, Scan, fingerprint_file
+from tfrkit.sources.base import Items, RecordReader, Scan, fingerprint_file
 from tfrkit.storage.memory import MemoryReader
 
 # Maximum number of shards that a reader keeps open.
@@ -110,7 +110,7 @@ def _find_frames(path: str) -> Any:
         shard.close()
 
 
-class TFRecordReader:
+class TFRecordReader(RecordReader):
     """Reads records by number."""
 
     def __init__(self, scratch: str, paths: Iterable[str], counts: Sequence[int]) -> None:

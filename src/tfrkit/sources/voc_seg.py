@@ -36,7 +36,7 @@ from tfrkit.pictures.masks import (
     show_histogram,
     voc_colors,
 )
-from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
+from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, RowReader, Scan
 from tfrkit.sources.class_files import find_class_file, load_classes, read_text
 from tfrkit.sources.description import DescribedSource
 from tfrkit.sources.measure import Size, explain_difference, measure_image, read_orientation
@@ -129,7 +129,7 @@ def _advise(number: int, counts: Mapping[int, int], options: MaskOptions) -> str
     return Hint(is_class, Step("if it is none: {ignore}", ignore=number))
 
 
-class VocSegReader:
+class VocSegReader(RowReader):
     """Reads an image and its mask as a row."""
 
     def __init__(self, root: str, images: ImageOptions, masks: MaskOptions) -> None:

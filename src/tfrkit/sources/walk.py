@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from tfrkit._types import Int64Array
+from tfrkit.codec.columns import BytesColumn
 from tfrkit.container.index import INDEX_FOLDER
 from tfrkit.errors import SourceError
 from tfrkit.images.sniff import SUFFIX_FORMATS
@@ -61,12 +62,14 @@ class FoundFiles(Sequence[FoundFile]):
         self,
         *,
         keep: np.ndarray[Any, np.dtype[np.bool_]] | None = None,
+        data: BytesColumn | None = None,
         labels: Int64Array | None = None,
         splits: Int64Array | None = None,
         split_names: Sequence[str] = (),
     ) -> Items:
-        """Return the files as items, with their labels and splits; `keep` selects some of the files."""
-        items = replace(self._sorted(), labels=labels, splits=splits, split_names=tuple(split_names))
+        """Return the files as items; `keep` selects some of the files, and `data` must follow from their names."""
+        found = replace(self._sorted(), data=data, is_data_derived=True)
+        items = replace(found, labels=labels, splits=splits, split_names=tuple(split_names))
         return items if keep is None or keep.all() else items.only(np.flatnonzero(keep))
 
     @overload

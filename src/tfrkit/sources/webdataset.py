@@ -33,7 +33,7 @@ from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
-from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, Scan
+from tfrkit.sources.base import Facts, Item, ItemsBuilder, Problem, RowReader, Scan
 from tfrkit.sources.json_lines import JsonColumn, look_at_row, parse_line
 from tfrkit.sources.tar_samples import Member, list_samples
 from tfrkit.storage.base import ByteReader
@@ -253,7 +253,7 @@ def split_suffix(suffix: str) -> tuple[str, str]:
     return prefix, kind
 
 
-class WebDatasetReader:
+class WebDatasetReader(RowReader):
     """Reads a sample as a row."""
 
     def __init__(self, root: str, images: ImageOptions, kinds: Mapping[str, str], tensors: frozenset[str]) -> None:

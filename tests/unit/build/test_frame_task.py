@@ -12,12 +12,12 @@ from tfrkit.build.frame_task import FrameTask, count_parts
 from tfrkit.build.journal import read_done
 from tfrkit.build.task import JoinTask, ShardTask
 from tfrkit.codec.column_frames import frame_columns
-from tfrkit.sources.base import Items
+from tfrkit.sources.base import FrameReader, Items
 
 NUM_ROWS = 1000
 
 
-class Squares:
+class Squares(FrameReader):
     """Frames of numbers; fails at row `bad`."""
 
     row_nbytes = 16.0

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tfrkit.build.plan import Plan, describe_inputs, digest_shards, make_shards
 from tfrkit.build.splits import Assignment, assign_splits, group_by_pattern, order_split
+from tfrkit.codec.columns import BytesColumn
 from tfrkit.errors import SourceError
 from tfrkit.outputs.sizes import ShardSizes, parse_size
 from tfrkit.outputs.target import name_dataset
@@ -224,6 +227,12 @@ def test_inputs_are_described_by_name_and_size_not_by_time():
     assert describe_inputs(first.build()) == describe_inputs(second.build())
     second.add("b", nbytes=1)
     assert describe_inputs(first.build()) != describe_inputs(second.build())
+
+
+def test_data_counts_as_an_input_unless_it_follows_from_the_names():
+    named, data = make_items(["a", "b"]), BytesColumn.from_values([b"x", b"y"])
+    assert describe_inputs(replace(named, data=data)) != describe_inputs(named)
+    assert describe_inputs(replace(named, data=data, is_data_derived=True)) == describe_inputs(named)
 
 
 def test_digest_of_shards_depends_on_their_order():

@@ -417,3 +417,13 @@ def test_output_in_the_place_of_a_file_raises(tmp_path):
     (tmp_path / "out").write_text("x")
     with pytest.raises(StorageError, match="cannot make the output folder, it is a file"):
         tfr.build([{"x": 1}], tmp_path / "out")
+
+
+def test_rows_with_an_attribute_named_scan_are_not_a_source(tmp_path):
+    """A DataFrame has an attribute for each of its columns."""
+
+    class Frame(list):
+        scan = [1, 2]
+
+    tfr.build(Frame([{"scan": 1}, {"scan": 2}]), tmp_path / "out.tfrecord")
+    assert [row["scan"] for row in tfr.open(tmp_path / "out.tfrecord")] == [1, 2]

@@ -8,7 +8,7 @@ from tfrkit.build.plan import PlannedShard
 from tfrkit.build.schedule import Schedule, cut_shards, make_read_tasks
 from tfrkit.build.task import CheckTask, JoinTask, ShardTask
 from tfrkit.features.schema import Schema
-from tfrkit.sources.base import Items, Scan
+from tfrkit.sources.base import ColumnReader, Items, RowReader, Scan
 
 SHARDS = [PlannedShard("a", "train", np.arange(0, 40)), PlannedShard("b", "test", np.arange(40, 50))]
 
@@ -121,12 +121,15 @@ def test_marker_of_another_size_is_ignored(tmp_path):
 
 
 def test_read_tasks_cover_every_item_once():
-    class Reader:
+    class Reader(RowReader):
         def read(self, item):
             return {}
+
+    class Columns(ColumnReader):
+        pass
 
     scan = Scan("", Items(37), Reader(), Schema({}))
     tasks = list(make_read_tasks(scan, 2))
     assert sorted(np.concatenate([task.items.numbers for task in tasks]).tolist()) == list(range(37))
     assert list(make_read_tasks(Scan("", Items(0), Reader(), Schema({})), 2)) == []
-    assert list(make_read_tasks(Scan("", Items(5), object(), Schema({})), 2)) == []
+    assert list(make_read_tasks(Scan("", Items(5), Columns(), Schema({})), 2)) == []

@@ -11,10 +11,10 @@ from tfrkit.build import task
 from tfrkit.build.journal import BadItem, read_done
 from tfrkit.build.task import CheckTask, JoinTask, ReadTask, ShardTask, rename_row
 from tfrkit.errors import SourceError
-from tfrkit.sources.base import Items, ItemsBuilder
+from tfrkit.sources.base import ColumnReader, Items, ItemsBuilder, RowReader
 
 
-class Squares:
+class Squares(RowReader):
     """Rows of numbers; those divisible by `bad` cannot be read."""
 
     def __init__(self, bad: int = 0) -> None:
@@ -29,7 +29,7 @@ class Squares:
         return {}
 
 
-class SquareColumns:
+class SquareColumns(ColumnReader):
     def __init__(self) -> None:
         self.blocks = []
 
@@ -130,7 +130,7 @@ def test_columns_are_read_in_blocks_that_grow_with_small_rows(tmp_path):
 
 
 def test_blocks_of_large_rows_stay_small(tmp_path):
-    class Wide:
+    class Wide(ColumnReader):
         blocks = []
 
         def read_columns(self, numbers):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import multiprocessing.reduction
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from PIL import Image
 
 from tfrkit.errors import SourceError
 from tfrkit.images.encode import ImageOptions
-from tfrkit.sources.file_names import FileNames
+from tfrkit.sources.file_names import FileNames, match_label
 
 CLASS = r"^(?P<class>[a-z]+)"
 TEXT = r"^(?P<text>[^_.]+)"
@@ -30,6 +31,16 @@ def test_class_comes_from_the_name(make_images, tmp_path):
     ]
     assert found.label_files == {"classes.txt": "0:apple\n1:orange\n"}
     assert found.items.labels.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("label", [CLASS, TEXT])
+def test_label_pattern_runs_once_per_file(make_images, tmp_path, monkeypatch, label):
+    keys = []
+    module = sys.modules[FileNames.__module__]
+    monkeypatch.setattr(module, "match_label", lambda pattern, key: keys.append(key) or match_label(pattern, key))
+    found = FileNames(make_images(["apple.png", "orange.png"]), label).scan(str(tmp_path))
+    assert [row["label/text"] for row in read_rows(found)] == [b"apple", b"orange"]
+    assert keys == ["apple.png", "orange.png"]
 
 
 def test_text_gives_one_label_a_character(make_images, tmp_path):
