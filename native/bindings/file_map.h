@@ -54,6 +54,7 @@ class MappedCall {
   explicit MappedCall(const Buffer& buffer) : map_(buffer.map()) {
     if (map_ == nullptr) return;
     map_->RequireWhole();
+    InstallMapGuard();
     guard_.emplace(map_->range());
   }
 

@@ -42,6 +42,7 @@ nb::object FrameTable::Read(uint64_t number) const {
 }
 
 PickedTables::PickedTables(nb::sequence tables) {
+  InstallMapGuard();
   const size_t count = nb::len(tables);
   sources_.reserve(count);
   maps_.reserve(count);

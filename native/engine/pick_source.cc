@@ -62,6 +62,7 @@ class Picks : public FedSource {
       return;
     }
     {
+      InstallMapGuard();
       const MapGuard guard(ranges);
       size_t row = 0;
       while (row < shards.size()) {

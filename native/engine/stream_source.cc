@@ -45,6 +45,7 @@ class StreamSource : public BatchSource {
       if (offset_ >= span.size()) continue;
       FrameRun run;
       {
+        InstallMapGuard();
         const MapGuard guard(source.range);
         run = CheckFrames(span, offset_, missing(), verify_);
         if (run.fault || (run.num_frames != 0 && MayEndInZeros(source, run.next))) job->odd.push_back(shard_);
@@ -81,6 +82,7 @@ class StreamSource : public BatchSource {
       const ShardSource& source = part.source;
       BatchRun run;
       {
+        InstallMapGuard();
         const MapGuard guard(source.range);
         run = FeedFrames(source.frames.span.first(part.stop), part.start, part.num_frames, UINT64_MAX, verify,
                          [&builder](ByteView payload) { return builder.Append(payload); });

@@ -32,29 +32,37 @@ namespace {
 // reserves for late-loaded modules.)
 constinit thread_local const MapGuard* t_guard = nullptr;
 
-struct sigaction g_previous;
+// The handlers that ours replaced, oldest first, and how many of them are still to be asked.
+constexpr int kMaxReplaced = 8;
+struct sigaction g_replaced[kMaxReplaced];
+std::atomic<int> g_num_replaced{0};
 uintptr_t g_page_size = 4096;
 
-// The previous handler must see a fault outside our ranges unchanged.
+// An earlier handler must see a fault outside our ranges unchanged. One that raises the signal again for the
+// handler before it (Python's faulthandler does) gets here again: then the next older one is asked.
 void PassOn(int signal, siginfo_t* info, void* context) {
-  if ((g_previous.sa_flags & SA_SIGINFO) != 0) {
-    g_previous.sa_sigaction(signal, info, context);
-  } else if (g_previous.sa_handler == SIG_DFL || (g_previous.sa_handler == SIG_IGN && info->si_code > 0)) {
+  int last = g_num_replaced.load();
+  while (last > 1 && !g_num_replaced.compare_exchange_weak(last, last - 1)) {
+  }
+  const struct sigaction& replaced = g_replaced[last - 1];
+  if ((replaced.sa_flags & SA_SIGINFO) != 0) {
+    replaced.sa_sigaction(signal, info, context);
+  } else if (replaced.sa_handler == SIG_DFL || (replaced.sa_handler == SIG_IGN && info->si_code > 0)) {
     // A real fault happens again on return and ends the process. A sent signal does not.
     struct sigaction by_default{};
     by_default.sa_handler = SIG_DFL;
     sigaction(signal, &by_default, nullptr);
     if (info->si_code <= 0) raise(signal);
-  } else if (g_previous.sa_handler != SIG_IGN) {
-    g_previous.sa_handler(signal);
+  } else if (replaced.sa_handler != SIG_IGN) {
+    replaced.sa_handler(signal);
   }
 }
 
 void HandleFault(int signal, siginfo_t* info, void* context) {
   const int error = errno;
   const bool is_mended = info->si_code == BUS_ADRERR && MapGuard::Mend(static_cast<uint8_t*>(info->si_addr));
-  // Python's faulthandler, if enabled after this one, prints a trace, restores this handler and raises the
-  // signal again. The fault then happens again and is handled.
+  // Python's faulthandler, if enabled since InstallMapGuard, prints a trace, restores this handler and raises
+  // the signal again. The fault then happens again and is handled.
   const bool is_echo = info->si_code == SI_TKILL && info->si_pid == getpid() && MapGuard::IsActive();
   if (!is_mended && !is_echo) PassOn(signal, info, context);
   errno = error;
@@ -63,17 +71,23 @@ void HandleFault(int signal, siginfo_t* info, void* context) {
 }  // namespace
 
 void InstallMapGuard() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    g_page_size = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-    // Save the old handler first: the new one may run as soon as it is installed.
-    sigaction(SIGBUS, nullptr, &g_previous);
-    struct sigaction ours{};
-    ours.sa_sigaction = HandleFault;
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    sigemptyset(&ours.sa_mask);
-    sigaction(SIGBUS, &ours, nullptr);
-  });
+  struct sigaction now;
+  sigaction(SIGBUS, nullptr, &now);
+  if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == HandleFault) return;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  g_page_size = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  sigaction(SIGBUS, nullptr, &now);
+  if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == HandleFault) return;
+  // Save the replaced handler first: the new one may run as soon as it is installed.
+  const int count = std::min(g_num_replaced.load(), kMaxReplaced - 1);
+  g_replaced[count] = now;
+  g_num_replaced = count + 1;
+  struct sigaction ours{};
+  ours.sa_sigaction = HandleFault;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&ours.sa_mask);
+  sigaction(SIGBUS, &ours, nullptr);
 }
 
 bool MappedRange::ReplaceFrom(uint8_t* page) {

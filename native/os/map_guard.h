@@ -55,7 +55,9 @@ class MappedRange {
   std::atomic<uint8_t*> lost_{nullptr};  // first page that became zeros
 };
 
-// Installs the handler once per process; it forwards other faults. Call when a file is mapped.
+// Puts the handler first if it is not; it forwards other faults. Call when a file is mapped, and before a
+// long read without the interpreter lock: another handler may have been installed since, and Python's
+// faulthandler reads the stacks of all threads, which may end the process while they run.
 void InstallMapGuard();
 
 // During its lifetime this thread may touch lost pages of these ranges. Guards nest; nullptr is no range.

@@ -182,6 +182,49 @@ TEST(MapGuard, HandlerInstalledLaterThatRaisesTheSignalAgainIsSurvived) {
   }));
 }
 
+TEST(MapGuard, InstalledAgainItComesBeforeALaterHandler) {
+  CutFile file(2), unguarded(2);
+  file.CutTo(0);
+  unguarded.CutTo(0);
+  MappedRange range(file.data(), file.size());
+  const auto install_later = [](void (*handler)(int)) {
+    struct sigaction later{};
+    later.sa_handler = handler;
+    later.sa_flags = SA_NODEFER;
+    sigaction(SIGBUS, &later, &g_before);
+    InstallMapGuard();
+  };
+  CHECK(!Dies([&] {
+    install_later([](int) { std::abort(); });
+    const MapGuard guard(&range);
+    if (file.FirstOf(1) != 0) std::abort();
+  }));
+  // Another fault gets to the later handler, then to the one before it, and ends the process.
+  CHECK(Dies([&] {
+    install_later(ReportAndRaise);
+    unguarded.FirstOf(1);
+  }));
+  CHECK(!Dies([&] {
+    install_later([](int) { _exit(0); });
+    unguarded.FirstOf(1);
+    std::abort();
+  }));
+}
+
+TEST(MapGuard, HandlerThatWasRemovedIsInstalledAgain) {
+  CutFile file(2);
+  file.CutTo(0);
+  MappedRange range(file.data(), file.size());
+  CHECK(!Dies([&] {
+    for (int round = 0; round < 20; ++round) {
+      signal(SIGBUS, SIG_DFL);
+      InstallMapGuard();
+    }
+    const MapGuard guard(&range);
+    if (file.FirstOf(1) != 0) std::abort();
+  }));
+}
+
 TEST(MapGuard, ThreadsThatReadOneRangeAllSeeTheMark) {
   for (int round = 0; round < 20; ++round) {
     CutFile file(64);

@@ -30,14 +30,14 @@ from tfrkit import _native
 from tfrkit.errors import StorageError
 
 modes, verify, faulthandler_mode, folder, seed = sys.argv[1:]
+if faulthandler_mode == "before":
+    faulthandler.enable()
 NUM_ROWS, ROUNDS = 40_000, 20
 random_ = random.Random(int(seed))
 source, path = os.path.join(folder, "source"), os.path.join(folder, "shard")
 with tfr.Writer(source) as writer:
     writer.write_columns({"id": np.arange(NUM_ROWS), "triple": np.arange(NUM_ROWS) * 3})
 payloads = list(tfr.open(source).records())
-if faulthandler_mode == "before":
-    faulthandler.enable()
 
 def check(batch, expected):
     assert np.array_equal(batch["id"], expected) and np.array_equal(batch["triple"], expected * 3), "wrong rows"
@@ -234,7 +234,8 @@ def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False)
 
 
-def check_cut(modes: str, verify: str, faulthandler_mode: str, folder: Path) -> None:
+def check_cut(modes: str, verify: str, faulthandler_mode: str, folder: Path) -> str:
+    """What the process printed about its errors."""
     seed = "7"
     done = run(_SCRIPT, modes, verify, faulthandler_mode, str(folder), seed)
     assert done.returncode == 0, f"seed {seed}: {done.stderr}"
@@ -243,6 +244,7 @@ def check_cut(modes: str, verify: str, faulthandler_mode: str, folder: Path) -> 
     for _, num_whole, num_errors in outcomes:
         assert num_whole + num_errors == 20
         assert num_errors > 0  # or nothing was tried
+    return done.stderr
 
 
 @pytest.mark.parametrize("verify", ["all", "lengths", "none"])
@@ -250,9 +252,16 @@ def test_file_cut_off_while_it_is_read_raises_or_gives_all(verify: str, tmp_path
     check_cut("threaded rows records picks columns", verify, "off", tmp_path)
 
 
-@pytest.mark.parametrize("faulthandler_mode", ["before", "after"])
-def test_cut_off_file_is_survived_with_faulthandler(faulthandler_mode: str, tmp_path: Path) -> None:
-    check_cut("threaded picks", "all", faulthandler_mode, tmp_path)
+@pytest.mark.parametrize(
+    ("modes", "faulthandler_mode"), [("threaded rows records picks columns", "before"), ("threaded columns", "after")]
+)
+def test_faulthandler_hears_nothing_of_a_cut_off_file(modes: str, faulthandler_mode: str, tmp_path: Path) -> None:
+    assert "Fatal Python error" not in check_cut(modes, "all", faulthandler_mode, tmp_path)
+
+
+def test_one_record_of_a_cut_off_file_is_read_with_a_later_faulthandler(tmp_path: Path) -> None:
+    # A single record does not look for the handler each time: faulthandler prints its trace, and reading goes on.
+    assert "Fatal Python error" in check_cut("picks", "all", "after", tmp_path)
 
 
 @pytest.mark.parametrize("faulthandler_mode", ["off", "before"])
