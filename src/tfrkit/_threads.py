@@ -67,7 +67,8 @@ def run_ahead(
     """Yield the results of `jobs` in order, computed ahead on threads.
 
     At most about `max_nbytes` of results are kept, estimated from the size of the last one, but at least one job per
-    thread; by default two jobs per thread. An error is raised in place of its result. Threads stop with the consumer.
+    thread; by default two jobs per thread. An error is raised in place of its result, an error of `jobs` after the
+    results before it. Threads stop with the consumer.
     """
     from concurrent.futures import ThreadPoolExecutor  # not worth it with one thread
 
@@ -76,8 +77,19 @@ def run_ahead(
     most = threads + 1
     try:
         while True:
-            while len(waiting) < most and (job := next(jobs, None)) is not None:
+            # Finding a job may take time: a result that is ready waits for two at most.
+            num_new = 0
+            while len(waiting) < most and (num_new < 2 or not waiting[0].done()):
+                try:
+                    job = next(jobs, None)
+                except Exception:
+                    while waiting:
+                        yield waiting.popleft().result()
+                    raise
+                if job is None:
+                    break
                 waiting.append(submit(executor, job))
+                num_new += 1
             if not waiting:
                 return
             result = waiting.popleft().result()

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tfrkit import _native
+from tfrkit._types import UInt64Array
 from tfrkit.batches.fetch import Fetcher
 from tfrkit.batches.shard_set import ShardSet
-from tfrkit.codec.decode import Batch
 from tfrkit.container.faults import fault_to_error, locate_memory_error
 from tfrkit.container.records import Finding, Policy
 from tfrkit.container.shards import Shard
@@ -27,15 +27,17 @@ _THREAD_NBYTES = 1 << 20
 _MAX_FED_ROWS = 1 << 16
 _MAX_FED_BATCHES = 64
 
+Faults = list[tuple[int, int, int, _native.Fault | None]]
+"""Records that became no rows: shard, record in the shard, byte in the shard, and the damage."""
 
-def explain_no_engine(shard_set: ShardSet, fetcher: Fetcher, *, has_work: bool, is_stream: bool) -> str | None:
-    """Explain why Python threads make a pass; None if the native engine makes it. The only place that decides this."""
+Taken = tuple[list[Any], int, Faults | None]
+"""Columns of the core, their number of rows, and the damage that was skipped."""
+
+
+def explain_no_engine(shard_set: ShardSet, *, is_stream: bool) -> str | None:
+    """Explain why Python threads read a pass; None if the native engine reads it. The only place that decides this."""
     if not _native.MAPS_ARE_GUARDED:
         return "a mapped file that is cut off would end the process on this system"
-    if has_work:
-        return "steps in Python and padding run on Python's threads, which read for themselves"
-    if fetcher.decoder.needs_python:
-        return "arrays kept as bytes are decoded in Python"
     if len(shard_set.shards) > _MAX_SHARDS:
         return f"more than {_MAX_SHARDS} shards would be open at a time"
     if is_stream and shard_set.policy.on_error == "skip":
@@ -48,14 +50,17 @@ def explain_no_engine(shard_set: ShardSet, fetcher: Fetcher, *, has_work: bool, 
     return None
 
 
-def choose_workers(threads: int, nbytes: int, *, is_given: bool) -> int:
+def choose_workers(threads: int, nbytes: int, *, is_given: bool, feeds_steps: bool = False) -> int:
     """Choose the number of native threads for a pass over `nbytes`; 0 if the caller's thread does the work.
 
-    A given number is used as it is; the default is reduced for small inputs.
+    A given number is used as it is; the default is reduced for small inputs. If the batches go to steps on as many
+    Python threads, half of the number read: steps usually take longer than reading.
     """
     if not is_given:
         threads = min(threads, nbytes // _THREAD_NBYTES)
-    return 0 if threads <= 1 else threads
+    if threads <= 1:
+        return 0
+    return max(1, threads // 2) if feeds_steps else threads
 
 
 class EnginePass:
@@ -115,9 +120,9 @@ class EnginePass:
         """Whether this process was forked after the pass began; it then needs a pass of its own."""
         return self._engine.is_foreign
 
-    def __iter__(self) -> Iterator[tuple[Batch, int]]:
-        """Yield each batch with its number of rows."""
-        engine, assemble = self._engine, self._decoder.assemble
+    def __iter__(self) -> Iterator[Taken]:
+        """Yield the columns of each batch, for `Decoder.assemble`."""
+        engine = self._engine
         try:
             while True:
                 if self._lists is not None:
@@ -133,7 +138,7 @@ class EnginePass:
                     self._note(faults)
                 if num_rows is None:
                     raise self._failures[columns]
-                yield assemble(columns, num_rows), num_rows
+                yield columns, num_rows, faults
         finally:
             engine.close()
 
@@ -168,7 +173,12 @@ class EnginePass:
                 self._engine.fail_shard(number)
         return bool(wanted)
 
-    def _note(self, faults: list[tuple[int, int, int, _native.Fault | None]]) -> None:
+    def find_lost(self, faults: Faults) -> UInt64Array:
+        """Return the numbers of the records that became no rows."""
+        starts = self._records.find_starts()
+        return np.array([starts[shard] + record for shard, record, _, _ in faults], np.uint64)
+
+    def _note(self, faults: Faults) -> None:
         """Raise or record damage, depending on the policy."""
         for number, record, offset, fault in faults:
             name = self._shards[number].name

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from typing import Any, Self
 
 import numpy as np
 
-from tfrkit._threads import choose_threads, run_ahead
-from tfrkit.batches.collate import count_rows, size_batch
-from tfrkit.batches.engine import EnginePass, choose_workers, explain_no_engine
+from tfrkit._threads import choose_threads
+from tfrkit._types import UInt64Array
+from tfrkit.batches.collate import count_rows
+from tfrkit.batches.engine import EnginePass, Faults, choose_workers, explain_no_engine
 from tfrkit.batches.fetch import Fetched, Fetcher
 from tfrkit.batches.pad import Pad, check_pad, pad_batch
 from tfrkit.batches.shard_set import ShardSet
@@ -27,6 +28,7 @@ from tfrkit.batches.state import (
     require_whole,
     save_state,
 )
+from tfrkit.batches.steps import Finished, Job, run_steps
 from tfrkit.batches.stream import read_batches
 from tfrkit.codec.decode import Batch
 from tfrkit.container.records import Policy
@@ -38,9 +40,6 @@ from tfrkit.orders.token_batches import TokenBatches, TokenPlan
 Stage = Callable[[Fetched, Fetcher], Fetched]
 """A step between decoding records and returning a batch."""
 
-# Bytes per task of a thread, large enough that the cost of passing tasks between threads is small.
-_JOB_NBYTES = 1 << 20
-_MAX_JOB_BATCHES = 16
 _MAX_NAMED = 5  # features listed in a repr
 DEFAULT_AHEAD_NBYTES = 256 << 20
 
@@ -255,7 +254,7 @@ class BatchLoop:
 
     def make_batch(self, number: int, *, epoch: int = 0, row: int = 0) -> Batch:
         """Make batch `number` of an epoch on this thread. Batches can be made in any order."""
-        return self._make(self.plan(row, epoch), self.order, epoch, number)
+        return self._make(self.plan(row, epoch), self.order, epoch, number)[0]
 
     def run(
         self,
@@ -284,84 +283,98 @@ class BatchLoop:
         is_alone = num_workers == 1 and how.world_size == 1
         is_stream = self._order is None and is_alone and (row == 0 or self._shard_set.policy.on_error == "skip")
         has_engine = self.explain_no_engine(is_stream=is_stream) is None
-        if is_stream and has_engine:
-            yield from self._stream_engine(epoch, threads, is_given)
-            return
+        step_threads = threads
+        if (has_engine and not self._feeds_steps) or (is_stream and not has_engine and not self._has_steps):
+            step_threads = 1  # the reader has threads of its own
         if is_stream:
-            yield from self._stream(row, threads)
-            return
-        plan, order = self.plan(row, epoch), self.order
-        numbers = range(worker, plan.num_batches, num_workers)
-        if has_engine:
-            yield from self._run_engine(plan, order, epoch, numbers, threads, is_given)
-            return
-        if threads == 1 or len(numbers) <= 1:
-            for number in numbers:
-                yield self._make(plan, order, epoch, number), plan.stop_of(number)
-            return
-        group = self._group_size(len(numbers) // threads)
-
-        def make_group(start: int, stop: int) -> list[tuple[Batch, int]]:
-            chosen = numbers[start:stop]
-            return [(self._make(plan, order, epoch, number), plan.stop_of(number)) for number in chosen]
-
-        # The first tasks are one batch each, so that the first batch does not wait for others.
-        alone = (partial(make_group, start, start + 1) for start in range(min(threads, len(numbers))))
-        groups = (partial(make_group, start, start + group) for start in range(threads, len(numbers), group))
-        for results in run_ahead(
-            chain(alone, groups), threads=threads, max_nbytes=how.ahead_nbytes, size_of=_size_results
-        ):
-            yield from results
+            jobs = self._stream_engine(epoch, threads, is_given) if has_engine else self._stream(row)
+            num_batches = None
+        else:
+            plan, order = self.plan(row, epoch), self.order
+            numbers = range(worker, plan.num_batches, num_workers)
+            if has_engine:
+                jobs = self._run_engine(plan, order, epoch, numbers, threads, is_given)
+            else:
+                jobs = (partial(self._make, plan, order, epoch, number) for number in numbers)
+            num_batches = len(numbers)
+        with closing(jobs):
+            yield from run_steps(
+                jobs,
+                threads=step_threads,
+                num_batches=num_batches,
+                ahead_nbytes=how.ahead_nbytes // 2 if has_engine else how.ahead_nbytes,
+            )
 
     def explain_no_engine(self, *, is_stream: bool) -> str | None:
-        """Explain why the native engine does not make a pass; None if it does."""
+        """Explain why the native engine does not read a pass; None if it does."""
         if not self.uses_engine:
             return "it is switched off"
-        return explain_no_engine(self._shard_set, self.fetcher, has_work=self._has_work, is_stream=is_stream)
+        return explain_no_engine(self._shard_set, is_stream=is_stream)
 
     @property
-    def _has_work(self) -> bool:
+    def _has_steps(self) -> bool:
         """Whether the decoded columns are changed by steps or padding."""
         return bool(self._stages) or self._batching.pad is not None
 
+    @property
+    def _feeds_steps(self) -> bool:
+        """Whether batches of the engine are finished on Python threads."""
+        return self._has_steps or self.fetcher.decoder.needs_python
+
     def _new_pass(self, threads: int, num_rows: int | None, is_given: bool) -> EnginePass:
         """Create a pass of the engine over some rows, None for all."""
-        shard_set, policy = self._shard_set, self.policy
+        shard_set, policy, feeds_steps = self._shard_set, self.policy, self._feeds_steps
         if num_rows is None:
             policy = policy.for_one_pass()
             nbytes = sum(shard.nbytes or 0 for shard in shard_set.shards)
         else:
             nbytes = shard_set.mean_nbytes * num_rows
-        workers = choose_workers(threads, nbytes, is_given=is_given)
-        ahead_nbytes = self._batching.ahead_nbytes
+        workers = choose_workers(threads, nbytes, is_given=is_given, feeds_steps=feeds_steps)
+        ahead_nbytes = self._batching.ahead_nbytes // (2 if feeds_steps else 1)
         return EnginePass(shard_set, self.fetcher, policy, workers=workers, ahead_nbytes=ahead_nbytes)
 
-    def _stream_engine(self, epoch: int, threads: int, is_given: bool) -> Iterator[tuple[Batch, int]]:
+    def _stream_engine(self, epoch: int, threads: int, is_given: bool) -> Generator[Job]:
         """Read batches in file order without an index, with the native engine."""
         how, stop = self._batching, 0
         made = self._new_pass(threads, None, is_given).read_in_order(how.global_size)
-        for batch, num_rows in made:
+        for columns, num_rows, _ in made:
             if num_rows < how.global_size and how.drop_last:
                 continue
             stop += num_rows
-            yield batch, stop
+            yield partial(self._assemble, columns, num_rows, stop, partial(_count_up, stop - num_rows, stop))
         if made.is_foreign:
-            yield from self._run(epoch, stop, 0, 1, threads if is_given else None)
+            plan = self.plan(stop, epoch)
+            yield from self._run_engine(plan, self.order, epoch, range(plan.num_batches), threads, is_given)
 
     def _run_engine(
         self, plan: Plan | TokenPlan, order: Order, epoch: int, numbers: range, threads: int, is_given: bool
-    ) -> Iterator[tuple[Batch, int]]:
+    ) -> Generator[Job]:
         """Read the batches of a plan with these numbers, with the native engine."""
+
+        def find_numbers(made: EnginePass, number: int, faults: Faults | None) -> UInt64Array:
+            found = order.at(plan.rows(number), epoch)
+            return found if faults is None else found[~np.isin(found, made.find_lost(faults))]
+
         while numbers:
             num_rows = (plan.stop_of(numbers[-1]) - plan.start) // plan.world_size // numbers.step
             made = self._new_pass(1 if len(numbers) == 1 else threads, num_rows, is_given)
             num_made = 0
-            for batch, _ in made.read_plan(plan, order, epoch, numbers):
+            for columns, count, faults in made.read_plan(plan, order, epoch, numbers):
                 number, num_made = numbers[num_made], num_made + 1
-                yield batch, plan.stop_of(number)
+                stop = plan.stop_of(number)
+                yield partial(self._assemble, columns, count, stop, partial(find_numbers, made, number, faults))
             if not made.is_foreign:
                 return
             numbers = numbers[num_made:]
+
+    def _assemble(
+        self, columns: list[Any], num_rows: int, stop: int, find_numbers: Callable[[], UInt64Array]
+    ) -> Finished:
+        """Finish a batch of the engine."""
+        batch = self.fetcher.decoder.assemble(columns, num_rows)
+        if self._has_steps:
+            batch = self._finish(Fetched(batch, find_numbers()))
+        return batch, stop
 
     def save(self, position: Position) -> dict[str, Any]:
         """Return a state for `load`."""
@@ -380,17 +393,12 @@ class BatchLoop:
             self._order_name = fingerprint_order(self.order)
         return self._order_name
 
-    def _group_size(self, most: int) -> int:
-        num_rows = self._order.typical_rows if isinstance(self._order, TokenBatches) else self._batching.size
-        nbytes = self._shard_set.mean_nbytes * (num_rows or 1)
-        return max(1, min(_MAX_JOB_BATCHES, most, _JOB_NBYTES // max(1, nbytes)))
-
-    def _make(self, plan: Plan | TokenPlan, order: Order, epoch: int, number: int) -> Batch:
+    def _make(self, plan: Plan | TokenPlan, order: Order, epoch: int, number: int) -> Finished:
         rows = plan.rows(number)
         if isinstance(order, WindowShuffled):
             for window in np.unique(rows // np.uint64(order.window)).tolist():
                 self.fetcher.hold_window((epoch, window), partial(order.numbers_of, window, epoch))
-        return self._finish(self.fetcher.fetch(order.at(rows, epoch)))
+        return self._finish(self.fetcher.fetch(order.at(rows, epoch))), plan.stop_of(number)
 
     def _finish(self, fetched: Fetched, *, has_numbers: bool = True) -> Batch:
         """Apply the steps and pad. `has_numbers` is False if skipped damage shifts row numbers."""
@@ -407,52 +415,33 @@ class BatchLoop:
 
         return pad_batch(batch, how.pad, truncate=how.truncate, locate=locate)
 
-    def _stream(self, skip: int, threads: int) -> Iterator[tuple[Batch, int]]:
+    def _stream(self, skip: int) -> Generator[Job]:
         """Read batches in file order without an index, so that the first batch is available at once."""
-        how = self._batching
-        has_work = self._has_work
-        batches = read_batches(
+        how, stop = self._batching, skip
+        for batch, num_rows in read_batches(
             self._shard_set.shards,
             self.fetcher.decoder,
             self._shard_set.policy.for_one_pass(),
             batch_size=how.global_size,
             drop_last=how.drop_last,
             # Without steps, threads share the decoding; reading ahead gains nothing on a mapped file.
-            threads=1 if has_work or how.threads is None else how.threads,
+            threads=1 if self._has_steps or how.threads is None else how.threads,
             skip=skip,
-        )
-        if not has_work:
-            stop = skip
-            for batch, num_rows in batches:
-                stop += num_rows
-                yield batch, stop
-            return
+        ):
+            stop += num_rows
+            yield partial(self._finish_streamed, batch, num_rows, stop)
 
-        def finish(batch: Batch, stop: int, num_rows: int) -> tuple[Batch, int]:
-            fetched = Fetched(batch, np.arange(stop - num_rows, stop, dtype=np.uint64))
-            return self._finish(fetched, has_numbers=not self.may_skip), stop
-
-        def jobs() -> Iterator[Callable[[], tuple[Batch, int]]]:
-            stop = skip
-            for batch, num_rows in batches:
-                stop += num_rows
-                yield partial(finish, batch, stop, num_rows)
-
-        if threads == 1:
-            for job in jobs():
-                yield job()
-        else:
-            yield from run_ahead(
-                jobs(), threads=threads, max_nbytes=how.ahead_nbytes, size_of=lambda result: size_batch(result[0])
-            )
+    def _finish_streamed(self, batch: Batch, num_rows: int, stop: int) -> Finished:
+        fetched = Fetched(batch, _count_up(stop - num_rows, stop))
+        return self._finish(fetched, has_numbers=not self.may_skip), stop
 
     def __getstate__(self) -> dict[str, Any]:
         _ = self._shard_set.schema  # inferred once here, not again in every process
         return {**self.__dict__, "_fetcher": None}
 
 
-def _size_results(results: list[tuple[Batch, int]]) -> int:
-    return sum(size_batch(batch) for batch, _ in results)
+def _count_up(start: int, stop: int) -> UInt64Array:
+    return np.arange(start, stop, dtype=np.uint64)
 
 
 class BatchIterator(Iterator[Batch]):

@@ -34,8 +34,8 @@ class TokenBatches(Rearranged):
         self._seed = seed
         self.size = base.size
         mean = int(self._lengths.mean()) if len(lengths) else 1
-        self.typical_rows = max(1, min(self._max_rows, max_tokens // max(1, mean)))
-        self._chunk = self.typical_rows * _BATCHES_AT_ONCE
+        typical_rows = max(1, min(self._max_rows, max_tokens // max(1, mean)))
+        self._chunk = typical_rows * _BATCHES_AT_ONCE
         self.is_fixed = is_fixed(base)
         self._last_chunk: tuple[tuple[int, int], tuple[UInt64Array, Int64Array]] | None = None
         self._last_stops: tuple[int, Int64Array] | None = None
