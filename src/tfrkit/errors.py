@@ -47,7 +47,9 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+
+E = TypeVar("E", bound=Exception)
 
 
 @dataclass(frozen=True, init=False)
@@ -105,6 +107,15 @@ def misuse(what: str, *steps: Step | str) -> ValueError:
     hint = Hint(*steps)
     error: Any = ValueError(f"{what}\n  {hint}")
     error.what, error.hint = what, hint
+    return error  # type: ignore[no-any-return]
+
+
+def at_row(kind: type[E], what: str, row: int, hint: str | None = None) -> E:
+    """Make an error about a row that cannot be written; `what`, the message without the place, is an attribute."""
+    if issubclass(kind, TfrkitError):
+        return kind(what, shard=f"row {row}", hint=hint)
+    error: Any = kind(f"{what} - at row {row}" + (f"\n  {hint}" if hint else ""))
+    error.what = what
     return error  # type: ignore[no-any-return]
 
 

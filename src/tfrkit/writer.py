@@ -23,7 +23,7 @@ from tfrkit.codec.untyped import UntypedLists, is_untyped_column
 from tfrkit.container.codecs import CompressionWord, Level, compression_of_name, read_compression
 from tfrkit.container.names import refuse_foreign_suffix
 from tfrkit.container.writer import Digest, ShardWriter
-from tfrkit.errors import FeatureKindError, GuessedKindWarning, LostRowsWarning, MissingFeatureError
+from tfrkit.errors import FeatureKindError, GuessedKindWarning, LostRowsWarning, MissingFeatureError, at_row
 from tfrkit.features.schema import Schema, show_name
 from tfrkit.sidecars.places import remove_own
 from tfrkit.storage.resolve import expand_home, open_writer
@@ -135,7 +135,7 @@ class Writer:
         is_sequence = _is_sequence(row)
         if self._schema is not None and is_sequence != (self._schema.kind == "sequence_example"):
             wanted, got = ("Example", "SequenceExample") if is_sequence else ("SequenceExample", "Example")
-            raise TypeError(f"row expected the form of an {wanted}, got a {got} - at row {self._coercer.row}")
+            raise at_row(TypeError, f"row expected the form of an {wanted}, got a {got}", self._coercer.row)
         pending = self._encode(row)
         if self._coercer.untyped:
             self._untyped.keep(self._coercer.row, row, self._coercer.untyped, is_sequence)
@@ -284,9 +284,10 @@ class Writer:
         number = self._coercer.row
         for name, frames in lists.items():
             if isinstance(frames, (str, bytes, bytearray)) or not isinstance(frames, (Sequence, np.ndarray)):
-                raise TypeError(
-                    f"feature list {show_name(name)} expected a sequence of frames, got {type(frames).__name__} "
-                    f"- at row {number}"
+                raise at_row(
+                    TypeError,
+                    f"feature list {show_name(name)} expected a sequence of frames, got {type(frames).__name__}",
+                    number,
                 )
         if self._conformer is not None and self._schema is not None:
             context = self._conformer.conform(context, self._schema.features, number)
@@ -294,9 +295,7 @@ class Writer:
             self._conformer.check_names(lists, specs, number)
             for name, spec in specs.items():
                 if name not in lists and not spec.optional:
-                    raise MissingFeatureError(
-                        f"feature {show_name(name)} expected in every row, got none - at row {number}"
-                    )
+                    raise self._coercer.make_error(MissingFeatureError, name, "expected in every row, got none")
             lists = {
                 name: [self._conformer.conform_value(name, frame, specs[name], number) for frame in frames]
                 for name, frames in lists.items()
@@ -315,9 +314,8 @@ class Writer:
             name = raw_name.decode()
             known = self._encoder.kind_of(name)
             if kind is not None and known not in (None, kind):
-                raise FeatureKindError(
-                    f"feature {show_name(name)} expected {known} as in rows before, got {kind} "
-                    f"- at row {self._coercer.row}"
+                raise self._coercer.make_error(
+                    FeatureKindError, name, f"expected {known} as in rows before, got {kind}"
                 )
             native.append((raw_name, kind or known or "int64", *rest))
         pending = self._encoder.write_columns(native, num_rows)

@@ -3,11 +3,12 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+from typing import Any
 
 import pytest
 
 from tfrkit import errors
-from tfrkit.errors import CorruptRecordError, TfrkitError
+from tfrkit.errors import CorruptRecordError, FeatureKindError, TfrkitError, at_row
 
 ALL = [item for _, item in inspect.getmembers(errors, inspect.isclass) if issubclass(item, TfrkitError)]
 
@@ -77,3 +78,10 @@ def test_fact_set_later_is_in_the_message() -> None:
     error = CorruptRecordError("what", shard="s")
     error.record = 5
     assert str(error) == "what - at s, record 5"
+
+
+@pytest.mark.parametrize("kind", [ValueError, FeatureKindError])
+def test_error_about_a_row_has_its_message_without_the_place(kind: type[Exception]) -> None:
+    error: Any = at_row(kind, "what", 3, "do this")
+    assert (type(error), str(error), error.what) == (kind, "what - at row 3\n  do this", "what")
+    assert str(at_row(kind, "what", 3)) == "what - at row 3"

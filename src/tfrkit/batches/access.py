@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 import contextlib
 import operator
-import shlex
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +18,7 @@ from tfrkit._limits import LIMITS
 from tfrkit._types import Record, UInt64Array
 from tfrkit.container.codecs import FORMATS
 from tfrkit.container.compression import InflateReader
-from tfrkit.container.faults import fault_to_error, locate_memory_error
+from tfrkit.container.faults import fault_to_error, list_damage, locate_memory_error
 from tfrkit.container.index import ShardIndex
 from tfrkit.container.locate import count_frames, load_frames, scan_frames_once, warn_of_stale
 from tfrkit.container.records import Policy, read_records, view_records
@@ -324,7 +323,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
             raise StorageError(
                 f"expected {expected} records as counted before or by its manifest, got {num_records}",
                 shard=self._shards[number].name,
-                hint=f"find what is wrong: tfr verify {shlex.quote(self._shards[number].name)}",
+                hint=list_damage(self._shards[number].name),
             )
 
     def _limit_unpacked(self, number: int) -> None:

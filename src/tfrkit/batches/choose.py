@@ -18,6 +18,7 @@ from tfrkit.batches.shard_set import ShardSet
 from tfrkit.batches.stages import Processes, find_kept, require_function
 from tfrkit.batches.stream import read_batches
 from tfrkit.codec.columns import Ragged
+from tfrkit.container.faults import copy_readable
 from tfrkit.errors import SchemaError, ShapeError, TfrkitError
 from tfrkit.orders.order import Order
 from tfrkit.orders.token_batches import TokenBatches
@@ -44,7 +45,7 @@ def choose_rows(
         if len(rows) != len(positions):
             raise TfrkitError(
                 "filter expected every row to decode, some are damaged",
-                hint="copy what is readable first: tfr repair",
+                hint=copy_readable(),
             )
         answers = workers.run(rows) if workers else [function(row) for row in rows]
         kept.append(find_kept(answers, start, partial(_locate, fetcher, numbers)))
@@ -73,7 +74,7 @@ def measure_lengths(shard_set: ShardSet, name: str) -> Int64Array:
     if len(lengths) != num_records:
         raise SchemaError(
             f"feature {name!r} was read from {len(lengths)} of {num_records} records, some are damaged",
-            hint="copy what is readable first: tfr repair",
+            hint=copy_readable(),
         )
     return lengths
 

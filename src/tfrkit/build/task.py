@@ -220,7 +220,7 @@ def _write_row(writer: Writer, row: Row, item: Item) -> None:
     try:
         writer.write(row)
     except (CodecError, SchemaError, ValueError, TypeError) as error:
-        raise SourceError(f"{str(error).split(' - at row')[0]}", shard=item.key) from error
+        raise SourceError(getattr(error, "what", str(error)), shard=item.key) from error
 
 
 def _write_blocks(

@@ -177,8 +177,9 @@ def describe_error(error: Exception, flags: Mapping[str, Flag]) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror.lower()} - at {error.filename}" if error.filename else error.strerror.lower()
     if isinstance(error, MemoryError):
-        what = str(error)
-        return what if what.startswith("out of memory") else f"out of memory{f', {what}' if what else ''}"
+        # Errors of NumPy and Arrow, which are subclasses, name an allocation; those of Python may have no text.
+        is_ours = type(error) is MemoryError and error.args
+        return str(error) if is_ours else ", ".join(filter(None, ["out of memory", str(error)]))
     return explain(error, flags)
 
 

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tfrkit.codec.tensor_proto import encode_tensor
-from tfrkit.errors import FeatureKindError, ShapeError
+from tfrkit.errors import E, FeatureKindError, ShapeError, at_row
 from tfrkit.features.schema import show_name
 from tfrkit.features.tensor_dtypes import NARROW_FLOATS
 
@@ -68,14 +68,20 @@ class Coercer:
             return "float", self.ints_to_float32(name, values)
         raise self._wrong_kind(name, value, expected, kind)
 
+    def make_error(self, kind: type[E], name: str, what: str, hint: str | None = None) -> E:
+        """Make an error about a feature of the current row."""
+        return at_row(kind, f"feature {show_name(name)} {what}", self.row, hint)
+
     def coerce_free(self, name: str, value: object, expected: str | None) -> Coerced:
         """Convert a value without comparing the kind; `expected` is only the kind of an empty list."""
         if isinstance(value, _TEXT):
             return "bytes", [self.to_bytes(name, value)]
         if isinstance(value, dict):
-            raise TypeError(
-                f"feature {show_name(name)} expected a value, got a dict - at row {self.row}\n"
-                '  a SequenceExample is {"context": {...}, "feature_lists": {...}}'
+            raise self.make_error(
+                TypeError,
+                name,
+                "expected a value, got a dict",
+                'a SequenceExample is {"context": {...}, "feature_lists": {...}}',
             )
         if isinstance(value, (list, tuple)):
             if not value:
@@ -116,15 +122,12 @@ class Coercer:
         try:
             return encode_tensor(array, dtype=dtype)
         except (TypeError, ValueError) as error:
-            raise type(error)(f"feature {show_name(name)} {error} - at row {self.row}") from None
+            raise self.make_error(type(error), name, str(error)) from None
 
     def to_array(self, name: str, value: object) -> _Array:
         """Convert the value to an array of numbers, booleans or strings, without loss."""
         if is_masked(value):
-            raise TypeError(
-                f"feature {show_name(name)} expected an array, got a masked one, whose gaps no list can hold "
-                f"- at row {self.row}"
-            )
+            raise self.make_error(TypeError, name, "expected an array, got a masked one, whose gaps no list can hold")
         if isinstance(value, (list, tuple)):
             return self._list_to_array(name, value)
         if isinstance(value, int) and not _INT64_MIN <= value <= _INT64_MAX:
@@ -132,7 +135,7 @@ class Coercer:
         try:
             array = np.asarray(value)
         except (ValueError, TypeError) as error:
-            raise TypeError(f"feature {show_name(name)} {error} - at row {self.row}") from None
+            raise self.make_error(TypeError, name, str(error)) from None
         is_object = array.dtype.kind == "O" and array.ndim == 0 and not isinstance(array.item(), _TEXT)
         # Arrays of ml_dtypes have the float types that NumPy lacks.
         is_known = array.dtype.kind in "iubfcSUO" or array.dtype.name in NARROW_FLOATS
@@ -167,16 +170,14 @@ class Coercer:
             return np.array(leaves, np.complex128).reshape(shape)
         odd = next((x for x in leaves if not isinstance(x, (*_TEXT, *_INTEGER, float, np.floating))), None)
         got = type(odd).__name__ if odd is not None or None in leaves else "values of several types"
-        raise TypeError(
-            f"feature {show_name(name)} expected numbers, bytes, str or arrays of one type, got {got} "
-            f"- at row {self.row}"
-        )
+        raise self.make_error(TypeError, name, f"expected numbers, bytes, str or arrays of one type, got {got}")
 
     def _stack(self, name: str, arrays: Any) -> _Array:
         if len({(array.shape, array.dtype) for array in arrays}) != 1:
-            raise ShapeError(
-                f"feature {show_name(name)} expected arrays of one shape and dtype, got "
-                f"{arrays[0].shape} {arrays[0].dtype} and others - at row {self.row}"
+            raise self.make_error(
+                ShapeError,
+                name,
+                f"expected arrays of one shape and dtype, got {arrays[0].shape} {arrays[0].dtype} and others",
             )
         return np.stack(arrays)
 
@@ -186,7 +187,7 @@ class Coercer:
         level: list[Any] = [value]
         while level and all(isinstance(item, (list, tuple, np.ndarray)) for item in level):
             if len(shape) == 32:
-                raise ShapeError(f"feature {show_name(name)} expected at most 32 dimensions - at row {self.row}")
+                raise self.make_error(ShapeError, name, "expected at most 32 dimensions")
             if isinstance(level[0], np.ndarray) and level[0].ndim == 0:
                 break
             lengths = {len(item) for item in level}
@@ -195,10 +196,7 @@ class Coercer:
             shape.append(lengths.pop())
             level = [inner for item in level for inner in item]
         if any(isinstance(item, (list, tuple)) or (isinstance(item, np.ndarray) and item.ndim) for item in level):
-            raise ShapeError(
-                f"feature {show_name(name)} expected rows of one length, got a nested list that is ragged "
-                f"- at row {self.row}"
-            )
+            raise self.make_error(ShapeError, name, "expected rows of one length, got a nested list that is ragged")
         return tuple(shape)
 
     def to_int64(self, name: str, array: _Array) -> _Array:
@@ -223,9 +221,11 @@ class Coercer:
             stored = np.ascontiguousarray(wide, "<f4")
         overflown = np.isinf(stored) & ~np.isinf(wide)
         if overflown.any():
-            raise OverflowError(
-                f"feature {show_name(name)} expected a number that float32 holds, got {wide[overflown][0]!r} "
-                f'- at row {self.row}\n  keep it exactly: Writer(..., floats="float64")'
+            raise self.make_error(
+                OverflowError,
+                name,
+                f"expected a number that float32 holds, got {wide[overflown][0]!r}",
+                'keep it exactly: Writer(..., floats="float64")',
             )
         if must_be_exact:
             rounded = (stored.astype(wide.dtype) != wide) & ~np.isnan(wide)
@@ -243,9 +243,8 @@ class Coercer:
         try:
             return value.encode()
         except UnicodeEncodeError as error:
-            raise ValueError(
-                f"feature {show_name(name)} expected text that UTF-8 holds, got {value[error.start]!r} "
-                f"- at row {self.row}"
+            raise self.make_error(
+                ValueError, name, f"expected text that UTF-8 holds, got {value[error.start]!r}"
             ) from None
 
     def _exact_float(self, name: str, value: Any) -> float:
@@ -256,47 +255,43 @@ class Coercer:
                     return float(whole)
             except OverflowError:
                 pass
-            raise OverflowError(
-                f"feature {show_name(name)} expected a number that float64 holds among floats, got {whole} "
-                f"- at row {self.row}"
+            raise self.make_error(
+                OverflowError, name, f"expected a number that float64 holds among floats, got {whole}"
             )
         return float(value)
 
     def _wrong_kind(self, name: str, value: object, expected: str, kind: str) -> FeatureKindError:
-        got, hint = kind, ""
+        got, hint = kind, None
         if isinstance(value, float) and value != value:
             got = "NaN"
-            hint = f"\n  {_NO_VALUE}"
+            hint = _NO_VALUE
         elif expected == "float" and kind == "bytes":
-            hint = f"\n  NaN is a float; {_NO_VALUE}"
-        return FeatureKindError(
-            f"feature {show_name(name)} expected {expected} as in rows before, got {got} - at row {self.row}{hint}"
-        )
+            hint = f"NaN is a float; {_NO_VALUE}"
+        return self.make_error(FeatureKindError, name, f"expected {expected} as in rows before, got {got}", hint)
 
     def _wrong_type(self, name: str, value: object) -> TypeError:
         dtype = f" of {value.dtype}" if isinstance(value, np.ndarray) else ""
         kind = type(value).__name__
-        hint = f"\n  {_REMEDIES[kind]}" if kind in _REMEDIES else ""
-        return TypeError(
-            f"feature {show_name(name)} expected numbers, bytes, str or arrays, got {kind}{dtype} "
-            f"- at row {self.row}{hint}"
-        )
+        hint = _REMEDIES.get(kind)
+        return self.make_error(TypeError, name, f"expected numbers, bytes, str or arrays, got {kind}{dtype}", hint)
 
     def _untyped_list(self, name: str, value: object) -> ValueError:
-        return ValueError(
-            f"feature {show_name(name)} expected a typed empty list, got {value} - at row {self.row}\n"
-            "  pass np.array([], np.int64) or np.array([], np.float32), or say what it is: schema=ds.schema"
+        return self.make_error(
+            ValueError,
+            name,
+            f"expected a typed empty list, got {value}",
+            "pass np.array([], np.int64) or np.array([], np.float32), or say what it is: schema=ds.schema",
         )
 
     def _too_large(self, name: str, value: int) -> OverflowError:
-        return OverflowError(
-            f"feature {show_name(name)} expected an integer of 64 bits with sign, got {value} - at row {self.row}"
-        )
+        return self.make_error(OverflowError, name, f"expected an integer of 64 bits with sign, got {value}")
 
     def _would_round(self, name: str, value: float, rounded: float) -> ValueError:
-        return ValueError(
-            f"feature {show_name(name)} would round {value!r} to {rounded!r} in a float32 list - at row {self.row}\n"
-            '  choose: Writer(..., floats="float32") rounds, floats="float64" keeps it as a tensor'
+        return self.make_error(
+            ValueError,
+            name,
+            f"would round {value!r} to {rounded!r} in a float32 list",
+            'choose: Writer(..., floats="float32") rounds, floats="float64" keeps it as a tensor',
         )
 
 

@@ -75,7 +75,7 @@ _CLASSES: dict[str, type[TfrkitError]] = {
     "too_many_names": LimitError,
 }
 
-_SKIP = Step("read the others: {on_error}", on_error="skip")
+SKIP = Step("skip such records: {on_error}", on_error="skip")
 _UNKNOWN_HINT = Hint(
     Step("take the schema from all records: {infer}", infer="all"),
     Step("or name the features to read: {features}", features=[...]),
@@ -89,21 +89,19 @@ def fault_to_error(
 ) -> TfrkitError:
     """Return the error to raise for a fault in the frame at byte `offset` of the shard."""
     kind = _CLASSES.get(fault.kind, WireError)
-    if issubclass(kind, ContainerError):
-        hint = advise_repair(shard)
-    else:
-        # Repair would keep the record: its checksums are valid.
-        hint = _advise(kind, shlex.quote(shard))
+    # Repair would keep a record with valid checksums.
+    hint = advise_repair(shard) if issubclass(kind, ContainerError) else _advise(kind, shard)
     return kind(describe_fault(fault, columns), shard=shard, record=record, offset=offset, hint=hint, fault=fault.kind)
 
 
-def _advise(kind: type[TfrkitError], name: str) -> Hint:
+def _advise(kind: type[TfrkitError], shard: str) -> Hint:
     if kind is UnknownFeatureError:
         return _UNKNOWN_HINT
     if kind is LimitError:
         return _LIMIT_HINT
-    first = f"list all of them: tfr verify {name}" if kind is WireError else f"look at all records: tfr info {name}"
-    return Hint(first, _SKIP)
+    return Hint(
+        list_damage(shard) if kind is WireError else f"look at all records: tfr info {shlex.quote(shard)}", SKIP
+    )
 
 
 def locate_memory_error(
@@ -127,11 +125,17 @@ def locate_memory_error(
     return located
 
 
-def advise_repair(shard: str) -> Hint:
-    """Return the hint for a damaged shard."""
-    name = shlex.quote(shard)
-    return Hint(
-        f"list all damage: tfr verify {name}",
-        f"copy what is readable: tfr repair {name} -o good.tfrecord",
-        Step("read on: {on_error}", on_error="skip"),
-    )
+def advise_repair(shard: str, *, can_skip: bool = True) -> Hint:
+    """Return the hint for a damaged shard; `can_skip` says whether the call can skip damage."""
+    steps = (list_damage(shard), copy_readable(shard))
+    return Hint(*steps, SKIP) if can_skip else Hint(*steps)
+
+
+def list_damage(*shards: str) -> str:
+    """Return the step that lists the damage of shards."""
+    return f"list all damage: tfr verify {shlex.join(shards)}"
+
+
+def copy_readable(shard: str | None = None) -> str:
+    """Return the step that copies the readable records of a shard; without a shard, only the command is named."""
+    return "copy what is readable: tfr repair" + (f" {shlex.quote(shard)} -o good.tfrecord" if shard else "")

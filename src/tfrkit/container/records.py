@@ -7,7 +7,6 @@ bounded; a compressed file is inflated window by window.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -17,11 +16,12 @@ from tfrkit._limits import LIMITS
 from tfrkit._types import OnError, Record, Verify
 from tfrkit.container.codecs import FORMATS
 from tfrkit.container.compression import InflateReader
-from tfrkit.container.faults import advise_repair, fault_to_error, locate_memory_error
+from tfrkit.container.faults import advise_repair, fault_to_error, list_damage, locate_memory_error
 from tfrkit.container.shards import Shard
 from tfrkit.errors import (
     CompressionError,
     CorruptRecordError,
+    Hint,
     LimitError,
     SkippedRecordsWarning,
     StorageError,
@@ -107,8 +107,10 @@ class Policy:
         self._num_taken += 1
         if self.max_errors is not None and self._num_taken > self.max_errors:
             raise error.replace(
-                hint=f"this is damaged place {self._num_taken}, max_errors allows {self.max_errors}    "
-                f"list all damage: tfr verify {shlex.quote(finding.shard)}",
+                hint=Hint(
+                    f"this is damaged place {self._num_taken}, max_errors allows {self.max_errors}",
+                    list_damage(finding.shard),
+                )
             )
 
     def add(self, findings: Iterable[Finding]) -> None:

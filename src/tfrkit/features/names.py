@@ -6,7 +6,11 @@ import re
 
 IMAGE_NAMES = ("image/encoded", "image", "image_raw", "img", "encoded")
 MASK_NAME = "image/segmentation/class/encoded"
-CLASS_NAMES = ("image/class/label", "label", "clip/label/index", "image_class")
+LABEL = "label"
+# Ids of the characters of a text: a feature for each character, and all of them as a list.
+CHARACTER_IDS = f"{LABEL}/ids"
+CHARACTER_LABELS = re.compile(rf"{LABEL}\d+|{CHARACTER_IDS}")
+CLASS_NAMES = ("image/class/label", LABEL, "clip/label/index", "image_class")
 OBJECT_CLASS_NAMES = ("image/object/class/label", "objects/label")
 # Features that hold the name of a class; label/text is not one, because it may also be a sentence.
 CLASS_TEXTS = ("image/class/text", "clip/label/string")
@@ -14,7 +18,7 @@ CAPTION_NAMES = ("label/text", *CLASS_TEXTS, "image/caption", "caption", "text")
 TITLE_NAMES = ("image/filename", "filename", "image/source_id", "clip/media_id", "id", "key", "name")
 # Features with class names, by the feature with the class ids.
 TEXTS_OF_LABELS = {
-    "label": "label/text",
+    LABEL: "label/text",
     "image/class/label": "image/class/text",
     "image/object/class/label": "image/object/class/text",
 }
@@ -22,7 +26,8 @@ TEXTS_OF_LABELS = {
 OBJECT_FEATURES: dict[str, tuple[str, ...]] = {name: (name,) for name in ("is_crowd", "area", "mask")}
 OBJECT_FEATURES |= {name: (name, f"is_{name}") for name in ("difficult", "truncated")} | {"pose": ("view", "pose")}
 
-LABEL_WORDS = frozenset({"label", "labels", "class", "classes", "category", "categories", "target", "y"})
+PLAIN_LABEL_WORDS = frozenset({LABEL, "labels"})
+LABEL_WORDS = PLAIN_LABEL_WORDS | {"class", "classes", "category", "categories", "target", "y"}
 MASK_WORDS = frozenset({"mask", "masks", "segmentation", "seg", "annotation"})
 BOX_WORDS = frozenset({"bbox", "bboxes", "box", "boxes", "xmin", "xmax", "ymin", "ymax"})
 IMAGE_WORDS = frozenset({"image", "images", "img", "picture", "photo", "pixels", "frame", "frames", "rgb", "gray"})

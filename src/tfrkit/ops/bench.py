@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from tfrkit.batches.survey import find_schema
 from tfrkit.codec.decode import Decoder
 from tfrkit.container.codecs import COMPRESSIONS, Compression
 from tfrkit.container.compression import Deflater, InflateReader
+from tfrkit.container.faults import list_damage
 from tfrkit.container.records import Policy, read_records
 from tfrkit.container.shards import Shard
 from tfrkit.container.writer import frame_records
@@ -113,7 +113,7 @@ def bench(address: Address | Iterable[Address], *, sample_nbytes: int = 16 << 20
             return _time_shards(shards, sample_nbytes)
         except CodecError as error:
             # The sample joins the records of all files in memory, so the error cannot name a file and record.
-            hint = f"list all of them: tfr verify {' '.join(shlex.quote(shard.name) for shard in shards[:3])}"
+            hint = list_damage(*(shard.name for shard in shards[:3]))
             raise error.replace(shard=shards[0].name, record=None, offset=None, hint=hint) from None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +12,7 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit.container.compression import Compression
+from tfrkit.container.faults import copy_readable
 from tfrkit.container.locate import count_frames
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard, find_shards, note_missing_shards
@@ -20,6 +20,7 @@ from tfrkit.errors import (
     CompressionError,
     ContainerError,
     CorruptRecordError,
+    Hint,
     StorageError,
     TruncatedShardError,
 )
@@ -199,7 +200,4 @@ def _deal_shard(
 
 
 def _advise(error: ContainerError) -> ContainerError:
-    return error.replace(
-        hint="nothing was written    copy what is readable first: "
-        f"tfr repair {shlex.quote(error.shard or '-')} -o good.tfrecord",
-    )
+    return error.replace(hint=Hint("nothing was written", copy_readable(error.shard or "-")))

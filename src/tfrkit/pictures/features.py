@@ -14,7 +14,7 @@ from tfrkit.features.size_features import SizeFeatures, find_sizes
 from tfrkit.features.spec import Spec
 
 # A feature with one of these words in its name is not an image.
-_NOT_IMAGE_WORDS = names.MASK_WORDS | {"label", "labels"}
+_NOT_IMAGE_WORDS = names.MASK_WORDS | names.PLAIN_LABEL_WORDS
 _CHANNELS = (1, 3, 4)
 _HEAD = re.compile(r"(.*?)(\d+)")
 
@@ -156,7 +156,7 @@ def _find_labels(specs: Mapping[str, Spec]) -> tuple[str, ...]:
     named = [name for name in texts if _is_label(name, specs[name]) and specs[name].shape == ()]
     if named:
         return (named[0],)
-    for known in (*names.CLASS_NAMES, "label/ids"):
+    for known in (*names.CLASS_NAMES, names.CHARACTER_IDS):
         if known in numbers:
             return (known,)
     heads = [(match[1], int(match[2]), name) for name in numbers if (match := _HEAD.fullmatch(name))]

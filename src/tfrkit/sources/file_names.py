@@ -19,6 +19,7 @@ from tfrkit._types import Row
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.errors import SourceError
 from tfrkit.features.labels import LabelMap, make_charset, make_class_map
+from tfrkit.features.names import CHARACTER_IDS, LABEL
 from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.encode import ImageOptions, ImageStore, image_spec
@@ -248,7 +249,7 @@ class TextNameReader(_NameReader):
 
     def __init__(self, root: str, labels: LabelMap, images: ImageOptions, num_heads: int) -> None:
         super().__init__(root, labels, images)
-        self._names = [f"label{head}" for head in range(num_heads)]
+        self._names = [f"{LABEL}{head}" for head in range(num_heads)]
         self._pad = [labels.id_of(PAD)] if PAD in labels else []
 
     def read(self, item: Item) -> Row:
@@ -258,7 +259,7 @@ class TextNameReader(_NameReader):
         return {
             **self.read_image(item),
             **dict(zip(self._names, ids, strict=True)),
-            "label/ids": np.array(ids, np.int64),
+            CHARACTER_IDS: np.array(ids, np.int64),
             "label/length": len(text),
             "label/text": item.data,
         }
@@ -285,8 +286,8 @@ def _make_text_schema(images: ImageOptions, labels: LabelMap, num_heads: int, fa
     return Schema(
         {
             **_image_specs(images, facts),
-            **{f"label{number}": head for number in range(num_heads)},
-            "label/ids": head.replace(shape=(num_heads,)),
+            **{f"{LABEL}{number}": head for number in range(num_heads)},
+            CHARACTER_IDS: head.replace(shape=(num_heads,)),
             "label/text": Spec("bytes", logical="text"),
             "label/length": Spec("int64"),
         }

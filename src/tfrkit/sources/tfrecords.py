@@ -6,7 +6,6 @@ Nothing is decoded. Both checksums of every record are verified when it is read,
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tfrkit._types import Int64Array
+from tfrkit.container.faults import copy_readable
 from tfrkit.container.locate import load_frames, scan_frames_once
 from tfrkit.container.records import Policy, read_records
 from tfrkit.container.seekable import SeekableInflate
@@ -168,5 +168,5 @@ class TFRecordReader(RecordReader):
             shard=self._paths[shard],
             record=number - int(self._starts[shard]),
             offset=int(self._frames[0, number]),
-            hint=f"copy what is readable first: tfr repair {shlex.quote(self._paths[shard])} -o good.tfrecord",
+            hint=copy_readable(self._paths[shard]),
         )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import os
-import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from typing import NamedTuple
 from tfrkit._types import Row
 from tfrkit.batches.survey import Surveyed, kind_of_shapes
 from tfrkit.codec.decode import Batch, Decoder
+from tfrkit.container.faults import advise_repair
 from tfrkit.container.index import ShardIndex
 from tfrkit.container.locate import load_frames, scan_frames_once
 from tfrkit.container.records import Finding, FrameStream, Policy, read_records
@@ -226,10 +226,7 @@ class ExportInput:
                 while stream.take(surveyed.survey.add_frames):
                     pass
             except ContainerError as error:
-                name = shlex.quote(shard.name)
-                error.hint = (
-                    f"list all damage: tfr verify {name}    copy what is readable: tfr repair {name} -o good.tfrecord"
-                )
+                error.hint = advise_repair(shard.name, can_skip=False)
                 raise
             self.counts.append(stream.record)
             self.nbytes += stream.offset

@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import BinaryIO
 
 from tfrkit.errors import CodecError, SchemaError
+from tfrkit.features.names import LABEL
 from tfrkit.features.size_features import SizeFeatures
 from tfrkit.ops.export.input import ExportInput, RecordNumber
 from tfrkit.ops.export.members import KEY, MemberPlan
@@ -121,7 +122,7 @@ def _find_image(source: ExportInput, features: PictureFeatures | None) -> str | 
 def _find_label(source: ExportInput, features: PictureFeatures | None) -> str | None:
     """Return the integer feature with the class, or None; always None for datasets that came from tar files."""
     schema = source.schema
-    candidates = ["label", *(features.labels if features is not None else ())] if KEY not in schema else []
+    candidates = [LABEL, *(features.labels if features is not None else ())] if KEY not in schema else []
     for name in candidates:
         if name in schema.features and schema[name].kind == "int64" and schema[name].shape == ():
             return name

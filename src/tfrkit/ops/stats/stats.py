@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfrkit._types import OnError
+from tfrkit.container.faults import SKIP
 from tfrkit.container.records import Finding, Policy
 from tfrkit.container.shards import Shard, find_shards, note_missing_shards
-from tfrkit.errors import CodecError, ContainerError, Hint, MissingFeatureError, Step, StorageError
+from tfrkit.errors import CodecError, ContainerError, Hint, MissingFeatureError, StorageError
 from tfrkit.features.schema import encode_name, show_name
 from tfrkit.ops.stats.describe import feature_to_json, guess_specs, is_label, refine_specs, summary_to_json
 from tfrkit.ops.stats.features import DatasetSummary, Sample
@@ -24,7 +25,7 @@ from tfrkit.sidecars.read import Sidecars
 from tfrkit.storage.resolve import Address, expand_home
 from tfrkit.storage.text_files import write_text
 
-_HINT = Hint(Step("leave such records out: {on_error}", on_error="skip"))
+_HINT = Hint(SKIP)
 
 
 @dataclass

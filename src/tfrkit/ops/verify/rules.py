@@ -7,7 +7,6 @@ the shards, in that order. Features without a rule are not checked.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,8 +19,15 @@ from tfrkit.codec.decode import Decoder
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import SchemaError
-from tfrkit.features.labels import LabelMap
-from tfrkit.features.names import CLASS_NAMES, OBJECT_CLASS_NAMES, TEXTS_OF_LABELS, split_words
+from tfrkit.features.labels import LabelMap, name_unused
+from tfrkit.features.names import (
+    CHARACTER_LABELS,
+    CLASS_NAMES,
+    OBJECT_CLASS_NAMES,
+    PLAIN_LABEL_WORDS,
+    TEXTS_OF_LABELS,
+    split_words,
+)
 from tfrkit.features.schema import Schema, decode_name, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.images.sniff import sniff_image
@@ -36,8 +42,6 @@ _VOID = 255
 _UNLABELLED = -1
 # Limit on labels named in the note on what was checked.
 _MAX_NAMED = 8
-
-_HEAD = re.compile(r"label\d+|label/ids")
 
 
 @dataclass(frozen=True)
@@ -216,7 +220,7 @@ def _find_ranges(specs: Mapping[str, Spec], sidecars: Sidecars) -> dict[str, Cla
         masks = [name for name, spec in specs.items() if spec.logical == "mask" and spec.shape == ()]
         ranges.update({name: _range_of_map(beside, frozenset({_VOID})) for name in masks})
     if charset is not None:
-        heads = [name for name, spec in specs.items() if _HEAD.fullmatch(name) and spec.kind == "int64"]
+        heads = [name for name, spec in specs.items() if CHARACTER_LABELS.fullmatch(name) and spec.kind == "int64"]
         ranges.update({name: _range_of_map(charset, frozenset()) for name in heads})
     return ranges
 
@@ -234,7 +238,7 @@ def _also(spec: Spec, origin: str) -> frozenset[int]:
 def _range_of_spec(spec: Spec, also: frozenset[int]) -> ClassRange:
     names = dict(enumerate(spec.classes or ()))
     low = 0
-    while names.get(low) == f"unused {low}":
+    while names.get(low) == name_unused(low):
         low += 1
     return ClassRange(low, spec.num_classes or 0, "the schema", names, also)
 
@@ -246,7 +250,7 @@ def _range_of_map(labels: LabelMap, also: frozenset[int]) -> ClassRange:
 
 def _find_only_label(specs: Mapping[str, Spec]) -> str | None:
     numbers = [name for name, spec in specs.items() if spec.kind == "int64"]
-    named = [name for name in numbers if split_words(name)[-1:] in (["label"], ["labels"])]
+    named = [name for name in numbers if not PLAIN_LABEL_WORDS.isdisjoint(split_words(name)[-1:])]
     return named[0] if len(named) == 1 else None
 
 
