@@ -73,7 +73,7 @@ inline Verify ToVerify(std::string_view name) {
 }
 
 inline void CheckStart(ByteView span, uint64_t start) {
-  if (start > span.size()) throw nb::index_error("start lies behind the end of the buffer");
+  if (start > span.size()) throw nb::index_error("start is after the end of the buffer");
 }
 
 // A fault as Python sees it, with where the frame after it starts, and the name of a feature that is unknown.

@@ -6,19 +6,13 @@
 #include <vector>
 
 #include "bindings/buffers.h"
+#include "bindings/column_values.h"
 #include "core/wire/example_writer.h"
 
 namespace tfrkit {
 namespace {
 
 using RowNumbers = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-Kind ParseColumnKind(std::string_view kind) {
-  if (kind == "int64") return Kind::kInt64;
-  if (kind == "float") return Kind::kFloat;
-  if (kind == "bytes") return Kind::kBytes;
-  throw nb::value_error("kind expected int64, float or bytes");
-}
 
 // Columns that stay as they are while their rows are framed; calls may run in parallel.
 class ColumnFrames {
@@ -33,7 +27,7 @@ class ColumnFrames {
       ColumnSource source;
       ColumnSizes& size = sizes.emplace_back();
       source.name = names_.back();
-      source.kind = ParseColumnKind(nb::cast<std::string>(column[1]));
+      source.kind = ToKind(nb::cast<std::string>(column[1]));
       size_t nbytes = 0;
       const void* const values = Hold(column[2], &nbytes);
       source.ints = static_cast<const int64_t*>(values);
@@ -72,7 +66,7 @@ class ColumnFrames {
       for (const int64_t row : numbers) is_inside &= static_cast<uint64_t>(row) < num_rows_;
       ok = is_inside && AppendFramedRows(sources_, numbers, &frames, &starts);
     }
-    if (!is_inside) throw nb::index_error("row lies behind the last one");
+    if (!is_inside) throw nb::index_error("row number out of range");
     if (!ok) throw std::bad_alloc();
     return nb::make_tuple(ToArray(std::move(frames)), ToArray(std::move(starts)));
   }

@@ -8,12 +8,7 @@
 namespace tfrkit {
 namespace {
 
-Kind ToKind(std::string_view name) {
-  if (name == "bytes") return Kind::kBytes;
-  if (name == "float") return Kind::kFloat;
-  if (name == "int64") return Kind::kInt64;
-  throw nb::value_error("a feature kind is 'bytes', 'float' or 'int64'");
-}
+constexpr const char* kKindNames[] = {"unset", "bytes", "float", "int64"};  // by Kind
 
 template <class T>
 nb::object Optional(PoolVector<T>&& values) {
@@ -22,6 +17,15 @@ nb::object Optional(PoolVector<T>&& values) {
 }
 
 }  // namespace
+
+const char* KindName(Kind kind) { return kKindNames[static_cast<size_t>(kind)]; }
+
+Kind ToKind(std::string_view name) {
+  for (const Kind kind : {Kind::kBytes, Kind::kFloat, Kind::kInt64}) {
+    if (name == KindName(kind)) return kind;
+  }
+  throw nb::value_error("a feature kind is 'bytes', 'float' or 'int64'");
+}
 
 RecordKind ToRecordKind(std::string_view name) {
   if (name == "example") return RecordKind::kExample;

@@ -12,6 +12,9 @@
 
 namespace tfrkit {
 
+const char* KindName(Kind kind);
+// Raises for any other name, "unset" among them.
+Kind ToKind(std::string_view name);
 RecordKind ToRecordKind(std::string_view name);
 
 // (name bytes, kind, is_list, length or -1, perhaps whether bytes are viewed) for each column; the kinds go

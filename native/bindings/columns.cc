@@ -90,18 +90,12 @@ struct Surveyor {
 
 nb::tuple SurveyFrames(Surveyor& surveyor, nb::handle data, uint64_t start, uint64_t stop,
                        uint64_t max_frames, std::string_view verify) {
-  const Buffer buffer(data);
-  const ByteView span = buffer.until(stop);
-  CheckStart(span, start);
-  const Verify mode = ToVerify(verify);
-  MappedCall call(buffer);
-  BatchRun run;
-  {
-    nb::gil_scoped_release release;
-    run = FeedFrames(span, start, max_frames, UINT64_MAX, mode,
-                     [&](ByteView payload) { return surveyor.Add(payload); });
-  }
-  call.Finish(run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
+  FrameCall call(data, start, stop, verify);
+  const FrameRun run = call.Read([&](ByteView span, Verify mode) {
+    return FeedFrames(span, start, max_frames, UINT64_MAX, mode,
+                      [&](ByteView payload) { return surveyor.Add(payload); });
+  });
+  call.Finish(run);
   return nb::make_tuple(run.num_frames, run.next, ToPython(run.fault, run.resume, run.num_frames));
 }
 
@@ -118,17 +112,11 @@ constexpr size_t kMinCrowdedNbytes = size_t{kMaxNames} * 4;
 // names than a survey takes.
 nb::tuple FindOthers(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames,
                      std::string_view verify) {
-  const Buffer buffer(data);
-  const ByteView span = buffer.until(stop);
-  CheckStart(span, start);
-  const Verify mode = ToVerify(verify);
+  FrameCall call(data, start, stop, verify);
   std::vector<std::pair<uint64_t, uint64_t>> others;
   uint64_t ordinal = 0, num_crowded = 0;
-  MappedCall call(buffer);
-  BatchRun run;
-  {
-    nb::gil_scoped_release release;
-    run = FeedFrames(span, start, max_frames, UINT64_MAX, mode, [&](ByteView payload) {
+  const FrameRun run = call.Read([&](ByteView span, Verify mode) {
+    return FeedFrames(span, start, max_frames, UINT64_MAX, mode, [&](ByteView payload) {
       if (ClassifyRecord(payload) == RecordShape::kOther) {
         others.emplace_back(ordinal, static_cast<uint64_t>(payload.data() - span.data()) - kHeaderSize);
       }
@@ -136,8 +124,8 @@ nb::tuple FindOthers(nb::handle data, uint64_t start, uint64_t stop, uint64_t ma
       ++ordinal;
       return Fault{};
     });
-  }
-  call.Finish(run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
+  });
+  call.Finish(run);
   nb::list found;
   for (const auto& [record, offset] : others) found.append(nb::make_tuple(record, offset));
   return nb::make_tuple(run.num_frames, found, num_crowded, run.next, ToPython(run.fault, run.resume));
@@ -178,7 +166,7 @@ nb::object ReadStrictTensorPy(nb::handle data) {
 }  // namespace
 
 void BindColumns(nb::module_& m) {
-  nb::class_<Columns>(m, "ColumnBuilder", "Records in, columns out. One thread at a time.")
+  BindAppends(nb::class_<Columns>(m, "ColumnBuilder", "Records in, columns out. One thread at a time."))
       .def(nb::init<std::string_view, nb::sequence, std::optional<nb::sequence>>(), nb::arg("kind"),
            nb::arg("specs"), nb::arg("known") = nb::none(),
            nb::sig(
@@ -187,19 +175,6 @@ void BindColumns(nb::module_& m) {
            "`specs` holds (name bytes, kind, is_list, length or -1) for each column. With `known`, (name "
            "bytes, "
            "is_list) of what else records may have, any other name is a fault.")
-      .def("append_frames", &Columns::AppendFrames, nb::arg("data"), nb::arg("start"), nb::arg("stop"),
-           nb::arg("max_rows"), nb::arg("verify"), "Add a run of frames: (num_rows, next, Fault or None).",
-           nb::sig("def append_frames(self, data: object, start: int, stop: int, max_rows: int, verify: str) "
-                   "-> tuple[int, int, Fault | None]"))
-      .def("append_picks", &Columns::AppendPicks, nb::arg("tables"), nb::arg("shards"), nb::arg("records"),
-           nb::arg("verify"),
-           "Add record `records[i]` of `tables[shards[i]]` for each i, in that order: (num_rows, Fault or "
-           "None).",
-           nb::sig("def append_picks(self, tables: typing.Sequence[FrameTable], shards: "
-                   "numpy.typing.NDArray[numpy.uint32], records: numpy.typing.NDArray[numpy.uint64], verify: "
-                   "str) -> tuple[int, Fault | None]"))
-      .def("append_record", &Columns::AppendRecord, nb::arg("record"), "Add one record: its Fault, or None.",
-           nb::sig("def append_record(self, record: object) -> Fault | None"))
       .def("finish", &Columns::Finish,
            "Hand over (values, splits, list_splits, presence, frame_presence) for each column.",
            nb::sig(
@@ -237,9 +212,9 @@ void BindColumns(nb::module_& m) {
             for (const FeatureStats& stats : surveyor.survey.Features()) features.append(StatsToDict(stats));
             return features;
           },
-          "One dict of figures a feature.", nb::sig("def features(self) -> list[dict[str, typing.Any]]"))
+          "One dict of figures per feature.", nb::sig("def features(self) -> list[dict[str, typing.Any]]"))
       .def_prop_ro("shapes", &ShapeCounts, nb::sig("def shapes(self) -> dict[str, int]"),
-                   "How many records look like what.")
+                   "Number of records of each shape.")
       .def_prop_ro("num_records", [](const Surveyor& surveyor) { return surveyor.survey.num_records(); });
 
   m.def(
@@ -251,7 +226,7 @@ void BindColumns(nb::module_& m) {
       nb::arg("record"), "What a record looks like, judged strictly.");
   m.def("find_others", &FindOthers, nb::arg("data"), nb::arg("start"), nb::arg("stop"), nb::arg("max_frames"),
         nb::arg("verify"),
-        "Records of a run that are no Examples: (num_frames, [(ordinal, offset)], number of records with "
+        "Records of a run that are not Examples: (num_frames, [(ordinal, offset)], number of records with "
         "more than "
         "MAX_NAMES names, next, Fault or None).",
         nb::sig("def find_others(data: object, start: int, stop: int, max_frames: int, verify: str) -> "

@@ -32,20 +32,14 @@ class Columns {
 
   nb::tuple AppendFrames(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_rows,
                          std::string_view verify) {
-    const Buffer buffer(data);
-    const ByteView span = buffer.until(stop);
-    CheckStart(span, start);
-    const Verify mode = ToVerify(verify);
-    MappedCall call(buffer);
-    BatchRun run;
-    {
-      nb::gil_scoped_release release;
-      run = FeedFrames(span, start, max_rows, max_nbytes(), mode,
-                       [this](ByteView payload) { return builder_.Append(payload); });
-    }
+    FrameCall call(data, start, stop, verify);
+    const FrameRun run = call.Read([&](ByteView span, Verify mode) {
+      return FeedFrames(span, start, max_rows, max_nbytes(), mode,
+                        [this](ByteView payload) { return builder_.Append(payload); });
+    });
     EmptyIfRaised([&] {
       CopyViews();
-      call.Finish(run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
+      call.Finish(run);
       EndRun();
     });
     return nb::make_tuple(run.num_frames, run.next, Explain(run.fault, run.resume, run.num_frames));
@@ -53,13 +47,8 @@ class Columns {
 
   nb::tuple AppendPicks(nb::sequence tables, const Numbers& shards, const Offsets& records,
                         std::string_view verify) {
-    if (shards.size() != records.size()) throw nb::value_error("as many shards as records are needed");
-    const std::span<const uint32_t> shard_numbers{shards.data(), shards.size()};
-    const std::span<const uint64_t> record_numbers{records.data(), records.size()};
+    PickCall picked(tables, shards, records);
     const Verify mode = ToVerify(verify);
-    PickedTables picked(tables);
-    if (!ArePicksInside(picked.sources(), shard_numbers, record_numbers))
-      throw nb::index_error("record number out of range");
     PickRun run;
     std::vector<uint32_t> odd;
     EmptyIfRaised([&] {
@@ -67,17 +56,16 @@ class Columns {
         const MapGuard guard(picked.ranges());
         {
           nb::gil_scoped_release release;
-          run = FeedPicks(picked.sources(), shard_numbers, record_numbers, mode,
+          run = FeedPicks(picked.sources(), picked.shards(), picked.records(), mode,
                           [&](ByteView payload, size_t pick) {
                             const Fault fault = builder_.Append(payload);
-                            if (MayBeCutOff(payload, mode)) odd.push_back(shard_numbers[pick]);
+                            if (MayBeCutOff(payload, mode)) odd.push_back(picked.shards()[pick]);
                             return fault;
                           });
         }
         CopyViews();
       }
-      if (run.fault) odd.push_back(shard_numbers[run.num_frames]);
-      picked.Finish(odd);
+      picked.Finish(run, odd);
       EndRun();
     });
     return nb::make_tuple(run.num_frames, Explain(run.fault, 0, run.num_frames));
@@ -163,5 +151,24 @@ class Columns {
   std::vector<Kind> kinds_;  // declared first: ParseSpecs fills it while builder_ is made
   ColumnBuilder builder_;
 };
+
+// The methods that every builder has.
+template <class Builder>
+nb::class_<Builder> BindAppends(nb::class_<Builder> builder) {
+  return builder
+      .def("append_frames", &Builder::AppendFrames, nb::arg("data"), nb::arg("start"), nb::arg("stop"),
+           nb::arg("max_rows"), nb::arg("verify"), "Add a run of frames: (num_rows, next, Fault or None).",
+           nb::sig("def append_frames(self, data: object, start: int, stop: int, max_rows: int, verify: str) "
+                   "-> tuple[int, int, Fault | None]"))
+      .def("append_picks", &Builder::AppendPicks, nb::arg("tables"), nb::arg("shards"), nb::arg("records"),
+           nb::arg("verify"),
+           "Add record `records[i]` of `tables[shards[i]]` for each i, in that order: (num_rows, Fault or "
+           "None).",
+           nb::sig("def append_picks(self, tables: typing.Sequence[FrameTable], shards: "
+                   "numpy.typing.NDArray[numpy.uint32], records: numpy.typing.NDArray[numpy.uint64], verify: "
+                   "str) -> tuple[int, Fault | None]"))
+      .def("append_record", &Builder::AppendRecord, nb::arg("record"), "Add one record: its Fault, or None.",
+           nb::sig("def append_record(self, record: object) -> Fault | None"));
+}
 
 }  // namespace tfrkit

@@ -167,7 +167,7 @@ class Engine {
 
   std::vector<uint64_t> ToStarts(const Offsets& starts) {
     if (starts.size() != shards_.size() + 1)
-      throw nb::value_error("one start a shard, and the end, are needed");
+      throw nb::value_error("starts expected one number per shard, and the end");
     return {starts.data(), starts.data() + starts.size()};
   }
 

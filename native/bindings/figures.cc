@@ -155,7 +155,8 @@ void BindFigures(nb::module_& m) {
                 "tuple[int, int, int], limit: int | None = None) -> tuple[typing.Any, ...]"));
   m.def("merge_unique", &MergeUniquePy, nb::arg("one").noconvert(), nb::arg("other").noconvert(),
         nb::arg("most"),
-        "The first different values of two arrays that are in ascending order, and how many differ in all.",
+        "The first different values of two arrays that are in ascending order, and the number of different "
+        "values.",
         nb::sig("def merge_unique(one: numpy.typing.NDArray[numpy.uint64], other: "
                 "numpy.typing.NDArray[numpy.uint64], most: int) -> "
                 "tuple[numpy.typing.NDArray[numpy.uint64], int]"));

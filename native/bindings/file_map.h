@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "bindings/buffers.h"
 #include "core/base/bytes.h"
+#include "core/frames/frame_reader.h"
 #include "os/map_guard.h"
 
 namespace tfrkit {
@@ -76,6 +78,35 @@ class MappedCall {
  private:
   FileMap* map_;
   std::optional<MapGuard> guard_;
+};
+
+// One native call that reads the frames of a buffer in [start, stop).
+class FrameCall {
+ public:
+  FrameCall(nb::handle data, uint64_t start, uint64_t stop, std::string_view verify)
+      : buffer_(data), span_(buffer_.until(stop)), verify_(ToVerify(verify)), call_(buffer_) {
+    CheckStart(span_, start);
+  }
+
+  ByteView span() const { return span_; }
+
+  // What `read(span, verify)` returns, called without the interpreter lock.
+  template <class Reader>
+  auto Read(Reader&& read) const {
+    nb::gil_scoped_release release;
+    return read(span_, verify_);
+  }
+
+  // As MappedCall::Finish.
+  void Finish(const FrameRun& run) {
+    call_.Finish(run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
+  }
+
+ private:
+  Buffer buffer_;
+  ByteView span_;
+  Verify verify_;
+  MappedCall call_;
 };
 
 }  // namespace tfrkit

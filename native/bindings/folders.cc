@@ -94,8 +94,8 @@ nb::tuple ListFolder(const nb::bytes& path) {
 
 void BindFolders(nb::module_& m) {
   m.def("list_folder", &ListFolder, nb::arg("path"),
-        "Names, each with a zero behind it and a slash before that for a folder, sorted; sizes, -1 for pipes "
-        "and devices; times of change (ns).",
+        "Sorted names, each with a zero byte after it (a folder: a slash and a zero byte); sizes, -1 for "
+        "pipes and devices; times of change (ns).",
         nb::sig("def list_folder(path: bytes) -> tuple[bytes, numpy.typing.NDArray[numpy.int64], "
                 "numpy.typing.NDArray[numpy.int64]]"));
 }

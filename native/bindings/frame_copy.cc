@@ -19,39 +19,27 @@ namespace {
 
 nb::tuple SumFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames,
                       uint64_t max_nbytes, std::string_view verify) {
-  const Buffer buffer(data);
-  const ByteView span = buffer.until(stop);
-  CheckStart(span, start);
-  const Verify mode = ToVerify(verify);
-  MappedCall call(buffer);
-  BatchRun run;
+  FrameCall call(data, start, stop, verify);
+  FrameRun run;
   PoolVector<uint64_t> offsets;
   uint64_t digest = 0;
-  bool has_memory;
-  {
-    nb::gil_scoped_release release;
-    has_memory = SumFrames(span, start, max_frames, max_nbytes, mode, &offsets, &digest, &run);
-  }
-  call.Finish(run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
+  const bool has_memory = call.Read([&](ByteView span, Verify mode) {
+    return SumFrames(span, start, max_frames, max_nbytes, mode, &offsets, &digest, &run);
+  });
+  call.Finish(run);
   if (!has_memory) throw std::bad_alloc();
   return nb::make_tuple(ToArray(std::move(offsets)), digest, run.next, ToPython(run.fault, run.resume));
 }
 
 nb::tuple DealFramesPy(nb::handle data, uint64_t start, uint64_t stop, const Numbers& parts,
                        uint32_t num_parts, uint64_t max_nbytes, std::string_view verify) {
-  const Buffer buffer(data);
-  const ByteView span = buffer.until(stop);
-  CheckStart(span, start);
-  const Verify mode = ToVerify(verify);
-  MappedCall call(buffer);
+  FrameCall call(data, start, stop, verify);
   DealtFrames dealt;
-  bool has_memory;
-  {
-    nb::gil_scoped_release release;
-    has_memory = DealFrames(span, start, {parts.data(), parts.size()}, num_parts, max_nbytes, mode, &dealt);
-  }
-  const BatchRun& run = dealt.run;
-  call.Finish(run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
+  const bool has_memory = call.Read([&](ByteView span, Verify mode) {
+    return DealFrames(span, start, {parts.data(), parts.size()}, num_parts, max_nbytes, mode, &dealt);
+  });
+  const FrameRun& run = dealt.run;
+  call.Finish(run);
   if (!has_memory) throw std::bad_alloc();
   return nb::make_tuple(ToArray(std::move(dealt.frames)), ToArray(std::move(dealt.part_nbytes)), dealt.digest,
                         run.num_frames, run.next, ToPython(run.fault, run.resume));
@@ -59,27 +47,20 @@ nb::tuple DealFramesPy(nb::handle data, uint64_t start, uint64_t stop, const Num
 
 nb::tuple GatherPicksPy(nb::sequence tables, const Numbers& shards, const Offsets& records,
                         std::string_view verify) {
-  if (shards.size() != records.size()) throw nb::value_error("as many shards as records are needed");
-  const std::span<const uint32_t> shard_numbers{shards.data(), shards.size()};
-  const std::span<const uint64_t> record_numbers{records.data(), records.size()};
+  PickCall picked(tables, shards, records);
   const Verify mode = ToVerify(verify);
-  PickedTables picked(tables);
-  if (!ArePicksInside(picked.sources(), shard_numbers, record_numbers))
-    throw nb::index_error("record number out of range");
   PickRun run;
   PoolVector<uint8_t> frames;
   uint64_t digest = 0;
   bool has_memory;
-  std::vector<uint32_t> odd;
   {
     nb::gil_scoped_release release;
     const MapGuard guard(picked.ranges());
-    has_memory = GatherPicks(picked.sources(), shard_numbers, record_numbers, mode, &frames, &digest, &run);
+    has_memory =
+        GatherPicks(picked.sources(), picked.shards(), picked.records(), mode, &frames, &digest, &run);
   }
-  if (run.fault) odd.push_back(shard_numbers[run.num_frames]);
   // What was not checked in full may be zeros that stand for lost bytes.
-  if (mode != Verify::kAll) odd.assign(shard_numbers.begin(), shard_numbers.end());
-  picked.Finish(odd);
+  picked.Finish(run, mode == Verify::kAll ? std::span<const uint32_t>() : picked.shards());
   if (!has_memory) throw std::bad_alloc();
   return nb::make_tuple(ToArray(std::move(frames)), digest, run.num_frames, ToPython(run.fault, 0));
 }
@@ -105,17 +86,11 @@ class FrameEditor {
 
   nb::tuple EditFrames(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_nbytes,
                        std::string_view verify) {
-    const Buffer buffer(data);
-    const ByteView span = buffer.until(stop);
-    CheckStart(span, start);
-    const Verify mode = ToVerify(verify);
-    MappedCall call(buffer);
-    BatchRun run;
+    FrameCall call(data, start, stop, verify);
     PoolVector<uint8_t> frames;
     EditResult result = EditResult::kDone;
-    {
-      nb::gil_scoped_release release;
-      run = FeedFrames(span, start, UINT64_MAX, max_nbytes, mode, [&](ByteView payload) {
+    FrameRun run = call.Read([&](ByteView span, Verify mode) {
+      return FeedFrames(span, start, UINT64_MAX, max_nbytes, mode, [&](ByteView payload) {
         size_t frame = 0;
         result = BeginFrame(&frames, &frame) ? editor_.Edit(payload, &frames) : EditResult::kOutOfMemory;
         if (result == EditResult::kDone && !FinishFrame(&frames, frame)) result = EditResult::kOutOfMemory;
@@ -125,8 +100,8 @@ class FrameEditor {
         }
         return Fault{};
       });
-    }
-    call.Finish(run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
+    });
+    call.Finish(run);
     if (result == EditResult::kOutOfMemory) run.fault.kind = FaultKind::kNoMemory;
     const bool is_odd = result == EditResult::kOdd;
     return nb::make_tuple(ToArray(std::move(frames)), run.num_frames, run.next,
@@ -179,8 +154,7 @@ void BindFrameCopy(nb::module_& m) {
            "or None).",
            nb::sig("def edit_frames(self, data: object, start: int, stop: int, max_nbytes: int, verify: str) "
                    "-> tuple[numpy.typing.NDArray[numpy.uint8], int, int, Fault | None]"))
-      .def("seen", &FrameEditor::Seen, "Every name that was met so far.",
-           nb::sig("def seen(self) -> list[bytes]"));
+      .def("seen", &FrameEditor::Seen, "Every name seen so far.", nb::sig("def seen(self) -> list[bytes]"));
 }
 
 }  // namespace tfrkit

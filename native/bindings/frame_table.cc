@@ -41,7 +41,9 @@ nb::object FrameTable::Read(uint64_t number) const {
   return fault ? ToPython(fault, 0) : record;
 }
 
-PickedTables::PickedTables(nb::sequence tables) {
+PickCall::PickCall(nb::sequence tables, const Numbers& shards, const Offsets& records)
+    : shards_(shards.data(), shards.size()), records_(records.data(), records.size()) {
+  if (shards.size() != records.size()) throw nb::value_error("as many shards as records are needed");
   InstallMapGuard();
   const size_t count = nb::len(tables);
   sources_.reserve(count);
@@ -56,15 +58,18 @@ PickedTables::PickedTables(nb::sequence tables) {
     maps_.push_back(map);
     ranges_.push_back(map == nullptr ? nullptr : map->range());
   }
+  if (!ArePicksInside(sources_, shards_, records_)) throw nb::index_error("record number out of range");
 }
 
-void PickedTables::Finish(std::span<const uint32_t> odd) {
+void PickCall::Finish(const PickRun& run, std::span<const uint32_t> odd) {
   for (FileMap* const map : maps_) {
     if (map != nullptr && map->range()->is_torn()) map->Raise();
   }
-  for (const uint32_t shard : odd) {
+  const auto check = [&](uint32_t shard) {
     if (maps_[shard] != nullptr) maps_[shard]->Check();
-  }
+  };
+  for (const uint32_t shard : odd) check(shard);
+  if (run.fault) check(shards_[run.num_frames]);
 }
 
 void BindFrameTable(nb::module_& m) {

@@ -30,19 +30,23 @@ class FrameTable {
   Verify verify_;
 };
 
-// Tables of many shards for one native call.
-class PickedTables {
+// One native call that reads record `records[i]` of `tables[shards[i]]` for each i.
+class PickCall {
  public:
-  // REQUIRES: `tables` holds the tables until the call is over.
-  explicit PickedTables(nb::sequence tables);
+  // Raises where a pick is outside its table. REQUIRES: the arguments outlive the call.
+  PickCall(nb::sequence tables, const Numbers& shards, const Offsets& records);
 
   std::span<const FrameSource> sources() const { return sources_; }
   std::span<MappedRange* const> ranges() const { return ranges_; }
+  std::span<const uint32_t> shards() const { return shards_; }
+  std::span<const uint64_t> records() const { return records_; }
 
-  // As MappedCall::Finish: `odd` are the shards of picks that may be cut off, or have a fault.
-  void Finish(std::span<const uint32_t> odd);
+  // As MappedCall::Finish: `odd` are the shards of picks that may be cut off.
+  void Finish(const PickRun& run, std::span<const uint32_t> odd);
 
  private:
+  std::span<const uint32_t> shards_;
+  std::span<const uint64_t> records_;
   std::vector<FrameSource> sources_;
   std::vector<FileMap*> maps_;
   std::vector<MappedRange*> ranges_;

@@ -77,17 +77,10 @@ std::vector<std::string> VariantNames() {
 
 nb::tuple CheckFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames,
                         std::string_view verify) {
-  const Buffer buffer(data);
-  const ByteView span = buffer.until(stop);
-  CheckStart(span, start);
-  const Verify mode = ToVerify(verify);
-  MappedCall call(buffer);
-  FrameRun run;
-  {
-    nb::gil_scoped_release release;
-    run = CheckFrames(span, start, max_frames, mode);
-  }
-  call.Finish(run.num_frames == 0 ? 0 : run.next, static_cast<bool>(run.fault));
+  FrameCall call(data, start, stop, verify);
+  const FrameRun run =
+      call.Read([&](ByteView span, Verify mode) { return CheckFrames(span, start, max_frames, mode); });
+  call.Finish(run);
   return nb::make_tuple(run.num_frames, run.next, ToPython(run.fault, run.resume));
 }
 
@@ -96,30 +89,23 @@ nb::tuple CheckFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t
 nb::tuple IndexFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames,
                         std::string_view verify) {
   constexpr uint64_t kPiece = 1 << 16;
-  const Buffer buffer(data);
-  const ByteView span = buffer.until(stop);
-  CheckStart(span, start);
-  const Verify mode = ToVerify(verify);
-  MappedCall call(buffer);
+  FrameCall call(data, start, stop, verify);
   PoolVector<uint64_t> offsets;
   FrameRun run{0, start, 0, {}};
-  bool out_of_memory = false;
-  {
-    nb::gil_scoped_release release;
+  const bool has_memory = call.Read([&](ByteView span, Verify mode) {
     while (offsets.size() < max_frames && !run.fault) {
       const uint64_t wanted = std::min(kPiece, max_frames - offsets.size());
       const size_t before = offsets.size();
-      if (!offsets.Resize(before + wanted)) {
-        out_of_memory = true;
-        break;
-      }
+      if (!offsets.Resize(before + wanted)) return false;
       run = IndexFrames(span, run.next, wanted, mode, offsets.data() + before);
       offsets.Truncate(before + run.num_frames);
       if (run.num_frames < wanted) break;
     }
-  }
-  call.Finish(offsets.empty() ? 0 : run.next, static_cast<bool>(run.fault));
-  if (out_of_memory) throw std::bad_alloc();
+    return true;
+  });
+  run.num_frames = offsets.size();
+  call.Finish(run);
+  if (!has_memory) throw std::bad_alloc();
   return nb::make_tuple(ToArray(std::move(offsets)), run.next, ToPython(run.fault, run.resume));
 }
 
@@ -137,15 +123,14 @@ nb::tuple FindNextFramePy(nb::handle data, uint64_t start, uint64_t stop, bool i
   return nb::make_tuple(result.found, result.offset);
 }
 
-// Checks a range without the interpreter lock and returns the places of its payloads.
-BatchRun GatherFrames(ByteView span, uint64_t start, uint64_t max_frames, uint64_t max_nbytes,
-                      std::string_view verify, std::vector<ByteView>* payloads) {
-  CheckStart(span, start);
-  const Verify mode = ToVerify(verify);
-  nb::gil_scoped_release release;
-  return FeedFrames(span, start, max_frames, max_nbytes, mode, [&](ByteView payload) {
-    payloads->push_back(payload);
-    return Fault{};
+// Checks a range and returns the places of its payloads.
+FrameRun GatherFrames(const FrameCall& call, uint64_t start, uint64_t max_frames, uint64_t max_nbytes,
+                      std::vector<ByteView>* payloads) {
+  return call.Read([&](ByteView span, Verify mode) {
+    return FeedFrames(span, start, max_frames, max_nbytes, mode, [&](ByteView payload) {
+      payloads->push_back(payload);
+      return Fault{};
+    });
   });
 }
 
@@ -170,7 +155,7 @@ class SearchedBuffer {
   nb::tuple CheckFrames(uint64_t start, uint64_t stop, uint64_t max_frames) {
     CheckRange(start, stop);
     MappedCall call(buffer_);
-    BatchRun run;
+    FrameRun run;
     {
       nb::gil_scoped_release release;
       run = search_.CheckFrames(start, stop, max_frames);
@@ -191,42 +176,33 @@ class SearchedBuffer {
   FrameSearch search_;
 };
 
-bool HasFault(const BatchRun& run) { return static_cast<bool>(run.fault); }
-
-// Where the last frame of a run ends, for MappedCall::Finish.
-uint64_t StopOf(const BatchRun& run) { return run.num_frames == 0 ? 0 : run.next; }
-
 // Makes the bytes objects of a stretch while it is still in the cache.
 nb::tuple ReadFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames,
                        uint64_t max_nbytes, std::string_view verify) {
-  const Buffer buffer(data);
-  const ByteView span = buffer.until(stop);
-  MappedCall call(buffer);
+  FrameCall call(data, start, stop, verify);
   std::vector<ByteView> payloads;
-  const BatchRun run = GatherFrames(span, start, max_frames, max_nbytes, verify, &payloads);
+  const FrameRun run = GatherFrames(call, start, max_frames, max_nbytes, &payloads);
   nb::object records = nb::steal(PyList_New(static_cast<Py_ssize_t>(payloads.size())));
   if (!records.is_valid()) nb::raise_python_error();
   for (size_t i = 0; i < payloads.size(); ++i) {
     PyList_SetItem(records.ptr(), static_cast<Py_ssize_t>(i), CopyBytes(payloads[i]).release().ptr());
   }
-  call.Finish(StopOf(run), HasFault(run));
+  call.Finish(run);
   return nb::make_tuple(records, run.next, ToPython(run.fault, run.resume));
 }
 
 // The same as views into `data`, which stays alive with them: no byte is copied.
 nb::tuple ViewFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t max_frames,
                        uint64_t max_nbytes, std::string_view verify) {
-  const Buffer buffer(data);
-  const ByteView span = buffer.until(stop);
-  MappedCall call(buffer);
+  FrameCall call(data, start, stop, verify);
   std::vector<ByteView> payloads;
-  const BatchRun run = GatherFrames(span, start, max_frames, max_nbytes, verify, &payloads);
-  call.Finish(StopOf(run), HasFault(run));
+  const FrameRun run = GatherFrames(call, start, max_frames, max_nbytes, &payloads);
+  call.Finish(run);
   const nb::object whole = nb::steal(PyMemoryView_FromObject(data.ptr()));
   if (!whole.is_valid()) nb::raise_python_error();
   nb::list views;
   for (const ByteView payload : payloads) {
-    const Py_ssize_t first = payload.empty() ? 0 : payload.data() - span.data();
+    const Py_ssize_t first = payload.empty() ? 0 : payload.data() - call.span().data();
     const nb::object range =
         nb::steal(PySlice_New(nb::int_(first).ptr(), nb::int_(first + payload.size()).ptr(), nullptr));
     views.append(nb::steal(PyObject_GetItem(whole.ptr(), range.ptr())));
@@ -240,7 +216,7 @@ nb::tuple ReadFramesAtPy(nb::handle data, const Offsets& offsets, std::string_vi
   const Verify mode = ToVerify(verify);
   MappedCall call(buffer);
   std::vector<ByteView> payloads;
-  BatchRun run;
+  FrameRun run;
   bool is_odd = false;
   {
     nb::gil_scoped_release release;
@@ -254,7 +230,7 @@ nb::tuple ReadFramesAtPy(nb::handle data, const Offsets& offsets, std::string_vi
     records.append(CopyBytes(payload));
     is_odd |= MayBeCutOff(payload, mode);
   }
-  call.Finish(0, is_odd || HasFault(run));
+  call.Finish(0, is_odd || run.fault);
   return nb::make_tuple(records, ToPython(run.fault, run.resume));
 }
 
@@ -352,10 +328,10 @@ void BindFrames(nb::module_& m) {
       .def_prop_ro("column", [](const PyFault& f) { return f.fault.column; })
       .def_prop_ro(
           "name", [](const PyFault& f) { return nb::bytes(f.name.data(), f.name.size()); },
-          "Of a feature that is unknown, its first 256 bytes.")
+          "The first 256 bytes of the name of an unknown feature.")
       .def_prop_ro(
           "resume", [](const PyFault& f) { return f.resume; },
-          "End of the faulty frame where its length can be believed, else 0.");
+          "End of the faulty frame if its length can be trusted, else 0.");
 
   m.def("crc32c", &Crc, nb::arg("data"), nb::arg("crc") = 0, "CRC-32C of a buffer, continuing `crc`.");
   m.def(

@@ -65,7 +65,7 @@ void Resize(nb::handle source, nb::handle target, size_t height, size_t width, s
     nb::gil_scoped_release release;
     is_done = ResizeImage(from.As<ImageView>(), to.As<ImageSpan>(), options);
   }
-  if (!is_done) throw nb::value_error("sizes of the source, the target and the whole do not hold together");
+  if (!is_done) throw nb::value_error("sizes of the source, the target and the whole do not match");
 }
 
 void ResizeCubic(nb::handle source, nb::handle target) {
@@ -76,7 +76,7 @@ void ResizeCubic(nb::handle source, nb::handle target) {
     nb::gil_scoped_release release;
     is_done = ResizeBicubic(from.As<ImageView>(), to.As<ImageSpan>());
   }
-  if (!is_done) throw nb::value_error("sizes of the source and the target do not hold together");
+  if (!is_done) throw nb::value_error("sizes of the source and the target do not match");
 }
 
 bool UndoFilters(nb::handle filtered, nb::handle pixels) {

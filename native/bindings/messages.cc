@@ -6,23 +6,13 @@
 #include <new>
 
 #include "bindings/buffers.h"
+#include "bindings/column_values.h"
 #include "core/wire/example_reader.h"
 #include "core/wire/wire.h"
 
 namespace tfrkit {
 
 namespace {
-
-const char* KindName(Kind kind) {
-  switch (kind) {
-    case Kind::kBytes:
-      return "bytes";
-    case Kind::kFloat:
-      return "float";
-    default:
-      return "int64";
-  }
-}
 
 class MessageReader {
  public:
@@ -96,11 +86,7 @@ class MessageReader {
 
 nb::object ReadMessage(std::string_view kind, nb::handle record) {
   const Buffer buffer(record);
-  const bool is_sequence = kind == "sequence_example";
-  if (!is_sequence && kind != "example")
-    throw nb::value_error("a record kind is 'example' or 'sequence_example'");
-  return MessageReader(is_sequence ? RecordKind::kSequenceExample : RecordKind::kExample)
-      .Read(buffer.bytes());
+  return MessageReader(ToRecordKind(kind)).Read(buffer.bytes());
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ void BindPicker(nb::module_& m) {
       },
       nb::scope(type), nb::name("set_starts"), nb::is_method(), nb::arg("starts"),
       nb::sig("def set_starts(self, starts: typing.Sequence[int]) -> None"),
-      "Say which record of all is the first of each shard, and how many there are.");
+      "Set the number of the first record of each shard, and the number of all records.");
   nb::cpp_function_def(
       [](nb::handle self, size_t shard, nb::object table) {
         const nb::ft_object_guard lock{self};
@@ -124,7 +124,7 @@ void BindPicker(nb::module_& m) {
       },
       nb::scope(type), nb::name("set_table"), nb::is_method(), nb::arg("shard"), nb::arg("table").none(),
       nb::sig("def set_table(self, shard: int, table: FrameTable | None) -> None"),
-      "Read the records of a shard from this table from now on, or ask for them.");
+      "Read the records of a shard from this table; None: ask `_get` for them.");
 }
 
 }  // namespace tfrkit

@@ -308,7 +308,7 @@ class RowBuilder : public Columns {
 }  // namespace
 
 void BindRowBuilder(nb::module_& m) {
-  nb::class_<RowBuilder>(m, "RowBuilder", "Records in, rows out. One thread at a time.")
+  BindAppends(nb::class_<RowBuilder>(m, "RowBuilder", "Records in, rows out. One thread at a time."))
       .def(
           nb::init<std::string_view, nb::sequence, std::optional<nb::sequence>, nb::sequence, nb::callable,
                    nb::object>(),
@@ -325,23 +325,9 @@ void BindRowBuilder(nb::module_& m) {
           "one "
           "value stands for itself) for each. What has the form 'python' is made by `make_values(column, its "
           "tuple, num_rows)`, which has `missing` where a row lacks the key.")
-      .def("append_frames", &RowBuilder::AppendFrames, nb::arg("data"), nb::arg("start"), nb::arg("stop"),
-           nb::arg("max_rows"), nb::arg("verify"), "Add a run of frames: (num_rows, next, Fault or None).",
-           nb::sig("def append_frames(self, data: object, start: int, stop: int, max_rows: int, verify: str) "
-                   "-> tuple[int, int, Fault | None]"))
-      .def("append_picks", &RowBuilder::AppendPicks, nb::arg("tables"), nb::arg("shards"), nb::arg("records"),
-           nb::arg("verify"),
-           "Add record `records[i]` of `tables[shards[i]]` for each i, in that order: (num_rows, Fault or "
-           "None).",
-           nb::sig("def append_picks(self, tables: typing.Sequence[FrameTable], shards: "
-                   "numpy.typing.NDArray[numpy.uint32], records: numpy.typing.NDArray[numpy.uint64], verify: "
-                   "str) -> tuple[int, Fault | None]"))
       .def("append_pick", &RowBuilder::AppendPick, nb::arg("table"), nb::arg("number"), nb::arg("verify"),
            "Add one record of a table: its Fault, or None.",
            nb::sig("def append_pick(self, table: FrameTable, number: int, verify: str) -> Fault | None"))
-      .def("append_record", &RowBuilder::AppendRecord, nb::arg("record"),
-           "Add one record: its Fault, or None.",
-           nb::sig("def append_record(self, record: object) -> Fault | None"))
       .def("finish", &RowBuilder::Take, "Hand over the rows.",
            nb::sig("def finish(self) -> list[dict[str, typing.Any]]"))
       .def_prop_ro("num_rows", &RowBuilder::num_made);

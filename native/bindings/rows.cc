@@ -17,32 +17,13 @@
 #include <vector>
 
 #include "bindings/buffers.h"
+#include "bindings/column_values.h"
 #include "core/frames/frame_writer.h"
 #include "core/wire/example_writer.h"
 
 namespace tfrkit {
 
 namespace {
-
-const char* KindName(Kind kind) {
-  switch (kind) {
-    case Kind::kBytes:
-      return "bytes";
-    case Kind::kFloat:
-      return "float";
-    case Kind::kInt64:
-      return "int64";
-    default:
-      return "unset";
-  }
-}
-
-Kind ParseKind(std::string_view name) {
-  for (const Kind kind : {Kind::kBytes, Kind::kFloat, Kind::kInt64, Kind::kUnset}) {
-    if (name == KindName(kind)) return kind;
-  }
-  throw nb::value_error("a feature kind is 'bytes', 'float', 'int64' or 'unset'");
-}
 
 // The name of a feature as bytes. Protobuf strings are UTF-8: a name that is not would make the record
 // unreadable elsewhere.
@@ -111,8 +92,9 @@ class ValueArena {
   // Takes what the Python callable answered: (kind, buffer or list of bytes).
   Range TakeCoerced(nb::handle answer) {
     const auto pair = nb::cast<nb::tuple>(answer);
-    Range range = Begin(ParseKind(nb::cast<std::string>(pair[0])));
-    if (range.kind == Kind::kUnset) return range;
+    const auto kind = nb::cast<std::string>(pair[0]);
+    if (kind == KindName(Kind::kUnset)) return Begin(Kind::kUnset);
+    Range range = Begin(ToKind(kind));
     if (range.kind == Kind::kBytes) {
       for (nb::handle item : nb::cast<nb::sequence>(pair[1])) {
         if (!PushBytes(item.ptr(), &range)) throw nb::type_error("expected a list of bytes");
@@ -259,7 +241,7 @@ class RowEncoder {
       names.emplace_back(name.c_str(), name.size());
       ColumnSource source;
       source.name = names.back();
-      source.kind = ParseKind(nb::cast<std::string>(column[1]));
+      source.kind = ToKind(nb::cast<std::string>(column[1]));
       const void* values = data(column[2]);
       source.ints = static_cast<const int64_t*>(values);
       source.floats = static_cast<const float*>(values);
@@ -290,7 +272,7 @@ class RowEncoder {
   // The kind a feature has had so far, or None; with `kind`, sets it where there was none.
   std::optional<std::string> KindOf(nb::handle name, std::optional<std::string> kind, bool is_list) {
     Slot& slot = SlotOf(is_list ? &known_lists_ : &known_, EncodeName(name));
-    if (slot.kind == Kind::kUnset && kind) slot.kind = ParseKind(*kind);
+    if (slot.kind == Kind::kUnset && kind) slot.kind = ToKind(*kind);
     if (slot.kind == Kind::kUnset) return std::nullopt;
     return KindName(slot.kind);
   }
@@ -475,15 +457,16 @@ void BindRows(nb::module_& m) {
       .def(nb::init<std::string_view, nb::callable>(), nb::arg("floats"), nb::arg("coerce"),
            nb::sig("def __init__(self, floats: str, coerce: typing.Callable[[str, typing.Any, str | None], "
                    "tuple[str, typing.Any]]) -> None"),
-           "`coerce(name, value, expected kind or None)` answers (kind, buffer or list of bytes) or raises.")
-      .def("write", &RowEncoder::Write, nb::arg("row"), "Append a row; how many bytes wait to be taken.",
+           "`coerce(name, value, expected kind or None)` returns (kind, buffer or list of bytes) or raises.")
+      .def("write", &RowEncoder::Write, nb::arg("row"),
+           "Append a row; return the number of bytes that wait to be taken.",
            nb::sig("def write(self, row: dict[str, typing.Any]) -> int"))
       .def("write_sequence", &RowEncoder::WriteSequence, nb::arg("context"), nb::arg("lists"),
-           "Append a SequenceExample; how many bytes wait to be taken.",
+           "Append a SequenceExample; return the number of bytes that wait to be taken.",
            nb::sig("def write_sequence(self, context: typing.Sequence[tuple[str, typing.Any]], lists: "
                    "typing.Sequence[tuple[str, typing.Any]]) -> int"))
       .def("write_columns", &RowEncoder::WriteColumns, nb::arg("columns"), nb::arg("num_rows"),
-           "Append many rows; how many bytes wait to be taken.",
+           "Append many rows; return the number of bytes that wait to be taken.",
            nb::sig("def write_columns(self, columns: typing.Sequence[tuple[bytes, str, typing.Any, "
                    "typing.Any, int, typing.Any, typing.Any]], num_rows: int) -> int"))
       .def("write_record", &RowEncoder::WriteRecord, nb::arg("record"), "Append a record as it is.")

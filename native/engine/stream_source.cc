@@ -80,7 +80,7 @@ class StreamSource : public BatchSource {
     made->torn = job->torn;
     for (const Stretch& part : job->stretches) {
       const ShardSource& source = part.source;
-      BatchRun run;
+      FrameRun run;
       {
         InstallMapGuard();
         const MapGuard guard(source.range);

@@ -73,7 +73,7 @@ void CheckResync(ByteView span) {
   Require(windowed.found == final_result.found && windowed.offset == final_result.offset,
           "a search in windows finds the same frame");
   const FrameRun checked = CheckFrames(span, 0, UINT64_MAX, Verify::kAll);
-  const BatchRun searched = search.CheckFrames(0, span.size(), UINT64_MAX);
+  const FrameRun searched = search.CheckFrames(0, span.size(), UINT64_MAX);
   Require(checked.num_frames == searched.num_frames && checked.next == searched.next &&
               checked.resume == searched.resume && checked.fault.kind == searched.fault.kind,
           "a search checks frames as reading does");

@@ -26,7 +26,7 @@ TEST(FrameCopy, SumReturnsOffsetsAndDigest) {
   const auto span = ExactCopy(View(SlowFrames({"abc", "", "de"})));
   PoolVector<uint64_t> offsets;
   uint64_t digest = 0;
-  BatchRun run;
+  FrameRun run;
   REQUIRE(SumFrames(View(span), 0, 100, UINT64_MAX, Verify::kAll, &offsets, &digest, &run));
   CHECK_EQ(Numbers(offsets), (std::vector<uint64_t>{0, 19, 35}));
   CHECK_EQ(digest, DigestOf({"de", "abc", ""}));
@@ -38,7 +38,7 @@ TEST(FrameCopy, SumStopsAtItsLimits) {
   const auto span = ExactCopy(View(SlowFrames({"abc", "", "de"})));
   PoolVector<uint64_t> offsets;
   uint64_t digest = 0;
-  BatchRun run;
+  FrameRun run;
   REQUIRE(SumFrames(View(span), 0, 2, UINT64_MAX, Verify::kAll, &offsets, &digest, &run));
   CHECK_EQ(run.next, 35u);
   REQUIRE(SumFrames(View(span), 0, 100, 1, Verify::kAll, &offsets, &digest, &run));

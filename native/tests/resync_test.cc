@@ -143,7 +143,7 @@ std::pair<uint64_t, uint64_t> Salvage(ByteView bytes) {
   uint64_t num_frames = 0;
   uint64_t offset = 0;
   while (offset < bytes.size()) {
-    const BatchRun run = search.CheckFrames(offset, bytes.size(), UINT64_MAX);
+    const FrameRun run = search.CheckFrames(offset, bytes.size(), UINT64_MAX);
     num_frames += run.num_frames;
     if (!run.fault) break;
     offset = search.FindNext(run.next + 1, bytes.size(), true).offset;
@@ -188,7 +188,7 @@ TEST(FrameSearch, CheckedFramesAreThoseThatReadingChecks) {
     const auto bytes = ExactCopy(View(whole).first(whole.size() - random.Below(3)));
     FrameSearch search(bytes);
     const FrameRun expected = CheckFrames(bytes, 0, UINT64_MAX, Verify::kAll);
-    const BatchRun run = search.CheckFrames(0, bytes.size(), UINT64_MAX);
+    const FrameRun run = search.CheckFrames(0, bytes.size(), UINT64_MAX);
     CHECK_EQ(run.num_frames, expected.num_frames);
     CHECK_EQ(run.next, expected.next);
     CHECK_EQ(run.fault.kind, expected.fault.kind);

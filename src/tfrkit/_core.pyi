@@ -43,11 +43,11 @@ class Fault:
 
     @property
     def name(self) -> bytes:
-        """Of a feature that is unknown, its first 256 bytes."""
+        """The first 256 bytes of the name of an unknown feature."""
 
     @property
     def resume(self) -> int:
-        """End of the faulty frame where its length can be believed, else 0."""
+        """End of the faulty frame if its length can be trusted, else 0."""
 
 def crc32c(data: object, crc: int = 0) -> int:
     """CRC-32C of a buffer, continuing `crc`."""
@@ -162,7 +162,7 @@ class FrameEditor:
         """
 
     def seen(self) -> list[bytes]:
-        """Every name that was met so far."""
+        """Every name seen so far."""
 
 class RecordPicker:
     """Records by number; asks `_get` for the rest."""
@@ -172,12 +172,12 @@ class RecordPicker:
 
     def set_starts(self, starts: Sequence[int]) -> None:
         """
-        Say which record of all is the first of each shard, and how many there are.
+        Set the number of the first record of each shard, and the number of all records.
         """
 
     def set_table(self, shard: int, table: FrameTable | None) -> None:
         """
-        Read the records of a shard from this table from now on, or ask for them.
+        Read the records of a shard from this table; None: ask `_get` for them.
         """
 
 def is_local_disk(descriptor: int) -> bool:
@@ -192,7 +192,7 @@ def sync_disk(descriptor: int) -> None:
 
 def list_folder(path: bytes) -> tuple[bytes, numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
     """
-    Names, each with a zero behind it and a slash before that for a folder, sorted; sizes, -1 for pipes and devices; times of change (ns).
+    Sorted names, each with a zero byte after it (a folder: a slash and a zero byte); sizes, -1 for pipes and devices; times of change (ns).
     """
 
 def resize_image(source: object, target: object, height: int, width: int, top: int, left: int, nearest: bool, antialias: bool) -> None:
@@ -272,11 +272,11 @@ class Survey:
         """Add one record: its Fault, or None."""
 
     def features(self) -> list[dict[str, Any]]:
-        """One dict of figures a feature."""
+        """One dict of figures per feature."""
 
     @property
     def shapes(self) -> dict[str, int]:
-        """How many records look like what."""
+        """Number of records of each shape."""
 
     @property
     def num_records(self) -> int: ...
@@ -286,7 +286,7 @@ def classify_record(record: object) -> str:
 
 def find_others(data: object, start: int, stop: int, max_frames: int, verify: str) -> tuple[int, list[tuple[int, int]], int, int, Fault | None]:
     """
-    Records of a run that are no Examples: (num_frames, [(ordinal, offset)], number of records with more than MAX_NAMES names, next, Fault or None).
+    Records of a run that are not Examples: (num_frames, [(ordinal, offset)], number of records with more than MAX_NAMES names, next, Fault or None).
     """
 
 MAX_NAMES: int = 262144
@@ -312,11 +312,11 @@ class RowBuilder:
         Add record `records[i]` of `tables[shards[i]]` for each i, in that order: (num_rows, Fault or None).
         """
 
-    def append_pick(self, table: FrameTable, number: int, verify: str) -> Fault | None:
-        """Add one record of a table: its Fault, or None."""
-
     def append_record(self, record: object) -> Fault | None:
         """Add one record: its Fault, or None."""
+
+    def append_pick(self, table: FrameTable, number: int, verify: str) -> Fault | None:
+        """Add one record of a table: its Fault, or None."""
 
     def finish(self) -> list[dict[str, Any]]:
         """Hand over the rows."""
@@ -400,7 +400,7 @@ def summarize_bytes(data: object, offsets: numpy.typing.NDArray[numpy.int64], si
 
 def merge_unique(one: numpy.typing.NDArray[numpy.uint64], other: numpy.typing.NDArray[numpy.uint64], most: int) -> tuple[numpy.typing.NDArray[numpy.uint64], int]:
     """
-    The first different values of two arrays that are in ascending order, and how many differ in all.
+    The first different values of two arrays that are in ascending order, and the number of different values.
     """
 
 @overload
@@ -440,17 +440,19 @@ class RowEncoder:
 
     def __init__(self, floats: str, coerce: Callable[[str, Any, str | None], tuple[str, Any]]) -> None:
         """
-        `coerce(name, value, expected kind or None)` answers (kind, buffer or list of bytes) or raises.
+        `coerce(name, value, expected kind or None)` returns (kind, buffer or list of bytes) or raises.
         """
 
     def write(self, row: dict[str, Any]) -> int:
-        """Append a row; how many bytes wait to be taken."""
+        """Append a row; return the number of bytes that wait to be taken."""
 
     def write_sequence(self, context: Sequence[tuple[str, Any]], lists: Sequence[tuple[str, Any]]) -> int:
-        """Append a SequenceExample; how many bytes wait to be taken."""
+        """
+        Append a SequenceExample; return the number of bytes that wait to be taken.
+        """
 
     def write_columns(self, columns: Sequence[tuple[bytes, str, Any, Any, int, Any, Any]], num_rows: int) -> int:
-        """Append many rows; how many bytes wait to be taken."""
+        """Append many rows; return the number of bytes that wait to be taken."""
 
     def write_record(self, record: object) -> int:
         """Append a record as it is."""

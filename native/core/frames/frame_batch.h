@@ -9,20 +9,12 @@
 
 namespace tfrkit {
 
-// Frames passed to a sink, and where and why that stopped.
-struct BatchRun {
-  uint64_t num_frames = 0;
-  uint64_t next = 0;    // offset of the frame after the last one taken: the faulty one if there is a fault
-  uint64_t resume = 0;  // end of the faulty frame if its length is trusted, else 0
-  Fault fault;          // fault.offset is a position in the span, also for faults inside a record
-};
-
 // Feeds at most `max_frames` frames from `offset` to `sink`, a callable Fault(ByteView payload), and stops
-// after `max_nbytes` bytes.
+// after `max_nbytes` bytes. The offset of a fault inside a record is a position in the span, too.
 template <class Sink>
-BatchRun FeedFrames(ByteView span, uint64_t offset, uint64_t max_frames, uint64_t max_nbytes, Verify verify,
+FrameRun FeedFrames(ByteView span, uint64_t offset, uint64_t max_frames, uint64_t max_nbytes, Verify verify,
                     Sink&& sink) {
-  BatchRun run{0, offset, 0, {}};
+  FrameRun run{0, offset, 0, {}};
   while (run.num_frames < max_frames && run.next < span.size() && run.next - offset < max_nbytes) {
     Frame frame;
     run.fault = ReadFrame(span, run.next, verify, &frame);
@@ -45,8 +37,8 @@ BatchRun FeedFrames(ByteView span, uint64_t offset, uint64_t max_frames, uint64_
 // Feeds the frames that start at `offsets`, in that order. An offset outside the span is a
 // kTruncatedHeader. `next` is the offset of the faulty frame, if there is one.
 template <class Sink>
-BatchRun FeedFramesAt(ByteView span, std::span<const uint64_t> offsets, Verify verify, Sink&& sink) {
-  BatchRun run;
+FrameRun FeedFramesAt(ByteView span, std::span<const uint64_t> offsets, Verify verify, Sink&& sink) {
+  FrameRun run;
   for (const uint64_t offset : offsets) {
     run.next = offset;
     if (offset > span.size()) {

@@ -20,7 +20,7 @@ uint64_t Digest(ByteView payload) {
 }  // namespace
 
 bool SumFrames(ByteView span, uint64_t offset, uint64_t max_frames, uint64_t max_nbytes, Verify verify,
-               PoolVector<uint64_t>* offsets, uint64_t* digest, BatchRun* run) {
+               PoolVector<uint64_t>* offsets, uint64_t* digest, FrameRun* run) {
   bool has_memory = true;
   *run = FeedFrames(span, offset, max_frames, max_nbytes, verify, [&](ByteView payload) {
     has_memory &= offsets->PushBack(static_cast<uint64_t>(StartOf(payload) - span.data()));

@@ -26,11 +26,11 @@ inline uint64_t DigestFrame(uint64_t length, uint32_t stored_crc) {
 // Steps over at most `max_frames` frames and `max_nbytes` bytes from `offset`, appends their offsets to
 // `offsets` and adds their digests to `digest`. False when memory is exhausted.
 [[nodiscard]] bool SumFrames(ByteView span, uint64_t offset, uint64_t max_frames, uint64_t max_nbytes,
-                             Verify verify, PoolVector<uint64_t>* offsets, uint64_t* digest, BatchRun* run);
+                             Verify verify, PoolVector<uint64_t>* offsets, uint64_t* digest, FrameRun* run);
 
 // Frames by part: those of part 0 first, each part in the order of the span.
 struct DealtFrames {
-  BatchRun run;
+  FrameRun run;
   PoolVector<uint8_t> frames;
   PoolVector<uint64_t> part_nbytes;  // one for each part
   uint64_t digest = 0;               // of the frames that went to a part

@@ -79,8 +79,8 @@ ResyncResult FrameSearch::FindNext(uint64_t offset, uint64_t stop, bool is_final
   return {false, is_final ? stop : std::min(offset, span_.size())};
 }
 
-BatchRun FrameSearch::CheckFrames(uint64_t offset, uint64_t stop, uint64_t max_frames) {
-  BatchRun run{0, offset, 0, {}};
+FrameRun FrameSearch::CheckFrames(uint64_t offset, uint64_t stop, uint64_t max_frames) {
+  FrameRun run{0, offset, 0, {}};
   const ByteView span = span_.first(stop);
   while (run.num_frames < max_frames && run.next != stop) {
     Frame frame;

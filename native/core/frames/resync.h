@@ -35,7 +35,7 @@ class FrameSearch {
   // Steps over at most `max_frames` sound frames from `offset` to `stop`, as CheckFrames does with
   // Verify::kAll, and returns the end of the faulty one if its length is trusted.
   // REQUIRES: offset <= stop <= span.size().
-  BatchRun CheckFrames(uint64_t offset, uint64_t stop, uint64_t max_frames);
+  FrameRun CheckFrames(uint64_t offset, uint64_t stop, uint64_t max_frames);
 
   // Bytes checksummed so far.
   uint64_t num_checked() const { return num_checked_; }

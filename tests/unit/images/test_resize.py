@@ -164,7 +164,7 @@ def test_native_resize_refuses_arrays_it_cannot_walk() -> None:
         _native.resize_image(pixels[:, ::2], target, 4, 4, 0, 0, False, True)
     with pytest.raises(ValueError, match="without gaps"):
         _native.resize_image(pixels[::-1], target, 4, 4, 0, 0, False, True)
-    with pytest.raises(ValueError, match="do not hold together"):
+    with pytest.raises(ValueError, match="do not match"):
         _native.resize_image(pixels, target, 3, 4, 0, 0, False, True)
     target.flags.writeable = False
     with pytest.raises((ValueError, BufferError), match="read-only|not writable"):
