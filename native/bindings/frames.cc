@@ -182,6 +182,7 @@ nb::tuple ReadFramesPy(nb::handle data, uint64_t start, uint64_t stop, uint64_t 
   FrameCall call(data, start, stop, verify);
   std::vector<ByteView> payloads;
   const FrameRun run = GatherFrames(call, start, max_frames, max_nbytes, &payloads);
+  if (run.next - start >= kLargeBlock) KeepLargeBlocks();  // many small blocks are freed together, too
   nb::object records = nb::steal(PyList_New(static_cast<Py_ssize_t>(payloads.size())));
   if (!records.is_valid()) nb::raise_python_error();
   for (size_t i = 0; i < payloads.size(); ++i) {

@@ -92,6 +92,7 @@ class BatchEngine {
   void NoteRead(uint32_t shard, uint64_t stop);
   // Gives pages that were read back to the system.
   void ReleasePages();
+  void ReleasePicked();
 
   const EngineOptions options_;
   const std::unique_ptr<BatchSource> source_;

@@ -28,6 +28,9 @@ class Limits:
     max_checkpoints: int = 4096
     slow_scan_seconds: float = 0.5  # a scan that took longer is saved in the user's cache folder
     check_nbytes: int = 8 << 20  # frames that one thread checks at a time
+    scan_nbytes: int = 64 << 20  # part of a shard without an index that one thread scans at a time
+    scan_search_nbytes: int = 1 << 20  # searched for the first frame of a part; records that are longer are few
+    shared_scan_nbytes: int = 4 << 20  # mean size of shards above which several are scanned at a time
 
     # Records by number. An open shard costs two maps, of itself and of its index; a process may have 65,530.
     max_open_shards: int = 16384

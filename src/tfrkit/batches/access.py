@@ -15,6 +15,7 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit._limits import LIMITS
+from tfrkit._threads import choose_threads, map_ahead
 from tfrkit._types import Record, UInt64Array
 from tfrkit.container.codecs import FORMATS
 from tfrkit.container.compression import InflateReader
@@ -180,6 +181,8 @@ class Records(_native.RecordPicker, Sequence[Record]):
         """Yield the records in file order as read-only views, without a copy.
 
         A view points into the mapped file and keeps the map alive. Do not truncate the file while views of it exist.
+        Views of 1 KB and more are faster than bytes: 1.3 times, at 100 KB and ``verify="none"`` 3 times. A view of 200
+        bytes costs twice as much as a copy.
         """
         policy = self._policy.for_one_pass()
         views = chain.from_iterable(chain.from_iterable(view_records(shard, policy) for shard in self._shards))
@@ -279,10 +282,15 @@ class Records(_native.RecordPicker, Sequence[Record]):
     def _count_shards(self) -> Iterator[int]:
         policy = self._policy.for_one_pass()
         room = LIMITS.max_kept_offsets
-        for number, shard in enumerate(self._shards):
-            counted = count_frames(shard, policy, max_kept=room)
+        sizes = [shard.nbytes or 0 for shard in self._shards]
+        # Large shards are scanned one after the other, each with all cores. Findings of skipped damage stay in order.
+        is_shared = len(sizes) > 1 and max(sizes) < 2 * LIMITS.scan_nbytes and policy.on_error == "raise"
+        is_shared = is_shared and sum(sizes) > len(sizes) * LIMITS.shared_scan_nbytes
+        threads = choose_threads(None) if is_shared else 1
+        counts = map_ahead(lambda shard: count_frames(shard, policy, max_kept=room), self._shards, threads=threads)
+        for number, counted in enumerate(counts):
             # Offsets from an index file are not kept: the file is read again when a record of the shard is picked.
-            if counted.index is not None and counted.is_scanned:
+            if counted.index is not None and counted.is_scanned and counted.num_records <= room:
                 self._scanned[number] = counted.index
                 room -= counted.num_records
             yield counted.num_records

@@ -32,6 +32,9 @@ from tfrkit.storage.base import ByteReader, ByteSource
 
 # Number of records copied to bytes objects per step.
 _READ_RECORDS = 4096
+# Of larger records this much is copied per step: with 64 KiB, a step would read few of them.
+_LARGE_RECORD_NBYTES = 2 << 10
+_LARGE_READ_NBYTES = 1 << 20
 # Views are not copied, so this only has to be large enough to hide the Python overhead per call.
 _VIEW_NBYTES = 1 << 21
 # Deflate expands at most 1032 times, so a frame length above that is damage.
@@ -523,5 +526,9 @@ def read_list(
 
 def _read_lists(shard: Shard, policy: Policy, read: Read, max_nbytes: int) -> Iterator[list[Any]]:
     stream = FrameStream(shard, policy)
-    while (stretch := stream.take(read, _READ_RECORDS, max_nbytes)) is not None:
+    limit = max_nbytes
+    while (stretch := stream.take(read, _READ_RECORDS, limit)) is not None:
         yield stretch.taken
+        # A step costs as much Python as copying a large record.
+        is_large = stretch.nbytes > stretch.num_frames * _LARGE_RECORD_NBYTES
+        limit = max(max_nbytes, _LARGE_READ_NBYTES) if is_large else max_nbytes

@@ -566,3 +566,27 @@ def _no_thread_is_left() -> Iterator[None]:
     before = count_threads()
     yield
     assert count_threads(before) <= before
+
+
+def count_resident(path: Path) -> int:
+    """Return the kilobytes of a mapped file that are in the page tables of this process."""
+    lines = iter(Path("/proc/self/smaps").read_text().splitlines())
+    kilobytes = 0
+    for line in lines:
+        if line.endswith(str(path)):
+            kilobytes += next(int(rest.split()[1]) for rest in lines if rest.startswith("Rss:"))
+    return kilobytes
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs smaps")
+def test_pages_of_a_shuffled_pass_are_given_back_at_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "large.tfrecord"
+    with tfr.Writer(path) as writer:
+        for number in range(250):
+            writer.write({"n": number, "value": bytes([number]) * 80_000})
+    batches = iter(tfr.open(path).shuffle(seed=1).batch(50, threads=2))
+    rows = [next(batches)]
+    assert count_resident(path) > 1000
+    rows += batches
+    assert count_resident(path) < 100  # the last page is not whole
+    assert sorted(np.concatenate([batch["n"] for batch in rows])) == list(range(250))

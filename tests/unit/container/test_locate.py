@@ -10,11 +10,12 @@ import pytest
 
 from tfrkit import Writer
 from tfrkit._limits import LIMITS
+from tfrkit.container import locate
 from tfrkit.container.index import index_path
 from tfrkit.container.locate import count_frames, load_frames, save_index, scan_frames, scan_frames_once
 from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
-from tfrkit.errors import CorruptRecordError, StaleIndexWarning, StorageError
+from tfrkit.errors import CorruptRecordError, StaleIndexWarning, StorageError, TruncatedShardError
 from tfrkit.storage.memory import MemoryReader
 from tfrkit.testing.corruption import flip, frame_offsets
 from tfrkit.testing.reference import write_frames
@@ -50,6 +51,72 @@ def test_scan_finds_every_frame() -> None:
     assert index.offsets.tolist() == OFFSETS
     assert index.num_records == 30
     assert index.inflated_size == index.shard_nbytes == len(FRAMES)
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Scan in parts of 64 bytes on three threads; collects the start of each part that was walked."""
+    monkeypatch.setattr(LIMITS, "scan_nbytes", 64)
+    monkeypatch.setattr(LIMITS, "window_nbytes", 40)
+    monkeypatch.setattr(locate, "choose_threads", lambda threads: 3)
+    walked: list[int] = []
+    walk = locate._PartScan.walk
+
+    def note(self: Any, start: int, stop: int) -> Any:
+        walked.append(start)
+        return walk(self, start, stop)
+
+    monkeypatch.setattr(locate._PartScan, "walk", note)
+    return walked
+
+
+@pytest.mark.parametrize("verify", ["all", "lengths", "none"])
+def test_scan_in_parts_finds_the_same_frames(parts: list[int], verify: Any) -> None:
+    index = scan_frames(Shard(MemoryReader(FRAMES)), Policy(verify))
+    assert index.offsets.tolist() == OFFSETS
+    assert index.inflated_size == len(FRAMES)
+    assert len(parts) > 10
+    assert set(parts) <= set(OFFSETS)
+
+
+@pytest.mark.parametrize("num_inner", [1, 7, 30])
+def test_scan_in_parts_ignores_frames_inside_of_records(parts: list[int], num_inner: int) -> None:
+    inner = write_frames(RECORDS[:num_inner])
+    frames = write_frames([b"first", inner, b"x", inner + b"odd", inner * 3, b"last"])
+    index = scan_frames(Shard(MemoryReader(frames)), Policy())
+    assert index.offsets.tolist() == frame_offsets(frames)
+    assert parts
+
+
+def test_scan_in_parts_walks_over_records_without_a_start_in_reach(
+    parts: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LIMITS, "scan_search_nbytes", 16)
+    index = scan_frames(Shard(MemoryReader(FRAMES)), Policy())
+    assert index.offsets.tolist() == OFFSETS
+    assert parts
+
+
+@pytest.mark.parametrize("record", [0, 14, 29])
+def test_scan_in_parts_raises_at_the_first_damaged_header(parts: list[int], record: int) -> None:
+    with pytest.raises(CorruptRecordError) as caught:
+        scan_frames(Shard(MemoryReader(flip(FRAMES, OFFSETS[record])), compression="none"), Policy())
+    assert (caught.value.record, caught.value.offset) == (record, OFFSETS[record])
+    assert parts
+
+
+def test_scan_in_parts_of_a_cut_shard_raises(parts: list[int]) -> None:
+    with pytest.raises(TruncatedShardError):
+        scan_frames(Shard(MemoryReader(FRAMES[:-3])), Policy())
+    assert parts
+
+
+@pytest.mark.parametrize("max_kept", [0, 5, 29, 30])
+def test_scan_in_parts_keeps_no_more_places_than_requested(parts: list[int], max_kept: int) -> None:
+    counted = count_frames(Shard(MemoryReader(FRAMES)), Policy(), max_kept=max_kept)
+    assert (counted.num_records, counted.inflated_size) == (30, len(FRAMES))
+    assert (counted.index is not None) == (max_kept == 30)
+    assert parts
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
