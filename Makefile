@@ -20,9 +20,13 @@ TEST_NEEDS := "pytest>=8" "pytest-xdist>=3.5" "hypothesis>=6.100" "pyarrow>=15" 
 LINT_NEEDS := "ruff>=0.14" "mypy>=1.13" "clang-format>=18"
 INTEROP_NEEDS := "tensorflow-cpu==2.21.*" tensorflow-datasets pyarrow pandas polars duckdb datasets torch==2.13.0 torchdata jax grain
 
+# The viewer's page is tested in Debian's Chromium, its accessibility with axe.
+VIEW_NEEDS := "playwright>=1.50"
+AXE := axe-core@4.14.0
+
 # A change to any of these means the installed package is not the one in this folder.
 NATIVE := $(shell find native/core native/os native/engine native/bindings -name '*.h' -o -name '*.cc')
-SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(NATIVE) $(shell find src -name '*.py' -o -name '*.pyi' -o -name py.typed)
+SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(NATIVE) $(shell find src -name '*.py' -o -name '*.pyi' -o -name py.typed -o -path '*/view/web/*')
 # Deleting a file leaves no newer file, so folders are dependencies, too.
 SOURCES += $(shell find src native/core native/os native/engine native/bindings -type d -not -path "*/.*" -not -name __pycache__)
 NATIVE_FORMATTED = $$(find native -name '*.h' -o -name '*.cc')
@@ -43,6 +47,11 @@ help:  ## list the targets
 .venv-interop/.tools: Makefile
 	$(PYTHON) -m venv .venv-interop
 	.venv-interop/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(INTEROP_NEEDS)
+	touch $@
+
+.venv-view/.tools: Makefile
+	$(PYTHON) -m venv .venv-view
+	.venv-view/bin/python -m pip install $(PIP_QUIET) $(TEST_NEEDS) $(VIEW_NEEDS)
 	touch $@
 
 .venv-bench/.tools: Makefile benchmarks/requirements.txt benchmarks/build-constraints.txt
@@ -68,7 +77,7 @@ build/wheel/.built: .venv/.tools $(SOURCES)
 	touch $@
 
 # The version does not change with the sources, so pip needs --force-reinstall.
-.venv/.installed .venv-interop/.installed .venv-bench/.installed: %/.installed: %/.tools build/wheel/.built
+.venv/.installed .venv-interop/.installed .venv-view/.installed .venv-bench/.installed: %/.installed: %/.tools build/wheel/.built
 	$*/bin/python -m pip install $(PIP_QUIET) --force-reinstall --no-deps build/wheel/*.whl
 	$*/bin/python -m pip install $(PIP_QUIET) build/wheel/*.whl
 	touch $@
@@ -103,6 +112,19 @@ test-native: build-native
 test-python: .venv/.installed
 	.venv/bin/python -m pytest tests --ignore=tests/interop -m "not resources" -n $(JOBS) $(ARGS)
 	.venv/bin/python -m pytest tests --ignore=tests/interop -m resources $(ARGS) || [ $$? = 5 ]  # 5: ARGS chose none of them
+
+.PHONY: view-test
+view-test: .venv-view/.installed build/view/axe.min.js  ## the viewer's page in a real Chromium; screenshots in build/view/screenshots
+	tests/view/browser/install_chromium.sh
+	.venv-view/bin/python -m pytest tests/view/browser $(ARGS)
+
+build/view/axe.min.js: Makefile
+	@command -v npm >/dev/null || { echo 'view-test needs npm, for $(AXE)' >&2; exit 1; }
+	mkdir -p build/view
+	npm pack --silent --pack-destination build/view $(AXE)
+	tar -xzf build/view/axe-core-*.tgz -C build/view --strip-components=1 package/axe.min.js
+	rm build/view/axe-core-*.tgz
+	touch $@
 
 .PHONY: interop
 interop: .venv-interop/.installed  ## real TensorFlow and TFDS read what we write, and the other way round

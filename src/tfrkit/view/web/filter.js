@@ -1,0 +1,149 @@
+// The filter: one visible condition, and everything that writes it.
+
+import { stream } from "./api.js";
+import { bdi, clear, drawn, h, tool } from "./dom.js";
+import * as figures from "./histogram.js";
+import { change, data, fail, model } from "./model.js";
+import { guessQuery, listen, state } from "./state.js";
+import { short, t } from "./words.js";
+import * as where from "./where.js";
+
+/** Columns that a search for text looks into. */
+export const textColumns = () => data.set.features.filter((one) => one.column && one.logical === "text" && one.part !== "feature_lists").map((one) => one.column).slice(0, 6);
+
+class Filter extends HTMLElement {
+	connectedCallback() {
+		if (this.list) return;
+		this.shown = new Map(); // feature: number of values that are unfolded
+		this.open = new Map(); // feature: whether its figure is open
+		this.label = h("p.note", { role: "status" });
+		this.find = h("input", { type: "search", class: "field", placeholder: t("filter.search"), label: t("filter.search"), onchange: () => this.search() });
+		this.list = h("div.figures", null);
+		this.append(h("div.filter-head", null, this.find, this.label), this.list);
+		model.addEventListener("set", () => this.load());
+		model.addEventListener("selection", () => this.onSelection());
+		listen((keys) => {
+			if (keys.has("where")) this.draw();
+			if (keys.has("panel")) this.load();
+		});
+	}
+
+	onSelection() {
+		const key = data.selection ? (data.selection.phase === "exact" ? data.selection.sel : this.loaded) : "";
+		if (key !== this.loaded) this.load();
+	}
+
+	/** Figures from a sample at once, exact ones later. */
+	load() {
+		this.end?.();
+		if (!data.set || state.panel !== "1" || !data.info.can.sql) {
+			if (data.set && !data.info.can.sql) clear(this.list, h("p.note", null, t("filter.no_sql")));
+			return;
+		}
+		const query = guessQuery();
+		const sel = data.selection?.phase === "exact" ? data.selection.sel : "";
+		if (sel) query.set("sel", sel);
+		this.loaded = sel;
+		const show = (answer) => {
+			this.answer = answer;
+			this.draw();
+			drawn("figures", { is_exact: answer.is_exact, sel });
+		};
+		this.end = stream("api/figures", query, { sample: show, progress: () => {}, exact: (answer) => show({ ...answer, is_exact: true }), fail }, (name) => name === "exact");
+	}
+
+	search() {
+		const columns = textColumns();
+		change({ where: where.search(state.where, columns, this.find.value.trim()) });
+	}
+
+	draw() {
+		if (!this.answer || !data.set) return;
+		const { answer } = this;
+		const columns = textColumns();
+		this.find.hidden = !columns.length;
+		if (document.activeElement !== this.find) this.find.value = where.searched(state.where, columns);
+		this.label.textContent = answer.is_exact ? t("figures.exact", { n: answer.total }) : t("figures.sample", { of: answer.of, n: answer.total });
+		this.label.classList.toggle("is-sample", !answer.is_exact);
+		const order = [...answer.figures].sort((a, b) => rank(a) - rank(b));
+		const sample = order.find((figure) => figure.values?.length)?.values[0].where ?? "_record < 1000";
+		document.getElementById("where").placeholder = t("where.placeholder", { where: sample });
+		const focus = document.activeElement?.closest("tfr-filter") ? document.activeElement.dataset.key : null;
+		clear(this.list, order.map((figure, at) => this.figure(figure, at < 6 && !isAllDifferent(figure))));
+		if (focus) this.list.querySelector(`[data-key="${CSS.escape(focus)}"]`)?.focus();
+	}
+
+	figure(figure, isOpen) {
+		const part = h("details.figure", { ontoggle: () => this.open.set(figure.feature, part.open) },
+			h("summary", null, h("span.figure-name", null, bdi(figure.feature)), h("span.figure-fact", null, figures.about(figure))),
+			figure.type === "numbers" ? this.numbers(figure) : this.values(figure),
+			figure.missing ? h("p.note", null, t("figure.missing", { n: figure.missing })) : null);
+		part.open = this.open.get(figure.feature) ?? isOpen;
+		return part;
+	}
+
+	numbers(figure) {
+		const range = where.brushed(state.where, figure.column);
+		const write = (from, to, isLast) => change({ where: where.brush(state.where, figure.column, { from, to, isLast }) });
+		const { bins } = figure;
+		if (!bins?.length || figure.min === figure.max) return figures.bars(figure);
+		const input = (name, value, label) => h("input", { type: "number", step: "any", class: "field small", value: value ?? "", placeholder: short(name === "from" ? figure.min : figure.max), label: label,
+			"data-key": `${figure.feature}/${name}`, onchange: () => {
+				const from = low.value === "" ? figure.min : Number(low.value);
+				const to = high.value === "" ? figure.max : Number(high.value);
+				if (low.value === "" && high.value === "") change({ where: where.brush(state.where, figure.column, null) });
+				else write(from, to, true);
+			} });
+		const low = input("from", range?.[0], t("figure.from", { name: figure.feature }));
+		const high = input("to", range?.[1], t("figure.to", { name: figure.feature }));
+		return [
+			figures.bars(figure, { range, onbrush: (first, last) => write(bins[first].from, bins[last].to, last === bins.length - 1) }),
+			h("div.range", null, low, h("span", { "aria-hidden": "true" }, "–"), high,
+				range ? tool("close", t("figure.clear", { name: figure.feature }), () => change({ where: where.brush(state.where, figure.column, null) })) : null)];
+	}
+
+	values(figure) {
+		const conditions = figure.values.map((one) => one.where);
+		const ticked = where.ticked(state.where, conditions);
+		const shown = this.shown.get(figure.feature) ?? 8;
+		const onpick = (one, isOn) => {
+			const chosen = isOn ? [...ticked, one.where] : ticked.filter((text) => text !== one.where);
+			change({ where: where.tick(state.where, conditions, chosen) });
+		};
+		const isFolded = shown < figure.values.length;
+		const parts = figures.values(figure, { shown, ticked, onpick, onmore: isFolded ? () => {
+			this.shown.set(figure.feature, shown + 40);
+			this.draw();
+		} : null });
+		parts[0].querySelectorAll("input").forEach((box, i) => { box.dataset.key = `${figure.feature}/${i}`; });
+		return parts;
+	}
+}
+
+const isAllDifferent = (figure) => figure.type === "values" && figure.num_values > 20 && figure.num_values === figure.count;
+
+/** Classes first, then few values, then numbers. */
+function rank(figure) {
+	const feature = data.set.features.find((one) => one.name === figure.feature);
+	if (isAllDifferent(figure)) return 5;
+	if (feature?.name === data.set.guesses.label.value) return 0;
+	if (feature?.logical === "class_label") return 1;
+	return figure.type === "values" ? (figure.num_values <= 100 ? 2 : 4) : 3;
+}
+
+customElements.define("tfr-filter", Filter);
+
+/** How far the selection is, in words. */
+export function selectionText() {
+	const one = data.selection;
+	const set = data.set;
+	if (!one) return set.is_complete ? t("count.all", { n: set.count }) : t("count.growing", { n: set.count });
+	switch (one.phase) {
+		case "exact": return t("count.exact", { n: one.count, total: one.total });
+		case "sample": return t("count.sample", { n: one.estimate ?? 0, total: one.total, of: one.of });
+		case "progress": return t("count.progress", { percent: one.total ? Math.floor((100 * one.done) / one.total) : 0, n: one.estimate ?? 0 });
+		case "failed": return t("count.failed");
+		case "stopped": return t("count.stopped", { n: one.count });
+		default: return t("count.begin");
+	}
+}

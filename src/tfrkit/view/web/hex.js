@@ -1,0 +1,78 @@
+// Bytes of a record with the wire format: each field with its place, its meaning and its value.
+
+import { get } from "./api.js";
+import { bdi, clear, drawn, h, tool } from "./dom.js";
+import { fail } from "./model.js";
+import { num, t } from "./words.js";
+
+const PAGE = 512;
+
+class Hex extends HTMLElement {
+	/** Show the frame of a record, or the bytes around a damaged place: {record} or {shard, offset}. */
+	async show(target, query) {
+		this.target = target;
+		this.query = query;
+		await this.page(target.record === undefined ? -64 : 0);
+	}
+
+	async page(at) {
+		const query = new URLSearchParams(this.query);
+		query.delete("sel");
+		for (const [key, value] of Object.entries({ at, count: PAGE })) query.set(key, String(value));
+		const { record, shard, offset } = this.target;
+		if (record === undefined) {
+			query.set("shard", String(shard));
+			query.set("offset", String(offset));
+		}
+		try {
+			this.draw(await get(record === undefined ? "api/hex" : `api/hex/${record}`, query));
+		} catch (error) {
+			clear(this, h("p.note", null, bdi(error.message)));
+			if (error.status !== 404) fail(error);
+		}
+	}
+
+	draw(page) {
+		const bytes = page.hex.match(/../g) ?? [];
+		const fields = page.fields ?? [];
+		// The deepest field that a byte is in.
+		const owner = new Array(bytes.length).fill(-1);
+		fields.forEach((field, number) => {
+			for (let at = Math.max(0, field.start - page.at); at < Math.min(bytes.length, field.stop - page.at); at += 1) owner[at] = number;
+		});
+		const cells = bytes.map((byte, at) => h("span", { class: `byte tone-${owner[at] < 0 ? "none" : owner[at] % 6}${owner[at] >= 0 && fields[owner[at]].is_bad ? " is-bad" : ""}`, "data-field": owner[at] }, byte));
+		const lines = [];
+		for (let at = 0; at < bytes.length; at += 16) {
+			const text = bytes.slice(at, at + 16).map((byte) => ascii(Number.parseInt(byte, 16))).join("");
+			lines.push(h("div.hex-line", null, h("span.hex-offset", null, (page.offset + page.at + at).toString(16).padStart(8, "0")),
+				h("span.hex-bytes", null, cells.slice(at, at + 16)), h("span.hex-text", null, text)));
+		}
+		const rows = fields.map((field, number) => h("tr", { "data-field": number, class: field.is_bad ? "is-bad" : "" },
+			h("td.field-at", null, `${field.start}–${field.stop}`),
+			h("td.field-path", { style: { "--depth": field.depth } }, h("span", { class: `tone-mark tone-${number % 6}` }), bdi(short(field.path))),
+			h("td", null, bdi(field.what)), h("td.field-value", null, bdi(field.value ?? ""))));
+		const light = (event) => this.light(event.target.closest("[data-field]")?.dataset.field);
+		const pager = page.total > PAGE || page.at !== 0 ? h("div.hex-pager", null,
+			tool("left", t("hex.before"), () => this.page(page.at - PAGE), { disabled: page.at <= 0 && this.target.record !== undefined }),
+			h("span", null, t("hex.bytes", { from: page.at, to: page.at + bytes.length, total: page.total })),
+			tool("right", t("hex.after"), () => this.page(page.at + PAGE), { disabled: page.at + bytes.length >= page.total })) : null;
+		clear(this,
+			h("p.note", null, t("hex.where", { file: page.file, offset: num(page.offset) })), pager,
+			h("div.hex-panes", { onpointerover: light },
+				h("div.hex-dump", { tabindex: "0", role: "region", label: t("hex.label") }, lines),
+				fields.length ? h("div.hex-fields", { tabindex: "0", role: "region", label: t("hex.fields") }, h("table", null,
+					h("thead", null, h("tr", null, ["hex.at", "hex.field", "hex.what", "hex.value"].map((key) => h("th", { scope: "col" }, t(key))))), h("tbody", null, rows))) : null));
+		drawn("hex", { at: page.at, offset: page.offset, fields: fields.length });
+	}
+
+	light(number) {
+		for (const one of this.querySelectorAll(".is-lit")) one.classList.remove("is-lit");
+		if (number === undefined || number === "-1") return;
+		for (const one of this.querySelectorAll(`[data-field="${number}"]`)) one.classList.add("is-lit");
+	}
+}
+
+const ascii = (code) => (code >= 32 && code < 127 ? String.fromCharCode(code) : "·");
+const short = (path) => path.split(/\.(?![^[]*\])/).at(-1);
+
+customElements.define("tfr-hex", Hex);

@@ -1,0 +1,45 @@
+// Words of the page: words.json has each text in English and in Chinese.
+
+let words = {};
+let numbers = new Intl.NumberFormat("en");
+export let lang = "en";
+
+export async function load(wanted) {
+	lang = wanted === "zh" ? "zh" : "en";
+	words = await (await fetch("w/words.json")).json();
+	numbers = new Intl.NumberFormat(lang === "zh" ? "zh-CN" : "en");
+	document.documentElement.lang = lang === "zh" ? "zh-CN" : "en";
+}
+
+function find(key) {
+	const dot = key.indexOf(".");
+	const [english, chinese = english] = (dot < 0 ? words[key] : words[key.slice(0, dot)]?.[key.slice(dot + 1)]) ?? [key];
+	return lang === "zh" ? chinese : english;
+}
+
+/** The text for `key`; `{name}` is replaced by a value, numbers with their separators. */
+export const t = (key, values = {}) =>
+	find(key).replace(/\{(\w+)\}/g, (all, name) => {
+		const value = values[name];
+		return value === undefined ? all : typeof value === "number" ? num(value) : value;
+	});
+
+export const num = (value) => numbers.format(value);
+
+/** A number of any size as short text. */
+export function short(value) {
+	if (typeof value !== "number") return value && value.float !== undefined ? value.float : String(value);
+	if (Number.isInteger(value)) return Math.abs(value) < 1e15 ? num(value) : String(value);
+	const size = Math.abs(value);
+	return size !== 0 && (size < 1e-4 || size >= 1e9) ? value.toExponential(3) : String(Number(value.toPrecision(5)));
+}
+
+export function bytes(value) {
+	const units = ["B", "KB", "MB", "GB", "TB"];
+	let unit = 0;
+	while (value >= 1000 && unit < units.length - 1) {
+		value /= 1000;
+		unit += 1;
+	}
+	return `${unit && value < 10 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
+}

@@ -1,0 +1,73 @@
+"""Texts, sizes, and accessibility of every page in both languages and both themes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+WEB = Path(__file__).resolve().parents[3] / "src" / "tfrkit" / "view" / "web"
+AXE = Path(__file__).resolve().parents[3] / "build" / "view" / "axe.min.js"
+MOST = 150 * 1024
+
+
+def load() -> dict[str, list[str]]:
+    flat = {}
+    for key, value in json.loads((WEB / "words.json").read_text()).items():
+        flat.update(
+            {f"{key}.{part}": text for part, text in value.items()} if isinstance(value, dict) else {key: value}
+        )
+    return flat
+
+
+def test_every_text_has_the_same_placeholders_in_both_languages() -> None:
+    for key, texts in load().items():
+        assert len({tuple(sorted(re.findall(r"\{\w+\}", text))) for text in texts}) == 1, key
+
+
+def test_every_text_of_the_page_is_in_the_file_and_every_entry_is_used() -> None:
+    code = "".join(path.read_text() for path in WEB.glob("*.js"))
+    used = set(re.findall(r'\bt\("([\w.]+)"', code)) | set(re.findall(r'"((?:hex|detail|check)\.\w+)"', code))
+    built = ("role.", "guess.", "kind.", "diff.", "key.", "overlay.", "export.", "stat.", "view.", "order.")
+    known = load().keys()
+    assert used <= known
+    assert [key for key in known - used if not key.startswith(built)] == []
+
+
+def test_files_of_the_page_are_small_and_need_nothing_else() -> None:
+    files = list(WEB.iterdir())
+    assert sum(path.stat().st_size for path in files) <= MOST
+    for path in files:
+        text = path.read_text().replace("http://www.w3.org/", "")
+        assert not re.search(r"https?://|innerHTML|insertAdjacentHTML|eval\(|document\.write", text), path.name
+
+
+PAGES = {
+    "grid": ("", "grid"),
+    "detail": ("record=3&hex=1", "detail"),
+    "statistics": ("view=stats", "stats"),
+    "filter": ("where=label+%3D+1", "selection"),
+}
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_pages_have_no_accessibility_violations(fake_view: Callable[..., Any], theme: str, lang: str) -> None:
+    view = fake_view(200)
+    for name, (query, what) in PAGES.items():
+        view.open(f"{query}&theme={theme}&lang={lang}", what)
+        check(view, f"{name} {theme} {lang}")
+    view.page.keyboard.press("?")
+    view.page.wait_for_selector("dialog[open]")
+    check(view, f"keys {theme} {lang}")
+
+
+def check(view: Any, name: str) -> None:
+    # The isolated world of the tool is not under the policy of the page.
+    view.page.evaluate(AXE.read_text() + "; 0")
+    found = view.page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    assert [(one["id"], [node["html"][:160] for node in one["nodes"]][:3]) for one in found] == [], name
