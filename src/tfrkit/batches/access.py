@@ -9,24 +9,27 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 import numpy as np
 
 from tfrkit import _native
 from tfrkit._limits import LIMITS
-from tfrkit._threads import choose_threads, map_ahead
 from tfrkit._types import Record, UInt64Array
+from tfrkit.batches.ahead import count_ahead, open_streams
+from tfrkit.batches.state import require_whole
 from tfrkit.container.codecs import FORMATS
 from tfrkit.container.compression import InflateReader
 from tfrkit.container.faults import fault_to_error, list_damage, locate_memory_error
 from tfrkit.container.index import ShardIndex
-from tfrkit.container.locate import count_frames, load_frames, scan_frames_once, warn_of_stale
-from tfrkit.container.records import Policy, read_records, view_records
+from tfrkit.container.locate import load_frames, scan_frames_once, warn_of_stale
+from tfrkit.container.records import FrameStream, Policy, list_records, view_records
 from tfrkit.container.seekable import SeekableInflate
 from tfrkit.container.shards import Shard
 from tfrkit.errors import CompressionError, ContainerError, StaleIndexError, StorageError
 from tfrkit.storage.forking import renew_lock_after_fork
+
+T = TypeVar("T")
 
 _HEADER_NBYTES = 8 + 4
 _FRAME_OVERHEAD = 16
@@ -168,14 +171,13 @@ class Records(_native.RecordPicker, Sequence[Record]):
         self._open: OrderedDict[int, ShardAccess] = OrderedDict()
         self._unpacked: OrderedDict[int, None] = OrderedDict()  # open shards that may have an unpacked file
         self._unheld_nbytes = LIMITS.held_nbytes
+        self._threads: int | None = None
         self._recall = recall
         if counts is not None:
             self._starts = self._add_counts(counts)
 
     def __iter__(self) -> Iterator[Record]:
-        policy = self._policy.for_one_pass()
-        records = chain.from_iterable(chain.from_iterable(read_records(shard, policy) for shard in self._shards))
-        return chain(records, policy.end_pass())
+        return self._read(list_records)
 
     def views(self) -> Iterator[memoryview]:
         """Yield the records in file order as read-only views, without a copy.
@@ -184,9 +186,21 @@ class Records(_native.RecordPicker, Sequence[Record]):
         Views of 1 KB and more are faster than bytes: 1.3 times, at 100 KB and ``verify="none"`` 3 times. A view of 200
         bytes costs twice as much as a copy.
         """
+        return self._read(view_records)
+
+    def _read(self, read: Callable[[FrameStream], Iterator[list[T]]]) -> Iterator[T]:
         policy = self._policy.for_one_pass()
-        views = chain.from_iterable(chain.from_iterable(view_records(shard, policy) for shard in self._shards))
-        return chain(views, policy.end_pass())
+        lists = chain.from_iterable(map(read, open_streams(self._shards, policy, threads=self._threads)))
+        return chain(chain.from_iterable(lists), policy.end_pass())
+
+    def on_threads(self, threads: int | None) -> Records:
+        """Return the same records, inflated on this number of threads when all are read; None for one per core."""
+        if threads is None:
+            return self
+        require_whole("threads", threads, first=1)
+        other = Records(self._shards, self._policy, self.known_counts, self._recall)
+        other._threads = threads
+        return other
 
     def __len__(self) -> int:
         for shard in self._shards:
@@ -282,13 +296,7 @@ class Records(_native.RecordPicker, Sequence[Record]):
     def _count_shards(self) -> Iterator[int]:
         policy = self._policy.for_one_pass()
         room = LIMITS.max_kept_offsets
-        sizes = [shard.nbytes or 0 for shard in self._shards]
-        # Large shards are scanned one after the other, each with all cores. Findings of skipped damage stay in order.
-        is_shared = len(sizes) > 1 and max(sizes) < 2 * LIMITS.scan_nbytes and policy.on_error == "raise"
-        is_shared = is_shared and sum(sizes) > len(sizes) * LIMITS.shared_scan_nbytes
-        threads = choose_threads(None) if is_shared else 1
-        counts = map_ahead(lambda shard: count_frames(shard, policy, max_kept=room), self._shards, threads=threads)
-        for number, counted in enumerate(counts):
+        for number, counted in enumerate(count_ahead(self._shards, policy, threads=self._threads)):
             # Offsets from an index file are not kept: the file is read again when a record of the shard is picked.
             if counted.index is not None and counted.is_scanned and counted.num_records <= room:
                 self._scanned[number] = counted.index

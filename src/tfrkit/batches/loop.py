@@ -13,6 +13,7 @@ import numpy as np
 
 from tfrkit._threads import choose_threads
 from tfrkit._types import UInt64Array
+from tfrkit.batches.ahead import choose_inflaters
 from tfrkit.batches.collate import count_rows
 from tfrkit.batches.engine import EnginePass, Faults, choose_workers, explain_no_engine
 from tfrkit.batches.fetch import Fetched, Fetcher
@@ -287,7 +288,11 @@ class BatchLoop:
         if (has_engine and not self._feeds_steps) or (is_stream and not has_engine and not self._has_steps):
             step_threads = 1  # the reader has threads of its own
         if is_stream:
-            jobs = self._stream_engine(epoch, threads, is_given) if has_engine else self._stream(row)
+            jobs = (
+                self._stream_engine(epoch, threads, is_given)
+                if has_engine
+                else self._stream(row, threads if is_given else None)
+            )
             num_batches = None
         else:
             plan, order = self.plan(row, epoch), self.order
@@ -415,7 +420,7 @@ class BatchLoop:
 
         return pad_batch(batch, how.pad, truncate=how.truncate, locate=locate)
 
-    def _stream(self, skip: int) -> Generator[Job]:
+    def _stream(self, skip: int, threads: int | None) -> Generator[Job]:
         """Read batches in file order without an index, so that the first batch is available at once."""
         how, stop = self._batching, skip
         for batch, num_rows in read_batches(
@@ -426,6 +431,7 @@ class BatchLoop:
             drop_last=how.drop_last,
             # Without steps, threads share the decoding; reading ahead gains nothing on a mapped file.
             threads=1 if self._has_steps or how.threads is None else how.threads,
+            inflaters=choose_inflaters(self._shard_set.shards, threads),
             skip=skip,
         ):
             stop += num_rows

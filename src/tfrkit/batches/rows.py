@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import chain
 
 import numpy as np
@@ -10,11 +11,12 @@ import numpy as np
 from tfrkit import _native
 from tfrkit._limits import LIMITS
 from tfrkit._types import Row, UInt64Array
+from tfrkit.batches.ahead import open_streams
 from tfrkit.batches.fetch import Fetched, Fetcher
 from tfrkit.batches.loop import Stage
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.codec.decode import Decoder
-from tfrkit.container.records import Finding, FrameStream, Policy
+from tfrkit.container.records import Finding, Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import CodecError, ContainerError, SchemaError
 from tfrkit.storage.base import ByteSource
@@ -30,12 +32,12 @@ def _read_runs(shards: Sequence[Shard], decoder: Decoder, policy: Policy) -> Ite
     builder = decoder.new_row_builder()
 
     def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
-        return builder.append_frames(data, start, stop, LIMITS.rows_at_once, policy.verify)
+        return builder.append_frames(data, start, stop, LIMITS.rows_at_once, stream.verify)
 
-    for shard in shards:
-        stream = FrameStream(shard, policy, columns=decoder.column_names)
-        while stream.step(consume):
-            yield builder.finish()
+    with closing(open_streams(shards, policy, columns=decoder.column_names)) as streams:
+        for stream in streams:
+            while stream.step(consume):
+                yield builder.finish()
 
 
 def pick_row(shard_set: ShardSet, fetcher: Fetcher, number: int) -> list[Row]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import queue
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from tfrkit import _native
 from tfrkit._threads import submit
+from tfrkit.batches.ahead import open_streams
 from tfrkit.codec.decode import Batch, Decoder
 from tfrkit.container.faults import fault_to_error, locate_memory_error
-from tfrkit.container.records import FrameStream, Policy
+from tfrkit.container.records import Policy
 from tfrkit.container.shards import Shard
 from tfrkit.errors import TfrkitError
 from tfrkit.storage.base import ByteSource
@@ -38,16 +40,18 @@ def read_batches(
     batch_size: int,
     drop_last: bool,
     threads: int,
+    inflaters: int | None = None,
     partial: bool = False,
     skip: int = 0,
 ) -> Iterator[SizedBatch]:
     """Yield batches of `batch_size` rows in file order. A batch may continue into the next shard.
 
+    `inflaters` is the number of threads that inflate compressed shards ahead, by default that of `threads`.
     With `partial`, the rows before damage are yielded as a short batch before it is raised. The first `skip` rows are
     read and dropped. With `on_error="skip"` one thread is used: the frames of a batch are known only after decoding.
     """
     if threads == 1 or skip or policy.on_error == "skip":
-        batches = _read_serial(shards, decoder, policy, batch_size, partial, skip)
+        batches = _read_serial(shards, decoder, policy, batch_size, partial, skip, inflaters or threads)
     else:
         batches = _read_threaded(shards, decoder, policy, batch_size, threads)
     for batch, num_rows in batches:
@@ -56,35 +60,41 @@ def read_batches(
 
 
 def _read_serial(
-    shards: Sequence[Shard], decoder: Decoder, policy: Policy, batch_size: int, partial: bool, skip: int
+    shards: Sequence[Shard],
+    decoder: Decoder,
+    policy: Policy,
+    batch_size: int,
+    partial: bool,
+    skip: int,
+    inflaters: int,
 ) -> Iterator[SizedBatch]:
     builder = decoder.new_builder()
     # Skipped rows form their own batches. The last of them ends at the start of the first returned batch.
     wanted = min(batch_size, skip) or batch_size
 
     def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
-        return builder.append_frames(data, start, stop, wanted - builder.num_rows, policy.verify)
+        return builder.append_frames(data, start, stop, wanted - builder.num_rows, stream.verify)
 
-    for shard in shards:
-        stream = FrameStream(shard, policy, columns=decoder.column_names)
-        while True:
-            try:
-                num_frames = stream.step(consume)
-            except TfrkitError:
-                num_rows = builder.num_rows
-                if partial and num_rows and not skip:
-                    yield decoder.take_batch(builder), num_rows
-                raise
-            if not num_frames:
-                break
-            if builder.num_rows < wanted:
-                continue
-            batch = decoder.take_batch(builder)
-            if skip:
-                skip -= wanted
-                wanted = min(batch_size, skip) or batch_size
-            else:
-                yield batch, batch_size
+    with closing(open_streams(shards, policy, threads=inflaters, columns=decoder.column_names)) as streams:
+        for stream in streams:
+            while True:
+                try:
+                    num_frames = stream.step(consume)
+                except TfrkitError:
+                    num_rows = builder.num_rows
+                    if partial and num_rows and not skip:
+                        yield decoder.take_batch(builder), num_rows
+                    raise
+                if not num_frames:
+                    break
+                if builder.num_rows < wanted:
+                    continue
+                batch = decoder.take_batch(builder)
+                if skip:
+                    skip -= wanted
+                    wanted = min(batch_size, skip) or batch_size
+                else:
+                    yield batch, batch_size
     if builder.num_rows and not skip:
         num_rows = builder.num_rows
         yield decoder.take_batch(builder), num_rows
@@ -107,7 +117,9 @@ class _Stretch:
         self.offset = offset
 
 
-def _cut_batches(shards: Sequence[Shard], policy: Policy, batch_size: int) -> Iterator[list[_Stretch]]:
+def _cut_batches(
+    shards: Sequence[Shard], policy: Policy, batch_size: int, threads: int
+) -> Generator[list[_Stretch], None, None]:
     """Walk the headers only and yield the frames of each batch."""
     batch: list[_Stretch] = []
     missing = batch_size
@@ -116,16 +128,16 @@ def _cut_batches(shards: Sequence[Shard], policy: Policy, batch_size: int) -> It
         verify = "none" if policy.verify == "none" else "lengths"
         num_frames, next_start, fault = _native.check_frames(data, start, stop, missing, verify)
         if num_frames:
-            batch.append(_Stretch(shard, data, start, next_start, num_frames, stream.record, stream.offset))
+            batch.append(_Stretch(stream.shard, data, start, next_start, num_frames, stream.record, stream.offset))
         return num_frames, next_start, fault
 
-    for shard in shards:
-        stream = FrameStream(shard, policy)
-        while stream.step(consume):
-            missing -= batch[-1].num_frames
-            if missing == 0:
-                yield batch
-                batch, missing = [], batch_size
+    with closing(open_streams(shards, policy, threads=threads, leaves_payloads=True)) as streams:
+        for stream in streams:
+            while stream.step(consume):
+                missing -= batch[-1].num_frames
+                if missing == 0:
+                    yield batch
+                    batch, missing = [], batch_size
     if batch:
         yield batch
 
@@ -168,7 +180,7 @@ def _read_threaded(
         finally:
             builders.put(builder)
 
-    cut = _cut_batches(shards, policy, batch_size)
+    cut = _cut_batches(shards, policy, batch_size, threads)
     cutting = threading.Lock()
     num_cut = 0
 
@@ -222,3 +234,4 @@ def _read_threaded(
         for future in pending:
             future.cancel()
         executor.shutdown(wait=True)
+        cut.close()

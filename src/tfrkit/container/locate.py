@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 import warnings
 from collections.abc import Sequence
@@ -69,12 +70,17 @@ def warn_of_stale(error: StaleIndexError) -> None:
     warnings.warn(StaleIndexWarning(f"{error.what}, not used - at {error.shard}{hint}"), stacklevel=3)
 
 
-def count_frames(shard: Shard, policy: Policy, *, max_kept: int = KEPT_RECORDS) -> Count:
-    """Count frames from the index, else by a scan that keeps at most `max_kept` offsets."""
+def count_frames(
+    shard: Shard, policy: Policy, *, max_kept: int = KEPT_RECORDS, stop: threading.Event | None = None
+) -> Count:
+    """Count frames from the index, else by a scan that keeps at most `max_kept` offsets.
+
+    If `stop` is set meanwhile, the scan ends early and InterruptedError is raised.
+    """
     index = load_frames(shard, policy)
     if index is not None:
         return Count(index.num_records, index.inflated_size, index, is_scanned=False)
-    return _scan_once(shard, policy, max_kept)
+    return _scan_once(shard, policy, max_kept, stop)
 
 
 def scan_frames(shard: Shard, policy: Policy) -> ShardIndex:
@@ -95,9 +101,9 @@ def scan_frames_once(shard: Shard, policy: Policy) -> ShardIndex:
     return index
 
 
-def _scan_once(shard: Shard, policy: Policy, max_kept: int | None) -> Count:
+def _scan_once(shard: Shard, policy: Policy, max_kept: int | None, stop: threading.Event | None = None) -> Count:
     started = time.monotonic()
-    count = _scan(shard, policy, max_kept)
+    count = _scan(shard, policy, max_kept, stop)
     took_long = time.monotonic() - started > LIMITS.slow_scan_seconds
     if count.index is not None and took_long and shard.nbytes is not None and policy.on_error == "raise":
         # A failed cache write is ignored, because the scan itself succeeded.
@@ -109,7 +115,7 @@ def _scan_once(shard: Shard, policy: Policy, max_kept: int | None) -> Count:
     return count
 
 
-def _scan(shard: Shard, policy: Policy, max_kept: int | None) -> Count:
+def _scan(shard: Shard, policy: Policy, max_kept: int | None, stop: threading.Event | None = None) -> Count:
     verify: Verify = "lengths" if policy.on_error == "raise" and policy.verify != "none" else policy.verify
     found = _scan_parts(shard, verify, max_kept) if policy.on_error == "raise" else None
     if found is not None:
@@ -120,6 +126,8 @@ def _scan(shard: Shard, policy: Policy, max_kept: int | None) -> Count:
     is_kept = True
     while stretch := stream.take(_native.index_frames if is_kept else _native.check_frames, verify=verify):
         num_records += stretch.num_frames
+        if stop is not None and stop.is_set():
+            raise InterruptedError("the count was stopped")
         if is_kept and max_kept is not None and num_records > max_kept:
             is_kept = False
             pieces.clear()

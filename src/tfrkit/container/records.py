@@ -53,6 +53,7 @@ _LOOK_NBYTES = 4 << 20
 
 _HEADER_NBYTES = 8 + 4
 _TRUNCATED = ("truncated_header", "truncated_payload")
+_MISPLACED = (*_TRUNCATED, "length_checksum")
 NO_LIMIT = 1 << 62
 
 Read = Callable[[ByteSource, int, int, int, Verify], tuple[Any, int, "_native.Fault | None"]]
@@ -257,7 +258,7 @@ class FrameStream:
     stream starts at the first frame, or at frame `record`, which is at byte `start`. In a compressed shard it starts
     with the member stored at byte `member`, and offsets count from `start`. With `within`, it reads a stretch of a
     file whose headers were checked. With `releases`, pages of a mapped file are released after reading; pass False if
-    other readers still use the pages.
+    other readers still use the pages. `verify` overrides the policy's choice of checksums.
     """
 
     def __init__(
@@ -271,8 +272,9 @@ class FrameStream:
         member: int = 0,
         within: Stretch | None = None,
         releases: bool = True,
+        verify: Verify | None = None,
     ) -> None:
-        self._shard = shard
+        self.shard = shard
         self._policy = policy
         self._within = within
         self._columns = columns
@@ -281,11 +283,13 @@ class FrameStream:
         self._taken: Stretch
         self._wasted_nbytes = 0  # bytes with failed checksums
         self.record = record
+        self.verify: Verify = policy.verify if verify is None else verify
         shard.start_reading()
         self._windows: _SpanWindows | _InflateWindows
         if within is not None:
             self.record = within.record
             self._windows = _SpanWindows(shard.reader, within.data, within.start, within.stop, releases=False)
+            self._windows.base = within.offset - within.start
         elif shard.compression == "none" and (span := shard.reader.span()) is not None:
             self._windows = _SpanWindows(shard.reader, span, start, None, releases=releases)
         else:
@@ -319,7 +323,7 @@ class FrameStream:
     ) -> Stretch | None:
         """Read the next frames with `read`: at least one, else within the limits; None at the end of the shard.
 
-        `verify` overrides the policy's choice of checksums. Damage is raised, or recorded and skipped, by the policy.
+        `verify` overrides the stream's choice of checksums. Damage is raised, or recorded and skipped, by the policy.
         """
         return self._taken if self.step(self._limit(read, max_frames, max_nbytes, verify)) else None
 
@@ -330,7 +334,7 @@ class FrameStream:
             yield self._taken
 
     def _limit(self, read: Read, max_frames: int, max_nbytes: int, verify: Verify | None) -> Consume:
-        wanted, shard, windows = self._policy.verify if verify is None else verify, self._shard, self._windows
+        wanted, shard, windows = self.verify if verify is None else verify, self.shard, self._windows
 
         def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
             near = min(stop, start + max_nbytes)
@@ -353,13 +357,13 @@ class FrameStream:
         if isinstance(windows, _SpanWindows):
             # The file may have been truncated between two steps. The core handles truncation; Python code that holds
             # views of the file does not.
-            self._shard.reader.check_unchanged()
+            self.shard.reader.check_unchanged()
         while True:
             if windows.start == windows.stop:
                 if windows.is_final:
                     self._report_tear()
                     if self._within is None:
-                        self._shard.reader.park()
+                        self.shard.reader.park()
                     return 0
                 windows.grow(1)
                 continue
@@ -370,7 +374,7 @@ class FrameStream:
                     num_frames, next_start, fault = consume(windows.data, windows.start, stop)
                 except MemoryError as error:
                     raise locate_memory_error(
-                        error, shard=self._shard.name, record=self.record, offset=self.offset, start=windows.start
+                        error, shard=self.shard.name, record=self.record, offset=self.offset, start=windows.start
                     ) from None
                 if fault is not None and fault.kind == "payload_checksum":
                     self._wasted_nbytes += fault.resume - next_start
@@ -394,8 +398,8 @@ class FrameStream:
     def _max_length(self) -> int:
         if isinstance(self._windows, _SpanWindows):
             return 1 << 62
-        if FORMATS[self._shard.compression].is_deflate and self._shard.nbytes is not None:
-            return min(_MAX_STREAMED_NBYTES, self._shard.nbytes * _MAX_DEFLATE_RATIO)
+        if FORMATS[self.shard.compression].is_deflate and self.shard.nbytes is not None:
+            return min(_MAX_STREAMED_NBYTES, self.shard.nbytes * _MAX_DEFLATE_RATIO)
         return _MAX_STREAMED_NBYTES
 
     def _is_hostile(self) -> bool:
@@ -440,9 +444,9 @@ class FrameStream:
             self._report_tear(lost_nbytes)
             return
         offset = self.offset
-        if self._within is not None and fault.kind != "payload_checksum":
+        if self._within is not None and fault.kind in _MISPLACED:
             what = "the file changed while it was read"
-            raise StorageError(what, shard=self._shard.name, record=self.record, offset=offset)
+            raise StorageError(what, shard=self.shard.name, record=self.record, offset=offset)
         error = self._explain(fault)
         if self._policy.on_error == "raise" or isinstance(error, LimitError):
             raise error
@@ -453,12 +457,12 @@ class FrameStream:
         self.record += 1
 
     def _explain(self, fault: _native.Fault) -> TfrkitError:
-        name = self._shard.name
+        name = self.shard.name
         if fault.kind == "truncated_payload" and not self._windows.is_final:
             # The length is impossible, so the rest of the shard was not read to look for its end.
             return CorruptRecordError(
                 f"length {fault.stored} is more than the {self._max_length()} bytes a record of this "
-                f"{self._shard.compression} shard may have",
+                f"{self.shard.compression} shard may have",
                 shard=name,
                 record=self.record,
                 offset=self.offset,
@@ -502,11 +506,16 @@ class FrameStream:
 
 def read_records(shard: Shard, policy: Policy) -> Iterator[list[Record]]:
     """Yield the records of a shard in file order, many at a time."""
-    return _read_lists(shard, policy, read_list, LIMITS.read_nbytes)
+    return list_records(FrameStream(shard, policy))
 
 
-def view_records(shard: Shard, policy: Policy) -> Iterator[list[memoryview]]:
-    """Yield the records as `read_records` does, but as read-only views of the mapped file or of inflated bytes.
+def list_records(stream: FrameStream) -> Iterator[list[Record]]:
+    """Yield the records of a stream, many at a time."""
+    return _read_lists(stream, read_list, LIMITS.read_nbytes)
+
+
+def view_records(stream: FrameStream) -> Iterator[list[memoryview]]:
+    """Yield the records as `list_records` does, but as read-only views of the mapped file or of inflated bytes.
 
     If the file is truncated while a view is in use, reading a page that is gone kills the process.
     """
@@ -514,7 +523,7 @@ def view_records(shard: Shard, policy: Policy) -> Iterator[list[memoryview]]:
     def view(data: ByteSource, start: int, stop: int, most: int, verify: Verify) -> Any:
         return _native.view_frames(data, start, stop, most, NO_LIMIT, verify)
 
-    return _read_lists(shard, policy, view, _VIEW_NBYTES)
+    return _read_lists(stream, view, _VIEW_NBYTES)
 
 
 def read_list(
@@ -524,8 +533,7 @@ def read_list(
     return _native.read_frames(data, start, stop, max_frames, NO_LIMIT, verify)
 
 
-def _read_lists(shard: Shard, policy: Policy, read: Read, max_nbytes: int) -> Iterator[list[Any]]:
-    stream = FrameStream(shard, policy)
+def _read_lists(stream: FrameStream, read: Read, max_nbytes: int) -> Iterator[list[Any]]:
     limit = max_nbytes
     while (stretch := stream.take(read, _READ_RECORDS, limit)) is not None:
         yield stretch.taken

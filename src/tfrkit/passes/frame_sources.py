@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrkit import _native
+from tfrkit.batches.ahead import count_ahead
 from tfrkit.container.compression import Compression
 from tfrkit.container.faults import copy_readable
-from tfrkit.container.locate import count_frames
 from tfrkit.container.records import FrameStream, Policy
 from tfrkit.container.shards import Shard, find_shards, note_missing_shards
 from tfrkit.errors import (
@@ -89,7 +89,7 @@ class FrameSources:
     def counts(self) -> list[Counted]:
         """Records and bytes of each shard: by its index, else by its frame headers, inflated if compressed."""
         if self._counts is None:
-            counted = (count_frames(shard, Policy()) for shard in self.shards)
+            counted = count_ahead(self.shards, Policy())
             self._counts = [Counted(count.num_records, count.inflated_size) for count in counted]
         return self._counts
 

@@ -99,7 +99,7 @@ def _check_frames(result: Verification, *, parse: bool, sample: bool, threads: i
     watch.begin(0, sum(measure_files(tally.path for tally in result.shards)))
     num_crowded = 0
     try:
-        for checked in run_ahead(_cut_jobs(result.shards, waiting, parse, sample, stop), threads=threads):
+        for checked in run_ahead(_cut_jobs(result.shards, waiting, parse, sample, stop), threads=threads, stop=stop):
             tally, nbytes = waiting.popleft()
             findings = _list_findings(checked)
             tally.num_frames += checked.num_frames
@@ -109,8 +109,6 @@ def _check_frames(result: Verification, *, parse: bool, sample: bool, threads: i
             result.add(findings)
             watch.advance(0, nbytes, len(findings))
     finally:
-        # After an interrupt, threads that are still checking stop at their next step.
-        stop.set()
         watch.end()
     if num_crowded:
         result.notes.append(

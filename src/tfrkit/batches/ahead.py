@@ -1,0 +1,161 @@
+"""Frames of shards in file order, inflated and checked ahead on threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from typing import NamedTuple
+
+from tfrkit import _native
+from tfrkit._limits import LIMITS
+from tfrkit._threads import Run, RunsAhead, choose_threads, map_ahead
+from tfrkit._types import Verify
+from tfrkit.container.locate import Count, count_frames
+from tfrkit.container.records import NO_LIMIT, Finding, FrameStream, Policy, Stretch
+from tfrkit.container.shards import Shard
+from tfrkit.errors import TfrkitError
+
+# Stored bytes of a compressed shard are about this many times as many inflated ones.
+_USUAL_RATIO = 4
+DEFAULT_AHEAD_NBYTES = 256 << 20
+
+
+class _Damage(NamedTuple):
+    """Damage that a thread skipped. It is passed to the policy when the frames before it are taken."""
+
+    finding: Finding
+    error: TfrkitError
+    nbytes: int = 0
+
+
+class _LatePolicy(Policy):
+    """Decides as another policy does, but keeps the damage that is skipped."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(policy.verify, policy.on_error, search_nbytes=policy.search_nbytes)
+        self.kept: list[_Damage] = []
+
+    def take(self, finding: Finding, error: TfrkitError) -> None:
+        if self.on_error == "raise":
+            raise error
+        self.kept.append(_Damage(finding, error))
+
+    def take_kept(self) -> list[_Damage]:
+        kept, self.kept = self.kept, []
+        return kept
+
+
+Item = Stretch | _Damage
+
+
+class FramesAhead:
+    """Stretches of frames in file order; threads inflate shards, and check the frames as `verify` says.
+
+    Damage is raised, or skipped and recorded by the policy, when the frames before it were taken. Iterate once, and
+    close it.
+    """
+
+    def __init__(
+        self, shards: Sequence[Shard], policy: Policy, *, threads: int, max_nbytes: int, verify: Verify
+    ) -> None:
+        self._policy = policy
+        runs = [Run(partial(_read_shard, shard, policy, verify), _guess_nbytes(shard)) for shard in shards]
+        self._ahead: RunsAhead[Item] = RunsAhead(
+            runs,
+            threads=threads,
+            max_nbytes=max_nbytes,
+            step_nbytes=LIMITS.ahead_step_nbytes,
+            size_of=lambda item: item.nbytes,
+        )
+
+    def __iter__(self) -> Iterator[Stretch]:
+        for item in self._ahead:
+            if isinstance(item, _Damage):
+                self._policy.take(item.finding, item.error)
+            else:
+                yield item
+
+    def has_next(self) -> bool:
+        """Whether the next stretch can be taken without waiting."""
+        return self._ahead.has_next()
+
+    def close(self) -> None:
+        """Stop the threads and wait for them."""
+        self._ahead.close()
+
+
+def _guess_nbytes(shard: Shard) -> int:
+    return (shard.nbytes or 0) * (1 if shard.compression == "none" else _USUAL_RATIO)
+
+
+def _read_shard(shard: Shard, policy: Policy, verify: Verify) -> Iterator[Item]:
+    """Yield the frames of a shard in stretches, and the damage between them."""
+    late = _LatePolicy(policy)
+    # A compressed shard comes in windows of that size.
+    max_nbytes = LIMITS.inflate_nbytes if shard.compression == "none" else NO_LIMIT
+    try:
+        stream = FrameStream(shard, late, releases=False)
+        while stretch := stream.take(_native.check_frames, max_nbytes=max_nbytes, verify=verify):
+            yield from late.take_kept()
+            yield stretch
+    except TfrkitError:
+        yield from late.take_kept()
+        raise
+    yield from late.take_kept()
+
+
+def open_streams(
+    shards: Sequence[Shard],
+    policy: Policy,
+    *,
+    threads: int | None = None,
+    max_nbytes: int = DEFAULT_AHEAD_NBYTES,
+    leaves_payloads: bool = False,
+    columns: Sequence[str] = (),
+) -> Generator[FrameStream, None, None]:
+    """Yield streams that together have all frames in file order. Read each to its end before the next one.
+
+    With several threads, compressed shards are inflated ahead; by default there is one thread per core, and fewer for
+    small files. They also check the frames, or with `leaves_payloads` only their headers.
+    """
+    threads = choose_inflaters(shards, threads)
+    if threads <= 1:
+        for shard in shards:
+            yield FrameStream(shard, policy, columns=columns)
+        return
+    now: Verify = policy.verify
+    later: Verify = "none"
+    if leaves_payloads and policy.verify == "all":
+        now, later = "lengths", "all"
+    with closing(FramesAhead(shards, policy, threads=threads, max_nbytes=max_nbytes, verify=now)) as ahead:
+        for stretch in ahead:
+            yield FrameStream(stretch.shard, policy, within=stretch, columns=columns, verify=later)
+
+
+def count_ahead(shards: Sequence[Shard], policy: Policy, *, threads: int | None = None) -> Iterator[Count]:
+    """Count the frames of each shard, of several compressed or middle-sized ones at a time."""
+    threads = max(1, choose_inflaters(shards, threads))
+    sizes = [shard.nbytes or 0 for shard in shards]
+    # Large shards are scanned one after the other, each with all cores.
+    is_shared = len(sizes) > 1 and max(sizes) < 2 * LIMITS.scan_nbytes
+    if is_shared and sum(sizes) > len(sizes) * LIMITS.shared_scan_nbytes:
+        threads = max(threads, choose_threads(None))
+    if policy.on_error == "skip":
+        threads = 1  # findings are recorded in file order
+    stop = threading.Event()
+    max_kept = LIMITS.max_kept_offsets // threads
+    return map_ahead(
+        lambda shard: count_frames(shard, policy, max_kept=max_kept, stop=stop), shards, threads=threads, stop=stop
+    )
+
+
+def choose_inflaters(shards: Sequence[Shard], threads: int | None) -> int:
+    """Choose the number of threads that inflate ahead; 1 if it is not worth it, or if a shard is a pipe."""
+    if any(shard.nbytes is None for shard in shards):
+        return 1
+    nbytes = sum(shard.nbytes or 0 for shard in shards if shard.compression != "none")
+    if threads is None:
+        threads = min(choose_threads(None), nbytes // LIMITS.inflater_nbytes)
+    return threads if nbytes else 1

@@ -1,0 +1,208 @@
+"""Shards that are inflated ahead on threads against their slow twin, one thread: the same rows, errors and findings."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrkit as tfr
+from tfrkit._limits import LIMITS
+from tfrkit.batches import ahead
+from tfrkit.container.codecs import FORMATS
+from tfrkit.container.compression import InflateReader
+from tfrkit.container.deflate import Deflater
+from tfrkit.errors import SkippedRecordsWarning, TfrkitError
+from tfrkit.testing.corruption import flip, frame_offsets, make_frame
+
+COMPRESSIONS = ["gzip", "zlib", "xz", "zstd"]
+COUNTS = [400, 0, 1, 700, 300, 2, 500]
+THREADS = [2, 5]
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test file makes many pieces, and is worth a thread."""
+    monkeypatch.setattr(LIMITS, "inflate_nbytes", 1 << 11)
+    monkeypatch.setattr(LIMITS, "ahead_step_nbytes", 1 << 13)
+    monkeypatch.setattr(LIMITS, "inflater_nbytes", 1)
+
+
+def write_shards(
+    folder: Path, compression: str, change: Callable[[int, bytes], bytes] = lambda shard, data: data
+) -> Path:
+    """Write shards of Examples; `change` gets the number of each and its bytes before they are compressed."""
+    first = 0
+    for shard, count in enumerate(COUNTS):
+        plain = folder / "plain"
+        with tfr.Writer(plain) as writer:
+            for number in range(first, first + count):
+                writer.write({"id": number, "name": f"row {number}" * (number % 7)})
+        first += count
+        deflater = Deflater(FORMATS[compression].name)
+        data = change(shard, plain.read_bytes())
+        name = f"s-{shard:05}-of-{len(COUNTS):05}.{FORMATS[compression].suffixes[0]}"
+        (folder / name).write_bytes(deflater.write(data) + deflater.finish())
+        plain.unlink()
+    return folder
+
+
+def collect(items: Iterator[Any]) -> tuple[list[Any], tuple[type, str] | None]:
+    """All items, and the error after them."""
+    taken: list[Any] = []
+    try:
+        taken.extend(items)
+    except TfrkitError as error:
+        return taken, (type(error), str(error))
+    return taken, None
+
+
+def read_batches(ds: tfr.Dataset, threads: int) -> Iterator[Any]:
+    batches = ds.batch(64, threads=threads)
+    batches.uses_engine = False
+    for batch in batches:
+        yield batch["id"].tolist(), [bytes(value) for value in batch["name"]]
+
+
+def read_mapped(ds: tfr.Dataset, threads: int) -> Iterator[Any]:
+    for batch in ds.map(lambda row: {"id": row["id"]}).batch(64, threads=threads):
+        yield batch["id"].tolist()
+
+
+WAYS: dict[str, Callable[[tfr.Dataset, int], Iterator[Any]]] = {
+    "records": lambda ds, threads: iter(ds.records(threads=threads)),
+    "views": lambda ds, threads: map(bytes, ds.records(threads=threads).views()),
+    "rows": lambda ds, threads: iter(ds),
+    "batches": read_batches,
+    "mapped": read_mapped,
+}
+
+
+def compare(
+    folder: Path, way: str, monkeypatch: pytest.MonkeyPatch, **options: Any
+) -> tuple[list[Any], Any, list[Any]]:
+    """Read in one way on one thread and on several: the same items, error and findings. Return them."""
+    found = []
+    for threads in (1, *THREADS):
+        monkeypatch.setattr(ahead, "choose_threads", lambda given: given or threads)  # noqa: B023
+        ds = tfr.open(folder, **options)
+        items, error = collect(WAYS[way](ds, threads))
+        found.append((items, error, ds.errors))
+    assert found[1:] == [found[0]] * len(THREADS)
+    return found[0]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_threads_give_what_one_thread_gives(
+    tmp_path: Path, compression: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_shards(tmp_path, compression)
+    items, error, findings = compare(tmp_path, way, monkeypatch)
+    assert error is None
+    assert findings == []
+    assert len(items) == (-(-sum(COUNTS) // 64) if way in ("batches", "mapped") else sum(COUNTS))
+
+
+def damage_frames(shard: int, data: bytes) -> bytes:
+    """A payload, a length and the same feature as another kind, in different shards."""
+    starts = frame_offsets(data)
+    if shard == 3:
+        data = flip(flip(data, starts[100] + 14), starts[400] + 2)
+    if shard == 4:
+        other = make_frame(b"\n\n\n\b\n\x02id\x12\x02\n\x00")  # an Example with an empty list of bytes as id
+        data = data[: starts[50]] + other + data[starts[50] :]
+    if shard == 6:
+        data = data[: starts[-1] + 5]
+    return data
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+@pytest.mark.parametrize("way", WAYS)
+def test_damaged_frames_are_met_in_their_place(
+    tmp_path: Path, way: str, on_error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_shards(tmp_path, "gzip")
+    schema = tfr.open(tmp_path).schema
+    write_shards(tmp_path, "gzip", damage_frames)
+    with pytest.warns(SkippedRecordsWarning) if on_error == "skip" else contextlib.nullcontext():
+        items, error, findings = compare(tmp_path, way, monkeypatch, on_error=on_error, schema=schema)
+    assert items
+    assert (error is None) == (on_error == "skip")
+    assert len(findings) == (0 if on_error == "raise" else 3 if way in ("records", "views") else 4)
+    assert [(finding.shard, finding.offset) for finding in findings] == sorted(
+        (finding.shard, finding.offset) for finding in findings
+    )
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("at", [0.4, 1.0])
+def test_damaged_streams_are_met_in_their_place(
+    tmp_path: Path, compression: str, on_error: str, at: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_shards(tmp_path, compression)
+    path = sorted(tmp_path.iterdir())[3]
+    stored = path.read_bytes()
+    path.write_bytes(stored[: int(len(stored) * 0.7)] if at == 1.0 else flip(stored, int(len(stored) * at)))
+    with pytest.warns(SkippedRecordsWarning) if on_error == "skip" else contextlib.nullcontext():
+        items, error, findings = compare(tmp_path, "records", monkeypatch, on_error=on_error)
+    assert 401 <= len(items) < sum(COUNTS)
+    assert (error is None) == (on_error == "skip")
+    assert bool(findings) == (on_error == "skip")
+
+
+def test_limit_of_errors_ends_the_pass_at_the_same_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_shards(tmp_path, "gzip", damage_frames)
+    items, error, findings = compare(tmp_path, "records", monkeypatch, on_error="skip", max_errors=1)
+    assert len(items) == 401 + 399
+    assert error is not None
+    assert "max_errors allows 1" in error[1]
+    assert len(findings) == 2
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_shards_are_inflated_on_other_threads(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = set()
+
+    class Watched(InflateReader):
+        def read(self, nbytes: int) -> bytes:
+            names.add(threading.current_thread().name)
+            return super().read(nbytes)
+
+    write_shards(tmp_path, "zlib")
+    ds = tfr.open(tmp_path)
+    _ = ds.schema
+    monkeypatch.setattr("tfrkit.container.records.InflateReader", Watched)
+    monkeypatch.setattr(ahead, "choose_threads", lambda given: given or 2)
+    assert collect(WAYS[way](ds, 2))[0]
+    assert names
+    assert all(name.startswith("tfrkit-ahead") for name in names)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_early_end_leaves_no_thread(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_shards(tmp_path, "gzip")
+    monkeypatch.setattr(ahead, "choose_threads", lambda given: given or 2)
+    before = threading.active_count()
+    items = WAYS[way](tfr.open(tmp_path), 2)
+    next(items)
+    assert threading.active_count() > before
+    del items
+    assert threading.active_count() == before
+
+
+def test_small_files_and_pipes_are_read_without_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LIMITS, "inflater_nbytes", 1 << 20)
+    write_shards(tmp_path, "gzip")
+    shards = tfr.open(tmp_path)._set.shards
+    assert ahead.choose_inflaters(shards, None) == 0
+    assert ahead.choose_inflaters(shards, 3) == 3
+    plain = tmp_path / "plain"
+    with tfr.Writer(plain) as writer:
+        writer.write({"id": 1})
+    assert ahead.choose_inflaters(tfr.open(plain)._set.shards, 3) == 1
