@@ -15,8 +15,8 @@ SECONDS_EACH := $(if $(filter command line environment,$(origin SECONDS)),$(SECO
 
 PIP_QUIET := --quiet --disable-pip-version-check
 BUILD_NEEDS := "scikit-build-core>=1.1" "nanobind>=3.1,<4" cmake ninja
-# Extras that are not frameworks: Parquet and queries are tested, too.
-TEST_NEEDS := "pytest>=8" "pytest-xdist>=3.5" "hypothesis>=6.100" "pyarrow>=15" "duckdb>=2,<3"
+# Extras that are not frameworks: Parquet, queries and the viewer are tested, too; httpx2 is for its test client.
+TEST_NEEDS := "pytest>=8" "pytest-xdist>=3.5" "hypothesis>=6.100" "pyarrow>=15" "duckdb>=2,<3" "starlette>=1,<2" "uvicorn>=0.30" "httpx2>=2"
 LINT_NEEDS := "ruff>=0.14" "mypy>=1.13" "clang-format>=18"
 INTEROP_NEEDS := "tensorflow-cpu==2.21.*" tensorflow-datasets pyarrow pandas polars duckdb datasets torch==2.13.0 torchdata jax grain
 

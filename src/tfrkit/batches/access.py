@@ -77,6 +77,14 @@ class ShardAccess:
         """Read the payload of one record and check it."""
         return self._require(self.table.read(record) if self.table is not None else self._read_inflated(record), record)
 
+    def read_bytes(self, offset: int, nbytes: int) -> bytes:
+        """Read inflated bytes of the shard, unchecked; fewer at its end."""
+        try:
+            source = self._shard.reader if self._inflate is None else self._inflate
+            return bytes(source.read_at(offset, nbytes))
+        finally:
+            self._shard.reader.park()
+
     def _require(self, payload: Record | _native.Fault, record: int) -> Record:
         if isinstance(payload, bytes):
             return payload

@@ -103,6 +103,16 @@ def decode_jpeg(data: memoryview, header: JpegHeader, colours: str, buffer: Pixe
     raise CodecError(f"{what} does not decode, {complaint[:100]}")
 
 
+def encode_jpeg(pixels: Pixels, quality: int) -> bytes:
+    """Encode RGB pixels of shape (height, width, 3), with half the resolution in colour."""
+    import simplejpeg
+
+    data: bytes = simplejpeg.encode_jpeg(
+        pixels, quality=quality, colorspace="RGB", colorsubsampling="420", fastdct=True
+    )
+    return data
+
+
 def _call_decoder(
     data: memoryview, header: JpegHeader, colours: str, buffer: Pixels, eighths: int, is_strict: bool
 ) -> Pixels:

@@ -50,13 +50,16 @@ class Box(NamedTuple):
     ymax: float
     text: str
     color: Color
+    label: int | None = None
 
 
 @dataclass
 class Picture:
     """The contents of a tile. If reading failed, `pixels` is None and `cause` has the reason.
 
-    `overlay` is an array of colours and a mask of the pixels they cover, both with the size of `pixels`.
+    `overlay` is an array of colours and a mask of the pixels they cover, both with the size of `pixels`. `numbers` are
+    the class numbers of the mask in that size, or the numbers of the objects from 1; `size` is (height, width) as
+    stored.
     """
 
     caption: list[Span] = field(default_factory=list)
@@ -64,6 +67,8 @@ class Picture:
     overlay: tuple[Pixels, np.ndarray[Any, np.dtype[np.bool_]]] | None = None
     boxes: list[Box] = field(default_factory=list)
     cause: str | None = None
+    numbers: np.ndarray[Any, np.dtype[Any]] | None = None
+    size: tuple[int, int] | None = None
 
     @property
     def label(self) -> str:
@@ -72,9 +77,24 @@ class Picture:
 
 
 class PictureReader:
-    """Reads pictures that fit into a square of `side` pixels. Memory: one decoded image at a time."""
+    """Reads pictures that fit into a square of `side` pixels. Memory: one decoded image at a time.
 
-    def __init__(self, schema: Schema, features: PictureFeatures, names: ClassNames, *, side: int) -> None:
+    With `keeps_pixels`, an image whose boxes or mask are wrong is shown without them. Small images are enlarged, unless
+    `enlarges` is False.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        features: PictureFeatures,
+        names: ClassNames,
+        *,
+        side: int,
+        keeps_pixels: bool = False,
+        enlarges: bool = True,
+    ) -> None:
+        self._keeps_pixels = keeps_pixels
+        self._enlarges = enlarges
         self._features = features
         self._names = names
         self._side = side
@@ -89,13 +109,20 @@ class PictureReader:
         """Return the stored value of the image feature, or None."""
         return flatten_row(row, self._schema).get(self._features.image)
 
+    def read_pixels(self, row: Row) -> tuple[Pixels, tuple[int, int]]:
+        """Return the pixels of a row in the size of the tile, and their stored size; raise `CodecError` without any."""
+        return self._read_pixels(flatten_row(row, self._schema))
+
     def read(self, row: Row) -> Picture:
         """Read the picture of a row; a failure is reported in its `cause`."""
         values = flatten_row(row, self._schema)
         picture = Picture(caption=self._read_texts(values, self._features.labels))
         try:
             pixels, size = self._read_pixels(values)
-            picture.boxes = self._read_boxes(values)
+            picture.size = size
+            if self._keeps_pixels:
+                picture.pixels = pixels
+            picture.boxes = self._read_boxes(values, size)
             picture.overlay = self._read_mask(values, picture, size, (pixels.shape[0], pixels.shape[1]))
             picture.pixels = pixels
         except CodecError as error:
@@ -166,6 +193,8 @@ class PictureReader:
     def _fit(self, pixels: Pixels) -> tuple[Pixels, tuple[int, int]]:
         """Resize pixels to the tile: with averaging if the image becomes smaller, in blocks if it becomes larger."""
         height, width = pixels.shape[:2]
+        if not self._enlarges and max(height, width) <= self._side:
+            return pixels, (height, width)
         size = fit_size(height, width, self._side)
         return resize_as_pillow(pixels, size, "nearest" if size[0] > height else "lanczos"), (height, width)
 
@@ -181,11 +210,11 @@ class PictureReader:
             if value is None:
                 return None
         elif isinstance(value, list):
-            return _paint_objects([self._decode_mask(item, size) for item in value], picture.boxes, shown)
+            return _paint_objects([self._decode_mask(item, size) for item in value], picture, shown)
         numbers = self._decode_mask(value, size)
         if not picture.caption:
             picture.caption = self._summarize_mask(name, numbers)
-        small = resize_nearest(numbers, shown)
+        small = picture.numbers = resize_nearest(numbers, shown)
         return voc_palette()[small & 255], small != _BACKGROUND
 
     def _decode_mask(self, value: Any, size: tuple[int, int]) -> np.ndarray[Any, np.dtype[Any]]:
@@ -200,11 +229,13 @@ class PictureReader:
         shown = [number for _, number in ranked if number not in (_BACKGROUND, _IGNORED)][:_MAX_SPANS]
         return [Span(self._names.show(name, number), _to_color(voc_palette()[number & 255])) for number in shown]
 
-    def _read_boxes(self, values: Mapping[str, Any]) -> list[Box]:
+    def _read_boxes(self, values: Mapping[str, Any], size: tuple[int, int]) -> list[Box]:
         features = self._features.boxes
         if features is None:
             return []
         corners = read_corners(values, features)
+        if features.units == "pixels":
+            corners = corners / np.array([size[1], size[0], size[1], size[0]], np.float64)
         texts = [_to_text(item) for item in list_values(values.get(features.text or ""))]
         labels = [int(item) for item in list_values(values.get(features.label or ""))]
         boxes = []
@@ -217,7 +248,7 @@ class PictureReader:
             if not text and label is not None and features.label is not None:
                 text = self._names.show(features.label, label)
             key = label if label is not None else zlib.crc32(text.encode("utf-8", "replace"))
-            boxes.append(Box(xmin, ymin, xmax, ymax, text, class_color(key)))
+            boxes.append(Box(xmin, ymin, xmax, ymax, text, class_color(key), label))
         return boxes
 
 
@@ -250,17 +281,20 @@ def class_color(number: int) -> Color:
 
 
 def _paint_objects(
-    masks: list[np.ndarray[Any, np.dtype[Any]]], boxes: list[Box], shown: tuple[int, int]
+    masks: list[np.ndarray[Any, np.dtype[Any]]], picture: Picture, shown: tuple[int, int]
 ) -> tuple[Pixels, np.ndarray[Any, np.dtype[np.bool_]]] | None:
     """Paint one mask per object, in the colour of its box."""
     if not masks:
         return None
     colors = np.zeros((*shown, 3), np.uint8)
     covered = np.zeros(shown, np.bool_)
+    boxes, numbers = picture.boxes, np.zeros(shown, np.uint8)
     for number, mask in enumerate(masks):
         inside = resize_nearest(mask, shown) != 0
         colors[inside] = boxes[number].color if number < len(boxes) else class_color(number)
+        numbers[inside] = number % 254 + 1
         covered |= inside
+    picture.numbers = numbers
     return colors, covered
 
 

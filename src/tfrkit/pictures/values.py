@@ -10,7 +10,7 @@ import numpy as np
 from tfrkit._types import Row
 from tfrkit.errors import CodecError
 from tfrkit.features.schema import Schema
-from tfrkit.pictures.features import BoxFeatures
+from tfrkit.pictures.features import BoxFeatures, BoxOrder
 
 Corners = np.ndarray[Any, np.dtype[np.float64]]
 """(boxes, 4) as xmin, ymin, xmax, ymax."""
@@ -37,7 +37,17 @@ def read_corners(values: Mapping[str, Any], boxes: BoxFeatures) -> Corners:
     if len(sides) == 1:
         if lengths[0] % 4:
             raise CodecError(f"boxes expected four numbers each, got {lengths[0]} in all")
-        return sides[0].reshape(-1, 4)[:, [1, 0, 3, 2]]  # TFDS stores ymin, xmin, ymax, xmax
+        return _to_corners(sides[0].reshape(-1, 4), boxes.order)
     if len(set(lengths)) != 1:
         raise CodecError(f"boxes expected four lists of one length, got {', '.join(map(str, lengths))}")
     return np.stack(sides, axis=1)
+
+
+def _to_corners(numbers: Corners, order: BoxOrder) -> Corners:
+    if order == "xyxy":
+        return numbers
+    if order == "yxyx":
+        return numbers[:, [1, 0, 3, 2]]
+    first, size = numbers[:, :2], numbers[:, 2:]
+    low = first - size / 2 if order == "cxcywh" else first
+    return np.concatenate([low, low + size], axis=1)

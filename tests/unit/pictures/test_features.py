@@ -8,7 +8,7 @@ from tfrkit.errors import MissingFeatureError, SchemaError
 from tfrkit.features.schema import Schema
 from tfrkit.features.size_features import SizeFeatures
 from tfrkit.features.spec import Spec
-from tfrkit.pictures.features import BoxFeatures, find_picture_features
+from tfrkit.pictures.features import NO_FEATURE, BoxFeatures, find_picture_features, list_choices
 
 BYTES, TEXT, INT = Spec("bytes", logical="bytes"), Spec("bytes", logical="text"), Spec("int64")
 SIDES = tuple(f"image/object/bbox/{side}" for side in ("xmin", "ymin", "xmax", "ymax"))
@@ -88,3 +88,46 @@ def test_features_of_several_kinds_are_left_out() -> None:
         find_picture_features(Schema({"image": "image", "label": mixed}), label="label")
     with pytest.raises(MissingFeatureError, match="no feature 'lable', did you mean 'label'"):
         find_picture_features(Schema({"image": "image", "label": INT}), label="lable")
+
+
+def test_every_choice_can_be_overridden() -> None:
+    schema = Schema(
+        {
+            "a": Spec("bytes", logical="image"),
+            "b": Spec("bytes", logical="image"),
+            "seg": Spec("bytes", logical="mask"),
+            "box": Spec("float", (None, 4), logical="boxes"),
+            "other": Spec("float", (None,)),
+            "kind": Spec("int64", (None,)),
+            "label": Spec("int64"),
+            "weight": Spec("int64"),
+        }
+    )
+    found = find_picture_features(schema)
+    assert (found.image, found.mask, found.labels) == ("a", "seg", ("label",))
+    assert found.boxes == BoxFeatures(("box",))
+    found = find_picture_features(
+        schema,
+        image="b",
+        mask="a",
+        label="weight",
+        boxes="other",
+        names="kind",
+        box_order="xywh",
+        box_units="pixels",
+    )
+    assert (found.image, found.mask, found.labels) == ("b", "a", ("weight",))
+    assert found.boxes == BoxFeatures(("other",), None, "kind", "xywh", "pixels")
+    found = find_picture_features(schema, mask=NO_FEATURE, label=NO_FEATURE, boxes=NO_FEATURE)
+    assert (found.mask, found.labels, found.boxes) == (None, (), None)
+    with pytest.raises(SchemaError, match="boxes expected numbers in 'a' or its xmin"):
+        find_picture_features(schema, boxes="a")
+    choices = list_choices(schema)
+    assert choices["image"] == ["a", "b", "seg"]
+    assert choices["boxes"] == ["box", "other"]
+    assert "label" in choices["label"] and "box" not in choices["label"]
+
+
+def test_choices_of_boxes_are_the_start_of_four_features() -> None:
+    schema = Schema({name: Spec("float", (None,)) for name in SIDES})
+    assert list_choices(schema)["boxes"] == ["image/object/bbox"]

@@ -23,7 +23,7 @@ def test_boxes_of_tfds_have_their_vertical_sides_first() -> None:
     corners = np.array([[0.5, 0.25, 0.75, 0.5]], np.float32)
     row = {"image": np.zeros((4, 4, 3), np.uint8), "objects/bbox": corners, "objects/label": np.array([4])}
     picture = reader.read(row)
-    assert picture.boxes == [Box(0.25, 0.5, 0.5, 0.75, "e", class_color(4))]
+    assert picture.boxes == [Box(0.25, 0.5, 0.5, 0.75, "e", class_color(4), 4)]
     assert (picture.label, picture.cause) == ("e", None)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tfrkit.errors import CodecError
 from tfrkit.features.schema import Schema
-from tfrkit.pictures.features import BoxFeatures
+from tfrkit.pictures.features import BoxFeatures, BoxOrder
 from tfrkit.pictures.values import flatten_row, list_values, read_corners
 
 
@@ -46,3 +46,16 @@ def test_corners_that_do_not_belong_together_raise() -> None:
 )
 def test_values_are_found_at_any_depth(value: Any, values: list[Any]) -> None:
     assert list_values(value) == values
+
+
+@pytest.mark.parametrize(
+    ("order", "numbers"),
+    [
+        ("xyxy", [1.0, 2.0, 5.0, 8.0]),
+        ("yxyx", [2.0, 1.0, 8.0, 5.0]),
+        ("xywh", [1.0, 2.0, 4.0, 6.0]),
+        ("cxcywh", [3.0, 5.0, 4.0, 6.0]),
+    ],
+)
+def test_every_order_of_one_list_gives_the_same_corners(order: BoxOrder, numbers: list[float]) -> None:
+    assert read_corners({"b": numbers}, BoxFeatures(("b",), order=order)).tolist() == [[1, 2, 5, 8]]

@@ -22,7 +22,7 @@ from tfrkit.ops.query.scan import RAW_COLUMN, QueryTable
 from tfrkit.ops.query.text import RECORD_COLUMN, STRUCTS
 from tfrkit.sidecars.read import Sidecars
 
-_TABLE = "tfrkit_dataset"
+TABLE = "tfrkit_dataset"
 _FETCHED_ROWS = 1024
 CONDITION = "the condition"
 # Functions that may return several rows, or none.
@@ -58,10 +58,10 @@ def find_matches(
     Holds 8 bytes and the new values of each matching record in memory. Raises `QueryError` with the position in the
     user's text; errors of values have shard and record.
     """
-    text, parts = _compose(where, expressions)
+    text, parts = compose_query(where, expressions)
     session = Session(
         text,
-        {_TABLE: list(paths)},
+        {TABLE: list(paths)},
         binary=binary,
         verify="all",
         threads=choose_threads(jobs),
@@ -70,7 +70,7 @@ def find_matches(
         parts=parts,
     )
     try:
-        table = session.tables[_TABLE]
+        table = session.tables[TABLE]
         if table.has_column(RECORD_COLUMN):
             raise QueryError(f"features expected other names than {RECORD_COLUMN}, which numbers the records")
         names = [_find_target(table, name) for name in expressions]
@@ -87,7 +87,7 @@ def find_matches(
     return Matches(numbers, names, [values[at] for at in order.tolist()] if values else [], table)
 
 
-def _compose(where: str | None, expressions: Mapping[str, str]) -> tuple[str, list[Part]]:
+def compose_query(where: str | None, expressions: Mapping[str, str]) -> tuple[str, list[Part]]:
     """Return the query, and the positions of the user's texts in it."""
     duckdb = import_or_explain("duckdb", "sql")
     connection = get_engine(duckdb).connect()
@@ -109,7 +109,7 @@ def _compose(where: str | None, expressions: Mapping[str, str]) -> tuple[str, li
             text += ", "
             add(expression, f"the value of {show_name(feature)}")
             text += f" as tfrkit_value_{number}"
-        text += f" from {_TABLE}"
+        text += f" from {TABLE}"
         if where is not None:
             text += " where "
             add(where, CONDITION)

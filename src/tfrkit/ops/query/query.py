@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tfrkit._optional import import_or_explain
 from tfrkit._threads import choose_threads
-from tfrkit._types import Infer, Row, Verify
+from tfrkit._types import Infer, OnError, Row, Verify
 from tfrkit.container.codecs import CompressionWord
 from tfrkit.errors import Hint, QueryError, SchemaError, Step, TfrkitError
 from tfrkit.features.schema import describe_missing
@@ -197,8 +197,10 @@ class Session:
         timeout: float | None,
         memory: int | None,
         parts: Sequence[Part] = (),
+        on_error: OnError = "raise",
     ) -> None:
         self._parts = parts
+        self._on_error: OnError = on_error
         self.duckdb = import_or_explain("duckdb", "sql")
         self._threads = threads
         self._watch = Watch(timeout)
@@ -322,7 +324,7 @@ class Session:
                 continue
             if content == "-":
                 content = self._spool_stdin()
-            self.tables[name] = QueryTable(content, verify=verify, infer=self._infer)
+            self.tables[name] = QueryTable(content, verify=verify, infer=self._infer, on_error=self._on_error)
             left -= self.tables[name].take_as_bytes(left)
         if left:
             features = [feature for table in self.tables.values() for feature in table.schema.names]

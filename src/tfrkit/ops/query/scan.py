@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfrkit import _native
-from tfrkit._types import Infer, Verify
+from tfrkit._types import Infer, OnError, Verify
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.batches.stream import SizedBatch, read_batches
 from tfrkit.codec.columns import BytesColumn
@@ -51,10 +51,15 @@ class QueryTable:
     """One table of a query: its files, and the names of its columns."""
 
     def __init__(
-        self, address: Address | Iterable[Address], *, verify: Verify = "all", infer: Infer = "sample"
+        self,
+        address: Address | Iterable[Address],
+        *,
+        verify: Verify = "all",
+        infer: Infer = "sample",
+        on_error: OnError = "raise",
     ) -> None:
         shards = [Shard.open(path) for path in find_shards(address, incomplete="warn")]
-        self.shard_set = ShardSet(shards, Policy(verify), infer=infer)
+        self.shard_set = ShardSet(shards, Policy(verify, on_error), infer=infer)
         self._binary: set[str] = set()
         self._batch_size: int | None = None
         self._name_features()
@@ -178,6 +183,8 @@ class TableScan(ArrowStream):
         super().__init__(lambda: (batch for batch, _ in self._read()), schema)
         self._is_whole = is_whole
         self.error: Exception | None = None
+        self.num_read = 0
+        """Rows read so far."""
         self._table = table
         self._threads = threads
         self._plain = [] if schema.kind == "sequence_example" else self._rename(self._fields, "")
@@ -207,6 +214,7 @@ class TableScan(ArrowStream):
             for batch, num_rows in self._read():
                 yield self._lay_out(batch, num_rows, first_row)
                 first_row += num_rows
+                self.num_read = first_row
         except Exception as error:
             self.error = self.error or error
             raise

@@ -1,0 +1,86 @@
+"""Search for records by an SQL condition, with progress and an early end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tfrkit._optional import import_or_explain
+from tfrkit._threads import choose_threads
+from tfrkit._types import OnError, UInt64Array, Verify
+from tfrkit.errors import QueryError
+from tfrkit.ops.edit.query import TABLE, compose_query
+from tfrkit.ops.query.engine import get_engine
+from tfrkit.ops.query.errors import Part
+from tfrkit.ops.query.query import Session
+from tfrkit.ops.query.text import RECORD_COLUMN, parse_query
+
+
+def compose_condition(where: str | None) -> tuple[str, list[Part]]:
+    """Return the query of a condition over the records alone; `QueryError` if it names other files."""
+    text, parts = compose_query(where, {})
+    connection = get_engine(import_or_explain("duckdb", "sql")).connect()
+    try:
+        others = [name for name in parse_query(connection, text).tables if name != TABLE]
+    finally:
+        connection.close()
+    if others:
+        raise QueryError(f"a condition expected columns of the records, got another table, {others[0]!r:.64}")
+    return text, parts
+
+
+class RecordSearch:
+    """A search for the records that match an SQL condition, which reports progress and can be stopped.
+
+    Memory: 8 bytes per matching record. Call `run` once, and `close` at the end.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        where: str | None,
+        *,
+        order_by: str | None = None,
+        verify: Verify = "all",
+        on_error: OnError = "raise",
+        timeout: float | None = None,
+    ) -> None:
+        """Prepare the search. `order_by` is an SQL expression; without it, records are in file order."""
+        text, parts = compose_condition(where)
+        if order_by is not None:
+            text += f" order by {order_by}, {RECORD_COLUMN}"
+        self._is_sorted = order_by is not None
+        self._session = Session(
+            text,
+            {TABLE: list(paths)},
+            binary=(),
+            verify=verify,
+            threads=choose_threads(None),
+            timeout=timeout,
+            memory=None,
+            parts=parts,
+            on_error=on_error,
+        )
+        if self._session.tables[TABLE].has_column(RECORD_COLUMN):
+            self._session.close()
+            raise QueryError(f"features expected other names than {RECORD_COLUMN}, which numbers the records")
+
+    @property
+    def num_read(self) -> int:
+        """Records read so far."""
+        return max((scan.num_read for scan in self._session.scans), default=0)
+
+    def run(self) -> UInt64Array:
+        """Return the numbers of the records, counted over all files: ascending, or in the requested order."""
+        self._session.describe()
+        numbers = np.ma.getdata(self._session.fetch_numbers(self._session.parsed)).astype(np.uint64)
+        return numbers if self._is_sorted else np.sort(numbers)
+
+    def stop(self) -> None:
+        """End `run` with an error, from another thread."""
+        self._session.connection.interrupt()
+
+    def close(self) -> None:
+        """Close files and connection."""
+        self._session.close()

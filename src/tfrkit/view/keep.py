@@ -1,0 +1,154 @@
+"""Keep what was found: tags, and selections written as TFRecord, images or a list. Only into the folder of `--out`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tfrkit.errors import CodecError, ContainerError, SchemaError, StorageError
+from tfrkit.images.sniff import SUFFIX_FORMATS, sniff_image
+from tfrkit.outputs.target import require_output
+from tfrkit.storage.resolve import open_writer
+from tfrkit.view.describe import find_value, make_picture
+from tfrkit.view.guesses import Guesses
+from tfrkit.view.opened import Opened
+from tfrkit.writer import Writer
+
+KINDS = ("tfrecord", "images", "list")
+TAGS_FILE = "tags.json"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_SUFFIXES = {format: suffix for suffix, format in SUFFIX_FORMATS.items()} | {"JPEG": ".jpg", "TIFF": ".tif"}
+
+
+def check_name(name: object) -> str:
+    """Return a name for a file or tag: no path, nothing hidden; ValueError otherwise."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or ".." in name:
+        raise ValueError(f"name expected letters, digits, -, _ and . only, got {name!r:.64}")
+    return name
+
+
+class Tags:
+    """Lists of records by name and dataset, kept in a file if there is a folder for it. Safe to share."""
+
+    def __init__(self, folder: str | None) -> None:
+        self._path = None if folder is None else os.path.join(folder, TAGS_FILE)
+        self._lock = threading.Lock()
+        self._records: dict[tuple[str, int], set[int]] = {}
+        if self._path is not None and os.path.exists(self._path):
+            with open(self._path, encoding="utf-8") as file:
+                stored: dict[str, dict[str, list[int]]] = json.load(file)
+            self._records = {
+                (name, int(number)): set(records) for name, sets in stored.items() for number, records in sets.items()
+            }
+
+    def count(self) -> dict[str, int]:
+        """Return the number of records of each tag."""
+        counts: dict[str, int] = {}
+        for (name, _), records in sorted(self._records.items()):
+            counts[name] = counts.get(name, 0) + len(records)
+        return counts
+
+    def of(self, number: int, record: int) -> list[str]:
+        """Return the tags of a record."""
+        return sorted(name for (name, one), records in self._records.items() if one == number and record in records)
+
+    def find(self, number: int, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return the records of a tag, ascending."""
+        return np.array(sorted(self._records.get((name, number), ())), np.int64)
+
+    def set(self, number: int, name: str, records: Iterable[int], *, on: bool) -> None:
+        """Add a tag to records, or take it away."""
+        with self._lock:
+            found = self._records.setdefault((name, number), set())
+            found.update(records) if on else found.difference_update(records)
+            if not found:
+                del self._records[name, number]
+            if self._path is not None:
+                self._write(self._path)
+
+    def _write(self, path: str) -> None:
+        stored: dict[str, dict[str, list[int]]] = {}
+        for (name, number), records in sorted(self._records.items()):
+            stored.setdefault(name, {})[str(number)] = sorted(records)
+        with open_writer(path, make_folders=True) as writer:
+            writer.write(json.dumps(stored, indent=1).encode())
+            writer.commit()
+
+
+def export(opened: Opened, guesses: Guesses, items: Iterable[int], kind: str, folder: str, name: str) -> dict[str, Any]:
+    """Write records into `folder`; return path, number of records and bytes. Damaged items are left out."""
+    if kind not in KINDS:
+        raise ValueError(f"as expected {', '.join(KINDS)}, got {kind!r:.64}")
+    path = os.path.join(folder, check_name(name) + {"tfrecord": ".tfrecord", "images": "", "list": ".txt"}[kind])
+    require_output(path, sources=opened.paths)
+    os.makedirs(folder, exist_ok=True)
+    records = (item for item in items if item >= 0)
+    if kind == "tfrecord":
+        num_records, nbytes = _write_records(opened, records, path)
+    elif kind == "list":
+        num_records, nbytes = _write_list(opened, records, path)
+    else:
+        num_records, nbytes = _write_images(opened, guesses, records, path)
+    return {"ok": True, "path": path, "records": num_records, "bytes": nbytes}
+
+
+def _write_records(opened: Opened, records: Iterable[int], path: str) -> tuple[int, int]:
+    with Writer(path) as writer:
+        for record in records:
+            try:
+                payload = opened.read(record)
+            except ContainerError:
+                continue  # a frame with a wrong checksum would only be copied with a right one
+            writer.write_record(payload)
+        num_records = writer.num_records
+    return num_records, os.path.getsize(path)
+
+
+def _write_list(opened: Opened, records: Iterable[int], path: str) -> tuple[int, int]:
+    num_records = nbytes = 0
+    with open_writer(path) as writer:
+        for lines in _batch(opened, records):
+            data = "".join(lines).encode("utf-8", "surrogateescape")
+            writer.write(data)
+            num_records, nbytes = num_records + len(lines), nbytes + len(data)
+        writer.commit()
+    return num_records, nbytes
+
+
+def _batch(opened: Opened, records: Iterable[int]) -> Iterator[list[str]]:
+    lines = []
+    for record in records:
+        place = opened.locate(record)
+        lines.append(f"{record}\t{opened.paths[place.shard]}\t{place.ordinal}\t{place.offset}\n")
+        if len(lines) == 4096:
+            yield lines
+            lines = []
+    yield lines
+
+
+def _write_images(opened: Opened, guesses: Guesses, records: Iterable[int], folder: str) -> tuple[int, int]:
+    features = guesses.features
+    if features is None:
+        raise StorageError("expected records with images, got none", hint="export them as tfrecord")
+    num_records = nbytes = 0
+    os.makedirs(folder)
+    for record in records:
+        try:
+            data = find_value(opened, record, features.image, None)
+            info = sniff_image(data[:64]) if isinstance(data, bytes) else None
+            suffix = ".png" if info is None else _SUFFIXES.get(info.format, ".bin")
+            if info is None:
+                data, _ = make_picture(opened, guesses, record, features.image, None)
+        except (ContainerError, CodecError, SchemaError, LookupError):
+            continue
+        with open_writer(os.path.join(folder, f"{record:08d}{suffix}")) as writer:
+            writer.write(data)
+            writer.commit()
+        num_records, nbytes = num_records + 1, nbytes + len(data)
+    return num_records, nbytes

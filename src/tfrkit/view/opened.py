@@ -1,0 +1,342 @@
+"""A dataset opened for viewing: records by number, damage in its place, and its front before it is counted."""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrkit._types import Int64Array, Record, Row
+from tfrkit.batches.shard_set import ShardSet
+from tfrkit.codec.decode import Decoder
+from tfrkit.container.records import Finding, Policy, read_records
+from tfrkit.container.shards import Shard, find_shards
+from tfrkit.errors import (
+    CodecError,
+    CompressionError,
+    ContainerError,
+    CorruptRecordError,
+    StorageError,
+    TfrkitError,
+    TruncatedShardError,
+)
+from tfrkit.passes.check import check_stretch, cut_shard
+from tfrkit.sidecars.class_names import ClassNames
+
+# Records read from the front while the others are counted.
+_FRONT_RECORDS = 4096
+_FRONT_NBYTES = 64 << 20
+_UNCOUNTED = (CorruptRecordError, TruncatedShardError, CompressionError)
+
+
+class Place(NamedTuple):
+    """Where a record is: number of its shard, number in that shard, and byte of its frame."""
+
+    shard: int
+    ordinal: int
+    offset: int
+
+
+class Opened:
+    """A dataset, its records and its damage. Safe to share between threads.
+
+    An item is a record number, or -1 - k for the k-th broken place. Positions count items in file order.
+    """
+
+    def __init__(self, paths: Sequence[str], number: int = 0) -> None:
+        self.number = number
+        self.paths = find_shards(list(paths), incomplete="warn")
+        shards = [Shard.open(path) for path in self.paths if path != "-"]
+        pipes = ["-"] * ("-" in self.paths) + [shard.name for shard in shards if shard.nbytes is None]
+        if pipes:
+            raise StorageError(
+                "expected a file, got a pipe, which can be read only once", shard=pipes[0], hint="save it first"
+            )
+        self.name = _name_dataset(self.paths)
+        self.stamp = _stamp_files(self.paths)
+        self._set = ShardSet(shards, Policy())
+        self.schema = self._set.schema
+        self.sidecars = self._set.sidecars
+        self.names = ClassNames.of_schema(self.schema, self.sidecars.class_file)
+        self.kind = self.schema.kind
+        self._decoders: dict[tuple[str, ...] | None, Decoder] = {}
+        self._front: list[Record] = []
+        self._lock = threading.Condition()
+        self._is_counted = False
+        self.failure: TfrkitError | None = None
+        """Why the records cannot be counted."""
+        self.broken: list[Finding] = []
+        """Damage that is no record any more, in file order."""
+        self._broken_at: list[int] = []  # records before each
+        self.flawed: dict[int, Finding] = {}
+        """Records known to be damaged, by number."""
+        self._is_checked = False
+        if self._set.known_count is not None or self._set.is_quick:
+            self._count()
+        else:
+            threading.Thread(target=self._count, name="tfrkit-count", daemon=True).start()
+            self._read_front()
+
+    # ---- counting ------------------------------------------------------------------------------------------------
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all records are counted."""
+        return self._is_counted
+
+    @property
+    def num_records(self) -> int:
+        """Records known so far."""
+        return len(self._set.records) if self._is_counted else len(self._front)
+
+    @property
+    def num_items(self) -> int:
+        """Records and broken places known so far."""
+        return self.num_records + len(self.broken)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until all records are counted; return whether they are."""
+        with self._lock:
+            return self._lock.wait_for(lambda: self._is_counted, seconds)
+
+    def require_complete(self) -> None:
+        """Wait until all records are counted; raise if they cannot be."""
+        with self._lock:
+            self._lock.wait_for(lambda: self._is_counted or self.failure is not None)
+        if self.failure is not None:
+            raise self.failure
+
+    def _count(self) -> None:
+        try:
+            try:
+                _ = len(self._set.records)
+                found = self._set
+            except _UNCOUNTED:
+                # Damaged headers: only reading shows which frames are sound. Their numbers count sound records.
+                policy = Policy("all", "skip")
+                found = ShardSet(self._set.shards, policy, self.schema)
+                _ = len(found.records)
+                self._place_damage(found, list(policy.findings.values()))
+        except TfrkitError as error:
+            self.failure = error
+            found = self._set
+        with self._lock:
+            self._set = found
+            self._is_counted = self.failure is None
+            self._lock.notify_all()
+        if self._is_counted:
+            self._front = []
+
+    def _place_damage(self, found: ShardSet, findings: list[Finding]) -> None:
+        starts = found.records.find_starts()
+        shards = {name: number for number, name in enumerate(found.files)}
+        findings.sort(key=lambda finding: (shards[finding.shard], finding.record, finding.offset))
+        seen: dict[str, int] = {}
+        for finding in findings:
+            before = seen.get(finding.shard, 0)
+            seen[finding.shard] = before + 1
+            shard = shards[finding.shard]
+            # Numbers in a finding count broken places of its shard as records.
+            place = starts[shard] + max(0, finding.record - before)
+            self._broken_at.append(min(place, starts[shard + 1]))
+            self.broken.append(finding)
+
+    def _read_front(self) -> None:
+        nbytes = 0
+        try:
+            for records in read_records(self._set.shards[0], Policy("none", "skip")):
+                self._front += records
+                nbytes += sum(map(len, records))
+                if len(self._front) >= _FRONT_RECORDS or nbytes >= _FRONT_NBYTES or self._is_counted:
+                    return
+        except TfrkitError:
+            return  # counting reports it
+
+    # ---- positions -----------------------------------------------------------------------------------------------
+
+    def item_at(self, position: int) -> int:
+        """Return the item at a position of the whole dataset."""
+        if not 0 <= position < self.num_items:
+            raise IndexError(f"position {position} of {self.num_items}")
+        if not self.broken:
+            return position
+        places = [at + number for number, at in enumerate(self._broken_at)]
+        before = bisect.bisect_left(places, position)
+        is_broken = before < len(places) and places[before] == position
+        return -1 - before if is_broken else position - before
+
+    def position_of(self, item: int) -> int:
+        """Return the position of an item in the whole dataset."""
+        if item < 0:
+            return self._broken_at[-1 - item] - 1 - item
+        return item + bisect.bisect_right(self._broken_at, item)
+
+    # ---- records -------------------------------------------------------------------------------------------------
+
+    def locate(self, record: int) -> Place:
+        """Find a record in its files."""
+        self.require(record)
+        if not self._is_counted:
+            return Place(0, record, sum(len(one) + 16 for one in self._front[:record]))
+        shards, ordinals = self._set.records.locate_many(np.array([record], np.uint64))
+        shard, ordinal = int(shards[0]), int(ordinals[0])
+        return Place(shard, ordinal, self._set.records.open_shard(shard).offset_of(ordinal))
+
+    def require(self, record: int) -> None:
+        """Raise IndexError if there is no such record, or not yet."""
+        if not 0 <= record < self.num_records:
+            more = "" if self.is_complete else ", more are being counted"
+            raise IndexError(f"record {record} of {self.num_records}{more}")
+
+    def read(self, record: int) -> Record:
+        """Read the payload of a record; raise the error of its damage."""
+        self.require(record)
+        front = self._front
+        if record < len(front):
+            return front[record]
+        return self._set.records[record]
+
+    def read_row(self, record: int, names: Sequence[str] | None = None) -> Row:
+        """Decode a record, or some of its features; features outside the schema are ignored."""
+        key = None if names is None else tuple(names)
+        decoder = self._decoders.get(key)
+        if decoder is None:
+            schema = self.schema if names is None else self.schema.select(list(names))
+            decoder = self._decoders[key] = Decoder(schema)
+        builder = decoder.new_row_builder()
+        front = self._front
+        self.require(record)
+        if record < len(front):
+            fault = builder.append_record(front[record])
+            if fault is not None:
+                raise CodecError("record does not decode", shard=self.paths[0], record=record)
+        else:
+            self._set.records.decode_into(builder, record, decoder.column_names)
+        row: Row = builder.finish()[0]
+        return row
+
+    def read_bytes(self, shard: int, offset: int, nbytes: int) -> bytes:
+        """Read inflated bytes of a shard; fewer at its end or at damage of its compression."""
+        access = self._set.records.open_shard(shard)
+        try:
+            return access.read_bytes(offset, nbytes)
+        except (ContainerError, StorageError):
+            return b""
+
+    def measure_frame(self, record: int) -> int:
+        """Return the bytes of a record with its frame."""
+        return len(self.read(record)) + 16
+
+    # ---- damage --------------------------------------------------------------------------------------------------
+
+    def find_damage(self, item: int, error: TfrkitError | None = None) -> Finding | None:
+        """Return the known damage of an item, or that of an error of reading it."""
+        if item < 0:
+            return self.broken[-1 - item]
+        if isinstance(error, ContainerError):
+            place = self.locate(item)
+            finding = Finding.of(error, shard=self.paths[place.shard], record=place.ordinal, offset=place.offset)
+            self.flawed.setdefault(item, finding)
+        return self.flawed.get(item)
+
+    def check(self, on_step: Any, stop: threading.Event) -> Int64Array:
+        """Check every checksum; return the damaged items in file order.
+
+        `on_step` is called with new damage (item, finding) and the number of records checked.
+        """
+        self.require_complete()
+        known = [-1 - number for number in range(len(self.broken))]
+        if self._is_checked or self._set.policy.on_error == "skip":
+            on_step([(item, self.find_damage(item)) for item in [*known, *sorted(self.flawed)]], self.num_records)
+            return self._list_damage(known)
+        num_done = 0
+        starts = self._set.records.find_starts()
+        for number, shard in enumerate(self._set.shards):
+            for stretch in cut_shard(shard):
+                checked = check_stretch(stretch, parse=False, stop=stop)
+                if stop.is_set():
+                    return self._list_damage(known)
+                found = [(starts[number] + finding.record, finding) for finding, _ in checked.damage]
+                self.flawed.update(found)
+                num_done += checked.num_frames + len(found)
+                on_step(found, num_done)
+        self._is_checked = True
+        return self._list_damage(known)
+
+    def _list_damage(self, known: list[int]) -> Int64Array:
+        items = sorted([*known, *self.flawed], key=self.position_of)
+        return np.array(items, np.int64)
+
+    # ---- splits --------------------------------------------------------------------------------------------------
+
+    def find_split(self, record: int) -> str | None:
+        """Return the split of a record, or None."""
+        if not self.sidecars.splits:
+            return None
+        shard = self.locate(record).shard
+        return next((name for name, shards in self.sidecars.splits.items() if shard in shards), None)
+
+    def list_splits(self) -> dict[str, list[tuple[int, int]]]:
+        """Return the ranges of records of each split."""
+        if not self.sidecars.splits or not self.is_complete:
+            return {}
+        starts = self._set.records.find_starts()
+        return {
+            name: [(starts[shard], starts[shard + 1]) for shard in shards]
+            for name, shards in self.sidecars.splits.items()
+        }
+
+    def list_files(self) -> list[dict[str, Any]]:
+        """Describe the shards."""
+        counts = self._set.records.count_by_shard() if self.is_complete else [None] * len(self.paths)
+        return [
+            {
+                "number": number,
+                "name": os.path.basename(shard.name),
+                "bytes": shard.nbytes,
+                "compression": shard.compression,
+                "records": count,
+            }
+            for number, (shard, count) in enumerate(zip(self._set.shards, counts, strict=True))
+        ]
+
+    def close(self) -> None:
+        """Close the files."""
+        self._set.close()
+
+
+def to_json_damage(opened: Opened, finding: Finding) -> dict[str, Any]:
+    """Return damage as the page shows it."""
+    shards = {name: number for number, name in enumerate(opened.paths)}
+    return {
+        "shard": shards.get(finding.shard),
+        "file": os.path.basename(finding.shard),
+        "record": finding.record,
+        "offset": finding.offset,
+        "cause": finding.cause,
+        "kind": finding.kind,
+        "hint": f"copy what is readable: tfr repair {finding.shard}",
+    }
+
+
+def _name_dataset(paths: Sequence[str]) -> str:
+    if len(paths) == 1:
+        return os.path.basename(paths[0])
+    folder = os.path.commonpath([os.path.abspath(path) for path in paths])
+    return f"{os.path.basename(folder)}, {len(paths)} files"
+
+
+def _stamp_files(paths: Sequence[str]) -> str:
+    """Return a short text that changes with the files, for addresses that a browser may cache."""
+    digest = hashlib.sha256()
+    for path in paths:
+        found = os.stat(path)
+        digest.update(
+            f"{os.path.abspath(path)}\0{found.st_size}\0{found.st_mtime_ns}\n".encode("utf-8", "surrogateescape")
+        )
+    return digest.hexdigest()[:12]

@@ -1,0 +1,269 @@
+"""Selections: the records that match a condition, a split, a tag or damage, sorted or in file order."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tfrkit.errors import ContainerError, MissingFeatureError, QueryError, TfrkitError
+from tfrkit.features.schema import describe_missing
+from tfrkit.ops.edit.search import RecordSearch, compose_condition
+from tfrkit.ops.query.errors import quote_name
+from tfrkit.view.opened import Opened
+from tfrkit.view.sample import Sample
+
+Emit = Callable[[str, Any], None]
+Items = np.ndarray[Any, np.dtype[Any]]
+
+_MAX_KEPT = 16
+_SAMPLED_SHOWN = 200
+_STEP_SECONDS = 0.1
+_TIMEOUT_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is selected; conditions that are given hold together."""
+
+    number: int = 0
+    where: str | None = None
+    sort: str | None = None
+    order: str = "asc"
+    split: str | None = None
+    damaged: bool = False
+    tag: str | None = None
+    diff: bool = False
+
+    @classmethod
+    def read(cls, number: int, query: Mapping[str, str]) -> Question:
+        """Read the parameters of a request; a wrong one raises ValueError."""
+        order = query.get("order") or "asc"
+        if order not in ("asc", "desc"):
+            raise ValueError(f"order expected asc or desc, got {order!r:.64}")
+        where, sort, split, tag = (
+            (query.get(name) or "").strip() or None for name in ("where", "sort", "split", "tag")
+        )
+        damaged, diff = (query.get(name) in ("1", "true") for name in ("damaged", "diff"))
+        return cls(number, where, sort, order, split, damaged, tag, diff)
+
+    @property
+    def id(self) -> str:
+        """A short name of this question."""
+        return hashlib.sha256(json.dumps(vars(self), sort_keys=True).encode()).hexdigest()[:12]
+
+
+class Selection:
+    """Items of a dataset in an order; until it is exact, those of a sample."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self.id = question.id
+        self.items: Items = np.empty(0, np.int64)
+        self.is_exact = False
+        self._places: Items | None = None
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def item_at(self, position: int) -> int:
+        """Return the item at a position."""
+        if not 0 <= position < len(self.items):
+            raise IndexError(f"position {position} of {len(self.items)}")
+        return int(self.items[position])
+
+    def position_of(self, item: int) -> int | None:
+        """Return the position of an item, or None."""
+        items = self.items
+        if self._places is None or len(self._places) != len(items):
+            self._places = np.argsort(items, kind="stable")
+        place = int(np.searchsorted(items, item, sorter=self._places))
+        if place < len(items) and items[self._places[place]] == item:
+            return int(self._places[place])
+        return None
+
+    def finish(self, items: Items) -> None:
+        """Set the exact items."""
+        self.items, self._places, self.is_exact = items, None, True
+
+
+class Selections:
+    """The newest selections by their id. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, Selection] = OrderedDict()
+        self._lock = threading.Lock()
+        # One query at a time: each uses all cores.
+        self._turn = threading.Lock()
+
+    def get(self, id: str) -> Selection | None:
+        with self._lock:
+            found = self._kept.get(id)
+            if found is not None:
+                self._kept.move_to_end(id)
+            return found
+
+    def make(
+        self,
+        opened: Opened,
+        sample: Sample,
+        question: Question,
+        emit: Emit,
+        stop: threading.Event,
+        *,
+        find_tagged: Callable[[int, str], Items],
+        find_changed: Callable[[int], Items],
+    ) -> None:
+        """Make a selection and report: begin, sample, progress, exact. Nothing is kept if `stop` is set meanwhile."""
+        with self._lock:
+            if question.tag is not None:
+                self._kept.pop(question.id, None)  # tags change
+            selection = self._kept.setdefault(question.id, Selection(question))
+            self._kept.move_to_end(question.id)
+            while len(self._kept) > _MAX_KEPT:
+                self._kept.popitem(last=False)
+        started = time.monotonic()
+        if question.where is not None:
+            compose_condition(question.where)  # a wrong one fails before anything is read
+        emit("begin", {"sel": selection.id, "total": opened.num_records})
+        if not selection.is_exact:
+            _answer_from_sample(opened, sample, selection, emit)
+            opened.require_complete()
+            with self._turn:
+                maker = _Maker(opened, selection, emit, stop, find_tagged, find_changed)
+                items = selection.items if selection.is_exact else maker.make()
+            if items is None:
+                return
+            selection.finish(items)
+        seconds = round(time.monotonic() - started, 3)
+        emit("exact", {"sel": selection.id, "count": len(selection), "seconds": seconds})
+
+
+@dataclass
+class _Maker:
+    opened: Opened
+    selection: Selection
+    emit: Emit
+    stop: threading.Event
+    find_tagged: Callable[[int, str], Items]
+    find_changed: Callable[[int], Items]
+
+    def make(self) -> Items | None:
+        """Return the items, or None if it was stopped."""
+        question, opened = self.selection.question, self.opened
+        items: Items | None = None
+        if question.where is not None or question.sort is not None:
+            items = self._search(question)
+        if question.damaged and not self.stop.is_set():
+            items = _intersect(items, opened.check(self._report_checked, self.stop))
+        if self.stop.is_set():
+            return None
+        if question.tag is not None:
+            items = _intersect(items, self.find_tagged(opened.number, question.tag))
+        if question.diff:
+            items = _intersect(items, self.find_changed(opened.number))
+        if question.split is not None:
+            items = _cut_split(opened, question.split, items)
+        return _compact(np.arange(opened.num_records) if items is None else items)
+
+    def _report_checked(self, found: Any, num_done: int) -> None:
+        total = self.opened.num_records
+        self.emit("progress", {"sel": self.selection.id, "done": num_done, "total": total, "count": len(found)})
+
+    def _search(self, question: Question) -> Items:
+        is_sound = not self.opened.broken
+        try:
+            return self._run(_new_search(self.opened, question, verify="all" if is_sound else "lengths"))
+        except ContainerError:
+            # Records with a wrong checksum are shown, so they are searched, too.
+            return self._run(_new_search(self.opened, question, verify="lengths"))
+
+    def _run(self, search: RecordSearch) -> Items:
+        with ThreadPoolExecutor(1, thread_name_prefix="tfrkit-search") as executor:
+            future = executor.submit(search.run)
+            try:
+                while not wait([future], _STEP_SECONDS).done:
+                    if self.stop.is_set():
+                        search.stop()
+                    done = {"sel": self.selection.id, "done": search.num_read, "total": self.opened.num_records}
+                    self.emit("progress", {**done, "count": None})
+                return future.result() if not self.stop.is_set() else np.empty(0, np.int64)
+            except TfrkitError:
+                if self.stop.is_set():
+                    return np.empty(0, np.int64)
+                raise
+            finally:
+                search.close()
+
+
+def _new_search(opened: Opened, question: Question, *, verify: Any) -> RecordSearch:
+    order_by = None
+    if question.sort is not None:
+        order_by = f"{find_column(opened, question.sort)} {question.order} nulls last"
+    return RecordSearch(
+        opened.paths,
+        question.where,
+        order_by=order_by,
+        # If damage is skipped, numbers count sound records, which only whole checks find.
+        verify="all" if opened.broken else verify,
+        on_error="skip" if opened.broken else "raise",
+        timeout=_TIMEOUT_SECONDS,
+    )
+
+
+def find_column(opened: Opened, feature: str) -> str:
+    """Return a feature as a column in SQL; raise `MissingFeatureError` if there is none."""
+    schema = opened.schema
+    if feature in schema.features:
+        return ("context." if opened.kind == "sequence_example" else "") + quote_name(feature)
+    if feature in schema.feature_lists:
+        return f"feature_lists.{quote_name(feature)}"
+    raise MissingFeatureError(describe_missing(feature, schema.names))
+
+
+def _answer_from_sample(opened: Opened, sample: Sample, selection: Selection, emit: Emit) -> None:
+    question = selection.question
+    if question.where is None or question.damaged or question.tag or question.diff:
+        return
+    try:
+        found = sample.search(question.where)
+    except QueryError:
+        return  # the sample may lack a column; the search of all records reports a wrong condition
+    items = found if question.split is None else _cut_split(opened, question.split, found)
+    selection.items = items if not selection.is_exact else selection.items
+    of, total = max(1, len(sample.numbers)), opened.num_records
+    counts = {"sel": selection.id, "of": len(sample.numbers), "total": total, "matched": len(items)}
+    estimate = round(len(items) * total / of)
+    emit("sample", {**counts, "estimate": estimate, "records": items[:_SAMPLED_SHOWN].tolist()})
+
+
+def _cut_split(opened: Opened, split: str, items: Items | None) -> Items:
+    splits = opened.list_splits()
+    if split not in splits:
+        raise QueryError(f"no split {split!r:.64}, there is {', '.join(splits) or 'none'}")
+    if items is None:
+        return np.concatenate([np.arange(start, stop) for start, stop in splits[split]])
+    inside = np.zeros(len(items), np.bool_)
+    for start, stop in splits[split]:
+        inside |= (items >= start) & (items < stop)
+    return items[inside]
+
+
+def _intersect(items: Items | None, others: Items) -> Items:
+    """Return the items that are also in `others`, in their order."""
+    return others if items is None else items[np.isin(items.astype(np.int64), others)]
+
+
+def _compact(items: Items) -> Items:
+    """Return the items in the smallest integers that hold them."""
+    if len(items) and int(items.min()) >= 0 and int(items.max()) < 1 << 32:
+        return items.astype(np.uint32)
+    return items.astype(np.int64)

@@ -1,0 +1,141 @@
+"""Threads for the work of the server: the newest request first, and nothing for a reader that has gone.
+
+What is on the screen now is worth more than what was scrolled past. Equal requests in flight are computed once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Hashable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_MAX_WAITING = 4096
+
+
+class _Job:
+    __slots__ = ("call", "future", "key", "num_readers")
+
+    def __init__(self, key: Hashable, call: Callable[[], Any]) -> None:
+        self.key = key
+        self.call = call
+        self.future: Future[Any] = Future()
+        self.num_readers = 0
+
+
+class Pool:
+    """A fixed number of threads that take the newest job. Results go to the event loop that asked."""
+
+    def __init__(self, num_threads: int) -> None:
+        self._jobs: list[_Job] = []
+        self._by_key: dict[Hashable, _Job] = {}
+        self._ready = threading.Condition()
+        self._is_closed = False
+        self._threads = [
+            threading.Thread(target=self._work, name=f"tfrkit-view-{number}", daemon=True)
+            for number in range(num_threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def run(self, call: Callable[[], T], key: Hashable = None) -> Awaitable[T]:
+        """Call a function on a thread; cancelling the result drops a call that has not started.
+
+        Calls with an equal `key` that run at the same time share one result.
+        """
+        return self._wait(self._put(call, key))
+
+    async def _wait(self, job: _Job) -> Any:
+        try:
+            return await asyncio.wrap_future(_share(job.future))
+        except asyncio.CancelledError:
+            with self._ready:
+                job.num_readers -= 1
+                if job.num_readers == 0 and job.future.cancel():
+                    self._forget(job)
+            raise
+
+    def _put(self, call: Callable[[], Any], key: Hashable) -> _Job:
+        with self._ready:
+            if self._is_closed:
+                raise RuntimeError("the pool is closed")
+            job = self._by_key.get(key) if key is not None else None
+            if job is None:
+                job = _Job(key, call)
+                self._jobs.append(job)
+                if key is not None:
+                    self._by_key[key] = job
+                if len(self._jobs) > _MAX_WAITING:
+                    oldest = self._jobs.pop(0)
+                    self._by_key.pop(oldest.key, None)
+                    oldest.future.cancel()
+                self._ready.notify()
+            elif job in self._jobs:  # requested again: it is the newest now
+                self._jobs.remove(job)
+                self._jobs.append(job)
+            job.num_readers += 1
+            return job
+
+    def _forget(self, job: _Job) -> None:
+        if self._by_key.get(job.key) is job:
+            del self._by_key[job.key]
+        if job in self._jobs:
+            self._jobs.remove(job)
+
+    def _work(self) -> None:
+        while True:
+            with self._ready:
+                self._ready.wait_for(lambda: self._jobs or self._is_closed)
+                if self._is_closed:
+                    return
+                job = self._jobs.pop()
+            if not job.future.set_running_or_notify_cancel():
+                continue
+            try:
+                result = job.call()
+            except BaseException as error:
+                self._end(job)
+                job.future.set_exception(error)
+                if not isinstance(error, Exception):
+                    raise
+            else:
+                self._end(job)
+                job.future.set_result(result)
+                del result  # a waiting thread must not keep the last picture alive
+            del job
+
+    def _end(self, job: _Job) -> None:
+        with self._ready:
+            self._forget(job)
+
+    def close(self) -> None:
+        """End the threads after their current jobs; waiting jobs are cancelled."""
+        with self._ready:
+            self._is_closed = True
+            for job in self._jobs:
+                job.future.cancel()
+            self._jobs.clear()
+            self._ready.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+
+def _share(future: Future[Any]) -> Future[Any]:
+    """Return a future with the same result, whose cancellation does not cancel the original."""
+    shared: Future[Any] = Future()
+
+    def copy(done: Future[Any]) -> None:
+        if done.cancelled():
+            shared.cancel()
+        elif not shared.set_running_or_notify_cancel():
+            return
+        elif (error := done.exception()) is not None:
+            shared.set_exception(error)
+        else:
+            shared.set_result(done.result())
+
+    future.add_done_callback(copy)
+    return shared
