@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tfrkit.compat import gfile, steps
-from tfrkit.compat.collate import batch_elements, pad_elements
+from tfrkit.compat.collate import pad_elements
 from tfrkit.compat.elements import (
     call,
     check_element,
@@ -25,7 +25,9 @@ from tfrkit.compat.graph import Node, compute_now, is_deferred
 from tfrkit.compat.iterators import GraphIterator, ValueIterator
 from tfrkit.compat.namespace import explain_missing
 from tfrkit.compat.op_errors import InvalidArgumentError, OpError
+from tfrkit.compat.parsed_rows import MapRecords, batch_items, to_value
 from tfrkit.compat.randomness import next_stream, random_of
+from tfrkit.compat.recognise import opens_files
 from tfrkit.compat.shapes import TensorShape, TensorSpec
 from tfrkit.compat.structure import leaves, map_parts, spread
 from tfrkit.compat.tensor import to_numpy, to_tensor, wrap
@@ -44,10 +46,18 @@ class Dataset:
     next call returns the element after it.
     """
 
+    _has_records = False  # items may be records and rows that `to_value` makes values of, and may be read ahead
+
     def __init__(
-        self, start: Callable[[], Iterator[Any]], size: int = UNKNOWN, outline: Callable[[], Any] | None = None
+        self,
+        open_items: Callable[[], Iterator[Any]],
+        size: int = UNKNOWN,
+        outline: Callable[[], Any] | None = None,
+        *,
+        has_records: bool = False,
     ) -> None:
-        self._start = start
+        self._open_items = open_items
+        self._has_records = has_records
         self._size = size
         # An element made of nodes, for a Session that needs the structure before the files are known.
         self._outline = outline or (lambda: Node(lambda: None))
@@ -61,6 +71,15 @@ class Dataset:
         """Return a dataset that applies a step; size and outline are those of this dataset unless given."""
         size = self._size if size is None else size
         return Dataset(lambda: step(self._start()), size, outline or self._outline)
+
+    def _reordered(self, step: Callable[[Iterator[Any]], Iterator[Any]], size: int | None = None) -> Dataset:
+        """Return a dataset that applies a step that does not look at the elements."""
+        size = self._size if size is None else size
+        return Dataset(lambda: step(self._open_items()), size, self._outline, has_records=self._has_records)
+
+    def _start(self) -> Iterator[Any]:
+        items = self._open_items()
+        return map(to_value, items) if self._has_records else items
 
     def _size_of(self, count: Callable[[int], int]) -> int:
         return self._size if self._size < 0 else count(self._size)
@@ -170,7 +189,14 @@ class Dataset:
         def change(element: Any) -> Any:
             return to_element(call(map_func, element))
 
-        return self._then(lambda elements: map(change, elements), outline=lambda: call(map_func, self._outline()))
+        def outline() -> Any:
+            return call(map_func, self._outline())
+
+        if self._has_records:
+            return Dataset(
+                lambda: MapRecords(self._open_items(), map_func, change), self._size, outline, has_records=True
+            )
+        return self._then(lambda elements: map(change, elements), outline=outline)
 
     def filter(self, predicate: Callable[..., Any], name: Any = None) -> Dataset:
         """Keep the elements for which a function returns true."""
@@ -197,7 +223,7 @@ class Dataset:
         def report(error: Exception) -> None:
             logging.getLogger("tfrkit.compat").log(level, "element left out: %s", error)
 
-        return self._then(lambda elements: steps.skip_errors(elements, (OpError, ValueError), report), UNKNOWN)
+        return self._reordered(lambda items: steps.skip_errors(items, (OpError, ValueError), report), UNKNOWN)
 
     def apply(self, transformation_func: Callable[[Dataset], Any], name: Any = None) -> Any:
         """Apply a function to the dataset itself."""
@@ -211,9 +237,9 @@ class Dataset:
         """Shuffle, drawing each element from a buffer of `buffer_size`. Seeded orders are not TensorFlow's."""
         size = require_positive("buffer_size", buffer_size)
         stream, turns = next_stream(seed), itertools.count()
-        return self._then(
-            lambda elements: steps.shuffle(
-                elements, size, random_of(stream, 0 if reshuffle_each_iteration is False else next(turns))
+        return self._reordered(
+            lambda items: steps.shuffle(
+                items, size, random_of(stream, 0 if reshuffle_each_iteration is False else next(turns))
             )
         )
 
@@ -221,7 +247,9 @@ class Dataset:
         """Repeat the elements `count` times, or endlessly."""
         times = -1 if count is None else int(count)
         size = self._size_of(lambda size: size * times) if times > 0 else INFINITE if times and self._size else 0
-        return Dataset(lambda: steps.repeat(self._start, times), size, self._outline)
+        return Dataset(
+            lambda: steps.repeat(self._open_items, times), size, self._outline, has_records=self._has_records
+        )
 
     def take(self, count: Any, name: Any = None) -> Dataset:
         """Keep the first `count` elements; all for -1."""
@@ -229,15 +257,15 @@ class Dataset:
         if wanted < 0:
             return self
         size = wanted if self._size == INFINITE else self._size_of(lambda size: min(size, wanted))
-        return self._then(lambda elements: steps.take(elements, wanted), size)
+        return self._reordered(lambda items: steps.take(items, wanted), size)
 
     def skip(self, count: Any, name: Any = None) -> Dataset:
         """Skip the first `count` elements; all for -1."""
         first = int(count)
         if first < 0:
             return Dataset(lambda: iter(()), 0)
-        return self._then(
-            lambda elements: steps.every(elements, first), self._size_of(lambda size: max(0, size - first))
+        return self._reordered(
+            lambda items: steps.every(items, first), self._size_of(lambda size: max(0, size - first))
         )
 
     def shard(self, num_shards: Any, index: Any, name: Any = None) -> Dataset:
@@ -246,17 +274,21 @@ class Dataset:
         if not 0 <= first < count:
             raise InvalidArgumentError(None, None, f"index expected within 0 to {count - 1}, got {first}")
         size = self._size_of(lambda size: len(range(first, size, count)))
-        return self._then(lambda elements: steps.every(elements, first, count), size)
+        return self._reordered(lambda items: steps.every(items, first, count), size)
 
     def concatenate(self, dataset: Dataset, name: Any = None) -> Dataset:
         """Append the elements of another dataset."""
         sizes = (self._size, dataset._size)
         size = INFINITE if INFINITE in sizes else UNKNOWN if UNKNOWN in sizes else sum(sizes)
-        return Dataset(lambda: itertools.chain(self._start(), dataset._start()), size, self._outline)
+        has_records = self._has_records and dataset._has_records
+        parts = [part._open_items if has_records else part._start for part in (self, dataset)]
+        return Dataset(
+            lambda: itertools.chain(*(start() for start in parts)), size, self._outline, has_records=has_records
+        )
 
     def cache(self, filename: Any = "", name: Any = None) -> Dataset:
         """Keep elements in memory once an iteration has reached the end; later iterations reuse them."""
-        return Dataset(steps.keep(self._start), self._size, self._outline)
+        return Dataset(steps.keep(self._open_items), self._size, self._outline, has_records=self._has_records)
 
     def prefetch(self, buffer_size: Any = None, name: Any = None) -> Dataset:
         """Return the same elements: nothing is prefetched."""
@@ -277,7 +309,7 @@ class Dataset:
         name: Any = None,
     ) -> Dataset:
         """Stack elements; the last batch may be smaller."""
-        return self._grouped(batch_size, drop_remainder, batch_elements)
+        return self._grouped(batch_size, drop_remainder, batch_items)
 
     def padded_batch(
         self,
@@ -289,13 +321,17 @@ class Dataset:
     ) -> Dataset:
         """Pad elements to one shape, then stack them."""
         return self._grouped(
-            batch_size, drop_remainder, lambda group: pad_elements(group, padded_shapes, padding_values)
+            batch_size,
+            drop_remainder,
+            lambda items: pad_elements([to_value(item) for item in items], padded_shapes, padding_values),
         )
 
     def _grouped(self, batch_size: Any, drop_remainder: Any, join: Callable[[list[Any]], Any]) -> Dataset:
         count, drops = require_positive("batch_size", batch_size), bool(drop_remainder)
         size = self._size_of(lambda size: size // count if drops else -(-size // count))
-        return self._then(lambda elements: map(join, steps.group(elements, count, drop_remainder=drops)), size)
+        return Dataset(
+            lambda: map(join, steps.group(self._open_items(), count, drop_remainder=drops)), size, self._outline
+        )
 
     def window(
         self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False, name: Any = None
@@ -334,17 +370,20 @@ class Dataset:
         """Return the elements of the datasets that a function returns, taking turns between `cycle_length` of them."""
         cycle = _CYCLE_LENGTH if cycle_length in (None, AUTOTUNE) else require_positive("cycle_length", cycle_length)
         block = require_positive("block_length", 1 if block_length is None else block_length)
+        # Only such a function may be called before its elements are due.
+        has_records = opens_files(map_func, _find_reader())
 
         def open_element(element: Any) -> Iterator[Any]:
             made = call(map_func, element)
             if not isinstance(made, Dataset):
                 raise TypeError(f"map_func expected to return a dataset, got {type(made).__name__}")
-            return made._start()
+            return made._open_items() if has_records and made._has_records else made._start()
 
-        return self._then(
-            lambda elements: steps.interleave(elements, open_element, cycle, block),
+        return Dataset(
+            lambda: steps.interleave(self._start(), open_element, cycle, block),
             UNKNOWN,
             lambda: call(map_func, self._outline())._outline(),
+            has_records=has_records,
         )
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any], name: Any = None) -> Any:
@@ -388,6 +427,12 @@ def make_one_shot_iterator(dataset: Dataset) -> GraphIterator:
 def make_initializable_iterator(dataset: Dataset, shared_name: Any = None) -> GraphIterator:
     """`dataset.make_initializable_iterator()`."""
     return dataset.make_initializable_iterator()
+
+
+def _find_reader() -> type[Dataset]:
+    from tfrkit.compat.record_dataset import TFRecordDataset  # a cycle: it is a dataset
+
+    return TFRecordDataset
 
 
 def _to_number(number: int) -> Any:

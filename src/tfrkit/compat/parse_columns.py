@@ -37,8 +37,9 @@ def read_columns(
     """Read the columns in `wanted`, a dict of features to kinds. A feature of another kind raises."""
     specs = [(name.encode(), value_kind, is_list, -1) for (name, is_list), value_kind in wanted.items()]
     builder = _native.ColumnBuilder(kind, specs)
+    append = builder.append_record
     for number, record in enumerate(records):
-        fault = builder.append_record(record)
+        fault = append(record)
         if fault is not None:
             what = describe_fault(fault, [name for name, _ in wanted])
             where = f" - at record {number} of the batch" if len(records) > 1 else ""

@@ -10,7 +10,6 @@ from tfrkit.compat.dataset import AUTOTUNE, Dataset
 from tfrkit.compat.elements import require_positive
 from tfrkit.compat.graph import compute_now
 from tfrkit.compat.record_io import find_compression, read_file_records, to_path
-from tfrkit.compat.tensor import wrap
 
 
 class TFRecordDataset(Dataset):
@@ -32,9 +31,11 @@ class TFRecordDataset(Dataset):
         cycle = require_positive("num_parallel_reads", num_open)
 
         def open_file(path: Any) -> Iterator[Any]:
-            return map(wrap, read_file_records(to_path(path)))
+            return read_file_records(to_path(path))
 
-        super().__init__(lambda: steps.interleave(_paths(compute_now(filenames)), open_file, cycle, 1))
+        super().__init__(
+            lambda: steps.interleave(_paths(compute_now(filenames)), open_file, cycle, 1), has_records=True
+        )
 
 
 def _paths(filenames: Any) -> Iterator[Any]:

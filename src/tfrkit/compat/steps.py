@@ -59,12 +59,8 @@ def group(elements: Iterator[Any], size: int, *, drop_remainder: bool) -> Iterat
     """Group elements into lists of `size`. After an error, elements already in its list are lost, as in TensorFlow."""
 
     def step() -> list[Any]:
-        taken: list[Any] = []
-        for element in elements:
-            taken.append(element)
-            if len(taken) == size:
-                return taken
-        if not taken or drop_remainder:
+        taken = list(itertools.islice(elements, size))
+        if not taken or (drop_remainder and len(taken) < size):
             raise StopIteration
         return taken
 
@@ -159,6 +155,8 @@ def interleave(
     elements: Iterator[Any], open_element: Callable[[Any], Iterator[Any]], cycle_length: int, block_length: int
 ) -> Iterator[Any]:
     """Yield the content of elements, taking turns between `cycle_length` of them, `block_length` items per turn."""
+    if cycle_length == 1:
+        return _OneByOne(elements, open_element)
     opened: list[Iterator[Any] | None] = [None] * cycle_length
     place = num_taken = 0
     is_ended = False
@@ -190,6 +188,21 @@ def interleave(
         raise StopIteration
 
     return Pull(step)
+
+
+class _OneByOne(Iterator[Any]):
+    """The content of one element after the other."""
+
+    def __init__(self, elements: Iterator[Any], open_element: Callable[[Any], Iterator[Any]]) -> None:
+        self._elements = elements
+        self._open = open_element
+        self._inner: Iterator[Any] = iter(())
+
+    def __next__(self) -> Any:
+        while True:
+            for found in self._inner:
+                return found
+            self._inner = self._open(next(self._elements))
 
 
 def together(opened: Any) -> Iterator[Any]:

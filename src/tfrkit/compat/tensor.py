@@ -172,6 +172,9 @@ def to_byte_strings(values: Any, what: str) -> list[bytes]:
     """Return the strings of a list or of a string tensor of rank 1."""
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise ValueError(f"{what} expected a list of strings, got shape {values.shape}")
+    plain = values.tolist() if isinstance(values, np.ndarray) else values
+    if isinstance(plain, list) and all(type(value) is bytes for value in plain):
+        return plain
     return [to_bytes(value, what) for value in values]
 
 

@@ -22,6 +22,10 @@ What differs from TensorFlow, on purpose:
 - `cache` keeps elements in memory, even if a file name is given.
 - `make_one_shot_iterator().get_next()` returns a node for `Session.run`, as in TensorFlow 1, unless
   `enable_eager_execution()` was called; iterating over a dataset gives values, as in TensorFlow 2.
+- A function of `map` is called for each element; TensorFlow calls it once, with a symbol. A function that only parses a
+  record and returns features of it is called once for up to 256 records, which are then parsed together. It is one if
+  it uses plain data, functions of this kind and `tf`'s names for parsing: if it prints, counts, draws random numbers,
+  handles errors or looks at a value, it is called for each record.
 - Fields of a message that tf.train does not define are dropped when it is parsed.
 """
 
