@@ -29,21 +29,59 @@ SketchSizes ToSizes(const nb::tuple& sizes) {
   return {nb::cast<size_t>(sizes[0]), nb::cast<size_t>(sizes[1]), nb::cast<size_t>(sizes[2])};
 }
 
+nb::any Any(nb::object object) { return nb::borrow<nb::any>(object); }
+
 template <class T>
-nb::tuple ToPython(NumberFigures<T>&& figures) {
-  const bool is_whole = figures.table.is_whole;
-  return nb::make_tuple(figures.num_nan, figures.num_finite, figures.zeros,
-                        figures.has_range ? nb::cast(figures.low) : nb::none(),
-                        figures.has_range ? nb::cast(figures.high) : nb::none(), figures.mean, figures.m2,
-                        ToArray(std::move(figures.table.values)), ToArray(std::move(figures.table.counts)),
-                        is_whole, figures.level,
-                        is_whole ? nb::none() : nb::cast(ToArray(std::move(figures.ranks))),
-                        is_whole ? nb::none() : nb::cast(ToArray(std::move(figures.hashes))));
+nb::any Wrap(PoolVector<T>&& values, bool is_there = true) {
+  return Any(is_there ? nb::cast(ToArray(std::move(values))) : nb::none());
 }
 
+// Figures as Python holds them; None for what they do not have.
+struct PyNumberFigures {
+  template <class T>
+  explicit PyNumberFigures(NumberFigures<T>&& from)
+      : num_nan(from.num_nan),
+        num_finite(from.num_finite),
+        zeros(from.zeros),
+        low(Any(from.has_range ? nb::cast(from.low) : nb::none())),
+        high(Any(from.has_range ? nb::cast(from.high) : nb::none())),
+        mean(from.mean),
+        m2(from.m2),
+        values(Wrap(std::move(from.table.values))),
+        counts(Wrap(std::move(from.table.counts))),
+        is_whole(from.table.is_whole),
+        level(from.level),
+        ranks(Wrap(std::move(from.ranks), !is_whole)),
+        hashes(Wrap(std::move(from.hashes), !is_whole)) {}
+
+  size_t num_nan, num_finite, zeros;
+  nb::any low, high;
+  double mean, m2;
+  nb::any values, counts;
+  bool is_whole;
+  int level;
+  nb::any ranks, hashes;
+};
+
+struct PyBytesFigures {
+  explicit PyBytesFigures(BytesFigures&& from)
+      : sizes(std::move(from.sizes)),
+        keys(Wrap(std::move(from.table.values))),
+        counts(Wrap(std::move(from.table.counts))),
+        is_whole(from.table.is_whole),
+        rows(Wrap(std::move(from.rows))),
+        hashes(Wrap(std::move(from.hashes), !is_whole)),
+        images(Wrap(std::move(from.images))) {}
+
+  PyNumberFigures sizes;
+  nb::any keys, counts;
+  bool is_whole;
+  nb::any rows, hashes, images;
+};
+
 template <class T, class Summarize>
-nb::tuple SummarizeColumn(const Column<T>& values, const nb::tuple& sizes, std::optional<uint64_t> limit,
-                          Summarize summarize) {
+PyNumberFigures SummarizeColumn(const Column<T>& values, const nb::tuple& sizes,
+                                std::optional<uint64_t> limit, Summarize summarize) {
   const SketchSizes kept = ToSizes(sizes);
   const std::span<const T> span = ToSpan(values);
   NumberFigures<T> figures;
@@ -53,21 +91,21 @@ nb::tuple SummarizeColumn(const Column<T>& values, const nb::tuple& sizes, std::
     is_done = summarize(span, kept, limit.value_or(UINT64_MAX), &figures);
   }
   if (!is_done) throw std::bad_alloc();
-  return ToPython(std::move(figures));
+  return PyNumberFigures(std::move(figures));
 }
 
-nb::tuple SummarizeIntsPy(const Column<int64_t>& values, const nb::tuple& sizes,
-                          std::optional<uint64_t> limit) {
+PyNumberFigures SummarizeIntsPy(const Column<int64_t>& values, const nb::tuple& sizes,
+                                std::optional<uint64_t> limit) {
   return SummarizeColumn<int64_t>(values, sizes, limit, SummarizeInts);
 }
 
-nb::tuple SummarizeFloatsPy(const Column<float>& values, const nb::tuple& sizes,
-                            std::optional<uint64_t> limit) {
+PyNumberFigures SummarizeFloatsPy(const Column<float>& values, const nb::tuple& sizes,
+                                  std::optional<uint64_t> limit) {
   return SummarizeColumn<float>(values, sizes, limit, SummarizeFloats);
 }
 
-nb::tuple SummarizeBytesPy(nb::handle data, const Column<int64_t>& offsets, const nb::tuple& sizes,
-                           std::optional<uint64_t> limit) {
+PyBytesFigures SummarizeBytesPy(nb::handle data, const Column<int64_t>& offsets, const nb::tuple& sizes,
+                                std::optional<uint64_t> limit) {
   const Buffer buffer(data);
   const SketchSizes kept = ToSizes(sizes);
   const std::span<const int64_t> span = ToSpan(offsets);
@@ -80,11 +118,7 @@ nb::tuple SummarizeBytesPy(nb::handle data, const Column<int64_t>& offsets, cons
   }
   if (!is_inside) throw std::out_of_range("offsets lie outside the data");
   if (!is_done) throw std::bad_alloc();
-  const bool is_whole = figures.table.is_whole;
-  return nb::make_tuple(ToPython(std::move(figures.sizes)), ToArray(std::move(figures.table.values)),
-                        ToArray(std::move(figures.table.counts)), is_whole, ToArray(std::move(figures.rows)),
-                        is_whole ? nb::none() : nb::cast(ToArray(std::move(figures.hashes))),
-                        ToArray(std::move(figures.images)));
+  return PyBytesFigures(std::move(figures));
 }
 
 // Merging takes some ten microseconds; to let go of the interpreter lock and wait for it again takes longer.
@@ -121,9 +155,8 @@ nb::tuple MergeCountsPy(const Column<T>& one, const Column<int64_t>& one_counts,
 }
 
 constexpr const char* kSummary =
-    "Figures of a block of numbers: (num_nan, num_finite, zeros, low, high, mean, m2, values, counts, "
-    "is_whole, level, ranks, hashes). `sizes` is (max_values, num_hashes, max_ranks); hashes above `limit` "
-    "are left out. `ranks` and `hashes` are None where the table of values and counts is whole.";
+    "Figures of a block of numbers. `sizes` is (max_values, num_hashes, max_ranks); hashes above `limit` are "
+    "left out.";
 constexpr const char* kMergedCounts =
     "Values with counts of two tables, in ascending order: (values, counts). No table has a value twice.";
 
@@ -139,20 +172,44 @@ void BindMerges(nb::module_& m, const char* sorted_signature, const char* counts
 }  // namespace
 
 void BindFigures(nb::module_& m) {
+  nb::class_<PyNumberFigures>(m, "NumberFigures", "Figures of a block of numbers.")
+      .def_ro("num_nan", &PyNumberFigures::num_nan)
+      .def_ro("num_finite", &PyNumberFigures::num_finite)
+      .def_ro("zeros", &PyNumberFigures::zeros, "Of either sign.")
+      .def_ro("low", &PyNumberFigures::low, "None without a number.")
+      .def_ro("high", &PyNumberFigures::high, "None without a number.")
+      .def_ro("mean", &PyNumberFigures::mean, "Of the finite numbers.")
+      .def_ro("m2", &PyNumberFigures::m2, "The sum of squared deviations from the mean.")
+      .def_ro("values", &PyNumberFigures::values, "Different values, in ascending order.")
+      .def_ro("counts", &PyNumberFigures::counts, "Of `values`.")
+      .def_ro(
+          "is_whole", &PyNumberFigures::is_whole,
+          "Does `values` hold all values? Else those that occur twice or more, with counts that are 1 less.")
+      .def_ro("level", &PyNumberFigures::level, "Each of `ranks` represents 2**level values.")
+      .def_ro("ranks", &PyNumberFigures::ranks, "None if `is_whole`.")
+      .def_ro("hashes", &PyNumberFigures::hashes,
+              "The smallest hashes, in ascending order; None if `is_whole`.");
+  nb::class_<PyBytesFigures>(m, "BytesFigures", "Figures of a block of bytes values.")
+      .def_ro("sizes", &PyBytesFigures::sizes, "Figures of the sizes.")
+      .def_ro("keys", &PyBytesFigures::keys, "`hash_values` of different values, in ascending order.")
+      .def_ro("counts", &PyBytesFigures::counts, "Of `keys`.")
+      .def_ro("is_whole", &PyBytesFigures::is_whole, "As in NumberFigures.")
+      .def_ro("rows", &PyBytesFigures::rows, "The first row of each key.")
+      .def_ro("hashes", &PyBytesFigures::hashes, "As in NumberFigures.")
+      .def_ro("images", &PyBytesFigures::images, "Rows that begin like an image.");
   m.def("summarize_ints", &SummarizeIntsPy, nb::arg("values").noconvert(), nb::arg("sizes"),
         nb::arg("limit") = nb::none(), kSummary,
         nb::sig("def summarize_ints(values: numpy.typing.NDArray[numpy.int64], sizes: tuple[int, int, int], "
-                "limit: int | None = None) -> tuple[typing.Any, ...]"));
+                "limit: int | None = None) -> NumberFigures"));
   m.def("summarize_floats", &SummarizeFloatsPy, nb::arg("values").noconvert(), nb::arg("sizes"),
         nb::arg("limit") = nb::none(), kSummary,
         nb::sig("def summarize_floats(values: numpy.typing.NDArray[numpy.float32], sizes: tuple[int, int, "
-                "int], limit: int | None = None) -> tuple[typing.Any, ...]"));
+                "int], limit: int | None = None) -> NumberFigures"));
   m.def("summarize_bytes", &SummarizeBytesPy, nb::arg("data"), nb::arg("offsets").noconvert(),
         nb::arg("sizes"), nb::arg("limit") = nb::none(),
-        "Figures of bytes values: (figures of their sizes, keys, counts, is_whole, the first row of each "
-        "key, hashes, rows that begin as an image does). Values are identified by their `hash_values`.",
+        "Figures of a block of bytes values, with `sizes` and `limit` as in `summarize_ints`.",
         nb::sig("def summarize_bytes(data: object, offsets: numpy.typing.NDArray[numpy.int64], sizes: "
-                "tuple[int, int, int], limit: int | None = None) -> tuple[typing.Any, ...]"));
+                "tuple[int, int, int], limit: int | None = None) -> BytesFigures"));
   m.def("merge_unique", &MergeUniquePy, nb::arg("one").noconvert(), nb::arg("other").noconvert(),
         nb::arg("most"),
         "The first different values of two arrays that are in ascending order, and the number of different "

@@ -383,19 +383,105 @@ class BatchEngine:
 
 MAPS_ARE_GUARDED: bool = True
 
-def summarize_ints(values: numpy.typing.NDArray[numpy.int64], sizes: tuple[int, int, int], limit: int | None = None) -> tuple[Any, ...]:
+class NumberFigures:
+    """Figures of a block of numbers."""
+
+    @property
+    def num_nan(self) -> int: ...
+
+    @property
+    def num_finite(self) -> int: ...
+
+    @property
+    def zeros(self) -> int:
+        """Of either sign."""
+
+    @property
+    def low(self) -> Any:
+        """None without a number."""
+
+    @property
+    def high(self) -> Any:
+        """None without a number."""
+
+    @property
+    def mean(self) -> float:
+        """Of the finite numbers."""
+
+    @property
+    def m2(self) -> float:
+        """The sum of squared deviations from the mean."""
+
+    @property
+    def values(self) -> Any:
+        """Different values, in ascending order."""
+
+    @property
+    def counts(self) -> Any:
+        """Of `values`."""
+
+    @property
+    def is_whole(self) -> bool:
+        """
+        Does `values` hold all values? Else those that occur twice or more, with counts that are 1 less.
+        """
+
+    @property
+    def level(self) -> int:
+        """Each of `ranks` represents 2**level values."""
+
+    @property
+    def ranks(self) -> Any:
+        """None if `is_whole`."""
+
+    @property
+    def hashes(self) -> Any:
+        """The smallest hashes, in ascending order; None if `is_whole`."""
+
+class BytesFigures:
+    """Figures of a block of bytes values."""
+
+    @property
+    def sizes(self) -> NumberFigures:
+        """Figures of the sizes."""
+
+    @property
+    def keys(self) -> Any:
+        """`hash_values` of different values, in ascending order."""
+
+    @property
+    def counts(self) -> Any:
+        """Of `keys`."""
+
+    @property
+    def is_whole(self) -> bool:
+        """As in NumberFigures."""
+
+    @property
+    def rows(self) -> Any:
+        """The first row of each key."""
+
+    @property
+    def hashes(self) -> Any:
+        """As in NumberFigures."""
+
+    @property
+    def images(self) -> Any:
+        """Rows that begin like an image."""
+
+def summarize_ints(values: numpy.typing.NDArray[numpy.int64], sizes: tuple[int, int, int], limit: int | None = None) -> NumberFigures:
     """
-    Figures of a block of numbers: (num_nan, num_finite, zeros, low, high, mean, m2, values, counts, is_whole, level, ranks, hashes). `sizes` is (max_values, num_hashes, max_ranks); hashes above `limit` are left out. `ranks` and `hashes` are None where the table of values and counts is whole.
+    Figures of a block of numbers. `sizes` is (max_values, num_hashes, max_ranks); hashes above `limit` are left out.
     """
 
-def summarize_floats(values: numpy.typing.NDArray[numpy.float32], sizes: tuple[int, int, int], limit: int | None = None) -> tuple[Any, ...]:
+def summarize_floats(values: numpy.typing.NDArray[numpy.float32], sizes: tuple[int, int, int], limit: int | None = None) -> NumberFigures:
     """
-    Figures of a block of numbers: (num_nan, num_finite, zeros, low, high, mean, m2, values, counts, is_whole, level, ranks, hashes). `sizes` is (max_values, num_hashes, max_ranks); hashes above `limit` are left out. `ranks` and `hashes` are None where the table of values and counts is whole.
+    Figures of a block of numbers. `sizes` is (max_values, num_hashes, max_ranks); hashes above `limit` are left out.
     """
 
-def summarize_bytes(data: object, offsets: numpy.typing.NDArray[numpy.int64], sizes: tuple[int, int, int], limit: int | None = None) -> tuple[Any, ...]:
+def summarize_bytes(data: object, offsets: numpy.typing.NDArray[numpy.int64], sizes: tuple[int, int, int], limit: int | None = None) -> BytesFigures:
     """
-    Figures of bytes values: (figures of their sizes, keys, counts, is_whole, the first row of each key, hashes, rows that begin as an image does). Values are identified by their `hash_values`.
+    Figures of a block of bytes values, with `sizes` and `limit` as in `summarize_ints`.
     """
 
 def merge_unique(one: numpy.typing.NDArray[numpy.uint64], other: numpy.typing.NDArray[numpy.uint64], most: int) -> tuple[numpy.typing.NDArray[numpy.uint64], int]:

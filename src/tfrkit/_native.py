@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tfrkit._core import (
     MAPS_ARE_GUARDED,
     MAX_NAMES,
@@ -62,6 +64,9 @@ from tfrkit._core import (
     walk_jpeg_scans,
 )
 
+if TYPE_CHECKING:
+    from tfrkit._core import NumberFigures
+
 __all__ = [
     "MAPS_ARE_GUARDED",
     "MAX_NAMES",
@@ -73,6 +78,7 @@ __all__ = [
     "FrameEditor",
     "FrameSearch",
     "FrameTable",
+    "NumberFigures",
     "Permutation",
     "RecordPicker",
     "RowBuilder",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 
 from tfrkit import _native
-from tfrkit.images.jpeg import is_jpeg
+from tfrkit.images.jpeg import JpegHeader, is_jpeg
 from tfrkit.images.resize import UPRIGHT
 
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -26,7 +26,7 @@ def find_orientation(data: memoryview) -> int:
     """
     if is_jpeg(data):
         facts = _native.read_jpeg_header(data)
-        return UPRIGHT if facts is None else int(facts[5])
+        return UPRIGHT if facts is None else JpegHeader._make(facts).orientation
     head = bytes(data[:12])
     if head[:8] == _PNG_SIGNATURE:
         return _read_orientation(_find_png_chunk(data))

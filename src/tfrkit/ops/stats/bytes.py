@@ -114,13 +114,14 @@ def summarize_bytes(data: UInt8Array, offsets: Int64Array, limit: int | None = N
     summary = BytesSummary()
     if len(offsets) < 2:
         return summary
-    sizes, keys, counts, is_whole, rows, hashes, image_rows = _native.summarize_bytes(data, offsets, SIZES, limit)
-    summary.sizes = take_figures(len(offsets) - 1, sizes)
-    summary.images.add(_sniff_images(data, offsets, image_rows))
+    figures = _native.summarize_bytes(data, offsets, SIZES, limit)
+    summary.sizes = take_figures(len(offsets) - 1, figures.sizes)
+    summary.images.add(_sniff_images(data, offsets, figures.images))
     summary.is_text = summary.images.count == 0 and _is_text(data, offsets)
-    summary.table = ValueTable(keys, counts, 0 if is_whole else 1)
-    if not is_whole:
-        summary.distinct = DistinctSketch(hashes, is_exact=False)
+    summary.table = ValueTable(figures.keys, figures.counts, 0 if figures.is_whole else 1)
+    if not figures.is_whole:
+        summary.distinct = DistinctSketch(figures.hashes, is_exact=False)
+    keys, rows = figures.keys, figures.rows
     for key, start, stop in zip(keys.tolist(), offsets[rows].tolist(), offsets[rows + 1].tolist(), strict=True):
         if stop - start <= MAX_SHOWN_NBYTES:
             summary.shown[key] = data[start:stop].tobytes()

@@ -162,19 +162,16 @@ def summarize_floats(values: np.ndarray[Any, np.dtype[np.float32]], limit: int |
     return take_figures(len(values), _native.summarize_floats(values, SIZES, limit))
 
 
-def take_figures(count: int, figures: tuple[Any, ...]) -> NumberSummary:
+def take_figures(count: int, figures: _native.NumberFigures) -> NumberSummary:
     """Make the summary of `count` numbers from the figures that the native core computed."""
     summary = NumberSummary()
     summary.count = count
-    summary.num_nan, summary.num_finite, summary.zeros = figures[:3]
-    summary.low, summary.high, summary.mean, summary.m2 = figures[3:7]
-    values, counts, is_whole, level, ranks, hashes = figures[7:]
-    if is_whole:
-        summary.table = ValueTable(values, counts)
-    else:
-        summary.table = ValueTable(values, counts, 1)
-        summary.ranks = QuantileSketch(ranks, level)
-        summary.distinct = DistinctSketch(hashes, is_exact=False)
+    summary.num_nan, summary.num_finite, summary.zeros = figures.num_nan, figures.num_finite, figures.zeros
+    summary.low, summary.high, summary.mean, summary.m2 = figures.low, figures.high, figures.mean, figures.m2
+    summary.table = ValueTable(figures.values, figures.counts, 0 if figures.is_whole else 1)
+    if not figures.is_whole:
+        summary.ranks = QuantileSketch(figures.ranks, figures.level)
+        summary.distinct = DistinctSketch(figures.hashes, is_exact=False)
     return summary
 
 
