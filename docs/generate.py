@@ -62,7 +62,7 @@ def make_cli_page() -> str:
 
 
 def walk_commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Every command with its full name, those of a group behind the group."""
+    """Every command with its full name, those of a group after the group."""
     for name, command in group.commands.items():
         yield f"{path} {name}", command
         if hasattr(command, "commands"):

@@ -14,7 +14,7 @@ _COUNT = "number of rows: len(ds)"
 _SCHEMA = "what each feature is: ds.schema"
 _NUMPY = "values are NumPy arrays already: ds[0], for batch in ds.batch(64)"
 _AHEAD = "batches are read ahead already, on every core: ds.batch(64, threads=8, ahead_nbytes=1 << 30)"
-_CACHE = "files are mapped, and stay in memory as long as the system has room; rows to keep: rows = list(ds)"
+_CACHE = "files are mapped, and stay in memory while there is room; rows to keep: rows = list(ds)"
 _WRITE = (
     "write rows: with tfrkit.Writer(path) as w: ...    a file in another format: tfrkit.tools.export_csv(files, path)"
 )
@@ -87,7 +87,7 @@ OF_MODULE: Mapping[str, str] = {
 
 OF_BATCHES: Mapping[str, str] = {
     "prefetch": "batches are read ahead already, on every core",
-    "cache": "files are mapped, and stay in memory as long as the system has room",
+    "cache": "files are mapped, and stay in memory while there is room",
     "shuffle": "rows are shuffled before they are put into batches: ds.shuffle(seed=0).batch(64)",
     "repeat": "each pass is the next epoch: for epoch in range(3): for batch in batches: ...",
     "take": "fewer rows, then batches: ds.take(640).batch(64)",

@@ -90,7 +90,7 @@ def test_resync_search_is_bounded_in_streams_only(compression: str) -> None:
         assert counted.num_records == 4
         return
     assert counted.num_records == 3
-    assert finding.cause.endswith(" bytes from there hold no frame, what follows was not searched")
+    assert finding.cause.endswith(" bytes from there have no frame, the rest was not searched")
     assert 8 << 20 < finding.lost_nbytes < 12 << 20
     assert count_frames(shard, Policy("all", "skip")).num_records == 4
 

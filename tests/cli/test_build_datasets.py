@@ -151,7 +151,7 @@ def test_build_image_with_two_bad_boxes_is_one_bad_input(run_tfr: Run, tmp_path:
     failed = run_tfr("build", "voc-det", tmp_path / "in", "-o", tmp_path / "x")
     assert failed.stderr == (
         "tfr: 1 of 2 inputs is bad, nothing was written\n"
-        "  5 times, the first: box (30, 0, 90, 20) lies outside its image, 60x40 - at a.xml, line 1; a.xml, line 1; "
+        "  5 times, the first: box (30, 0, 90, 20) is outside its image, 60x40 - at a.xml, line 1; a.xml, line 1; "
         "a.xml, line 1 and 2 more\n"
         "    cut them to the image: --boxes clip    leave them out: --boxes drop\n"
         "  list every one: --dry-run --format json\n"
@@ -169,7 +169,7 @@ def test_build_class_folders_inside_a_class_names_the_folder_above(run_tfr: Run,
     failed = run_tfr("build", "class-folders", tmp_path / "in/cat", "-o", tmp_path / "x")
     assert failed.stderr.splitlines()[:3] == [
         "tfr: 5 of 5 inputs are bad, nothing was written",
-        "  5 images lie in no class folder - at 0.jpg; 1.jpg; 2.jpg and 2 more",
+        "  5 images are not in a class folder - at 0.jpg; 1.jpg; 2.jpg and 2 more",
         f"    did you mean the folder above: {tmp_path / 'in'}",
     ]
 
@@ -180,7 +180,7 @@ def test_build_whose_inputs_are_all_bad_says_why_with_skip_too(run_tfr: Run, tmp
     failed = run_tfr("build", "class-folders", tmp_path / "in", "-o", tmp_path / "x", "--on-bad", "skip")
     assert failed.returncode == 3
     assert failed.stderr.splitlines()[0] == "tfr: 5 of 5 inputs are bad, nothing was written"
-    assert "5 images lie in no class folder" in failed.stderr
+    assert "5 images are not in a class folder" in failed.stderr
     assert failed.stderr.splitlines()[-2].startswith("    did you mean the folder above")
     assert failed.stderr.endswith("  list every one: --dry-run --format json\n")
 

@@ -58,7 +58,7 @@ def test_convert_wrong_edits_are_reported(tfr, sample: Path) -> None:
     assert "--cast expected NAME=VALUE" in convert("--cast", "label", code=2)
     assert "expected one of bytes, float, int64, got 'double'" in convert("--cast", "label=double", code=2)
     assert "did you mean 'label'" in convert("--drop", "lable", code=3)
-    assert "cannot be cast from float to int64, 0.25 is no whole number" in convert("--cast", "weight=int64", code=3)
+    assert "cannot be cast from float to int64, 0.25 is not a whole number" in convert("--cast", "weight=int64", code=3)
 
 
 @pytest.mark.parametrize("verb", [("convert",), ("merge",), ("sample", "-n", "10"), ("shuffle",), ("repair",)])

@@ -28,7 +28,7 @@ def test_diff_lists_changes_and_exits_1(tfr, tmp_path: Path) -> None:
         "4 records against 3: 2 equal, 1 changed, 1 removed",
         "features: label 1",
     ]
-    assert "match them by a feature: --key" in done.err
+    assert "match records by a feature: --key" in done.err
     keyed = tfr("diff", "a.tfrecord", "b.tfrecord", "--key", "id", "--max", "0", code=1)
     assert keyed.lines[:2] == ["… 1 more record changed", "… 1 more record removed"]
 

@@ -101,7 +101,7 @@ def test_wrong_usage_is_one_message(tfr, sample: Path, arguments: tuple[str, ...
 
 
 def test_restore_puts_the_old_files_back(tfr, sample: Path) -> None:
-    assert tfr("edit", "sample.tfrecord", "--restore").out == "nothing was left half done\n"
+    assert tfr("edit", "sample.tfrecord", "--restore").out == "no unfinished change was found\n"
     old = sample.read_bytes()
     pending = sample.parent / PENDING
     (pending / "old").mkdir(parents=True)

@@ -60,7 +60,7 @@ def test_writing_commands_refuse_an_incomplete_set_by_default(tfr, gap: Path, na
     assert ran.err.splitlines() == [
         "tfr: expected all 3 shards of the set, got 2, missing train-00001-of-00003.tfrecord "
         "- at data/train-*-of-00003.tfrecord",
-        "  go on with those that are there: --incomplete",
+        "  continue without them: --incomplete",
     ]
     assert sorted(path.name for path in gap.parent.iterdir()) == before
     assert NOTE in tfr(*WRITING[name], "--incomplete").err

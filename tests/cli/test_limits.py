@@ -21,7 +21,7 @@ def crowded(tmp_path: Path) -> Path:
 
 
 def test_too_many_features_are_named_as_a_limit_by_every_command(tfr, crowded: Path) -> None:
-    message = "more different feature names than tfrkit takes, limit 262,144, 262,145 in this record - at"
+    message = "more different feature names than tfrkit supports, limit 262,144, 262,145 in this record - at"
     for words in (["info"], ["stats"], ["schema"], ["export", "csv", "-o", "out.csv"]):
         assert message in tfr(*words, crowded, code=3).err
     verified = tfr("verify", crowded)

@@ -86,7 +86,7 @@ class TestSheet:
     def test_without_a_shape_one_message_names_the_guess(self, tfr, raw: Path, tmp_path: Path) -> None:
         ran = tfr("sheet", raw, "-o", "s.png", code=3)
         assert ran.err.splitlines() == [
-            "tfr: feature 'image' holds raw bytes, 50176 each (224x224 gray?), and nothing says their height and width"
+            "tfr: feature 'image' holds raw bytes, 50176 each (224x224 gray?), and their height and width are unknown"
             f" - at {raw}",
             "  give their shape: --shape 224x224",
         ]

@@ -187,7 +187,7 @@ def test_more_of_an_object_detection_that_is_there_is_found(tmp_path: Path) -> N
         ("import tensorflow.contrib.slim as slim\n", "tf.contrib is not offered"),
         ("from tensorflow import TFRecordDataset\n", "old.py, line 1\n  use tf.data.TFRecordDataset\n"),
         ("from tensorflow.python.keras import x\n", "tf.python.keras is not offered"),
-        ("import keras_nope_cv2\n", "module keras_nope_cv2 is not installed, and does not lie beside the script"),
+        ("import keras_nope_cv2\n", "module keras_nope_cv2 is not installed, and is not next to the script"),
         ("import numpy\nimport cv2\n", "at old.py, line 2\n  install it: pip install opencv-python\n"),
         ("from sklearn.utils import shuffle\n", "pip install scikit-learn"),
         ("import cPickle\n", "module cPickle is of Python 2, not of Python 3 - at old.py, line 1\n  import pickle"),

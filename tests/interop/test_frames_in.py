@@ -82,11 +82,11 @@ def test_index_is_a_column_where_it_has_a_name_else_left_out(tmp_path: Path, val
         (polars.DataFrame({"when": [datetime.date(2020, 1, 1)]}), "column 'when'.* is of type "),
         (
             polars.DataFrame({"o": polars.Series([object(), object()], dtype=polars.Object)}),
-            "column 'o' holds Python objects, which no record holds",
+            "column 'o' holds Python objects, which records cannot store",
         ),
         (
             {"id": [1], "o": polars.Series([object()], dtype=polars.Object)},
-            "column 'o' holds Python objects, which no record holds",
+            "column 'o' holds Python objects, which records cannot store",
         ),
         (pandas.DataFrame({"x": [1, 2**70]}, dtype=object), rf"column 'x' .*64 bits with sign, got {2**70} .*row 1"),
         ({"x": pandas.Series([[2**63]])}, rf"column 'x' .*64 bits with sign, got {2**63} .*row 0"),

@@ -80,7 +80,7 @@ def test_ranks_get_their_part_of_every_batch(dataset: tfr.Dataset) -> None:
 
 def test_state_of_another_order_raises(dataset: tfr.Dataset) -> None:
     state = dataset.shuffle(seed=4).batch(6).to_jax().state_dict()
-    with pytest.raises(tfr.TfrkitError, match="the state is of another order"):
+    with pytest.raises(tfr.TfrkitError, match="the state is from another order"):
         dataset.shuffle(seed=3).batch(6).to_jax().load_state_dict(state)
 
 
@@ -147,7 +147,7 @@ def test_sharding_spreads_a_batch_over_devices(dataset: tfr.Dataset) -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert [json.loads(line) for line in lines[:2]] == [list(range(8)), list(range(8, 16))]
-    assert lines[2].startswith("feature 'half' of shape (6,) does not divide by the sharding")
+    assert lines[2].startswith("feature 'half' of shape (6,) cannot be divided by the sharding")
     assert lines[-1].endswith("leave out a last batch of fewer rows: batch(size, drop_last=True)")
 
 

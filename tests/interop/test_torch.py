@@ -253,13 +253,13 @@ def test_stateful_data_loader_resumes_where_it_stopped(folder: Path, run: Callab
 def test_state_of_another_dataset_raises(folder: Path) -> None:
     state = shuffled(folder, 1).batch(BATCH).to_torch().state_dict()
     loader = shuffled(folder, 3).batch(BATCH).to_torch()
-    with pytest.raises(tfr.TfrkitError, match="the state is of another dataset"):
+    with pytest.raises(tfr.TfrkitError, match="the state is from another dataset"):
         loader.load_state_dict(state)
 
 
 def test_state_of_another_order_raises(folder: Path) -> None:
     state = tfr.open(str(folder / "3/rows-*")).shuffle(seed=SEED + 1).batch(BATCH).to_torch().state_dict()
-    with pytest.raises(tfr.TfrkitError, match="the state is of another order"):
+    with pytest.raises(tfr.TfrkitError, match="the state is from another order"):
         shuffled(folder).batch(BATCH).to_torch().load_state_dict(state)
 
 
@@ -268,7 +268,7 @@ def test_state_of_a_worker_raises(folder: Path) -> None:
     state = {**loader.state_dict(), "given": 2, "num_workers": 2}
     with pytest.raises(ValueError, match="expected a state of a loader, got that of one of its workers"):
         loader.load_state_dict(state)
-    with pytest.raises(ValueError, match="the state is of one of 2 workers, there are 1"):
+    with pytest.raises(ValueError, match="the state is from one of 2 workers, there are 1"):
         loader.dataset.load_state_dict(state)
 
 

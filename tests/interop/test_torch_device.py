@@ -174,7 +174,7 @@ def test_what_a_device_cannot_do_is_refused(photos: str, device: str, monkeypatc
         ds.decode(image={"size": SIZE, "filter": "nearest"}, device=device)
     with pytest.raises(ValueError, match="map after decode"):
         ds.decode(image=SIZE, device=device).batch(2).map(dict).to_torch()
-    with pytest.raises(ValueError, match="device goes with threads, got num_workers=2"):
+    with pytest.raises(ValueError, match="device needs threads, got num_workers=2"):
         ds.decode(image=SIZE, device=device).batch(2).to_torch(num_workers=2)
     monkeypatch.undo()
     if not torch.cuda.is_available():

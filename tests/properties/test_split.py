@@ -47,7 +47,7 @@ def try_counts(parts: dict[str, Any], size: int) -> dict[str, int]:
     try:
         return parse_parts(parts, size)
     except ValueError as error:
-        assert "would hold 0 of" in str(error)
+        assert "would have 0 of" in str(error)
         assume(False)
         raise
 
@@ -177,7 +177,7 @@ def test_records_added_later_move_no_old_one(parts: dict[str, float], keys: set[
         more = [b"a new one", *ordered, b"another", ordered[0]]
         after = split_hashed(Whole(len(more)), parts, more, seed)
     except ValueError as error:
-        assert "would hold 0 of" in str(error)
+        assert "would have 0 of" in str(error)
         assume(False)
         raise
     for name in parts:

@@ -127,7 +127,7 @@ def test_files_without_splits_raise(tmp_path: Path) -> None:
     ds = tfrkit.open(tmp_path / "photos.tfrecord")
     assert ds.splits == {}
     with pytest.raises(
-        QueryError, match=r"the files name no splits, got 'train' - at .*\n  cut the dataset instead: ds"
+        QueryError, match=r"the files have no splits, got 'train' - at .*\n  cut the dataset instead: ds"
     ):
         ds["train"]
 
@@ -211,7 +211,7 @@ def test_filter_takes_what_counts_as_true(ds: tfrkit.Dataset) -> None:
     assert ids(ds.filter(lambda row: row["id"] % 2)) == list(range(1, NUM_ROWS, 2))
     assert ids(ds.filter(lambda row: np.array([row["id"] < 2]))) == [0, 1]
     assert len(ds.filter(lambda row: row["label"])) == NUM_ROWS
-    said = r"filter expected to return True or False, got None - at .*, record 7, .*\n  a forgotten return\?"
+    said = r"filter expected to return True or False, got None - at .*, record 7, .*\n  is a return statement missing\?"
     with pytest.raises(tfrkit.TfrkitError, match=said):
         ds.filter(lambda row: None if row["id"] == 7 else True)
     with pytest.raises(tfrkit.TfrkitError, match=r"expected to return True or False, got an array of shape \(2,\)"):

@@ -99,7 +99,7 @@ def test_loop_with_a_budget_can_be_sent_to_another_process(dataset: tfr.Dataset)
 def test_length_is_known_where_rows_are_not_shuffled(dataset: tfr.Dataset) -> None:
     batches = tokens(dataset)
     assert len(batches) == len(ids(batches)) == len(ids(batches))
-    with pytest.raises(TypeError, match="max_tokens over shuffled rows are another number in each epoch"):
+    with pytest.raises(TypeError, match="max_tokens over shuffled rows have no length"):
         len(tokens(dataset.shuffle(seed=4)))
 
 
@@ -136,8 +136,8 @@ def test_frames_of_sequences_are_counted(tmp_path: Path) -> None:
     [
         ({"max_tokens": 0}, ValueError, "max_tokens expected at least 1, got 0"),
         ({"bucket": None}, ValueError, "max_tokens counts the values of a feature, and bucket names none\n"),
-        ({"drop_last": True}, ValueError, "drop_last goes with a number of rows"),
-        ({"per_rank": False}, ValueError, "max_tokens is of one rank"),
+        ({"drop_last": True}, ValueError, "drop_last needs a number of rows"),
+        ({"per_rank": False}, ValueError, "max_tokens is per rank"),
         ({"max_tokens": None}, TypeError, "batch expected a number of rows, or max_tokens, got neither"),
         ({"bucket": "toks"}, tfr.TfrkitError, "toks"),
     ],
@@ -158,7 +158,7 @@ def test_state_of_another_budget_or_inside_a_batch_raises(dataset: tfr.Dataset) 
     iterator = iter(tokens(dataset))
     next(iterator)
     state = iterator.state_dict()
-    with pytest.raises(tfr.TfrkitError, match="the state is of another order"):
+    with pytest.raises(tfr.TfrkitError, match="the state is from another order"):
         iter(tokens(dataset, max_tokens=100)).load_state_dict(state)
     with pytest.raises(ValueError, match="is inside a batch of epoch 0"):
         iterator.load_state_dict({**state, "row": state["row"] + 1})

@@ -156,7 +156,7 @@ def test_repr_of_a_damaged_or_large_file_shows_what_is_known(
 def test_file_that_the_manifest_does_not_list_is_warned_of(ds: tfrkit.Dataset, tmp_path: Path) -> None:
     tfrkit.build(iter(ds), tmp_path / "out", splits={"train": None, "test": 5})
     shutil.copy(ds.files[0], tmp_path / "out" / "new.tfrecord")
-    with pytest.warns(UnlistedShardWarning, match="not listed in tfrkit.json beside it, and in no split") as caught:
+    with pytest.warns(UnlistedShardWarning, match="not listed in tfrkit.json next to it, and in no split") as caught:
         tfrkit.open(tmp_path / "out")
     [warning] = caught
     assert isinstance(warning.message, UnlistedShardWarning)

@@ -52,7 +52,7 @@ def _name_columns(rows: Sequence[Row], like: Batch) -> list[str]:
                 holder = next(index for index, other in enumerate(rows) if odd[0] in other)
                 raise MissingFeatureError(
                     f"feature {odd[0]!r} is in row {holder} of the batch but not in row {number}",
-                    hint="give it to every row that map returns",
+                    hint="add it to every row that map returns",
                 )
     unseen = [name for name, column in like.items() if name not in names and _is_in_no_row(column)]
     if not unseen or any(name not in names for name in like if name not in unseen):

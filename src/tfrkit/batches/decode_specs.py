@@ -37,7 +37,7 @@ class RawOptions:
         if any(size is not None and size < 0 for size in shape) or shape.count(None) > 1:
             raise ValueError(f"shape expected sizes of 0 or more with at most one None, got {shape!r:.64}")
         if None in shape and 0 in shape:
-            raise ValueError(f"shape expected no size of 0 beside None, got {shape!r:.64}")
+            raise ValueError(f"shape expected no size of 0 together with None, got {shape!r:.64}")
         object.__setattr__(self, "shape", shape)
 
 

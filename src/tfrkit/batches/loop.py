@@ -101,9 +101,9 @@ class Batching:
     def _check_tokens(self, max_tokens: int) -> None:
         require_whole("max_tokens", max_tokens, first=1)
         if self.drop_last:
-            raise ValueError("drop_last goes with a number of rows: with max_tokens every batch has its own")
+            raise ValueError("drop_last needs a number of rows: with max_tokens it differs between batches")
         if self.per_rank is False:
-            raise ValueError("max_tokens is of one rank, which per_rank=False denies: leave per_rank out")
+            raise ValueError("max_tokens is per rank, got per_rank=False: leave per_rank out")
 
 
 class BatchLoop:
@@ -173,7 +173,7 @@ class BatchLoop:
         """Number of batches of an epoch. Raises TypeError if it varies between epochs: max_tokens with a shuffle."""
         if self.count_varies:
             raise TypeError(
-                "batches of max_tokens over shuffled rows are another number in each epoch, so they have no length\n"
+                "batches of max_tokens over shuffled rows have no length: their number differs between epochs\n"
                 "  give a trainer a number of steps, or count one epoch: sum(1 for batch in batches)"
             )
         return self.plan().num_batches

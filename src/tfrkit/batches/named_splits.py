@@ -24,7 +24,7 @@ def slice_splits(shard_set: ShardSet, text: str) -> Order:
         refuse_feature(shard_set, text)
     if not shards:
         raise QueryError(
-            f"the files name no splits, got {text!r}",
+            f"the files have no splits, got {text!r}",
             shard=shard_set.files[0],
             hint=Hint(Step('cut the dataset instead: ds.split({"train": 0.8, "test": 0.2})', in_python=True)),
         )

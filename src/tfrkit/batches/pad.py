@@ -74,7 +74,7 @@ def check_pad(pad: Pad | float | None, *, truncate: bool) -> None:
         _require_numbers("pad", pad)
     if truncate and not any(choice and choice[1:] != (None, None) for choice in choices):
         raise ValueError(
-            "truncate cuts rows to the length that pad gives, and pad gives none\n"
+            "truncate cuts rows to the length in pad, and pad has no length\n"
             "  say which: batch(64, pad={'tokens': (0, 128)}, truncate=True)"
         )
 
@@ -207,7 +207,7 @@ def _fill(
             shard=shard,
             record=record,
             offset=offset,
-            hint=Hint(Step("cut longer ones off: {truncate}", truncate=True)),
+            hint=Hint(Step("truncate longer ones: {truncate}", truncate=True)),
         )
     fill = _fit_value(name, value, values.dtype)
     array = np.full((len(lengths), length, *values.shape[1:]), fill, values.dtype)

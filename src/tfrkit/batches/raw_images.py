@@ -84,9 +84,7 @@ class RawShapes:
             return CodecError(error.what, hint=Hint(Step(hint, in_python=True)))
         for dtype in ("uint8", "uint16", "float32"):
             if stated and math.prod(stated) * np.dtype(dtype).itemsize == len(data):
-                hint = (
-                    f'features say {"x".join(map(str, stated))}, take it so: {{"dtype": "{dtype}", "shape": {stated}}}'
-                )
+                hint = f'features say {"x".join(map(str, stated))}, use it: {{"dtype": "{dtype}", "shape": {stated}}}'
                 return CodecError(error.what, hint=hint)
         known = f" of {describe_guesses(len(data))}" if guess_shapes(len(data)) else ""
         shape = str(next(iter(guess_shapes(len(data))), "(height, width, channels)"))

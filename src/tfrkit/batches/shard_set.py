@@ -181,7 +181,7 @@ class ShardSet:
             warn_caller(
                 EmptyShardWarning(
                     f"{len(names):,} of {len(self.shards):,} shards are empty - at {names[0]}{more}\n"
-                    "  copy or write them anew, if they should hold records",
+                    "  copy or write them again if they should have records",
                     tuple(names),
                 )
             )
@@ -205,7 +205,7 @@ class ShardSet:
             splits = ", and in no split" if has_none else ""
             warn_caller(
                 UnlistedShardWarning(
-                    f"not listed in {os.path.basename(manifest.path)} beside it{splits} - at {names[0]}{more}\n"
+                    f"not listed in {os.path.basename(manifest.path)} next to it{splits} - at {names[0]}{more}\n"
                     "  add its records to the dataset: tfr append, or move it elsewhere",
                     tuple(names),
                 )

@@ -214,6 +214,6 @@ def _is_yes(answer: Any, row: int, locate: Callable[[int], tuple[str, int, int]]
             shard=shard,
             record=record,
             offset=offset,
-            hint="a forgotten return?" if answer is None else "one answer a row: .any() or .all()",
+            hint="is a return statement missing?" if answer is None else "one answer per row: .any() or .all()",
         )
     return bool(answer)

@@ -58,24 +58,24 @@ def save_state(position: Position, dataset: str, order: str) -> dict[str, Any]:
 def load_state(state: Mapping[str, Any], dataset: str, order: str, size: int) -> Position:
     """Return the position of a state; raise if it is of another dataset or order."""
     if not isinstance(state, Mapping) or state.get("tfrkit_state") != _VERSION:
-        raise ValueError(f"expected a state saved by state_dict(), got {str(state)[:64]!r}")
+        raise ValueError(f"expected a state from state_dict(), got {str(state)[:64]!r}")
     for key in _KEYS:
         if key not in state:
             raise ValueError(
                 f"state expected the key {key!r}, got {', '.join(map(repr, state))}\n"
-                "  load it as state_dict() gave it: nothing left out"
+                "  load the whole result of state_dict()"
             )
     for key in ("dataset", "order"):
         if not isinstance(state[key], str):
             raise TypeError(f"state key {key!r} expected a text, got {state[key]!r:.64}")
     if state["dataset"] != dataset:
         raise TfrkitError(
-            f"the state is of another dataset, {state['dataset']} stored, {dataset} opened",
-            hint="the files changed, or others were opened: start again, or open those the state was saved with",
+            f"the state is from another dataset, {state['dataset']} stored, {dataset} opened",
+            hint="the files changed, or other files were opened: start again, or open the files of the state",
         )
     if state["order"] != order:
         raise TfrkitError(
-            f"the state is of another order, {state['order']} stored, {order} asked for",
+            f"the state is from another order, {state['order']} stored, {order} asked for",
             hint="use the seed, split, take, skip and shuffle that the state was saved with",
         )
     epoch = require_count("state key 'epoch'", state["epoch"], MAX_EPOCH)

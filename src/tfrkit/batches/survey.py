@@ -141,7 +141,7 @@ def find_schema(
             raise SchemaError(
                 "expected a schema, records of a pipe can be read only once",
                 shard=shard.name,
-                hint=Hint(Step("say what they hold: {schema}", schema=...), "or write them to a file first"),
+                hint=Hint(Step("describe them: {schema}", schema=...), "or write them to a file first"),
             )
         if from_all or (is_small and shard.compression == "none"):
             surveyed.add_shard(shard, lenient)

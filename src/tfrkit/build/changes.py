@@ -19,8 +19,8 @@ def describe_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str
     lines = list(_compare(old, new, ()))
     if not lines and old != new:
         if old.get("schema_digest") != new.get("schema_digest"):
-            return ["the names of classes or features are others"]
-        return ["the inputs are others, or go elsewhere"]
+            return ["the names of classes or features differ"]
+        return ["the inputs differ, or go to other shards"]
     return lines
 
 

@@ -63,7 +63,7 @@ class FrameTask(ShardTask):
     def _blocks(self, row_nbytes: float) -> Iterator[Int64Array]:
         """Yield the item numbers in groups whose frames fill about one block."""
         numbers = self.items.numbers
-        # Besides its values a frame has names and lengths, which take about as much space again.
+        # In addition to its values a frame has names and lengths, which take about as much space again.
         num_rows = max(1, min(LIMITS.frame_rows, int(_BLOCK_NBYTES / (2 * row_nbytes + 1))))
         for start in range(0, len(numbers), num_rows):
             yield numbers[start : start + num_rows]

@@ -286,5 +286,5 @@ def _refuse(folder: str, owner: str) -> StorageError:
     return StorageError(
         f"another build into this folder is running, {owner}",
         shard=folder,
-        hint="wait for it, or stop it: what it finished is kept",
+        hint="wait for it, or stop it: finished shards are kept",
     )

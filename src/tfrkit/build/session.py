@@ -130,7 +130,7 @@ def _compare_finished(prepared: Prepared, old: Manifest) -> Report | None:
         changes += describe_input_changes(read_inputs(target.inputs), items, since=since)
     if changes:
         raise StorageError(
-            "a finished dataset is there, made otherwise",
+            "a finished dataset exists, made from other inputs or options",
             shard=target.out,
             hint=Hint(*changes, Step("replace it: {force}", force=True), gap="\n  "),
         )
@@ -162,9 +162,9 @@ def _begin(prepared: Prepared, journal: Journal, old: Manifest | None) -> None:
                 changes.append(f"made by was {begun.get('made_by')}, is {prepared.made_by}")
             changes += describe_input_changes(journal.load_inputs(), prepared.scan.items)
             raise StorageError(
-                "an unfinished build is there, begun otherwise",
+                "an unfinished build exists, started with other inputs or options",
                 shard=target.out,
-                hint=Hint(*changes, Step("begin anew: {force}", force=True), gap="\n  "),
+                hint=Hint(*changes, Step("start over: {force}", force=True), gap="\n  "),
             )
         begun = None
     if begun is None:
@@ -187,7 +187,7 @@ def _require_free_names(prepared: Prepared, old: Manifest | None) -> None:
     taken = [name for name in names if os.path.lexists(name)]
     if taken:
         raise StorageError(
-            "a file is there that this build did not make",
+            "a file exists that this build did not make",
             shard=taken[0],
             hint=Hint(Step("choose another place, or replace it: {force}", force=True)),
         )

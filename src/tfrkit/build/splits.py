@@ -57,7 +57,7 @@ def assign_splits(
     require_split_names([*(sizes or {}), *items.split_names])
     if sizes and items.splits is not None:
         raise ValueError(
-            f"splits expected from one place, got {', '.join(sizes)} beside those of the source: "
+            f"splits expected from one place, got {', '.join(sizes)} in addition to those of the source: "
             f"{', '.join(items.split_names)}"
         )
     if items.splits is not None:
@@ -132,7 +132,7 @@ def _take_listed(items: Items, lists: Mapping[str, str]) -> Assignment:
         for line in _read_list(path):
             found = by_name.get(line, [])
             if len(found) != 1:
-                reason = "names no file that was found" if not found else f"stands for {len(found)} files"
+                reason = "matches no file that was found" if not found else f"stands for {len(found)} files"
                 assignment.problems.append(Problem(line, f"{reason} - in {path}", blocking=True, input=None))
             elif found[0] in owner:
                 reason = f"is in split {owner[found[0]]!r} and in {split!r}"
@@ -175,7 +175,7 @@ def _cut_shares(
     labels = None
     if stratify:
         if items.labels is None:
-            raise ValueError("stratify expected a source with one class a record, got one without")
+            raise ValueError("stratify expected a source with one class per record, got one without classes")
         labels = items.labels[rest]
     whole = Whole(len(rest))
     orders: Mapping[str, Order]

@@ -109,7 +109,7 @@ class JoinTask:
         for path in parts:
             marker = read_done(path)
             if marker is None:
-                raise SourceError("a part of a shard is not there any more", shard=path)
+                raise SourceError("a part of a shard is missing", shard=path)
             result.add(marker)
         with open(parts[0], "r+b") as first:
             first.seek(0, os.SEEK_END)

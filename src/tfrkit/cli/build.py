@@ -23,8 +23,8 @@ HELP = """Build a dataset from images, tables or arrays.
   tfr build file-names data/ -o fruit.tfrecord --label '^(?P<class>[a-z]+)'
   tfr build SOURCE --help            what a source reads and writes
 
-Labels, splits and problems are settled before the first byte is written. The same inputs and options give the
-same bytes, with any number of --jobs. Stopped half-way, the same command finishes the rest. Exit code 1 where
+Labels, splits and problems are known before anything is written. The same inputs and options give the
+same bytes, with any number of --jobs. After an interruption, the same command resumes. Exit code 1 if
 inputs were left out (--on-bad skip) or a --dry-run found problems.
 
 JSON: out, source, found, written, skipped, skipped_by_reason, ignored, nbytes_in, nbytes_out, seconds, seed,

@@ -10,12 +10,12 @@ from tfrkit.cli import build_options as opt
 
 Sets = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME", help="A set to take, as a split of its name; may be repeated."),
+    typer.Option("--set", metavar="NAME", help="A set to use, as a split of the same name; may be repeated."),
     opt.or_nothing,
 ]
 Boxes = Annotated[
     Literal["fail", "clip", "drop"],
-    typer.Option("--boxes", metavar="fail|clip|drop", help="What becomes of boxes that do not lie in their image."),
+    typer.Option("--boxes", metavar="fail|clip|drop", help="What to do with boxes outside their image."),
 ]
 FirstLabel = Annotated[
     int | None, typer.Option("--label-offset", min=0, metavar="N", help="The label of the first class.")
@@ -26,7 +26,7 @@ ClassNames = Annotated[
 ]
 Ignore = Annotated[
     int,
-    typer.Option("--ignore", min=-1, max=255, metavar="N", help="The number that counts for nothing; -1 for none."),
+    typer.Option("--ignore", min=-1, max=255, metavar="N", help="The mask value to ignore; -1 for none."),
     lambda number: None if number < 0 else number,
 ]
 
@@ -45,11 +45,11 @@ Map = Annotated[
     parse_map,
 ]
 Colormap = Annotated[
-    str | None, typer.Option("--colormap", metavar="voc|FILE", help="Masks are colours; which is which class.")
+    str | None, typer.Option("--colormap", metavar="voc|FILE", help="Masks are colours: the class of each colour.")
 ]
 Mask = Annotated[
     Literal["gray", "keep"],
-    typer.Option("--mask", metavar="gray|keep", help="Store masks as gray PNG, or the files as they are."),
+    typer.Option("--mask", metavar="gray|keep", help="Store masks as gray PNG, or their files unchanged."),
 ]
 
 
@@ -73,11 +73,11 @@ def voc_seg(
 
     Masks are read as palette indices and stored as a gray PNG of the same numbers, 0 to 20 and 255 for VOC; any other
     number stops the build, with a histogram. Sets are lists of ImageSets/Segmentation: without --set train, val and
-    test or, where none of these is there, all lists, if no image is in two. Features: image/encoded, image/format,
+    test or, if none of these exists, all lists, unless an image is in two. Features: image/encoded, image/format,
     image/height, image/width, image/channels, image/filename, image/segmentation/class/encoded,
     image/segmentation/class/format.
 
-    With --exif apply, masks are taken as made on the upright image; if made on the stored pixels: --exif keep.
+    With --exif apply, masks are expected to fit the upright image; if they fit the stored pixels: --exif keep.
     """
 
 
@@ -96,15 +96,15 @@ def voc_det(
       tfr build voc-det VOCdevkit/VOC2007 -o det/ --set train --set val
       tfr build voc-det data/ -o det/ --split test=.1
 
-    Images and .xml files may lie in VOC's folders or in any. Sets are lists of ImageSets/Main, as for voc-seg. Boxes
-    are held against the true size of their image. Labels follow the sorted names from 1, or --classes; VOC's own
-    annotations (folder VOC2007, or database The VOC2007 Database) have VOC's 20 numbers, which --classes voc gives to
-    others. classes.txt and label_map.pbtxt have the labels. Features are those of the TensorFlow Object Detection API:
+    Images and .xml files may be in VOC's folders or in any other. Sets are lists of ImageSets/Main, as for voc-seg.
+    Boxes are compared with the size of their image. Labels follow the sorted names from 1, or --classes; VOC's own
+    annotations (folder VOC2007, or database The VOC2007 Database) get VOC's 20 ids, as others do with --classes
+    voc. classes.txt and label_map.pbtxt have the labels. Features are those of the TensorFlow Object Detection API:
     image/encoded, image/format, image/height, image/width, image/filename, image/source_id, image/key/sha256,
     image/object/bbox/xmin ..., image/object/class/text, image/object/class/label (from 1), image/object/difficult,
     truncated, view.
 
-    With --exif apply, boxes are taken as made on the upright image; if made on the stored pixels: --exif keep.
+    With --exif apply, boxes are expected to fit the upright image; if they fit the stored pixels: --exif keep.
     """
 
 
@@ -132,11 +132,11 @@ def coco(
       tfr build coco coco/ -o coco_tfr/ --set train2017 --set val2017 --masks --captions auto
       tfr build coco data/annotations.json -o data_tfr/ --image-root data/images
 
-    Labels are the category ids of the file; --label-offset numbers them anew. Features are those of the TensorFlow
+    Labels are the category ids of the file; --label-offset renumbers them. Features are those of the TensorFlow
     Object Detection API, as for voc-det, and image/object/is_crowd, area; with --masks image/object/mask (PNG of 0 and
     1 each); with --captions image/caption. classes.txt and label_map.pbtxt have the labels.
 
-    With --exif apply, boxes and outlines are taken as made on the upright image; if made on the stored pixels: --exif
+    With --exif apply, boxes and outlines are expected to fit the upright image; if they fit the stored pixels: --exif
     keep.
     """
 
@@ -163,18 +163,18 @@ def yolo(
       tfr build yolo dataset/ -o det/
       tfr build yolo dataset/data.yaml -o det/ --set train --boxes clip
 
-    Class names and splits come from data.yaml, else from classes.txt and folders. Splits of other names than train, val
-    and test are taken where there are none of these, or by --set. Labels are YOLO's numbers plus 1, or plus
+    Class names and splits come from data.yaml, else from classes.txt and folders. Splits not named train,
+    val or test are used if there are none of these, or with --set. Labels are YOLO's numbers plus 1, or plus
     --label-offset. Features are those of the TensorFlow Object Detection API, as for voc-det. classes.txt and
     label_map.pbtxt have the labels.
 
-    With --exif apply, boxes are taken as made on the upright image; if made on the stored pixels: --exif keep.
+    With --exif apply, boxes are expected to fit the upright image; if they fit the stored pixels: --exif keep.
     """
 
 
 BoxColumns = Annotated[
     list[str] | None,
-    typer.Option("--column", metavar="NAME=COLUMN,...", help="Columns under other names."),
+    typer.Option("--column", metavar="NAME=COLUMN,...", help="Names of columns that differ from the usual ones."),
     lambda texts: opt.parse_pairs(texts, "--column"),
 ]
 Units = Annotated[
@@ -208,10 +208,10 @@ def csv_boxes(
       tfr build csv-boxes boxes.csv --image-root images/ -o det/ --column filename=image,class=label \\
           --classes label_map.pbtxt --boxes clip --split val=.2
 
-    The file is what xml_to_csv.py of many tutorials makes: a header with filename, class, xmin, ymin, xmax, ymax,
-    perhaps width and height, which are held against the image, and difficult, truncated, pose. A row with a file name
-    alone is an image without objects. Labels follow the sorted names from 1, or --classes; classes.txt and
+    The file has the form that xml_to_csv.py of many tutorials writes: a header with filename, class, xmin, ymin, xmax,
+    ymax, optionally width and height, which are compared with the image, and difficult, truncated, pose. A row with
+    only a file name is an image without objects. Labels follow the sorted names from 1, or --classes; classes.txt and
     label_map.pbtxt have them. Features are those of voc-det.
 
-    With --exif apply, boxes are taken as made on the upright image; if made on the stored pixels: --exif keep.
+    With --exif apply, boxes are expected to fit the upright image; if they fit the stored pixels: --exif keep.
     """

@@ -16,31 +16,34 @@ ImageColumn = Annotated[
 ]
 Types = Annotated[
     list[str] | None,
-    typer.Option("--type", metavar="COLUMN=TYPE,...", help="int64, float or text, instead of finding out."),
+    typer.Option("--type", metavar="COLUMN=TYPE,...", help="int64, float or text, instead of inferring it."),
     lambda texts: opt.parse_pairs(texts, "--type"),
 ]
 Missing = Annotated[
     list[str] | None,
-    typer.Option("--missing", metavar="TEXT", help="Cells that hold nothing, beside empty ones; may be repeated."),
+    typer.Option(
+        "--missing", metavar="TEXT", help="Cells without a value, in addition to empty cells; may be repeated."
+    ),
     opt.or_nothing,
 ]
 TableFormat = Annotated[
     Literal["auto", "csv", "jsonl", "parquet", "arrow"],
-    typer.Option("--table-format", metavar="auto|csv|jsonl|parquet|arrow", help="What the file is."),
+    typer.Option("--table-format", metavar="auto|csv|jsonl|parquet|arrow", help="Format of the file."),
 ]
 Columns = Annotated[
     str | None,
-    typer.Option("--columns", metavar="A,B,...", help="Names of columns, where CSV has no header."),
+    typer.Option("--columns", metavar="A,B,...", help="Names of columns, if CSV has no header."),
     lambda text: None if text is None else [name.strip() for name in text.split(",")],
 ]
 LabelColumn = Annotated[
     str | None, typer.Option("--label-column", metavar="NAME", help="The column of classes; text becomes ids.")
 ]
 SplitColumn = Annotated[
-    str | None, typer.Option("--split-column", metavar="NAME", help="The column that says in which split a row goes.")
+    str | None, typer.Option("--split-column", metavar="NAME", help="The column with the split of each row.")
 ]
 GroupColumn = Annotated[
-    str | None, typer.Option("--group-column", metavar="NAME", help="Rows with one value there stay in one split.")
+    str | None,
+    typer.Option("--group-column", metavar="NAME", help="Rows with the same value in this column stay in one split."),
 ]
 
 
@@ -85,11 +88,11 @@ def table(
       tfr build table train.csv -o train.tfrecord --floats float32
       tfr build table data.csv -o out/ --image-column path --label-column label --split-column split
 
-    Types are found over whole columns; a cell that is missing stays missing. 007 and +49 are text. A column of numbers
-    with some text in it stops the build, and so do floats that float32 would round, until --type or --floats says what
-    to do. --label-column turns text into class ids and keeps it as <name>/text; --image-column stores the bytes of
+    Types are inferred from whole columns; a missing cell stays missing. 007 and +49 are text. A column of numbers
+    with some text in it stops the build, and so do floats that float32 would round, until --type or --floats
+    is given. --label-column turns text into class ids and keeps it as <name>/text; --image-column stores the bytes of
     files as image/encoded, with image/format, image/height, image/width and image/channels. In JSON lines an inner
-    object is columns of its own, outer/inner; {"base64": "..."}, {"float": "nan"} and {"tensor": {"dtype", "shape",
+    object becomes columns, outer/inner; {"base64": "..."}, {"float": "nan"} and {"tensor": {"dtype", "shape",
     "values"}} are bytes, a number and an array, as tfr export jsonl writes them. Parquet and Arrow need the extra
     tfrkit[arrow].
     """
@@ -141,8 +144,8 @@ def frames(
 
     Each folder with images is a clip; frames follow the numbers in their names. <class>/<clip>/frame gives clips a
     label. Context: clip/media_id, clip/length, clip/label/index, clip/label/string, image/format, image/height,
-    image/width, image/channels; lists: image/encoded, image/filename, image/timestamp. Of a table, rows with one value
-    of --clip-column are a clip; --context columns hold one value for all of it, all others become lists.
+    image/width, image/channels; lists: image/encoded, image/filename, image/timestamp. In a table, rows with the same
+    value of --clip-column are a clip; --context columns have one value per clip, all others become lists.
     """
     from tfrkit import sources
 
@@ -196,9 +199,9 @@ def webdataset(
       tfr build webdataset 'shards/x-{000..099}.tar' -o out/
       tfr build webdataset shards/ -o out/ --resize 224x224
 
-    Members that share a name up to its first dot are one sample; the rest of the name says what each is: .jpg and other
+    Members that share a name up to its first dot are one sample; the rest of the name is the kind: .jpg and other
     images become image/encoded with image/format, image/height, image/width, image/channels; .cls image/class/label;
     .txt text; .json one feature per key, json/<key>; .npy an array; anything else its bytes, under its suffix. Links
-    and names that lead out of the archive are refused; nothing is unpickled. The order is kept unless samples are
+    and names that point outside the archive are refused; nothing is unpickled. The order is kept unless samples are
     split.
     """

@@ -80,19 +80,21 @@ Root = Annotated[str, typer.Argument(metavar="PATH", help="The folder to read.",
 File = Annotated[str, typer.Argument(metavar="PATH", help="The file to read.", show_default=False)]
 Floats = Annotated[
     Literal["ask", "float32", "float64"],
-    typer.Option("--floats", metavar="ask|float32|float64", help="What becomes of floats float32 does not hold."),
+    typer.Option("--floats", metavar="ask|float32|float64", help="What to do with floats that do not fit in float32."),
 ]
 
 
-ImageRoot = Annotated[str | None, typer.Option("--image-root", metavar="FOLDER", help="Where paths of images start.")]
+ImageRoot = Annotated[
+    str | None, typer.Option("--image-root", metavar="FOLDER", help="The folder that paths of images are relative to.")
+]
 # Separators, by words that are easy to pass in a shell.
 SEPARATORS = {"tab": "\t", "\\t": "\t"}
 Separator = Annotated[
     str | None,
-    typer.Option("--separator", metavar="CHAR", help="Between cells of CSV; found by default."),
+    typer.Option("--separator", metavar="CHAR", help="Separator of CSV cells; detected by default."),
     lambda text: SEPARATORS.get(text or "", text),
 ]
-Encoding = Annotated[str, typer.Option("--encoding", metavar="NAME", help="Of CSV and JSON lines.")]
+Encoding = Annotated[str, typer.Option("--encoding", metavar="NAME", help="Encoding of CSV and JSON lines.")]
 
 
 def or_nothing(texts: Sequence[str] | None) -> Sequence[str]:
@@ -110,7 +112,7 @@ class Images:
     """Image options."""
 
     resize: Annotated[
-        str | None, typer.Option("--resize", metavar="WxH", help="Bring every image to this width and height.")
+        str | None, typer.Option("--resize", metavar="WxH", help="Resize every image to this width and height.")
     ] = None
     gray: Annotated[bool, typer.Option("--gray", help="One channel instead of three.")] = False
     encode: Annotated[
@@ -118,13 +120,17 @@ class Images:
         typer.Option(
             "--encode",
             metavar="auto|keep|raw|png|jpeg",
-            help="How images are stored; auto keeps files as they are, resized ones are raw pixels.",
+            help="How images are stored; auto keeps files unchanged, and stores resized images as raw pixels.",
         ),
     ] = "auto"
-    quality: Annotated[int, typer.Option("--quality", min=1, max=100, metavar="N", help="Of JPEGs made here.")] = 95
+    quality: Annotated[
+        int, typer.Option("--quality", min=1, max=100, metavar="N", help="Quality of JPEGs that are encoded here.")
+    ] = 95
     check: Annotated[
         Literal["decode", "header", "none"],
-        typer.Option("--check", metavar="decode|header|none", help="How closely kept images are looked at."),
+        typer.Option(
+            "--check", metavar="decode|header|none", help="How thoroughly to check images that are kept unchanged."
+        ),
     ] = "decode"
     exif: Annotated[
         Literal["keep", "apply", "fail"],
@@ -166,38 +172,42 @@ class Building:
     ] = None
     shards: Annotated[
         str | None,
-        typer.Option("--shards", metavar="N|NAME=N,...", help="Files of each split, never more than its records."),
+        typer.Option("--shards", metavar="N|NAME=N,...", help="Files per split, at most one per record."),
     ] = None
     shard_size: Annotated[
         str | None,
-        typer.Option("--shard-size", metavar="SIZE", help="About how large a file is to be; 256MiB by default."),
+        typer.Option("--shard-size", metavar="SIZE", help="Approximate size of a file; 256MiB by default."),
     ] = None
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Decides splits and order.")] = 0
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the splits and of the order.")] = 0
     order: Annotated[
         Literal["seeded", "source"] | None,
         typer.Option(
             "--order",
             metavar="seeded|source",
-            help="Mix the records, or keep their order; folders and splits are mixed by default.",
+            help="Shuffle the records, or keep their order; folders and splits are shuffled by default.",
         ),
     ] = None
-    stratify: Annotated[bool, typer.Option("--stratify", help="Every split holds each class in the same share.")] = (
-        False
-    )
+    stratify: Annotated[bool, typer.Option("--stratify", help="Give every split the same share of each class.")] = False
     group: Annotated[
         str | None,
-        typer.Option("--group", metavar="REGEX", help="Inputs in whose name this finds the same stay in one split."),
+        typer.Option(
+            "--group", metavar="REGEX", help="Inputs whose names match this with the same text stay in one split."
+        ),
     ] = None
     compression: Annotated[
         str | None,
         typer.Option(
-            "--compression", metavar=COMPRESSION_METAVAR, help="Of the shards; TensorFlow reads the first three."
+            "--compression",
+            metavar=COMPRESSION_METAVAR,
+            help="Compression of the shards; TensorFlow reads the first three.",
         ),
     ] = None
     keys: Annotated[list[str] | None, typer.Option("--keys", metavar="OLD=NEW,...", help="Rename features.")] = None
     on_bad: Annotated[
         Literal["fail", "skip"],
-        typer.Option("--on-bad", metavar="fail|skip", help="Bad inputs: name all and stop, or leave out and exit 1."),
+        typer.Option(
+            "--on-bad", metavar="fail|skip", help="Bad inputs: list all and stop, or leave them out and exit 1."
+        ),
     ] = "fail"
     jobs: Annotated[
         int | None,
@@ -205,7 +215,7 @@ class Building:
     ] = None
     force: Force = False
     overwrite: Annotated[bool, typer.Option("--overwrite", hidden=True, help="Deprecated: --force.")] = False
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Look at everything, write nothing.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read everything, write nothing.")] = False
     progress: Annotated[
         ProgressForm,
         typer.Option("--progress", metavar="auto|bar|lines|json|none", help="How to show progress on stderr."),

@@ -70,7 +70,7 @@ def _print_counts(counts: dict[str, dict[str, int]]) -> None:
 def _print_ignored(report: Any) -> None:
     if report.ignored:
         text = ", ".join(f"{count:,} {name}" for name, count in report.ignored.items())
-        print_line(f"not looked at: {text}")
+        print_line(f"ignored: {text}")
 
 
 def _print_left_out(report: Any, flags: Mapping[str, Flag]) -> None:

@@ -15,7 +15,10 @@ from tfrkit.cli import build_datasets as datasets
 from tfrkit.cli import build_options as opt
 
 SplitFolders = Annotated[
-    bool, typer.Option("--split-folders", help="The first level are splits: train/, test/; classes lie below.")
+    bool,
+    typer.Option(
+        "--split-folders", help="Folders of the first level are splits: train/, test/; class folders are below them."
+    ),
 ]
 
 
@@ -45,7 +48,7 @@ Charset = Annotated[
     typer.Option(
         "--charset",
         metavar="auto|digits|lower|upper|letters|alnum|FILE",
-        help="Characters of texts; auto takes the smallest of these that holds all seen.",
+        help="Characters of texts; auto takes the smallest that has all characters found.",
     ),
 ]
 
@@ -59,7 +62,7 @@ def file_names(
     *,
     images: opt.Images,
 ) -> None:
-    """Images whose file names say what they show.
+    """Images labelled by their file names.
 
     \b
       tfr build file-names captcha/images -o captcha/ --label '^(?P<text>[0-9A-Za-z]{5})' \\
@@ -68,9 +71,9 @@ def file_names(
           --resize 32x32 --encode raw
 
     --label is a regular expression searched for in each file name. Its group `class` is the class of the image:
-    features label, label/text. Its group `text` is the text on it: features label0, label1, ... (one a character),
-    label/ids, label/text, label/length; shorter texts are filled up with one more id, <pad>. Always there: image,
-    height, width, channels, format, filename.
+    features label, label/text. Its group `text` is the text in the image: features label0, label1, ... (one per
+    character), label/ids, label/text, label/length; shorter texts are padded with an extra id, <pad>. Other features:
+    image, height, width, channels, format, filename.
     """
 
 

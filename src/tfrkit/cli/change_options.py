@@ -37,7 +37,7 @@ class Changing:
         str | None, typer.Option("-o", "--output", metavar="PATH", help="File or folder for a changed copy.")
     ] = None
     in_place: Annotated[bool, typer.Option("--in-place", help="Change the files themselves.")] = False
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing, say what would change.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing, show what would change.")] = False
     force: Force = False
     incomplete: Incomplete = False
     jobs: Jobs = None

@@ -18,7 +18,7 @@ HELP = f"""Rewrite files with another compression or with features edited.
 
 One file goes to a file, several into a folder under their own names. Without edits the bytes of records do not
 change. With edits, the other features are copied unchanged; --cast turns numbers into text (bytes) and
-back, and refuses a value that the new kind cannot hold. gzip and zlib are compressed on all cores, as one stream
+back, and refuses a value that does not fit the new kind. gzip and zlib are compressed on all cores, as one stream
 that TensorFlow reads; it does not read xz and zstd.
 
 {JSON_HELP}

@@ -81,7 +81,7 @@ def print_text(result: dict[str, Any]) -> None:
     if result["features"]:
         print_line("features: " + ", ".join(f"{name} {count:,}" for name, count in result["features"].items()))
     if result["records_a"] != result["records_b"] and result["changed"] and not has_key(result):
-        say("records were compared by position; where some were put in between, match them by a feature: --key")
+        say("records were compared by position; if some were inserted, match records by a feature: --key")
 
 
 def describe_schema(change: dict[str, Any]) -> str:

@@ -34,18 +34,21 @@ Exit code 1: no record matches, or every value is already set; nothing was writt
 _ASSIGNMENT = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^="]+?))\s*=(?!=)\s*(.*\S)\s*', re.DOTALL)
 
 Where = Annotated[
-    str | None, typer.Option("--where", metavar="SQL", help="Which records; all by default.", show_default=False)
+    str | None,
+    typer.Option(
+        "--where", metavar="SQL", help="Condition for the records to change; all by default.", show_default=False
+    ),
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="FEATURE=SQL", help="What a feature becomes; may be repeated.", show_default=False),
+    typer.Option("--set", metavar="FEATURE=SQL", help="New value of a feature; may be repeated.", show_default=False),
 ]
 Drop = Annotated[bool, typer.Option("--drop", help="Drop the records.")]
 Binary = Annotated[
     list[str] | None,
     typer.Option("--binary", metavar="FEATURE", help="Take a text feature as bytes; may be repeated."),
 ]
-Restore = Annotated[bool, typer.Option("--restore", help="Roll back a change that was killed.")]
+Restore = Annotated[bool, typer.Option("--restore", help="Roll back an interrupted change.")]
 
 
 def run(
@@ -80,7 +83,7 @@ def run_restore(paths: list[str]) -> int:
     """Restore the old files, and report whether there were any."""
     from tfrkit.ops.edit.change import restore_change
 
-    print_line("the old files are back" if restore_change(paths) else "nothing was left half done")
+    print_line("the old files are back" if restore_change(paths) else "no unfinished change was found")
     return ExitCode.DONE
 
 

@@ -30,8 +30,8 @@ IMAGES_HELP = """Write images as files, with their stored bytes.
 
 Files are named by the records, or by number. Classes with names become folders, and so do splits if there
 are several. Raw pixels become PNG; masks go to masks/ as PNG with a palette, images to images/ then; frames of a clip
-have their own folder. Labels that are not classes are in labels.csv. Names that lead out of the folder, collide
-or differ in case only are changed, and the changes printed. A dataset of `tfr build class-folders` is restored to
+have their own folder. Labels that are not classes are in labels.csv. Names that point outside the folder, collide
+or differ only in case are changed, and the changes are printed. A dataset of `tfr build class-folders` is restored to
 the same folders. --where is a condition in the SQL of `tfr sql`, with the same requirements.
 
 JSON: kind, output, records, files, nbytes, skipped, renamed (stored, written), num_renamed, notes, available (records

@@ -37,7 +37,7 @@ CSV_HELP = """Write a header and one line per record.
 
 Bytes are text if they are UTF-8, else {"base64": "..."}; several values are a JSON array; an absent value is an
 empty cell. With -o FOLDER/ one file per split. For exact round trips: tfr export jsonl, parquet. tfr build
-table reads numbers that float32 does not hold with --floats float64.
+table reads numbers that do not fit in float32 with --floats float64.
 """
 JSONL_HELP = """Write one JSON object per record; nothing is lost.
 

@@ -100,7 +100,7 @@ def open_stream(data: Any) -> tuple[Any, Iterator[Any], int]:
         raise SourceError(
             f"the table cannot become columns of Arrow, {_explain(error)}",
             shard=IN_MEMORY,
-            hint='give each column one type and a name of its own, or leave it out: df.drop(columns=["x"])',
+            hint='give each column one type and a unique name, or leave it out: df.drop(columns=["x"])',
         ) from None
     kept = [index for index, name in enumerate(reader.schema.names) if not _NAMELESS_INDEX.fullmatch(name)]
     ranges = _find_named_ranges(reader.schema)
@@ -186,7 +186,7 @@ def _judge(name: str, kind: Any, arrow: Any) -> ArrowType | None:
         return judge_type(kind, arrow)
     except NoKindError as error:
         raise SourceError(
-            f"column {name!r} is of type {error}, which no record holds",
+            f"column {name!r} is of type {error}, which records cannot store",
             shard=IN_MEMORY,
             hint="make it numbers, text, or lists of these, or leave it out",
         ) from None

@@ -33,7 +33,7 @@ _STORED = {"int64": "<i8", "float": "<f4"}
 _TEXT = (str, bytes, bytearray, memoryview, np.bytes_, np.str_)
 _INTEGER = (int, np.integer, np.bool_)
 # Hints for missing values of pandas and for types that cannot be stored in records.
-_NO_VALUE = "where it means no value: pass None, leave the key out, or give the table itself, build(df, path)"
+_NO_VALUE = "if it means no value: pass None, leave the key out, or give the table itself, build(df, path)"
 _TIME = "pass text or a number: value.isoformat(), value.timestamp()"
 _REMEDIES = {
     "NAType": _NO_VALUE,
@@ -127,7 +127,7 @@ class Coercer:
     def to_array(self, name: str, value: object) -> _Array:
         """Convert the value to an array of numbers, booleans or strings, without loss."""
         if is_masked(value):
-            raise self.make_error(TypeError, name, "expected an array, got a masked one, whose gaps no list can hold")
+            raise self.make_error(TypeError, name, "expected an array, got a masked array, whose gaps cannot be stored")
         if isinstance(value, (list, tuple)):
             return self._list_to_array(name, value)
         if isinstance(value, int) and not _INT64_MIN <= value <= _INT64_MAX:
@@ -224,7 +224,7 @@ class Coercer:
             raise self.make_error(
                 OverflowError,
                 name,
-                f"expected a number that float32 holds, got {wide[overflown][0]!r}",
+                f"expected a number that fits in float32, got {wide[overflown][0]!r}",
                 'keep it exactly: Writer(..., floats="float64")',
             )
         if must_be_exact:
@@ -244,7 +244,7 @@ class Coercer:
             return value.encode()
         except UnicodeEncodeError as error:
             raise self.make_error(
-                ValueError, name, f"expected text that UTF-8 holds, got {value[error.start]!r}"
+                ValueError, name, f"expected text that UTF-8 can encode, got {value[error.start]!r}"
             ) from None
 
     def _exact_float(self, name: str, value: Any) -> float:
@@ -256,7 +256,7 @@ class Coercer:
             except OverflowError:
                 pass
             raise self.make_error(
-                OverflowError, name, f"expected a number that float64 holds among floats, got {whole}"
+                OverflowError, name, f"expected a number that float64 represents exactly among floats, got {whole}"
             )
         return float(value)
 
@@ -280,7 +280,7 @@ class Coercer:
             ValueError,
             name,
             f"expected a typed empty list, got {value}",
-            "pass np.array([], np.int64) or np.array([], np.float32), or say what it is: schema=ds.schema",
+            "pass np.array([], np.int64) or np.array([], np.float32), or give its type: schema=ds.schema",
         )
 
     def _too_large(self, name: str, value: int) -> OverflowError:

@@ -60,7 +60,7 @@ class RecordEditor:
         """Return the edited record. Raises `CodecError` for a record that is not an Example."""
         shape = _native.classify_record(record)
         if shape == "other":
-            raise CodecError("expected an Example, got a record that is none, whose features cannot be edited")
+            raise CodecError("expected an Example, got another record, whose features cannot be edited")
         is_sequence = shape in ("sequence_example", "loose_sequence")
         out = []
         for number, wire_type, start, value_start, stop in split_fields(record):
@@ -212,19 +212,19 @@ def encode_feature(kind: CastKind, values: list[Any]) -> bytes:
 
 def _int_to_float(value: int) -> float:
     if abs(value) > 1 << 24 and int(np.float32(value)) != value:
-        raise ValueError(f"float does not hold {value}")
+        raise ValueError(f"{value} does not fit in float")
     return float(value)
 
 
 def _float_to_int(value: float) -> int:
     if not math.isfinite(value) or value != int(value):
-        raise ValueError(f"{value} is no whole number")
+        raise ValueError(f"{value} is not a whole number")
     return _check_int(int(value))
 
 
 def _check_int(value: int) -> int:
     if not -(1 << 63) <= value < 1 << 63:
-        raise ValueError(f"int64 does not hold {value}")
+        raise ValueError(f"{value} does not fit in int64")
     return value
 
 
@@ -233,14 +233,14 @@ def _text_to_int(value: bytes) -> int:
         # int() also accepts 1_0.
         return _check_int(int(value.decode("ascii").replace("_", "?")))
     except (UnicodeDecodeError, ValueError):
-        raise ValueError(f"{value[:32]!r} is no whole number of 64 bits") from None
+        raise ValueError(f"{value[:32]!r} is not a whole number of 64 bits") from None
 
 
 def _text_to_float(value: bytes) -> float:
     try:
         return struct.unpack("<f", struct.pack("<f", float(value.decode("ascii"))))[0]  # type: ignore[no-any-return]
     except (UnicodeDecodeError, ValueError, OverflowError):
-        raise ValueError(f"{value[:32]!r} is no number") from None
+        raise ValueError(f"{value[:32]!r} is not a number") from None
 
 
 def _float_to_text(value: float) -> bytes:

@@ -80,7 +80,7 @@ def encode_written_name(name: str) -> bytes:
     try:
         return name.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"feature name expected text that UTF-8 holds, got {show_name(name)}") from None
+        raise ValueError(f"feature name expected text that UTF-8 can encode, got {show_name(name)}") from None
 
 
 def rows_of_columns(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

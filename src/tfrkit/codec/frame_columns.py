@@ -29,13 +29,13 @@ def refuse_lost_type(name: str, dtype: Any) -> None:
     """Raise if an Arrow stream cannot represent one column; dtype None means another library."""
     if _holds_objects(dtype):
         raise SourceError(
-            f"column {name!r} holds Python objects, which no record holds",
+            f"column {name!r} holds Python objects, which records cannot store",
             shard=IN_MEMORY,
             hint="make it numbers, text, or lists of these, or leave it out",
         )
     if type(dtype).__name__ == "SparseDtype":
         raise SourceError(
-            f"column {name!r} is sparse, which Arrow does not hold",
+            f"column {name!r} is sparse, which Arrow cannot represent",
             shard=IN_MEMORY,
             hint="make it dense: column.sparse.to_dense()",
         )

@@ -24,7 +24,7 @@ def set_features(record: Record, values: Mapping[str, bytes | None]) -> Record:
         b'\\n\\x10\\n\\x0e\\n\\x05label\\x12\\x05\\x1a\\x03\\n\\x01\\x03'
     """
     if _native.classify_record(record) == "other":
-        raise CodecError("expected an Example, got a record that is none, which has no features to set")
+        raise CodecError("expected an Example, got another record, which has no features to set")
     fields = split_fields(record)
     maps = [at for at, field in enumerate(fields) if field[0] == _FEATURES and field[1] == DELIMITED]
     left = dict(values)

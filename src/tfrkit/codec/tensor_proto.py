@@ -240,7 +240,7 @@ def _decode_shape(data: bytes) -> tuple[int, ...]:
     for size in sizes:
         total *= size
     if total > 1 << 48:
-        raise CodecError(f"tensor shape {tuple(sizes)} is larger than any record can hold")
+        raise CodecError(f"tensor shape {tuple(sizes)} is larger than any record")
     return tuple(sizes)
 
 

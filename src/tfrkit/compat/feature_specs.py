@@ -117,7 +117,7 @@ def kind_of(spec: Spec) -> str:
     dtype = as_dtype(spec.dtype)
     if dtype not in KINDS:
         raise InvalidArgumentError(
-            None, None, f"dtype expected tf.int64, tf.float32 or tf.string, got {dtype!r}, which no record holds"
+            None, None, f"dtype expected tf.int64, tf.float32 or tf.string, got {dtype!r}, which records cannot store"
         )
     return KINDS[dtype]
 

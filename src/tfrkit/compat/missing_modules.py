@@ -60,4 +60,4 @@ def explain_module(name: str) -> tuple[str, str]:
         )
     if top in _PACKAGES:
         return f"module {name} is not installed", f"install it: pip install {_PACKAGES[top]}"
-    return f"module {name} is not installed, and does not lie beside the script", "install it, or put it there"
+    return f"module {name} is not installed, and is not next to the script", "install it, or put it there"

@@ -81,7 +81,7 @@ class Checkpoints:
             else:
                 fits = inflated == stored == bits == 0
             if not fits or bits > 7 or stored > stored_size:
-                raise self._damage(f"checkpoint {len(self.inflated)} lies at byte {stored}, inflated {inflated}")
+                raise self._damage(f"checkpoint {len(self.inflated)} is at byte {stored}, inflated {inflated}")
             self.inflated.append(inflated)
             self.stored.append(stored)
             self.bits.append(bits)

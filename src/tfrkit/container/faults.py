@@ -51,7 +51,7 @@ def describe_fault(fault: Fault, columns: Sequence[str] = ()) -> str:
             return f"{'feature list' if fault.computed else 'feature'} {_show_name(fault.name)} is not in the schema"
         case "too_many_names":
             return (
-                f"records have more different feature names than tfrkit takes, limit {fault.computed:,}, "
+                f"records have more different feature names than tfrkit supports, limit {fault.computed:,}, "
                 f"{fault.stored:,} in this record"
             )
         case _:
@@ -80,7 +80,7 @@ _UNKNOWN_HINT = Hint(
     Step("take the schema from all records: {infer}", infer="all"),
     Step("or name the features to read: {features}", features=[...]),
 )
-_LIMIT_HINT = Hint(Step("the bytes of records are read all the same: for record in ds.records(): ...", in_python=True))
+_LIMIT_HINT = Hint(Step("the bytes of records can still be read: for record in ds.records(): ...", in_python=True))
 _MEMORY_HINT = "take fewer records at a time, fewer features, or more memory"
 
 

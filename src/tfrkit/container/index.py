@@ -179,7 +179,7 @@ def read_index(path: str, *, shard: ByteReader) -> ShardIndex:
 def _report_torn(path: str, shard_name: str, is_torn: bool) -> None:
     if is_torn:
         raise StaleIndexError(
-            "index was cut off while it was read", shard=path, hint=f"rebuild: tfr index {shard_name}"
+            "index was truncated while it was read", shard=path, hint=f"rebuild: tfr index {shard_name}"
         )
 
 
@@ -190,7 +190,7 @@ def _parse_index(data: bytes | _native.FileMap, path: str, shard: ByteReader) ->
     if data[:8] != _MAGIC:
         raise stale(f"not an index, expected it to start with {_MAGIC!r}, got {data[:8]!r}")
     if len(data) < _HEADER_NBYTES:
-        raise stale(f"index is cut off, {len(data)} bytes, expected at least {_HEADER_NBYTES}")
+        raise stale(f"index is truncated, {len(data)} bytes, expected at least {_HEADER_NBYTES}")
     header = data[: _HEADER.size]
     fields = _HEADER.unpack(header)
     version, flags, shard_nbytes, fingerprint, num_records, inflated_size = fields[1:7]

@@ -30,11 +30,11 @@ def refuse_foreign_suffix(path: str) -> None:
     Example:
         >>> refuse_foreign_suffix("x.tfrecord.bz2")
         Traceback (most recent call last):
-        ValueError: compression .bz2 is not among those written: .gz, .zlib, .xz, .zst - at x.tfrecord.bz2
+        ValueError: compression .bz2 cannot be written, only .gz, .zlib, .xz, .zst - at x.tfrecord.bz2
     """
     suffix = path.rpartition(".")[2].lower()
     if "." in path and suffix in FOREIGN_SUFFIXES:
-        raise ValueError(f"compression .{suffix} is not among those written: {', '.join(WRITTEN_SUFFIXES)} - at {path}")
+        raise ValueError(f"compression .{suffix} cannot be written, only {', '.join(WRITTEN_SUFFIXES)} - at {path}")
 
 
 def is_shard_name(name: str) -> bool:

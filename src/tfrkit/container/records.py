@@ -452,7 +452,7 @@ class FrameStream:
             raise error
         is_searched = self._resume_after(fault)
         if not is_searched:
-            error.what += f"; the {self.offset - offset} bytes from there hold no frame, what follows was not searched"
+            error.what += f"; the {self.offset - offset} bytes from there have no frame, the rest was not searched"
         self._policy.take(Finding.of(error, offset=offset, lost_nbytes=self.offset - offset), error)
         self.record += 1
 

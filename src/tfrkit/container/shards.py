@@ -385,7 +385,7 @@ def _report(found: IncompleteSet, incomplete: Incomplete) -> None:
             f"expected all {found.total} shards of the set, got {len(found.numbers)}, "
             f"missing {found.describe_missing()}",
             shard=found.name,
-            hint=Hint(Step("go on with those that are there: {incomplete}", incomplete=True)),
+            hint=Hint(Step("continue without them: {incomplete}", incomplete=True)),
         )
     missing = tuple(itertools.islice(found.missing(), _MAX_LISTED))
     warn_caller(IncompleteSetWarning(str(found), missing))

@@ -44,7 +44,7 @@ class Batches(BatchLoop):
 
     def __getitem__(self, index: object) -> Any:
         raise TypeError(
-            "batches are iterated over, not picked by number: for batch in ds.batch(64)\n"
+            "batches are iterated over and have no index: for batch in ds.batch(64)\n"
             "  for PyTorch: ds.batch(64).to_torch()    for a DataLoader of your own: "
             "DataLoader(ds.batch(64).to_torch_dataset(), batch_size=None), or rows: "
             "DataLoader(ds.to_torch(), batch_size=64)"

@@ -90,7 +90,7 @@ def from_json(content: object) -> Schema:
             kind=content.get("kind"),
         )
     except (TypeError, ValueError) as error:
-        raise SchemaError(f"schema JSON does not hold together: {error}") from error
+        raise SchemaError(f"schema JSON is inconsistent: {error}") from error
 
 
 def _spec_to_json(name: str, spec: Spec) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _specs_from_json(rows: object, where: str) -> dict[str, Spec]:
             raise SchemaError(f"schema JSON expected an object with a name - at {where}[{index}]")
         name = row["name"]
         if name in specs:
-            raise SchemaError(f"feature {show_name(name)} is there twice - at {where}[{index}]")
+            raise SchemaError(f"feature {show_name(name)} is present twice - at {where}[{index}]")
         specs[name] = _spec_from_json(name, row)
     return specs
 

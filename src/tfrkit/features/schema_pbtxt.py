@@ -83,7 +83,7 @@ class _Reader:
             if name is None:
                 raise SchemaError(f"feature of {place} has no name - at line {feature.line}")
             if name in specs:
-                raise SchemaError(f"feature {show_name(name)} is there twice - at line {feature.line}")
+                raise SchemaError(f"feature {show_name(name)} is present twice - at line {feature.line}")
             word = feature.get_word("type")
             if word is not None and word in _KINDS:
                 specs[name] = self._read_spec(feature, _KINDS[word])

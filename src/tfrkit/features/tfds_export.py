@@ -56,7 +56,7 @@ class _Writer:
         if spec.seen is not None and len(spec.seen) > 1:
             self._note(name, f"has {' and '.join(spec.seen)} in different records; TFDS will read the {spec.kind} ones")
         if spec.encoding == "tensor_proto":
-            self._note(name, "is a serialized tensor; TFDS gives its bytes, for tf.io.parse_tensor")
+            self._note(name, "is a serialized tensor; TFDS returns its bytes, for tf.io.parse_tensor")
             return self._describe_tensor(name, Spec("bytes", optional=spec.optional))
         if spec.encoding != "list":
             return self._describe_array(name, spec)
@@ -91,7 +91,7 @@ class _Writer:
         image_format = spec.format or ""
         channels = _IMAGE_CHANNELS.get(image_format, (1, 3)) if image_format in ("", "png", "jpeg") else ()
         if len(shape) != 3 or shape[-1] not in channels or (is_mask and (shape[-1] != 1 or image_format == "jpeg")):
-            self._note(name, f"is a {image_format} image {shape}, which TFDS cannot decode; it gives its bytes")
+            self._note(name, f"is a {image_format} image {shape}, which TFDS cannot decode; TFDS returns its bytes")
             return None
         image: dict[str, Any] = {"shape": _shape(shape), "dtype": spec.dtype or "uint8"}
         if image_format:
@@ -105,7 +105,7 @@ class _Writer:
 
     def _describe_array(self, name: str, spec: Spec) -> dict[str, Any]:
         if spec.shape.count(None) > 1:
-            self._note(name, f"has an array {spec.shape} whose shape TFDS cannot tell; it gives its bytes")
+            self._note(name, f"has an array {spec.shape} whose shape TFDS cannot infer; TFDS returns its bytes")
             return self._describe_tensor(name, Spec("bytes", optional=spec.optional))
         encoding = "zlib" if spec.encoding == "zlib" else "bytes"
         return _tensor(spec.shape, str(spec.dtype), encoding=encoding, optional=spec.optional)
@@ -113,7 +113,7 @@ class _Writer:
     def _describe_tensor(self, name: str, spec: Spec) -> dict[str, Any]:
         shape = spec.shape
         if shape.count(None) > 1:
-            self._note(name, f"has shape {shape}; TFDS gives the values in one row")
+            self._note(name, f"has shape {shape}; TFDS returns the values as one list")
             shape = (None,)
         # If a size varies, TFDS reads a missing feature as empty and has no default for it.
         optional = spec.optional and None not in shape
@@ -125,7 +125,7 @@ class _Writer:
             return
         # TFDS reads one name per line, strips it, and drops blank lines.
         if any(label != label.strip() or not label or "\n" in label for label in spec.classes):
-            self._note(name, "has class names that a list of lines cannot hold; TFDS will see ids only")
+            self._note(name, "has class names that do not fit on lines of a file; TFDS will see ids only")
             return
         self.labels[f"{name.replace('/', '.')}.labels.txt"] = "\n".join(spec.classes) + "\n"
 

@@ -144,7 +144,7 @@ class _Reader:
             return convert(self, node)
         except (_UnreadableError, ValueError) as error:  # a Spec refuses sizes and class counts with a ValueError
             if not name:
-                raise SchemaError(f"features.json cannot be read: its top feature {error}") from error
+                raise SchemaError(f"features.json cannot be read: its top-level feature {error}") from error
             self.notes.append(f"feature {show_name(name)} {error}; taken from the records instead")
             return None
 
@@ -184,7 +184,7 @@ def _parse_json(text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise _UnreadableError("has a content that is no JSON") from None
+        raise _UnreadableError("has content that is not JSON") from None
 
 
 def _convert_dict(reader: _Reader, node: _Node) -> _Tree:

@@ -60,7 +60,7 @@ class JaxLoader(Loader):
         self._feed = None
         if device not in (None, "cpu"):
             if sharding is not None:
-                raise ValueError("device goes without sharding: each process decodes on its own device")
+                raise ValueError("device cannot be combined with sharding: each process decodes on its own device")
             from tfrkit.feeds.torch_device import DeviceFeed
 
             self._feed = DeviceFeed(device, images_only=True)
@@ -102,7 +102,7 @@ class JaxLoader(Loader):
             return jax.make_array_from_process_local_data(self._sharding, array)
         except ValueError as error:
             raise ShapeError(
-                f"feature {name!r} of shape {array.shape} does not divide by the sharding, {error}",
+                f"feature {name!r} of shape {array.shape} cannot be divided by the sharding, {error}",
                 hint="leave out a last batch of fewer rows: batch(size, drop_last=True)",
             ) from error
 

@@ -108,7 +108,7 @@ def _describe(name: str, column: Column) -> Leaf:
         dtype = column.dtype.name if column.dtype.kind in _NUMBER_KINDS else None
         return Leaf((name,), dtype, column.shape[1:], 0, None)
     raise SchemaError(
-        f"feature {name!r} holds arrays of different shapes, which make no tensor",
+        f"feature {name!r} holds arrays of different shapes, which cannot be a tensor",
         hint="bring them to one shape with map(), or choose other features with select()",
     )
 

@@ -63,7 +63,7 @@ class TorchLoader(Loader):
         self._feed = None if device is None else DeviceFeed(device)
         if self._feed is not None and num_workers:
             raise ValueError(
-                f"device goes with threads, got num_workers={num_workers}\n"
+                f"device needs threads, got num_workers={num_workers}\n"
                 "  leave num_workers out: worker processes cannot share the device with this one"
             )
         for name in _NOT_OPTIONS:
@@ -291,7 +291,7 @@ class TorchBatches(_TorchDataset):
         num_given = require_count("state key 'given'", state.get("given", 0), self._loop.num_rows)
         if num_given and state.get("num_workers") != num_workers:
             raise ValueError(
-                f"the state is of one of {state.get('num_workers')!r:.64} workers, there are {num_workers}\n"
+                f"the state is from one of {state.get('num_workers')!r:.64} workers, there are {num_workers}\n"
                 "  the loader of to_torch() resumes with any number of them"
             )
         if num_workers == 1:

@@ -110,7 +110,7 @@ class ImageOptions:
         if self.stored_as == "keep":
             looked = {"decode": "every one is decoded once", "header": "headers only", "none": "not checked"}
             again = ", those with an EXIF orientation turned and encoded again" if self.exif == "apply" else ""
-            return [f"images: encoded bytes kept as they are{again}, {looked[self.check]}"]
+            return [f"images: encoded bytes kept unchanged{again}, {looked[self.check]}"]
         size = f", resized to {self.resize[0]}x{self.resize[1]} (bicubic)" if self.resize else ""
         form = {"raw": "raw uint8 pixels", "png": "PNG", "jpeg": f"JPEG of quality {self.quality}"}[self.stored_as]
         turned = "turned as EXIF says" if self.exif == "apply" else "not turned by EXIF"
@@ -134,12 +134,12 @@ class ImageOptions:
         del misnamed[""]
         notes: list[str] = []
         if num_cmyk and self.stored_as == "keep":
-            what = f"images in CMYK, kept as they are, which not every reader decodes: {num_cmyk:,} of {total:,}; "
-            jpeg = Step(f"{what}for RGB, made anew, use {{encode}}", encode="jpeg")
+            what = f"images in CMYK, kept unchanged, which not every reader decodes: {num_cmyk:,} of {total:,}; "
+            jpeg = Step(f"{what}to re-encode as RGB: {{encode}}", encode="jpeg")
             notes.append(Hint(jpeg, Step("{encode}", encode="png"), gap=" or "))
         if misnamed:
             kinds = ", ".join(f"{kind} {count:,}" for kind, count in misnamed.most_common())
-            notes.append(f"files named otherwise than they are, taken for what they are: {kinds}")
+            notes.append(f"files whose suffix does not match their format, read by format: {kinds}")
         num_turned = seen["turned"] + seen["turned with annotations"]
         if num_turned:
             notes.append(f"images turned by their EXIF orientation: {num_turned:,} of {total:,}")

@@ -107,5 +107,5 @@ def _read_numbers(image: Image, info: ImageInfo) -> Pixels:
         return np.asarray(image).astype(np.uint16)
     raise CodecError(
         f"mask expected palette indices or gray levels, got {image.mode}",
-        hint="turn colours into class numbers where the dataset is built",
+        hint="convert colours to class numbers when the dataset is built",
     )

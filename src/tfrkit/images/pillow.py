@@ -60,7 +60,7 @@ def check_pixels(height: int, width: int, max_pixels: int) -> None:
     if height * width > max_pixels:
         raise CodecError(
             f"image expected at most {max_pixels} pixels, got {width}x{height}",
-            hint="if it is what it says, raise the limit: max_pixels",
+            hint="if the size is right, raise the limit: max_pixels",
         )
 
 
@@ -127,7 +127,7 @@ def to_pixels(image: Image, channels: Channels) -> Pixels:
         if channels != "keep":
             raise CodecError(
                 f"image expected 8 or 16 bits per sample, got {'32-bit float' if mode == 'F' else '32-bit integers'}",
-                hint=Hint(Step("take the values as they are: {channels}", channels="keep")),
+                hint=Hint(Step("keep the values unchanged: {channels}", channels="keep")),
             )
         return np.asarray(image)[:, :, None]
     wanted = _WANTED_MODE.get(channels) or _choose_kept_mode(image)

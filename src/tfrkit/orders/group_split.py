@@ -61,7 +61,7 @@ class GroupedSplit:
         value, largest = self.largest_group
         smallest = min((asked for asked in self.asked.values() if asked), default=0)
         if self.max_miss and largest > smallest:
-            lines.append(f"group {value!r} has {largest} records, more than the smallest part was asked to hold")
+            lines.append(f"group {value!r} has {largest} records, more than the smallest part may have")
         if self.max_label_gap is not None:
             lines.append(f"largest distance of a class from its share: {self.max_label_gap:.1%}")
         return lines

@@ -45,7 +45,7 @@ def parse_parts(parts: Parts, size: int) -> dict[str, int]:
     shares = _complete_shares({name: value for name, value in asked.items() if not isinstance(value, int)})
     if not shares and num_left:
         raise ValueError(
-            f"parts hold {num_fixed} of {size} records, {num_left} would be in none\n"
+            f"parts have {num_fixed} of {size} records, {num_left} would be in no part\n"
             "  give one part None (on the command line: rest) to take the rest"
         )
     counts |= _round_shares(shares, num_left)
@@ -84,7 +84,7 @@ def check_not_empty(counts: Mapping[str, int], size: int) -> None:
     for name, count in counts.items():
         if count == 0:
             raise ValueError(
-                f"split {name!r} would hold 0 of {size} records\n  raise its share, or leave it out of the parts"
+                f"split {name!r} would have 0 of {size} records\n  raise its share, or leave it out of the parts"
             )
 
 

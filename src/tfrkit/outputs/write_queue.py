@@ -57,7 +57,7 @@ class OutputFile:
         except BrokenPipeError:
             raise  # the reader of our output closed the pipe; the disk did not fail
         except OSError as error:
-            raise explain_os_error(error, self.name, verb="write", more=", nothing was left behind") from None
+            raise explain_os_error(error, self.name, verb="write", more=", no partial file was left") from None
 
     def send_to_disk(self) -> None:
         """Start the write-back of new pages, and drop pages that are on the disk from the cache."""
@@ -85,7 +85,7 @@ class NewFile(OutputFile):
         try:
             self.descriptor = os.open(self.name, os.O_WRONLY | os.O_CLOEXEC | how, 0o666)
         except OSError as error:
-            raise explain_os_error(error, self.name, verb="write", more=", nothing was left behind") from None
+            raise explain_os_error(error, self.name, verb="write", more=", no partial file was left") from None
         self._is_made = True
 
     def close(self) -> None:

@@ -52,7 +52,7 @@ def require_raw_shape(name: str, sizes: SizeFeatures, nbytes: int, *, shard: str
     guess = f" ({describe_guesses(nbytes)}?)" if likely else ""
     shape: Any = write_shape(likely[0]) if likely else ...
     raise SchemaError(
-        f"feature {show_name(name)} holds raw bytes, {nbytes} each{guess}, and nothing says their height and width",
+        f"feature {show_name(name)} holds raw bytes, {nbytes} each{guess}, and their height and width are unknown",
         shard=shard,
         hint=Hint(Step("give their shape: {shape}", shape=shape)),
     )

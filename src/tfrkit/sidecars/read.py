@@ -133,7 +133,7 @@ class Sidecars:
         self.report(
             path,
             f"expected {entry.nbytes:,} bytes as {os.path.basename(manifest.path if manifest else MANIFEST)} says, "
-            f"got {nbytes:,}; what it says of the records is not used",
+            f"got {nbytes:,}; its facts about the records are not used",
         )
         return False
 

@@ -119,7 +119,7 @@ class Arrays(DescribedSource):
                 raise SourceError(f"array {name!r} expected one text a record, got {row_shape}", shard=self.title)
             return Spec("bytes", logical="text" if dtype.kind == "U" else "bytes")
         if dtype.name not in DTYPE_NUMBERS:
-            raise SourceError(f"array {name!r} has dtype {dtype}, which no record holds", shard=self.title)
+            raise SourceError(f"array {name!r} has dtype {dtype}, which records cannot store", shard=self.title)
         if not row_shape and dtype.kind in "iub":
             return Spec("int64", dtype=None if dtype == np.int64 else dtype.name)
         if not row_shape and dtype.kind == "f" and (dtype.itemsize <= 4 or self.floats != "float64"):

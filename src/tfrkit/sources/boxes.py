@@ -42,7 +42,7 @@ def judge_box(corners: Corners, *, width: int, height: int) -> str | None:
 
     Example:
         >>> judge_box((1, 1, 400, 90), width=320, height=240)
-        'box (1, 1, 400, 90) lies outside its image, 320x240'
+        'box (1, 1, 400, 90) is outside its image, 320x240'
     """
     xmin, ymin, xmax, ymax = corners
     shown = f"box ({xmin:g}, {ymin:g}, {xmax:g}, {ymax:g})"
@@ -51,7 +51,7 @@ def judge_box(corners: Corners, *, width: int, height: int) -> str | None:
     if xmin == xmax or ymin == ymax:
         return f"{shown} has no area"
     if min(xmin, ymin) <= -_ROUNDING or xmax >= width + _ROUNDING or ymax >= height + _ROUNDING:
-        return f"{shown} lies outside its image, {width}x{height}"
+        return f"{shown} is outside its image, {width}x{height}"
     if clip_box(corners, width=width, height=height) is None:
         return f"{shown} has no area inside its image, {width}x{height}"
     return None

@@ -23,7 +23,7 @@ from tfrkit.sources.walk import describe_dangling, find_dangling, find_images, r
 
 _IMAGE = "image/encoded"
 _NOT_KEPT = -2
-_NO_FOLDER = "image lies in no class folder"
+_NO_FOLDER = "image is not in a class folder"
 _SPLIT_WORDS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval"})
 
 
@@ -66,7 +66,7 @@ class ClassFolders(DescribedSource):
             parts = folder.split("/")
             if _depth_of(folder) <= depth:
                 hint = self._advise(any(_depth_of(other) > depth for other in folders))
-                wrong[folder] = Problem("", _NO_FOLDER, kind="images lie in no class folder", hint=hint)
+                wrong[folder] = Problem("", _NO_FOLDER, kind="images are not in a class folder", hint=hint)
             elif parts[depth] not in labels:
                 wrong[folder] = Problem("", labels.describe_unknown(parts[depth]), blocking=True)
             else:
@@ -123,7 +123,7 @@ class ClassFolders(DescribedSource):
                     f"class folders are named {', '.join(sorted(with_images))}, which are names of splits",
                     shard=self.title,
                     hint=Hint(
-                        Step("if classes lie one level below: {split_folders}", split_folders=True),
+                        Step("if class folders are one level below: {split_folders}", split_folders=True),
                         Step("if these are classes: {classes}", classes=...),
                     ),
                 )

@@ -116,7 +116,7 @@ class Coco(DescribedSource):
             path = re.sub(r"(instances|person_keypoints)_(?=[^/]*$)", "captions_", file.path)
             if path == file.path:
                 raise SourceError(
-                    "captions expected beside a file called instances_<set>.json",
+                    "captions expected next to a file called instances_<set>.json",
                     shard=file.path,
                     hint=Hint(Step("name their file: {captions}", captions=...)),
                 )
@@ -190,7 +190,7 @@ class Coco(DescribedSource):
     def _number(self, categories: Mapping[int, str]) -> LabelMap:
         ordered = [categories[number] for number in sorted(categories)]
         if self.label_offset is not None:
-            origin = f"{_count(ordered)}, numbered anew from {self.label_offset}"
+            origin = f"{_count(ordered)}, renumbered from {self.label_offset}"
             return LabelMap(tuple(ordered), title="category", origin=origin, offset=self.label_offset)
         if not categories:
             return LabelMap((), title="category", origin="no categories")
@@ -198,7 +198,7 @@ class Coco(DescribedSource):
         if last - first > _MAX_ID_RANGE:
             raise SourceError(
                 f"category ids expected close together, got {first} to {last}",
-                hint=Hint(Step("number them anew: {label_offset}", label_offset=1)),
+                hint=Hint(Step("renumber them: {label_offset}", label_offset=1)),
             )
         own = f"their own ids, {first} to {last}" if len(ordered) > 1 else f"its own id, {first}"
         origin = f"{_count(ordered)} with {own}"

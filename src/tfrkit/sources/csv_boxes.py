@@ -136,7 +136,7 @@ class CsvBoxes(DescribedSource):
             raise SourceError(
                 f"header expected the columns {', '.join(map(repr, missing))}, got {', '.join(file.columns)[:200]}",
                 shard=f"{self.path}, line 1",
-                hint=Hint(Step("say which column is which: {columns}", columns=...)),
+                hint=Hint(Step("name the columns: {columns}", columns=...)),
             )
         return found
 
@@ -154,11 +154,13 @@ class CsvBoxes(DescribedSource):
         file = os.path.normpath(name.replace("\\", "/"))
         if os.path.isabs(file) or file.split("/")[0] == "..":
             reason = f"filename expected a path below the images, got {name!r:.64}"
-            gatherer.problems.append(Problem(where, reason, input=name, kind="file names lead out of the images"))
+            gatherer.problems.append(
+                Problem(where, reason, input=name, kind="file names point outside the folder of images")
+            )
         elif not os.path.exists(os.path.join(root, file)):
             reason = f"no image {file!r:.200} in {root}"
             hint = Hint(Step("name the folder where file names start: {image_root}", image_root=...))
-            gatherer.problems.append(Problem(where, reason, input=name, kind="images are not there", hint=hint))
+            gatherer.problems.append(Problem(where, reason, input=name, kind="images are missing", hint=hint))
         elif not listed.is_bad:
             gatherer.add(
                 file,

@@ -276,7 +276,7 @@ class DetectionReader(RowReader):
         width, height = found["size"]
         if (stored.source_width, stored.source_height) != (width, height):
             raise SourceError(
-                f"image changed since it was looked at, {width}x{height} then, "
+                f"image changed since it was scanned, {width}x{height} then, "
                 f"{stored.source_width}x{stored.source_height} now"
             )
         sides = np.array(found["corners"], np.float64).reshape(-1, 4) / (width, height, width, height)

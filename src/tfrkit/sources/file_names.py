@@ -69,7 +69,7 @@ class FileNames(DescribedSource):
         if ("class" in groups) == ("text" in groups):
             raise ValueError(
                 f"label expected one group named class or text, got {self.label!r}\n"
-                "  '^(?P<class>[a-z]+)' for one class a picture, '^(?P<text>.{5})' for its characters"
+                "  '^(?P<class>[a-z]+)' for one class per image, '^(?P<text>.{5})' for its characters"
             )
 
     def scan(self, scratch: str) -> Scan:
@@ -143,7 +143,7 @@ class FileNames(DescribedSource):
         names = charset.names
         if len(lengths) > 1:
             names = (*names, PAD)
-            notes.append(f"labels: {min(lengths)} to {num_heads} characters, filled up with id {len(names) - 1} {PAD}")
+            notes.append(f"labels: {min(lengths)} to {num_heads} characters, padded with id {len(names) - 1} {PAD}")
         labels = LabelMap(names, title="character", origin=charset.origin, offset=self.label_offset)
         return Scan(
             looked_for=f"images in {self.title} and below",

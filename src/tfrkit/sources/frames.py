@@ -71,7 +71,7 @@ class Frames(DescribedSource):
             if folder:
                 clips.setdefault(folder, []).append(file)
             else:
-                problems.append(Problem(file.key, "frame lies in no folder, expected one folder for each clip"))
+                problems.append(Problem(file.key, "frame is not in a folder, expected one folder for each clip"))
         labels = self._decide_classes(clips)
         builder = ItemsBuilder()
         counts: Counter[str] = Counter(dict.fromkeys(labels.names, 0) if labels is not None else {})

@@ -43,7 +43,7 @@ class Rows:
         if isinstance(rows, (str, bytes)):
             raise TypeError(
                 f"source expected an iterable of rows, got {type(rows).__name__}\n"
-                "  a path needs to say what is there: tfr.sources.class_folders(path); arrays: tfr.sources.arrays(...)"
+                "  for files: tfr.sources.class_folders(path); arrays: tfr.sources.arrays(...)"
             )
         self._rows = rows
         self._schema = schema if schema is None or isinstance(schema, Schema) else Schema(schema)
@@ -84,7 +84,7 @@ class _SpoolWriter(Writer):
 
     def _warn_of_guesses(self, names: Sequence[str]) -> None:
         listed = ", ".join(map(show_name, names))
-        what = f"empty in every row, stored as empty lists of bytes: {listed}; say what they are: {{schema}}"
+        what = f"empty in every row, stored as empty lists of bytes: {listed}; give their types: {{schema}}"
         self.notes = [Hint(Step(what, schema=...))]
 
 

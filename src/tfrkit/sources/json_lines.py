@@ -78,7 +78,7 @@ class JsonColumn:
             others = " and ".join(sorted(_WORDS[kind] for kind in names))
             raise ValueError(f"expected values of one type, got {others}; {_WORDS[rare[0]]}", self.kinds[rare])
         if self.inexact and names == {"float"}:
-            raise ValueError("expected numbers that float64 holds, got integers that it would round", self.inexact)
+            raise ValueError("expected numbers that fit in float64, got integers that it would round", self.inexact)
         if self.wide:
             raise ValueError("expected integers of 64 bits with sign, got larger ones", self.wide)
         return names.pop(), is_list
@@ -156,13 +156,13 @@ def parse_line(line: str, *, thaws: bool = False) -> dict[str, Any]:
         if thaws and isinstance(value, dict):
             value = {name: _thaw(name, one) for name, one in value.items()}
     except json.JSONDecodeError as error:
-        more = f"; one object a line is expected, {_FROM_LIST}" if line[:1] == "[" else ""
+        more = f"; one object per line is expected, {_FROM_LIST}" if line[:1] == "[" else ""
         raise ValueError(f"not sound JSON, {error.msg.lower()}{more}") from None
     except RecursionError:
         raise ValueError("expected a flat object, got a deeply nested one") from None
     if not isinstance(value, dict):
         more = f"; {_FROM_LIST}" if isinstance(value, list) and value and isinstance(value[0], dict) else ""
-        raise ValueError(f"expected an object a line, got {type(value).__name__}{more}")
+        raise ValueError(f"expected one object per line, got {type(value).__name__}{more}")
     return value if not any(isinstance(one, dict) for one in value.values()) else _flatten(value)
 
 
@@ -178,7 +178,7 @@ def _collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"key {max(names, key=names.count)!r:.64} is there twice")
+        raise ValueError(f"key {max(names, key=names.count)!r:.64} is present twice")
     return values
 
 
@@ -197,7 +197,7 @@ def _flatten(value: dict[str, Any], depth: int = 0) -> dict[str, Any]:
 
 def _add(values: dict[str, Any], name: str, value: Any) -> None:
     if name in values:
-        raise ValueError(f"key {name!r:.64} is there twice, as a key and as an inner one")
+        raise ValueError(f"key {name!r:.64} is present twice, as a key and as an inner one")
     values[name] = value
 
 
@@ -206,11 +206,11 @@ def _kind_of(value: object) -> JsonKind:
         return "int64"
     if isinstance(value, float):
         if math.isinf(value) and not isinstance(value, Constant):
-            raise ValueError("expected a number that float64 holds, got a larger one")
+            raise ValueError("expected a number that fits in float64, got a larger one")
         return "float"
     if isinstance(value, str):
         if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-            raise ValueError("expected text that UTF-8 holds, got half of a character")
+            raise ValueError("expected text that UTF-8 can encode, got half of a character")
         return "text"
     if isinstance(value, bytes):
         return "bytes"

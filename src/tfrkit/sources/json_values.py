@@ -132,11 +132,11 @@ def _thaw_numbers(values: list[Any], dtype: np.dtype[Any]) -> _Array:
         with np.errstate(over="ignore"):
             array = np.array(values, dtype)
     except OverflowError:
-        raise ValueError(f"tensor of {dtype} expected numbers that it holds, got others") from None
+        raise ValueError(f"tensor of {dtype} expected numbers that fit, got others") from None
     if dtype.kind in "fc":
         for value, stored in zip(values, array.tolist(), strict=True):
             if value != stored and value == value:
-                raise ValueError(f"tensor of {dtype} expected numbers that it holds, got {value!r:.64}")
+                raise ValueError(f"tensor of {dtype} expected numbers that fit, got {value!r:.64}")
     return array
 
 

@@ -150,7 +150,7 @@ def _load_arrow(
         try:
             judged = _wanted_type(wanted) if wanted else judge_type(kind, arrow)
         except NoKindError as error:
-            reason = f"is of type {error}, which no record holds; {_advise(name, kind, arrow, title == IN_MEMORY)}"
+            reason = f"is of type {error}, which records cannot store; {_advise(name, kind, arrow, title == IN_MEMORY)}"
             problems.append(Problem(f"{title}, column {name!r}", reason, blocking=True, input=None))
             continue
         if judged is None:
@@ -299,7 +299,7 @@ def _append_objects(spooler: TableSpooler, name: str, values: list[Any], title: 
     if len(kinds) == 2 and "float" in kinds and all(value != value for value in values if isinstance(value, float)):
         row = next(row for row, value in enumerate(values) if isinstance(value, float))
         raise SourceError(
-            f"column {name!r} expected values of one type, got NaN beside {' '.join(map(str, kinds - {'float'}))}",
+            f"column {name!r} expected values of one type, got NaN and {' '.join(map(str, kinds - {'float'}))}",
             shard=f"{title}, row {row}",
             hint='where NaN means no value: None, or df.fillna("")',
         )

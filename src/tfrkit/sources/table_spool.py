@@ -149,6 +149,6 @@ _AS_TENSORS = Step("keep them as tensors: {floats}", floats="float64")
 def _explain(rounded: _Rounded) -> tuple[str, Hint]:
     more = f", as would {rounded.count - 1:,} more" if rounded.count > 1 else ""
     if rounded.is_too_large:
-        return f"float32 does not hold {rounded.value!r}{more}", Hint(_AS_TENSORS)
+        return f"float32 cannot represent {rounded.value!r}{more}", Hint(_AS_TENSORS)
     what = f"float32 would round {rounded.value!r} to {float(np.float32(rounded.value))!r}{more}"
     return what, Hint(Step("round them: {floats}", floats="float32"), _AS_TENSORS)

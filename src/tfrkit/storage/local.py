@@ -295,7 +295,7 @@ class LocalWriter:
 
     def _fail(self, error: OSError) -> None:
         self.discard()
-        raise explain_os_error(error, self.name, verb="write", more=", nothing was left behind") from None
+        raise explain_os_error(error, self.name, verb="write", more=", no partial file was left") from None
 
 
 class NamedFile(io.FileIO):

@@ -50,7 +50,7 @@ def test_argument_is_read(argument: Any, spec: Any) -> None:
         ({"dtype": "U3"}, ValueError, "dtype expected numbers, got 'U3'"),
         ({"dtype": "uint8", "shape": 28}, TypeError, "shape expected a tuple of sizes, got 28"),
         ({"dtype": "uint8", "shape": (None, None)}, ValueError, "with at most one None"),
-        ({"dtype": "uint8", "shape": (None, 0)}, ValueError, "no size of 0 beside None"),
+        ({"dtype": "uint8", "shape": (None, 0)}, ValueError, "no size of 0 together with None"),
         ({"dtype": "uint8", "shape": (-1,)}, ValueError, "shape expected sizes of 0 or more"),
     ],
 )

@@ -110,16 +110,16 @@ def test_state_of_another_batch_size_resumes_at_the_row(ds: tfrkit.Dataset) -> N
 
 def test_state_of_another_dataset_or_order_is_refused(ds: tfrkit.Dataset, tmp_path: Path) -> None:
     state = iter(ds.shuffle(seed=3).batch(16)).state_dict()
-    with pytest.raises(TfrkitError, match="the state is of another order, .* stored, .* asked for"):
+    with pytest.raises(TfrkitError, match="the state is from another order, .* stored, .* asked for"):
         iter(ds.shuffle(seed=4).batch(16)).load_state_dict(state)
     other = tmp_path / "other.tfrecord"
     with tfrkit.Writer(other) as writer:
         for number in range(NUM_ROWS):
             writer.write({"id": number})
-    with pytest.raises(TfrkitError, match="the state is of another dataset, .* stored, .* opened"):
+    with pytest.raises(TfrkitError, match="the state is from another dataset, .* stored, .* opened"):
         iter(tfrkit.open(other).shuffle(seed=3).batch(16)).load_state_dict(state)
     for wrong in ({}, {"tfrkit_state": 99}, "x"):
-        with pytest.raises(ValueError, match=r"expected a state saved by state_dict\(\), got"):
+        with pytest.raises(ValueError, match=r"expected a state from state_dict\(\), got"):
             iter(ds.batch(16)).load_state_dict(wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="state key 'row' expected 0 to 103, got 104"):
         iter(ds.shuffle(seed=3).batch(16)).load_state_dict({**state, "row": 104})

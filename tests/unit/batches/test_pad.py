@@ -129,7 +129,7 @@ def test_value_of_another_type_that_fits_is_taken() -> None:
 
 @pytest.mark.parametrize("pad", [None, 0, {}, {"t": 0}, {"t": (0, None)}])
 def test_truncate_without_a_length_is_refused(pad: Any) -> None:
-    with pytest.raises(ValueError, match="truncate cuts rows to the length that pad gives, and pad gives none"):
+    with pytest.raises(ValueError, match="truncate cuts rows to the length in pad, and pad has no length"):
         check_pad(pad, truncate=True)
 
 

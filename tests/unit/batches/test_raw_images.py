@@ -180,7 +180,7 @@ def test_frames_of_the_requested_size_are_pixels(tmp_path: Path) -> None:
 def test_channels_first_is_not_read_as_channels_last(tmp_path: Path) -> None:
     ds = write(tmp_path, [{"data": bytes(range(256)) * 12, "shape": [3, 32, 32]}] * 2)
     for asked in (True, (32, 32)):
-        with pytest.raises(CodecError, match=r'features say 3x32x32, take it so: .* "shape": \(3, 32, 32\)'):
+        with pytest.raises(CodecError, match=r'features say 3x32x32, use it: .* "shape": \(3, 32, 32\)'):
             ds.decode(data=asked)[0]
 
 

@@ -111,7 +111,7 @@ def test_killed_worker_is_replaced_and_its_task_done_again(tmp_path):
 
 
 def test_task_that_kills_every_worker_stops_the_build(tmp_path):
-    with pytest.raises(TfrkitError, match=r"a worker ended by signal 9 \(SIGKILL\) 3 times at the same work - at x"):
+    with pytest.raises(TfrkitError, match=r"a worker ended by signal 9 \(SIGKILL\) 3 times at the same task - at x"):
         run([DieUntil(str(tmp_path / "x"), 99)], 2)
 
 

@@ -30,8 +30,8 @@ def test_cmyk_that_is_kept_is_one_note_with_the_option(tmp_path):
     root = make(tmp_path, mode="CMYK")
     [note] = [note for note in build(root, tmp_path) if "CMYK" in note]
     assert note == (
-        "images in CMYK, kept as they are, which not every reader decodes: 6 of 6; "
-        'for RGB, made anew, use encode="jpeg" or encode="png"'
+        "images in CMYK, kept unchanged, which not every reader decodes: 6 of 6; "
+        'to re-encode as RGB: encode="jpeg" or encode="png"'
     )
     # Re-encoded, they are RGB; the note on all images covers that.
     assert not any("images in CMYK" in note for note in build(root, tmp_path, encode="jpeg"))
@@ -42,13 +42,13 @@ def test_files_with_other_names_are_one_note(tmp_path, options):
     make(tmp_path)
     root = make(tmp_path, kind="PNG", suffix="jpg")
     make(tmp_path, kind="JPEG", suffix="jpeg")
-    notes = [note for note in build(root, tmp_path, **options) if "named otherwise" in note]
-    assert notes == ["files named otherwise than they are, taken for what they are: png called .jpg 6"]
+    notes = [note for note in build(root, tmp_path, **options) if "whose suffix" in note]
+    assert notes == ["files whose suffix does not match their format, read by format: png called .jpg 6"]
 
 
 def test_names_that_fit_are_not_noted(tmp_path):
     root = make(tmp_path)
-    assert not any("named" in note or "CMYK" in note for note in build(root, tmp_path))
+    assert not any("whose suffix" in note or "CMYK" in note for note in build(root, tmp_path))
 
 
 @pytest.mark.parametrize("encode", ["raw", "jpeg"])

@@ -75,7 +75,7 @@ def test_stratified_splits_hold_each_class_alike():
 
 
 def test_stratify_without_classes_raises():
-    with pytest.raises(ValueError, match="stratify expected a source with one class a record"):
+    with pytest.raises(ValueError, match="stratify expected a source with one class per record"):
         assign_splits(make_items("ab"), {"test": 1}, seed=0, stratify=True)
 
 
@@ -116,9 +116,9 @@ def test_unmatched_names_in_a_list_are_all_problems(tmp_path):
     (tmp_path / "t.txt").write_text("nobody\n003\n003\nelse\n")
     found = assign_splits(ITEMS, {"test": str(tmp_path / "t.txt")}, seed=0)
     assert [(p.key, p.reason.split(" - ")[0]) for p in found.problems] == [
-        ("nobody", "names no file that was found"),
+        ("nobody", "matches no file that was found"),
         ("003", "is in split 'test' and in 'test'"),
-        ("else", "names no file that was found"),
+        ("else", "matches no file that was found"),
     ]
     assert all(p.blocking for p in found.problems)
 
@@ -135,7 +135,7 @@ def test_splits_of_the_source_are_taken():
     found = assign_splits(builder.build(), None, seed=0)
     assert {name: numbers.tolist() for name, numbers in found.splits.items()} == {"train": [0], "val": [1]}
     assert found.notes == ["1 found files are in no split and were left out"]
-    with pytest.raises(ValueError, match="splits expected from one place, got test beside those of the source"):
+    with pytest.raises(ValueError, match="splits expected from one place, got test in addition to those of the source"):
         assign_splits(builder.build(), {"test": 1}, seed=0)
 
 

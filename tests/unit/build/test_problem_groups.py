@@ -32,8 +32,10 @@ def test_kind_names_all_of_them():
     assert describe(problems) == [
         "5 annotations lack images, the first: no image 'ia.jpg' - at 0.xml; 1.xml; 2.xml and 2 more"
     ]
-    same = [Problem(str(n), "image lies in no class folder", kind="images lie in no class folder") for n in range(641)]
-    assert describe(same) == ["641 images lie in no class folder - at 0; 1; 2 and 638 more"]
+    same = [
+        Problem(str(n), "image is not in a class folder", kind="images are not in a class folder") for n in range(641)
+    ]
+    assert describe(same) == ["641 images are not in a class folder - at 0; 1; 2 and 638 more"]
 
 
 def test_groups_keep_the_order_of_their_first_problem_and_its_hint():

@@ -85,7 +85,7 @@ def test_long_values_are_cut():
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("schema_digest", "the names of classes or features are others"), ("records", "the inputs are")]
+    ("name", "words"), [("schema_digest", "the names of classes or features differ"), ("records", "the inputs differ")]
 )
 def test_change_shown_only_by_a_digest_is_described(name, words):
     (line,) = describe_changes({name: "x"}, {name: "y"})

@@ -76,7 +76,9 @@ def test_finished_shard_that_was_damaged_is_written_again(make_images, tmp_path,
 
 def test_unfinished_build_with_other_options_says_what_changed(make_images, tmp_path, monkeypatch):
     root = stop_build(make_images, tmp_path, monkeypatch)
-    with pytest.raises(StorageError, match="an unfinished build is there, begun otherwise") as caught:
+    with pytest.raises(
+        StorageError, match="an unfinished build exists, started with other inputs or options"
+    ) as caught:
         tfr.build(sources.file_names(root, LABEL), tmp_path / "out", shards=4, seed=9, jobs=1)
     assert "seed was 0, is 9" in str(caught.value)
     report = tfr.build(sources.file_names(root, LABEL), tmp_path / "out", shards=4, seed=9, jobs=1, force=True)
@@ -116,7 +118,7 @@ def test_array_file_changed_between_runs_is_detected(tmp_path, monkeypatch):
         with pytest.raises(StorageError, match="no space left"):
             tfr.build(sources.arrays(tmp_path / "x.npy"), tmp_path / "out", shards=4, jobs=1)
     np.save(tmp_path / "x.npy", np.arange(40) + 1)
-    with pytest.raises(StorageError, match="the inputs are others, or go elsewhere"):
+    with pytest.raises(StorageError, match="the inputs differ, or go to other shards"):
         tfr.build(sources.arrays(tmp_path / "x.npy"), tmp_path / "out", shards=4, jobs=1)
 
 

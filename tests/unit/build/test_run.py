@@ -323,7 +323,7 @@ def test_finished_dataset_is_left_alone(fruit, tmp_path):
 
 def test_finished_dataset_with_other_options_names_the_change(fruit, tmp_path):
     tfr.build(sources.file_names(fruit, LABEL), tmp_path / "out", splits={"test": 5}, jobs=1)
-    with pytest.raises(StorageError, match="a finished dataset is there, made otherwise") as caught:
+    with pytest.raises(StorageError, match="a finished dataset exists, made from other inputs or options") as caught:
         tfr.build(sources.file_names(fruit, LABEL, charset="digits"), tmp_path / "out", splits={"test": 6}, seed=3)
     text = str(caught.value)
     assert "splits test was 5, is 6" in text
@@ -337,7 +337,7 @@ def test_changed_inputs_are_named(fruit, make_images, tmp_path):
     make_images(["apple99.png"])
     (fruit / "orange00.png").unlink()
     (fruit / "orange01.png").write_bytes((fruit / "orange01.png").read_bytes() + b"\0")
-    with pytest.raises(StorageError, match="made otherwise") as caught:
+    with pytest.raises(StorageError, match="made from other inputs or options") as caught:
         tfr.build(sources.file_names(fruit, LABEL), tmp_path / "out", jobs=1)
     for words in ("1 input added: apple99.png", "1 input removed: orange00.png", "1 input changed: orange01.png"):
         assert words in str(caught.value)
@@ -368,7 +368,7 @@ def test_overwrite_is_a_deprecated_alias_of_force(tmp_path):
 
 def test_file_from_another_program_is_not_replaced(fruit, tmp_path):
     (tmp_path / "x.tfrecord").write_bytes(b"mine")
-    with pytest.raises(StorageError, match="a file is there that this build did not make"):
+    with pytest.raises(StorageError, match="a file exists that this build did not make"):
         tfr.build(sources.file_names(fruit, LABEL), tmp_path / "x.tfrecord", jobs=1)
     assert (tmp_path / "x.tfrecord").read_bytes() == b"mine"
     tfr.build(sources.file_names(fruit, LABEL), tmp_path / "x.tfrecord", force=True, jobs=1)
@@ -403,7 +403,7 @@ def test_too_little_space_is_reported_before_anything_is_written(fruit, tmp_path
         ({"order": "random"}, "order expected 'seeded' or 'source'"),
         ({"jobs": 0}, "jobs expected from 1 up"),
         ({"group": "x"}, "group expected a source with file names, got rows"),
-        ({"splits": {"test": 2}, "stratify": True}, "stratify expected a source with one class a record"),
+        ({"splits": {"test": 2}, "stratify": True}, "stratify expected a source with one class per record"),
     ],
     ids=str,
 )

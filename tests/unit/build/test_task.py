@@ -114,7 +114,7 @@ def test_parts_are_joined_where_the_kernel_does_not_copy(tmp_path, monkeypatch):
 def test_join_without_all_parts_raises(tmp_path):
     path = str(tmp_path / "s")
     run(ShardTask(path, make_items(4), Squares()).cut(0, 2, 0, 2))
-    with pytest.raises(SourceError, match="a part of a shard is not there any more"):
+    with pytest.raises(SourceError, match="a part of a shard is missing"):
         run(JoinTask(path, 2))
 
 

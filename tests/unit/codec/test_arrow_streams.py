@@ -139,9 +139,12 @@ def test_schema_checks_rows_of_a_table(tmp_path: Path) -> None:
             lambda: pa.table([pa.array([1]), pa.array([2])], names=["a", "a"]),
             "different names, got twice 'a' - at a tab",
         ),
-        (lambda: pa.table({"a": [[[1]]]}), "'a'.* is of type list.*, which no record holds"),
-        (lambda: pa.table({"a": [datetime.date(2020, 1, 1)]}), "'a'.* is of type date32.*, which no record holds"),
-        (lambda: pa.table({"a": [decimal.Decimal("1.5")]}), "'a'.* is of type decimal128.*, which no record holds"),
+        (lambda: pa.table({"a": [[[1]]]}), "'a'.* is of type list.*, which records cannot store"),
+        (lambda: pa.table({"a": [datetime.date(2020, 1, 1)]}), "'a'.* is of type date32.*, which records cannot store"),
+        (
+            lambda: pa.table({"a": [decimal.Decimal("1.5")]}),
+            "'a'.* is of type decimal128.*, which records cannot store",
+        ),
         (
             lambda: pa.table({"a": pa.array([1, 2**63], pa.uint64())}),
             "'a'.*expected integers of 64 bits with sign, got",
@@ -247,7 +250,7 @@ def test_rows_of_a_table_name_what_does_not_fit(tmp_path: Path, rows: Any, messa
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"s": ["a", float("nan")]}, r"got NaN beside text - at a table in memory, row 1\n  where NaN means no value"),
+        ({"s": ["a", float("nan")]}, r"got NaN and text - at a table in memory, row 1\n  where NaN means no value"),
         ({"s": 1}, r"column 's' expected values of many rows, got int .*\n  rows go into a list"),
         ({"s": "abc"}, "column 's' expected values of many rows, got str"),
         ({"s": np.zeros((2, 2))}, r"expected one value per row, got an array of \(2, 2\) .*\n  .*sources.arrays"),

@@ -187,7 +187,7 @@ def test_float_that_would_round_raises_unless_chosen(value: object) -> None:
 @pytest.mark.parametrize("value", [1e300, -1e39, [1.0, 1e39]])
 def test_float_beyond_float32_raises_even_when_rounding_is_chosen(value: object, floats: Floats) -> None:
     with pytest.raises(
-        OverflowError, match=r'(?s)feature \'x\' expected a number that float32 holds.*floats="float64"'
+        OverflowError, match=r'(?s)feature \'x\' expected a number that fits in float32.*floats="float64"'
     ):
         coerce(value, floats=floats)
     assert coerce_tensor(value, floats="float64").tolist() == value
@@ -286,7 +286,7 @@ def test_masked_array_raises_where_a_value_is_masked() -> None:
 
 @pytest.mark.parametrize("value", ["\udc80", ["a", "\ud800"], [["\udc80"]], np.array(["\udc80"])])
 def test_text_that_utf8_does_not_hold_raises(value: object) -> None:
-    with pytest.raises(ValueError, match="feature 'x' expected text that UTF-8 holds, got .* - at row 0"):
+    with pytest.raises(ValueError, match="feature 'x' expected text that UTF-8 can encode, got .* - at row 0"):
         coerce(value)
 
 

@@ -80,14 +80,14 @@ def test_cast_values(before: object, kind: str, after: object) -> None:
 @pytest.mark.parametrize(
     ("before", "kind", "match"),
     [
-        (("int64", [2**24 + 1]), "float", "float does not hold 16777217"),
-        (("float", [0.5]), "int64", "0.5 is no whole number"),
-        (("float", [math.nan]), "int64", "nan is no whole number"),
-        (("float", [1e30]), "int64", "int64 does not hold"),
-        (("bytes", [b"cat"]), "int64", r"b'cat' is no whole number"),
-        (("bytes", [b"1_0"]), "int64", r"b'1_0' is no whole number"),
-        (("bytes", [b"\xff"]), "float", "is no number"),
-        (("bytes", [b"9223372036854775808"]), "int64", "is no whole number of 64 bits"),
+        (("int64", [2**24 + 1]), "float", "16777217 does not fit in float"),
+        (("float", [0.5]), "int64", "0.5 is not a whole number"),
+        (("float", [math.nan]), "int64", "nan is not a whole number"),
+        (("float", [1e30]), "int64", "does not fit in int64"),
+        (("bytes", [b"cat"]), "int64", r"b'cat' is not a whole number"),
+        (("bytes", [b"1_0"]), "int64", r"b'1_0' is not a whole number"),
+        (("bytes", [b"\xff"]), "float", "is not a number"),
+        (("bytes", [b"9223372036854775808"]), "int64", "is not a whole number of 64 bits"),
     ],
 )
 def test_lossy_cast_raises(before: object, kind: str, match: str) -> None:

@@ -65,5 +65,5 @@ def test_unknown_fields_stay() -> None:
 
 
 def test_record_that_is_no_example_is_refused() -> None:
-    with pytest.raises(CodecError, match="expected an Example, got a record that is none"):
+    with pytest.raises(CodecError, match="expected an Example, got another record"):
         set_features(b"\xff\xff raw", {"a": b""})

@@ -319,7 +319,7 @@ def test_damage_since_the_index_was_made_raises_only_where_it_is(compression: Co
 def test_shard_cut_since_the_index_was_made_raises() -> None:
     packed = gzip.compress(TEXT)
     blob = SeekableInflate(MemoryReader(packed), "gzip").export()
-    with pytest.raises(StaleIndexError, match=r"inflate checkpoints are damaged, checkpoint \d+ lies at byte"):
+    with pytest.raises(StaleIndexError, match=r"inflate checkpoints are damaged, checkpoint \d+ is at byte"):
         SeekableInflate(MemoryReader(packed[: len(packed) // 2]), "gzip", blob)
     inflate = SeekableInflate(MemoryReader(packed[:-2000], name="x"), "gzip", blob)
     with pytest.raises(CompressionError, match=r"compressed stream ends early, .* - at x, byte"):

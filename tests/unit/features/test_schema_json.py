@@ -91,7 +91,7 @@ def change(**changes: Any) -> dict[str, Any]:
         (change(features=[{"name": "a", "type": "int64", "shape": 3}]), "feature 'a' expected list as shape, got 3"),
         (change(features=[{"name": "a", "type": "int64", "shape": ["x"]}]), "feature 'a': .*str"),
         (change(features=[{"name": "a", "type": "int64", "ignore": True}]), "expected int as ignore, got True"),
-        (change(features=[{"name": "a", "type": "int64"}] * 2), r"feature 'a' is there twice - at features\[1\]"),
+        (change(features=[{"name": "a", "type": "int64"}] * 2), r"feature 'a' is present twice - at features\[1\]"),
         (change(feature_lists=[{"name": "a", "type": "int64"}]), "feature lists expected kind 'sequence_example'"),
     ],
 )

@@ -81,7 +81,10 @@ def test_from_pbtxt_what_has_no_place_is_noted() -> None:
         ("", "text expected a tensorflow_metadata schema, got no field 'feature'"),
         ('item { id: 1 name: "cat" }', "text expected a tensorflow_metadata schema, got no field 'feature'"),
         ("feature { type: INT }", "feature of the schema has no name - at line 1"),
-        ('feature { name: "a" type: INT }\nfeature { name: "a" type: INT }', "feature 'a' is there twice - at line 2"),
+        (
+            'feature { name: "a" type: INT }\nfeature { name: "a" type: INT }',
+            "feature 'a' is present twice - at line 2",
+        ),
         ("feature: 3", "field 'feature' expected a message, got 3"),
         ('feature { name: "a" type: "INT" }', "field 'type' expected a word, got b'INT'"),
         ('feature { name: "a" type: INT shape { dim { size: 1.5 } } }', r"shape expected sizes, got \[1.5\]"),

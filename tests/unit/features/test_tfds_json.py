@@ -228,8 +228,8 @@ def test_from_tfds_unknown_features_are_left_to_inference() -> None:
         ([], "features.json expected an object with a feature class"),
         ({"name": "mnist", "splits": []}, "features.json expected an object with a feature class"),
         (old_tensor(), "features.json expected a dict of features at the top, got a single one"),
-        ({"type": 3}, "features.json cannot be read: its top feature has no class or no content"),
-        ({"type": "my.Dict"}, "features.json cannot be read: its top feature has the unknown class 'my.Dict'"),
+        ({"type": 3}, "features.json cannot be read: its top-level feature has no class or no content"),
+        ({"type": "my.Dict"}, "features.json cannot be read: its top-level feature has the unknown class 'my.Dict'"),
     ],
 )
 def test_from_tfds_something_else_raises(content: object, message: str) -> None:

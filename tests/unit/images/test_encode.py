@@ -232,7 +232,7 @@ def test_options_that_mean_nothing_raise(options, message):
 
 
 def test_policy_is_described():
-    assert "encoded bytes kept as they are" in ImageOptions().describe()[0]
+    assert "encoded bytes kept unchanged" in ImageOptions().describe()[0]
     assert "JPEG of quality 80, gray" in ImageOptions(gray=True, encode="jpeg", quality=80).describe()[0]
 
 

@@ -57,12 +57,12 @@ def test_counts_are_exact(parts: dict[str, Any], size: int, counts: list[int]) -
         ({"train": 60, "test": 50}, r"^parts ask for 110 records, there are 100$"),
         (
             {"train": 60, "test": 30},
-            r"^parts hold 90 of 100 records, 10 would be in none\n  give one part None",
+            r"^parts have 90 of 100 records, 10 would be in no part\n  give one part None",
         ),
-        ({"train": 0.999, "val": 0.001}, r"^split 'val' would hold 0 of 100 records\n  raise its share"),
-        ({"train": 100, "val": None}, r"^split 'val' would hold 0 of 100 records"),
-        ({"train": 1.0, "val": None}, r"^split 'val' would hold 0 of 100 records"),
-        ({"train": 100, "val": 1.0}, r"^split 'val' would hold 0 of 100 records"),
+        ({"train": 0.999, "val": 0.001}, r"^split 'val' would have 0 of 100 records\n  raise its share"),
+        ({"train": 100, "val": None}, r"^split 'val' would have 0 of 100 records"),
+        ({"train": 1.0, "val": None}, r"^split 'val' would have 0 of 100 records"),
+        ({"train": 100, "val": 1.0}, r"^split 'val' would have 0 of 100 records"),
         ({"train": -1, "val": 1.0}, r"^part 'train' expected a count from 0 up, got -1$"),
         (
             {"train": 80.0, "val": 20.0},
@@ -97,7 +97,7 @@ def test_parts_of_a_wrong_type_are_refused(parts: Any, message: str) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 2])
 def test_part_without_a_record_is_named(size: int) -> None:
-    with pytest.raises(ValueError, match=rf"^split '(train|val|test)' would hold 0 of {size} records"):
+    with pytest.raises(ValueError, match=rf"^split '(train|val|test)' would have 0 of {size} records"):
         parse_parts({"train": 0.8, "val": 0.1, "test": 0.1}, size)
 
 

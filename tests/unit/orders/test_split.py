@@ -179,7 +179,7 @@ def test_keys_of_any_kind_fall_alike() -> None:
 
 
 def test_hashed_part_without_a_record_is_named() -> None:
-    with pytest.raises(ValueError, match=r"^split '(val|test)' would hold 0 of 10 records"):
+    with pytest.raises(ValueError, match=r"^split '(val|test)' would have 0 of 10 records"):
         split_hashed(Whole(10), PARTS, [b"one"] * 10, 0)
 
 

@@ -52,7 +52,7 @@ def test_callback_runs_after_its_piece(queue: WriteQueue, tmp_path: Path) -> Non
 def test_failed_write_raises_at_the_next_call(queue: WriteQueue) -> None:
     file = OutputFile(os.open("/dev/full", os.O_WRONLY), "full.tfrecord")
     queue.put(file, [b"x" * 10])
-    with pytest.raises(StorageError, match="cannot write, no space left on device, nothing was left behind - at full"):
+    with pytest.raises(StorageError, match="cannot write, no space left on device, no partial file was left - at full"):
         queue.drain()
     with pytest.raises(StorageError, match="no space left"):
         queue.put(file, [b"x"])

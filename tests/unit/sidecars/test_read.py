@@ -65,7 +65,7 @@ def test_splits_of_a_shard_that_was_changed_stay(tmp_path: Path) -> None:
     assert sidecars.splits == {"north": [0]}
     assert sidecars.fits == [False]
     assert sidecars.notes == [
-        f"expected 4 bytes as tfrkit.json says, got 5; what it says of the records is not used - at {paths[0]}"
+        f"expected 4 bytes as tfrkit.json says, got 5; its facts about the records are not used - at {paths[0]}"
     ]
 
 

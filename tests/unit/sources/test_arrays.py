@@ -89,7 +89,7 @@ def test_label_array_is_for_stratifying(tmp_path):
 
 
 def test_dtype_no_record_holds_raises(tmp_path):
-    with pytest.raises(SourceError, match=r"array 'x' has dtype datetime64\[D\], which no record holds"):
+    with pytest.raises(SourceError, match=r"array 'x' has dtype datetime64\[D\], which records cannot store"):
         Arrays({"x": np.array(["2020-01-01"], "datetime64[D]")}).scan(str(tmp_path))
 
 

@@ -17,9 +17,9 @@ from tfrkit.sources.boxes import BoxFitter, Corners, clean_name, clip_box, judge
         ((1, 20, 9, 10), "corners exchanged"),
         ((5, 5, 5, 9), "has no area"),
         ((5, 5, 9, 5), "has no area"),
-        ((-0.5, 0, 10, 10), "lies outside its image, 320x240"),
-        ((0, 0, 320.5, 10), "lies outside its image, 320x240"),
-        ((0, 0, 10, 241), "lies outside its image, 320x240"),
+        ((-0.5, 0, 10, 10), "is outside its image, 320x240"),
+        ((0, 0, 320.5, 10), "is outside its image, 320x240"),
+        ((0, 0, 10, 241), "is outside its image, 320x240"),
         ((320, 0, 320.4, 10), "no area inside its image"),
     ],
 )
@@ -37,7 +37,7 @@ def test_fitter_fail_names_the_box_and_keeps_none() -> None:
     corners, problem = BoxFitter("fail").fit((0, 0, 400, 10), "a.xml, line 3", width=320, height=240)
     assert corners is None
     assert problem is not None
-    assert problem.reason == "box (0, 0, 400, 10) lies outside its image, 320x240"
+    assert problem.reason == "box (0, 0, 400, 10) is outside its image, 320x240"
     assert problem.hint == 'cut them to the image: boxes="clip"    leave them out: boxes="drop"'
     _, problem = BoxFitter("fail").fit((9, 9, 9, 10), "a.xml, line 3", width=320, height=240)
     assert problem is not None

@@ -59,7 +59,7 @@ def test_empty_folder_is_a_class_so_that_ids_do_not_shift_later(make_images, tmp
 
 def test_image_outside_the_class_folders_is_a_problem(make_images, tmp_path):
     found = scan(ClassFolders(make_images([*NAMES, "stray.png"])), tmp_path)
-    assert [(p.key, p.reason) for p in found.problems] == [("stray.png", "image lies in no class folder")]
+    assert [(p.key, p.reason) for p in found.problems] == [("stray.png", "image is not in a class folder")]
     assert found.items.size == 3
 
 

@@ -297,7 +297,7 @@ def test_coco_missing_images_and_bad_boxes_are_named_at_once(tmp_path: Path) -> 
     Path(path).write_text(json.dumps(content))
     scan = Coco(path).scan("")
     assert {problem.key: problem.reason for problem in scan.problems} == {
-        "annotations.json, annotation 7": "box (50, 1, 80, 6) lies outside its image, 60x40",
+        "annotations.json, annotation 7": "box (50, 1, 80, 6) is outside its image, 60x40",
         "gone.jpg": "cannot open, no such file or directory",
         "annotations.json, image 3": "image 'a.jpg' expected once, got it twice",
         "annotations.json, image 4": "file_name expected a path below the images, got '../../etc/passwd'",
@@ -332,7 +332,7 @@ def test_coco_keypoints_are_noted_as_not_stored(tmp_path: Path) -> None:
 
 def test_coco_ids_far_apart_ask_for_new_ones(tmp_path: Path) -> None:
     content = make_coco(categories=[{"id": 1, "name": "cat"}, {"id": 90, "name": "dog"}, {"id": 10**9, "name": "x"}])
-    with pytest.raises(SourceError, match="got 1 to 1000000000\n  number them anew: label_offset=1"):
+    with pytest.raises(SourceError, match="got 1 to 1000000000\n  renumber them: label_offset=1"):
         Coco(save(tmp_path, content)).scan("")
 
 

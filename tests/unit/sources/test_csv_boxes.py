@@ -102,7 +102,7 @@ def test_columns_may_have_other_names_and_separators(tmp_path):
         (
             "filename,name,xmin,ymin,xmax,ymax",
             r"header expected the columns 'class', got filename, name.* - at .*boxes.csv, line 1\n"
-            r"  say which column is which: columns=\.\.\.",
+            r"  name the columns: columns=\.\.\.",
         ),
     ],
 )
@@ -172,7 +172,7 @@ def test_file_in_utf_16_is_named_as_such(tmp_path, encoding):
 def test_boxes_outside_fail_are_cut_or_are_left_out(tmp_path):
     rows = ("a.jpg,60,40,cat,30,0,90,20", "a.jpg,60,40,dog,0,0,9,9")
     [problem] = scan(tmp_path, *rows).problems
-    assert problem.reason == "box (30, 0, 90, 20) lies outside its image, 60x40"
+    assert problem.reason == "box (30, 0, 90, 20) is outside its image, 60x40"
     assert 'boxes="clip"' in problem.hint
     assert rows_of(scan(tmp_path, *rows, boxes="clip"))["a.jpg"]["image/object/bbox/xmax"].tolist()[0] == 1
     assert rows_of(scan(tmp_path, *rows, boxes="drop"))["a.jpg"]["image/object/class/text"] == [b"dog"]

@@ -114,7 +114,7 @@ def test_frames_outside_of_folders_are_named(tmp_path: Path) -> None:
     save_image(tmp_path / "a/1.png")
     save_image(tmp_path / "stray.png")
     [problem] = Frames(str(tmp_path)).scan("").problems
-    assert (problem.key, problem.reason) == ("stray.png", "frame lies in no folder, expected one folder for each clip")
+    assert (problem.key, problem.reason) == ("stray.png", "frame is not in a folder, expected one folder for each clip")
 
 
 def test_frames_of_different_sizes_are_a_bad_clip_unless_resized(tmp_path: Path) -> None:

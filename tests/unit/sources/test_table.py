@@ -197,7 +197,7 @@ def test_table_floats_float64_keeps_every_digit_as_a_tensor(tmp_path: Path, way:
 
 def test_table_float_too_large_for_float32_is_never_infinite(tmp_path: Path, way: str) -> None:
     [problem] = scan_text(tmp_path, "x\n1e300\n1.5\n", floats="float32").problems
-    assert problem.reason == "float32 does not hold 1e+300"
+    assert problem.reason == "float32 cannot represent 1e+300"
     assert problem.hint == 'keep them as tensors: floats="float64"'
 
 
@@ -515,11 +515,11 @@ def test_table_json_lines_bad_lines_are_all_named_and_left_out(tmp_path: Path) -
     scan = scan_text(tmp_path, "\n".join(lines), "t.jsonl")
     assert [(problem.key.rpartition(", ")[2], problem.reason) for problem in scan.problems] == [
         ("line 2", "not sound JSON, expecting value"),
-        ("line 3", "expected an object a line, got list"),
+        ("line 3", "expected one object per line, got list"),
         ("line 4", "column 'a' expected numbers or text, got null inside a list"),
         ("line 5", "column 'a' expected numbers or text, got an object inside a list"),
-        ("line 6", "column 'a' expected text that UTF-8 holds, got half of a character"),
-        ("line 7", "column 'a' expected a number that float64 holds, got a larger one"),
+        ("line 6", "column 'a' expected text that UTF-8 can encode, got half of a character"),
+        ("line 7", "column 'a' expected a number that fits in float64, got a larger one"),
     ]
     assert rows_of(scan) == [{"a": 1}, {"a": 2}]
 
@@ -530,7 +530,7 @@ def test_table_json_lines_bad_lines_are_all_named_and_left_out(tmp_path: Path) -
         ([1, 2, "x"], "expected values of one type, got integers and text; text in lines 3"),
         ([1, 2, [3]], "expected lists or single values in all lines, got both; lists in lines 3"),
         ([1, 1 << 63], "expected integers of 64 bits with sign, got larger ones in lines 2"),
-        ([0.5, (1 << 53) + 1], "expected numbers that float64 holds, got integers that it would round in lines 2"),
+        ([0.5, (1 << 53) + 1], "expected numbers that fit in float64, got integers that it would round in lines 2"),
     ],
 )
 def test_table_json_lines_that_disagree_are_named(tmp_path: Path, values: list[Any], reason: str) -> None:
@@ -542,10 +542,10 @@ def test_table_json_lines_that_disagree_are_named(tmp_path: Path, values: list[A
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ('{"a": 1, "b": 2, "a": 3}', "key 'a' is there twice"),
-        ('{"a": {"x": 1, "x": 2}}', "key 'x' is there twice"),
-        ('{"a": {"x": 1}, "a/x": 2}', "key 'a/x' is there twice, as a key and as an inner one"),
-        ('[{"a": 1}]', "expected an object a line, got list; jq -c"),
+        ('{"a": 1, "b": 2, "a": 3}', "key 'a' is present twice"),
+        ('{"a": {"x": 1, "x": 2}}', "key 'x' is present twice"),
+        ('{"a": {"x": 1}, "a/x": 2}', "key 'a/x' is present twice, as a key and as an inner one"),
+        ('[{"a": 1}]', "expected one object per line, got list; jq -c"),
     ],
 )
 def test_table_json_line_that_would_lose_a_value_is_named(tmp_path: Path, line: str, reason: str) -> None:
@@ -599,10 +599,10 @@ def test_table_json_lines_tensors_of_a_column(tmp_path: Path, values: Any, dtype
         (("bfloat16", [1], [1]), "tensor expected a dtype that NumPy has, got bfloat16"),
         (("uint8", [-1], [1]), r"tensor expected a shape such as \[2, 3\], got \[-1\]"),
         (("uint8", [3], [1]), r"tensor of shape \(3,\) expected 3 values, got 1"),
-        (("uint8", [1], [256]), "tensor of uint8 expected numbers that it holds"),
+        (("uint8", [1], [256]), "tensor of uint8 expected numbers that fit"),
         (("uint8", [1], [1.5]), "tensor of uint8 expected numbers of this type, got 1.5"),
-        (("float32", [1], [0.1]), "tensor of float32 expected numbers that it holds, got 0.1"),
-        (("float16", [1], [1e9]), "tensor of float16 expected numbers that it holds, got 1000000000.0"),
+        (("float32", [1], [0.1]), "tensor of float32 expected numbers that fit, got 0.1"),
+        (("float16", [1], [1e9]), "tensor of float16 expected numbers that fit, got 1000000000.0"),
         (("object", [1], [1]), "tensor of strings expected text or base64, got 1"),
         (("complex64", [1], [1]), "tensor of complex numbers expected"),
     ],
@@ -694,7 +694,9 @@ def test_table_unsupported_arrow_types_are_named_until_excluded(tmp_path: Path) 
     assert [problem.key for problem in scan.problems] == [
         f"a table in memory, column {name!r}" for name in ("when", "price", "day", "deep")
     ]
-    assert scan.problems[0].reason.startswith("is of type timestamp[us], which no record holds; tfrkit.sources.table(")
+    assert scan.problems[0].reason.startswith(
+        "is of type timestamp[us], which records cannot store; tfrkit.sources.table("
+    )
     wanted = {"when": "text", "price": "float", "day": "int64"}
     scan = Table(table.drop_columns(["deep"]), types=wanted).scan(str(tmp_path))
     assert rows_of(scan) == [{"when": b"2024-01-02 03:04:05.000000", "price": 1.5, "day": 2}]
@@ -768,7 +770,7 @@ def test_table_parquet_values_that_do_not_fit_are_named_for_each_column(tmp_path
 )
 def test_table_arrow_type_no_record_holds_comes_with_what_helps(tmp_path: Path, column: Any, advice: str) -> None:
     [problem] = Table(pyarrow.table({"a": column})).scan(str(tmp_path)).problems
-    assert problem.reason.endswith(f", which no record holds; {advice}")
+    assert problem.reason.endswith(f", which records cannot store; {advice}")
 
 
 @needs_arrow

@@ -353,8 +353,8 @@ def test_voc_det_all_bad_inputs_are_named_at_once(tmp_path: Path) -> None:
     assert problems_of(scan) == {
         "Annotations/swapped.xml, line 2": "box (20, 1, 1, 20) has its corners exchanged, expected xmin < xmax "
         "and ymin < ymax",
-        "Annotations/outside.xml, line 2": "box (1, 1, 61, 20) lies outside its image, 60x40",
-        "Annotations/outside.xml, line 3": "box (1, 1, 600, 20) lies outside its image, 60x40",
+        "Annotations/outside.xml, line 2": "box (1, 1, 61, 20) is outside its image, 60x40",
+        "Annotations/outside.xml, line 3": "box (1, 1, 600, 20) is outside its image, 60x40",
         "Annotations/scaled.xml": "annotation expected an image of 640x480, got one of 60x40",
         "Annotations/turned.xml": "annotation expected an image of 40x60, got one of 60x40, "
         "width and height are exchanged",

@@ -242,7 +242,7 @@ def test_yolo_bad_lines_are_named_at_once(tmp_path: Path) -> None:
     assert {problem.key: (problem.reason, problem.blocking) for problem in scan.problems} == {
         "labels/orphan.txt": ("label file belongs to no image", False),
         "labels/class.txt, line 1": ("class 7 is not one of the 2 classes, 0 to 1", True),
-        "labels/out.txt, line 1": ("box (39, 16, 69, 24) lies outside its image, 60x40", False),
+        "labels/out.txt, line 1": ("box (39, 16, 69, 24) is outside its image, 60x40", False),
         "labels/word.txt, line 1": ("expected numbers, got 'cat'", False),
     }
     assert list(rows_of(scan)) == ["images/ok.jpg"]

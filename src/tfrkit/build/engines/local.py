@@ -202,9 +202,9 @@ class _Pool:
         if deaths >= _MAX_DEATHS:
             how = f"by signal {-code} ({_name_signal(-code)})" if code is not None and code < 0 else f"with code {code}"
             raise TfrkitError(
-                f"a worker ended {how} {deaths} times at the same work",
+                f"a worker ended {how} {deaths} times at the same task",
                 shard=os.path.basename(task.path),
-                hint=Hint(Step("too little memory? use fewer workers: {jobs}", jobs=1), "what is finished is kept"),
+                hint=Hint(Step("too little memory? use fewer workers: {jobs}", jobs=1), "finished shards are kept"),
             )
         self._queue.put_first([task])
 

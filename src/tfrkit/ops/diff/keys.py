@@ -65,7 +65,7 @@ def read_keys(shard_set: ShardSet, feature: str) -> Keys:
     spec = schema[feature]
     if spec.kind == "float" or spec.encoding != "list" or feature not in schema.features:
         raise SchemaError(
-            f"key {show_name(feature)} expected one integer or text a record, got {spec.meaning or spec.kind}",
+            f"key {show_name(feature)} expected one integer or text per record, got {spec.meaning or spec.kind}",
             shard=shard_set.files[0],
         )
     pieces: list[Keys] = []

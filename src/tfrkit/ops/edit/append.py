@@ -121,14 +121,14 @@ def _choose_set(sidecars: Sidecars, wanted: str | None) -> list[int]:
 def _ask_for_split(names: list[str]) -> ValueError:
     return misuse(
         f"expected the split to append to, the dataset has {', '.join(names)}",
-        Step("say which: {split}", split=names[0]),
+        Step("name it: {split}", split=names[0]),
     )
 
 
 def _refuse_split(sidecars: Sidecars, wanted: str, names: list[str]) -> StorageError:
     nearest = find_nearest(wanted, names)
     meant = "" if nearest is None else f", did you mean {nearest!r}"
-    known = f"splits: {', '.join(names)}" if names else "the names of the files say no splits"
+    known = f"splits: {', '.join(names)}" if names else "the names of the files have no splits"
     return StorageError(f"no split {wanted!r}{meant}", shard=sidecars.folders[0] or ".", hint=known)
 
 
@@ -293,7 +293,5 @@ def _name_new(
         if found != split and not listed:
             expected = "no split" if split is None else f"split {split!r}"
             got = "none" if found is None else repr(found)
-            raise StorageError(
-                f"the name of a new file expected to say {expected}, got {got}", shard=name, hint="rename it"
-            )
+            raise StorageError(f"the name of a new file expected {expected}, got {got}", shard=name, hint="rename it")
     return names

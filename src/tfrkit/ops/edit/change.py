@@ -156,7 +156,7 @@ def open_to_change(address: Address | Iterable[Address], options: ChangeOptions)
     """Open the shards of an address, all in one folder. With `in_place`, first roll back an interrupted change."""
     notes = []
     if options.in_place and restore_change(address):
-        notes.append("a change that was stopped half-way was undone first")
+        notes.append("an interrupted change was undone first")
     with open_sources(address, incomplete=options.incomplete) as sources:
         sources.require_files("a change")
         folders = sources.sidecars.folders

@@ -177,7 +177,8 @@ def _find_target(table: QueryTable, name: str) -> str:
     if table.is_raw:
         if name != RAW_COLUMN:
             raise MissingFeatureError(
-                f"no feature {show_name(name)}, the records are no Examples", hint=f"the bytes of each are {RAW_COLUMN}"
+                f"no feature {show_name(name)}, the records are not Examples",
+                hint=f"the bytes of each are {RAW_COLUMN}",
             )
         return name
     schema = table.schema

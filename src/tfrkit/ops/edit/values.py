@@ -82,7 +82,7 @@ def make_encoder(feature: str, spec: Spec, sql_type: str, classes: Classes | Non
         what = "a list of frames" if spec.is_list else f"{describe_type(spec)} {spec.shape}"
         raise FeatureKindError(
             f"feature {show_name(feature)} is {what}, expected one whose values are a plain list to set it",
-            hint="write the records anew: tfrkit.Writer",
+            hint="write the records again: tfrkit.Writer",
         )
     is_list = _LIST.search(sql_type) is not None
     if sql_type != _NULL:

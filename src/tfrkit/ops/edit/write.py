@@ -353,5 +353,5 @@ def _check_written(made: Written) -> None:
         raise ContainerError(
             f"{os.path.basename(made.path)} was read back as {read.num_records} records, digest {read.digest:#018x}, "
             f"expected {made.tally.num_records}, {made.tally.digest:#018x}; the old file was kept",
-            hint="look at the disk, then try again",
+            hint="check the disk, then try again",
         )

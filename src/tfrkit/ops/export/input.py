@@ -114,7 +114,7 @@ class ExportInput:
     def require_examples(self) -> None:
         """Raise unless every record is an Example or a SequenceExample."""
         if self.kind in ("raw", "mixed"):
-            what = "none" if self.kind == "raw" else "some that are none"
+            what = "none" if self.kind == "raw" else "others among them"
             raise SchemaError(
                 f"expected records that are Examples, got {what}",
                 shard=self.paths[0],

@@ -118,7 +118,7 @@ class MemberPlan:
         notes = list(self.notes)
         for name, count in self._num_coded.items():
             notes.append(
-                f'feature {show_name(name)} has bytes that are no text, written as {{"base64": ...}}: {count} records'
+                f'feature {show_name(name)} has bytes that are not text, written as {{"base64": ...}}: {count} records'
             )
         return notes
 

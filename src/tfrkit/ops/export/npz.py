@@ -259,7 +259,7 @@ class _Spool:
             name.encode()
         except UnicodeEncodeError:
             raise SchemaError(
-                f"feature {show_name(self._feature)} has a name that is no text, arrays need one"
+                f"feature {show_name(self._feature)} has a name that is not text, and names of arrays are text"
             ) from None
         if "\0" in name:
             raise SchemaError(f"feature {show_name(self._feature)} has a NUL in its name, which no zip holds")

@@ -64,7 +64,7 @@ def export_webdataset(
         source.require_examples()
         if source.schema.kind != "example":
             raise SchemaError(
-                "expected Examples, got SequenceExamples, whose frames are no members of a sample",
+                "expected Examples, got SequenceExamples, whose frames cannot be members of a sample",
                 shard=source.paths[0],
                 hint="frames as files: tfr export images; everything: tfr export jsonl",
             )

@@ -52,7 +52,7 @@ def check_deep(result: Verification, *, shape: tuple[int, ...] | None = None, th
     try:
         rules = find_rules(with_rows, shape) if with_rows else None
     except LimitError as error:
-        result.notes.append(f"what records hold is not checked: {error.what}")
+        result.notes.append(f"the contents of records are not checked: {error.what}")
     for shard in with_rows:
         shard.close()
     if rules is not None:

@@ -248,7 +248,7 @@ def judge_corners(corners: np.ndarray[Any, np.dtype[np.float64]], size: Size | N
 
     Example:
         >>> judge_corners(np.array([[0.1, 0.1, 0.5, 1.2]]), (100, 200), is_pixels=False)
-        'box 0 (0.1, 0.1, 0.5, 1.2) lies outside its image, expected 0 to 1'
+        'box 0 (0.1, 0.1, 0.5, 1.2) is outside its image, expected 0 to 1'
     """
     height, width = size or (0, 0)
     if is_pixels:
@@ -272,7 +272,7 @@ def judge_corners(corners: np.ndarray[Any, np.dtype[np.float64]], size: Size | N
         what = "expected xmin < xmax and ymin < ymax"
     else:
         expected = f"expected {_show((height, width))} pixels" if is_pixels else "expected 0 to 1"
-        what = f"lies outside its image, {expected}"
+        what = f"is outside its image, {expected}"
     more = f", and {len(bad) - 1} more" if len(bad) > 1 else ""
     return f"{shown} {what}{more}".replace(") expected", "), expected")
 

@@ -183,9 +183,9 @@ def _note_unlisted(result: Verification, sidecars: Sidecars) -> None:
         if manifest is None and sidecars.folder_manifest(os.path.dirname(path)) is not None
     ]
     for path in unlisted[:_MAX_NAMED]:
-        result.notes.append(f"not listed in {MANIFEST} beside it - at {path}")
+        result.notes.append(f"not listed in {MANIFEST} next to it - at {path}")
     if len(unlisted) > _MAX_NAMED:
-        result.notes.append(f"not listed in {MANIFEST} beside them: {len(unlisted) - _MAX_NAMED} more")
+        result.notes.append(f"not listed in {MANIFEST} next to them: {len(unlisted) - _MAX_NAMED} more")
 
 
 def _check_sha256(result: Verification, known: list[tuple[ShardTally, str]], threads: int, watch: Progress) -> None:

@@ -89,13 +89,13 @@ def test_split_of_one_file_grows_and_others_stay(tmp_path: Path) -> None:
 def test_name_that_says_another_split_is_refused(tmp_path: Path) -> None:
     folder = write(tmp_path / "d" / "train_a.tfrecord", range(5)).parent
     write(folder / "train_b.tfrecord", range(5, 6))
-    with pytest.raises(StorageError, match=r"expected to say split 'train', got 'test' - at test_c.tfrecord"):
+    with pytest.raises(StorageError, match=r"expected split 'train', got 'test' - at test_c.tfrecord"):
         append(folder, write(tmp_path / "test_c.tfrecord", range(3)), in_place=True)
 
 
 def test_splits_are_chosen(folder: Path, tmp_path: Path) -> None:
     new = write(tmp_path / "new.tfrecord", range(3))
-    with pytest.raises(ValueError, match='the dataset has train, test\n  say which: split="train"'):
+    with pytest.raises(ValueError, match='the dataset has train, test\n  name it: split="train"'):
         append(folder, new, in_place=True)
     with pytest.raises(StorageError, match=r"no split 'trian', did you mean 'train' - at .*\n  splits: train, test"):
         append(folder, new, split="trian", in_place=True)

@@ -128,7 +128,7 @@ def test_drop_keeps_counts_in_sidecars(folder: Path) -> None:
 def test_edited_dataset_is_not_taken_for_a_finished_build(folder: Path) -> None:
     rows = [make_row(number) for number in range(38)]
     edit(folder, where="id = 1", set={"label": "3"}, in_place=True)
-    with pytest.raises(StorageError, match="a finished dataset is there, made otherwise"):
+    with pytest.raises(StorageError, match="a finished dataset exists, made from other inputs or options"):
         tfrkit.build(rows, folder, splits={"test": 8}, seed=0, shards={"train": 3, "test": 1})
 
 
@@ -273,7 +273,7 @@ def test_sequence_examples_raw_records_and_absent_features(tmp_path: Path) -> No
     edit(path, where="record like '%a%' and record <> 'beta'", set={"record": "upper(record)"}, in_place=True)
     edit(path, where="record = 'beta'", drop=True, in_place=True)
     assert list(map(bytes, tfrkit.open(path).records())) == [b"ALPHA", b"GAMMA"]
-    with pytest.raises(MissingFeatureError, match="no feature 'label', the records are no Examples"):
+    with pytest.raises(MissingFeatureError, match="no feature 'label', the records are not Examples"):
         edit(path, set={"label": "1"}, in_place=True)
     path = tmp_path / "gaps.tfrecord"
     path.write_bytes(

@@ -183,7 +183,7 @@ def test_bytes_that_are_not_text_are_reported(tmp_path: Path) -> None:
     rows = [{"a/list": [b"\xff", b"x"]}, {"a/list": [b"y"]}]
     report = export_webdataset(write_rows(tmp_path / "a", rows), tmp_path / "x.tar")
     assert read_tars(tmp_path / "x.tar")["00000000.a.json"] == {"list": [{"base64": "/w=="}, "x"]}
-    assert "feature 'a/list' has bytes that are no text" in report.notes[0]
+    assert "feature 'a/list' has bytes that are not text" in report.notes[0]
 
 
 def test_what_is_no_sample_is_refused_or_skipped(tmp_path: Path) -> None:

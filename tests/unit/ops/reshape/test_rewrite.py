@@ -217,7 +217,7 @@ def test_full_disk_leaves_nothing(source: Path, tmp_path: Path, monkeypatch: pyt
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("tfrkit.outputs.write_queue.os.writev", refuse)
-    with pytest.raises(StorageError, match="cannot write, no space left on device, nothing was left behind"):
+    with pytest.raises(StorageError, match="cannot write, no space left on device, no partial file was left"):
         run_split(source, tmp_path / "out")
     assert everything_in(tmp_path) == {"in", "in/data.tfrecord"}
 

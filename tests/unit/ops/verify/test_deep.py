@@ -309,7 +309,7 @@ def test_boxes_in_pixels_are_held_against_the_image(tmp_path: Path) -> None:
     rows = [{**row(seed), **boxes((1, 2, 60, 40))} for seed in range(4)] + [{**row(5), **boxes((1, 2, 80, 40))}]
     write(tmp_path / "a.tfrecord", rows)
     result = verify(tmp_path, deep=True)
-    assert found(result) == [("box", 4, "box 0 (1, 2, 80, 40) lies outside its image, expected 64x48 pixels")]
+    assert found(result) == [("box", 4, "box 0 (1, 2, 80, 40) is outside its image, expected 64x48 pixels")]
     assert "boxes in pixels" in result.notes[-1]
 
 

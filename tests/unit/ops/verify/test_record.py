@@ -15,8 +15,8 @@ SIZE = (100, 200)  # height, width
         ((0.0, 0.0, 1.0, 1.0), None),
         ((0.1, 0.2, 0.3, 0.4), None),
         ((-0.001, 0.0, 1.001, 1.001), None),  # less than half a pixel
-        ((0.0, 0.0, 1.1, 1.0), "box 0 (0, 0, 1.1, 1) lies outside its image, expected 0 to 1"),
-        ((-0.1, 0.0, 1.0, 1.0), "box 0 (-0.1, 0, 1, 1) lies outside its image, expected 0 to 1"),
+        ((0.0, 0.0, 1.1, 1.0), "box 0 (0, 0, 1.1, 1) is outside its image, expected 0 to 1"),
+        ((-0.1, 0.0, 1.0, 1.0), "box 0 (-0.1, 0, 1, 1) is outside its image, expected 0 to 1"),
         ((0.5, 0.1, 0.2, 0.4), "box 0 (0.5, 0.1, 0.2, 0.4), expected xmin < xmax and ymin < ymax"),
         ((0.5, 0.1, 0.5, 0.4), "box 0 (0.5, 0.1, 0.5, 0.4), expected xmin < xmax and ymin < ymax"),
         ((float("nan"), 0.1, 0.5, 0.4), "box 0 (nan, 0.1, 0.5, 0.4), expected numbers"),
@@ -31,7 +31,7 @@ def test_box_in_fractions_is_checked(box: tuple[float, ...], problem: str | None
     ("box", "problem"),
     [
         ((0.0, 0.0, 200.0, 100.0), None),
-        ((0.0, 0.0, 100.0, 200.0), "box 0 (0, 0, 100, 200) lies outside its image, expected 200x100 pixels"),
+        ((0.0, 0.0, 100.0, 200.0), "box 0 (0, 0, 100, 200) is outside its image, expected 200x100 pixels"),
     ],
 )
 def test_box_in_pixels_is_checked_against_the_image(box: tuple[float, ...], problem: str | None) -> None:

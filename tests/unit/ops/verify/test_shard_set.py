@@ -179,7 +179,7 @@ def test_shard_missing_from_its_manifest_is_noted(tmp_path: Path) -> None:
     (tmp_path / "more.tfrecord").write_bytes(frames(1))
     result = verify(tmp_path)
     assert result.ok
-    assert result.notes == [f"not listed in tfrkit.json beside it - at {tmp_path}/more.tfrecord"]
+    assert result.notes == [f"not listed in tfrkit.json next to it - at {tmp_path}/more.tfrecord"]
 
 
 def test_manifest_of_a_single_file_is_found(tmp_path: Path) -> None:
