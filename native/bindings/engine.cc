@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <new>
 #include <optional>
@@ -51,9 +52,34 @@ class Engine {
   ~Engine() { Close(); }
 
   void ReadInOrder(uint64_t batch_size) {
-    Begin(std::make_unique<BatchEngine>(options_,
-                                        MakeStreamSource(shards_.size(), batch_size, options_.verify)));
+    Begin(std::make_unique<BatchEngine>(options_, MakeStreamSource(batch_size, options_.verify)));
   }
+
+  void ReadPieces(uint64_t batch_size) {
+    ReadInOrder(batch_size);
+    engine().OpenShards();
+    drops_ = true;
+  }
+
+  // A piece is a shard to the engine. It is held until the batches with its frames were taken.
+  void AddPiece(nb::object data, uint64_t start, uint64_t stop) {
+    HeldShard held;
+    held.buffer = std::make_unique<Buffer>(data);
+    held.owner = std::move(data);
+    const ByteView bytes = held.buffer->until(stop);
+    if (start > bytes.size()) throw nb::value_error("a piece starts after its data");
+    const ShardSource source{{bytes.subspan(start), {}}, nullptr};
+    shards_.push_back(std::move(held));
+    engine().AddShard(&source);
+  }
+
+  void FailPiece() {
+    shards_.emplace_back();
+    engine().AddShard(nullptr);
+  }
+
+  void EndPieces() { engine().EndShards(); }
+  uint32_t first_piece() const { return first_shard_; }
 
   void ReadPlan(const Offsets& starts, nb::sequence order, uint64_t size, uint64_t start, uint64_t batch_size,
                 uint64_t rank, uint64_t world_size, bool pads, uint64_t num_batches, uint64_t first,
@@ -111,7 +137,11 @@ class Engine {
     }
     if (status == BatchEngine::Status::kNoMemory) throw std::bad_alloc();
     if (status != BatchEngine::Status::kBatch) return nb::none();
-    return Wrap(&made);
+    nb::object batch = Wrap(&made);
+    if (drops_) {
+      for (; first_shard_ < made.last_shard; ++first_shard_) shards_.pop_front();
+    }
+    return batch;
   }
 
   std::vector<uint32_t> TakeWanted() {
@@ -172,19 +202,19 @@ class Engine {
   }
 
   HeldShard& Hold(uint32_t shard) {
-    if (shard >= shards_.size()) throw nb::index_error("shard number out of range");
-    return shards_[shard];
+    if (shard - first_shard_ >= shards_.size()) throw nb::index_error("shard number out of range");
+    return shards_[shard - first_shard_];
   }
 
   void Set(uint32_t shard, const FrameSource& frames) {
-    FileMap* const map = shards_[shard].map;
+    FileMap* const map = Hold(shard).map;
     engine().SetShard(shard, {frames, map == nullptr ? nullptr : map->range()});
   }
 
   nb::object Wrap(MadeBatch* made) {
-    if (made->torn) shards_[*made->torn].map->Raise();
+    if (made->torn) Hold(*made->torn).map->Raise();
     for (const uint32_t shard : made->odd) {
-      if (shards_[shard].map != nullptr) shards_[shard].map->Check();
+      if (Hold(shard).map != nullptr) Hold(shard).map->Check();
     }
     if (made->is_out_of_range) throw nb::index_error("record number out of range");
     nb::object faults = nb::none();
@@ -213,7 +243,9 @@ class Engine {
   EngineOptions options_;
   std::vector<Kind> kinds_;
   std::vector<bool> plain_;
-  std::vector<HeldShard> shards_;
+  std::deque<HeldShard> shards_;  // from `first_shard_` on
+  uint32_t first_shard_ = 0;
+  bool drops_ = false;  // shards are pieces, dropped when they were read
   std::vector<Offsets> lists_;
   bool is_lost_ = false;
   std::unique_ptr<BatchEngine> engine_;  // last: it goes before what it points to
@@ -234,6 +266,14 @@ void BindEngine(nb::module_& m) {
            "`specs` and `known` as for ColumnBuilder. A column that is `plain` comes as its values alone.")
       .def("read_in_order", &Engine::ReadInOrder, nb::arg("batch_size"),
            "Read all frames in file order; `set_span` gives the shards.")
+      .def("read_pieces", &Engine::ReadPieces, nb::arg("batch_size"),
+           "Read all frames in order from pieces; `add_piece` gives them while the engine is hungry.")
+      .def("add_piece", &Engine::AddPiece, nb::arg("data"), nb::arg("start"), nb::arg("stop"),
+           nb::sig("def add_piece(self, data: object, start: int, stop: int) -> None"),
+           "The next piece: whole frames in bytes [start, stop). It is a shard in faults, numbered from 0.")
+      .def("fail_piece", &Engine::FailPiece, "The next piece cannot be read.")
+      .def("end_pieces", &Engine::EndPieces, "No more pieces come.")
+      .def_prop_ro("first_piece", &Engine::first_piece, "Pieces before it are read and dropped.")
       .def("read_plan", &Engine::ReadPlan, nb::arg("starts"), nb::arg("order"), nb::kw_only(),
            nb::arg("size"), nb::arg("start"), nb::arg("batch_size"), nb::arg("rank"), nb::arg("world_size"),
            nb::arg("pads"), nb::arg("num_batches"), nb::arg("first"), nb::arg("stride"),
@@ -267,7 +307,7 @@ void BindEngine(nb::module_& m) {
            nb::sig("def set_span(self, shard: int, span: object) -> None"))
       .def("fail_shard", &Engine::FailShard, nb::arg("shard"), "The shard cannot be opened.")
       .def("close", &Engine::Close, "Stop the threads and wait for them.")
-      .def_prop_ro("is_hungry", &Engine::is_hungry, "Is it waiting for `feed`?")
+      .def_prop_ro("is_hungry", &Engine::is_hungry, "Is it waiting for `feed` or `add_piece`?")
       .def_prop_ro("is_foreign", &Engine::IsForeign,
                    "Was this process forked after the threads were started? Then it has none of them.");
   m.attr("MAPS_ARE_GUARDED") = kMapsAreGuarded;

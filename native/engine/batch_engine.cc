@@ -117,7 +117,7 @@ bool BatchEngine::NextJob(Job* job) {
       lock.lock();
       if (is_closed_) return false;
       if (cut != Cut::kWait) break;
-      is_hungry_ = fed_ != nullptr && num_arrivals_ == num_arrivals;
+      is_hungry_ = (fed_ != nullptr || board_.is_open()) && num_arrivals_ == num_arrivals;
       if (!WaitForArrival(&lock, &num_arrivals)) return false;
     }
     if (cut == Cut::kEnd) {
@@ -203,7 +203,7 @@ BatchEngine::Status BatchEngine::MakeHere(MadeBatch* made) {
     const Cut cut = source_->CutNext(&board_, &mutex_, &*job_);
     const std::lock_guard lock(mutex_);
     if (cut == Cut::kWait) {
-      is_hungry_ = fed_ != nullptr;
+      is_hungry_ = fed_ != nullptr || board_.is_open();
       return Status::kWait;
     }
     if (cut == Cut::kEnd) {
@@ -311,6 +311,33 @@ void BatchEngine::SetShard(uint32_t shard, const ShardSource& source) {
 void BatchEngine::FailShard(uint32_t shard) {
   const std::lock_guard lock(mutex_);
   board_.Fail(shard);
+  ++num_arrivals_;
+  for_arrivals_.notify_all();
+}
+
+void BatchEngine::OpenShards() {
+  const std::lock_guard lock(mutex_);
+  board_.set_open(true);
+}
+
+void BatchEngine::AddShard(const ShardSource* source) {
+  const std::lock_guard lock(mutex_);
+  const auto shard = static_cast<uint32_t>(board_.size());
+  board_.Add();
+  if (source == nullptr) {
+    board_.Fail(shard);
+  } else {
+    board_.Set(shard, *source);
+  }
+  is_hungry_ = false;
+  ++num_arrivals_;
+  for_arrivals_.notify_all();
+}
+
+void BatchEngine::EndShards() {
+  const std::lock_guard lock(mutex_);
+  board_.set_open(false);
+  is_hungry_ = false;
   ++num_arrivals_;
   for_arrivals_.notify_all();
 }

@@ -61,6 +61,12 @@ class BatchEngine {
   void SetShard(uint32_t shard, const ShardSource& source);
   void FailShard(uint32_t shard);
 
+  // Shards come one by one, after `num_shards` of the options, until `EndShards`.
+  void OpenShards();
+  // One shard more: what it holds, or nullptr for one that cannot be read.
+  void AddShard(const ShardSource* source);
+  void EndShards();
+
   // One batch more, of an engine that is fed.
   void Feed(std::vector<uint64_t> records);
   void EndFeed();
@@ -72,7 +78,7 @@ class BatchEngine {
   // they held stays taken. Nothing else may be called then, not even the destructor.
   bool IsForeign() const;
 
-  // Is it waiting for `Feed`?
+  // Is it waiting for `Feed` or `AddShard`?
   bool is_hungry() const;
 
  private:

@@ -63,6 +63,15 @@ class ShardBoard {
   explicit ShardBoard(size_t num_shards) : states_(num_shards), sources_(num_shards) {}
 
   size_t size() const { return states_.size(); }
+
+  // May more shards come, after those that are there?
+  bool is_open() const { return is_open_; }
+  void set_open(bool is_open) { is_open_ = is_open; }
+  void Add() {
+    states_.emplace_back();
+    sources_.emplace_back();
+  }
+
   State state(uint32_t shard) const { return states_[shard]; }
   const ShardSource& source(uint32_t shard) const { return sources_[shard]; }
 
@@ -87,6 +96,7 @@ class ShardBoard {
   std::vector<State> states_;
   std::vector<ShardSource> sources_;
   std::vector<uint32_t> wanted_;
+  bool is_open_ = false;
 };
 
 // A run of frames of one shard.
@@ -149,7 +159,7 @@ class BatchSource {
 };
 
 // All frames in file order, found by walking the headers.
-std::unique_ptr<BatchSource> MakeStreamSource(size_t num_shards, uint64_t batch_size, Verify verify);
+std::unique_ptr<BatchSource> MakeStreamSource(uint64_t batch_size, Verify verify);
 
 // Records by number. `starts` has the number of the first record of each shard, and of all.
 std::unique_ptr<BatchSource> MakePickSource(std::vector<uint64_t> starts, BatchPlan plan, RowOrder order);

@@ -20,20 +20,19 @@ bool MayEndInZeros(const ShardSource& source, uint64_t stop) {
 
 class StreamSource : public BatchSource {
  public:
-  StreamSource(size_t num_shards, uint64_t batch_size, Verify verify)
-      : num_shards_(num_shards),
-        batch_size_(batch_size),
-        verify_(verify == Verify::kNone ? Verify::kNone : Verify::kLengths) {}
+  StreamSource(uint64_t batch_size, Verify verify)
+      : batch_size_(batch_size), verify_(verify == Verify::kNone ? Verify::kNone : Verify::kLengths) {}
 
   Cut CutNext(ShardBoard* board, std::mutex* mutex, Job* job) override {
     if (is_over_) return Cut::kEnd;
-    for (; missing() > 0 && shard_ < num_shards_; NextShard()) {
+    for (; missing() > 0; NextShard()) {
       ShardSource source;
       {
         const std::lock_guard lock(*mutex);
-        if (!board->Ask(shard_)) return Cut::kWait;
+        if (shard_ == board->size() && !board->is_open()) break;
+        if (shard_ == board->size() || !board->Ask(shard_)) return Cut::kWait;
         // The next one is opened while this one is read.
-        if (shard_ + 1 < num_shards_) board->Ask(shard_ + 1);
+        if (shard_ + 1 < board->size()) board->Ask(shard_ + 1);
         if (board->state(shard_) == ShardBoard::State::kFailed) {
           job->failed = shard_;
           is_over_ = true;
@@ -109,7 +108,6 @@ class StreamSource : public BatchSource {
     offset_ = record_ = 0;
   }
 
-  const size_t num_shards_;
   const uint64_t batch_size_;
   const Verify verify_;
   uint32_t shard_ = 0;
@@ -121,8 +119,8 @@ class StreamSource : public BatchSource {
 
 }  // namespace
 
-std::unique_ptr<BatchSource> MakeStreamSource(size_t num_shards, uint64_t batch_size, Verify verify) {
-  return std::make_unique<StreamSource>(num_shards, batch_size, verify);
+std::unique_ptr<BatchSource> MakeStreamSource(uint64_t batch_size, Verify verify) {
+  return std::make_unique<StreamSource>(batch_size, verify);
 }
 
 }  // namespace tfrkit

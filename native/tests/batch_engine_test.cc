@@ -140,8 +140,7 @@ std::vector<int64_t> Numbers(uint64_t size) {
 }
 
 std::unique_ptr<BatchEngine> Stream(const Shards& shards, size_t threads, uint64_t batch_size) {
-  return std::make_unique<BatchEngine>(Options(shards, threads),
-                                       MakeStreamSource(shards.size(), batch_size, Verify::kAll));
+  return std::make_unique<BatchEngine>(Options(shards, threads), MakeStreamSource(batch_size, Verify::kAll));
 }
 
 std::unique_ptr<BatchEngine> Shuffle(const Shards& shards, size_t threads, uint64_t batch_size, uint64_t key,

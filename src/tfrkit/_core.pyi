@@ -337,6 +337,26 @@ class BatchEngine:
     def read_in_order(self, batch_size: int) -> None:
         """Read all frames in file order; `set_span` gives the shards."""
 
+    def read_pieces(self, batch_size: int) -> None:
+        """
+        Read all frames in order from pieces; `add_piece` gives them while the engine is hungry.
+        """
+
+    def add_piece(self, data: object, start: int, stop: int) -> None:
+        """
+        The next piece: whole frames in bytes [start, stop). It is a shard in faults, numbered from 0.
+        """
+
+    def fail_piece(self) -> None:
+        """The next piece cannot be read."""
+
+    def end_pieces(self) -> None:
+        """No more pieces come."""
+
+    @property
+    def first_piece(self) -> int:
+        """Pieces before it are read and dropped."""
+
     def read_plan(self, starts: numpy.typing.NDArray[numpy.uint64], order: Sequence[tuple[Any, ...]], *, size: int, start: int, batch_size: int, rank: int, world_size: int, pads: bool, num_batches: int, first: int, stride: int) -> None:
         """
         Read records by number; `set_table` gives the shards. `starts` has the number of the first record of each shard, and of all. `order` holds the steps from positions to numbers: ("slice", start, step), ("permutation", size, key), ("list", numbers).
@@ -373,7 +393,7 @@ class BatchEngine:
 
     @property
     def is_hungry(self) -> bool:
-        """Is it waiting for `feed`?"""
+        """Is it waiting for `feed` or `add_piece`?"""
 
     @property
     def is_foreign(self) -> bool:

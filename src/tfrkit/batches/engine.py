@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -9,10 +10,11 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit._types import UInt64Array
+from tfrkit.batches.ahead import FramesAhead
 from tfrkit.batches.fetch import Fetcher
 from tfrkit.batches.shard_set import ShardSet
 from tfrkit.container.faults import fault_to_error, locate_memory_error
-from tfrkit.container.records import Finding, Policy
+from tfrkit.container.records import Finding, Policy, Stretch
 from tfrkit.container.shards import Shard
 from tfrkit.errors import TfrkitError
 from tfrkit.orders.order import Order
@@ -34,20 +36,27 @@ Taken = tuple[list[Any], int, Faults | None]
 """Columns of the core, their number of rows, and the damage that was skipped."""
 
 
-def explain_no_engine(shard_set: ShardSet, *, is_stream: bool) -> str | None:
-    """Explain why Python threads read a pass; None if the native engine reads it. The only place that decides this."""
+def explain_no_engine(shard_set: ShardSet, *, is_stream: bool, inflaters: int) -> str | None:
+    """Explain why Python threads read a pass; None if the native engine reads it. The only place that decides this.
+
+    `inflaters` is the number of threads that inflate compressed shards ahead.
+    """
     if not _native.MAPS_ARE_GUARDED:
         return "a mapped file that is cut off would end the process on this system"
     if len(shard_set.shards) > _MAX_SHARDS:
         return f"more than {_MAX_SHARDS} shards would be open at a time"
     if is_stream and shard_set.policy.on_error == "skip":
         return "in file order rows after damage fill the batch up, which is known only once it is decoded"
-    for shard in shard_set.shards:
-        if shard.nbytes is None:
-            return "a pipe is read as it comes"
-        if shard.compression != "none":
-            return f"a {shard.compression} shard is inflated in Python"
-    return None
+    if shard_set.is_pipe:
+        return "a pipe is read as it comes"
+    compressed = [shard for shard in shard_set.shards if shard.compression != "none"]
+    if not compressed:
+        return None
+    if not is_stream:
+        return f"a {compressed[0].compression} shard is inflated in Python"
+    if len(compressed) < len(shard_set.shards):
+        return "some shards are inflated, others are mapped"
+    return "one thread inflates and decodes in turn, while the bytes are in its cache" if inflaters <= 1 else None
 
 
 def choose_workers(threads: int, nbytes: int, *, is_given: bool, feeds_steps: bool = False) -> int:
@@ -67,29 +76,54 @@ class EnginePass:
     """One pass of the native engine. Iterate over it once; the engine is closed when the iteration ends or fails."""
 
     def __init__(
-        self, shard_set: ShardSet, fetcher: Fetcher, policy: Policy, *, workers: int, ahead_nbytes: int
+        self,
+        shard_set: ShardSet,
+        fetcher: Fetcher,
+        policy: Policy,
+        *,
+        workers: int,
+        ahead_nbytes: int,
+        inflaters: int = 0,
     ) -> None:
+        """`inflaters` is the number of threads that inflate compressed shards for `read_in_order`."""
         self._shards: Sequence[Shard] = shard_set.shards
         self._records = shard_set.records
         self._decoder = fetcher.decoder
         self._policy = policy
         self._workers = workers
+        self._inflaters = inflaters
+        self._ahead_nbytes = ahead_nbytes
         self._failures: dict[int, Exception] = {}
         self._is_stream = False
+        self._ahead: FramesAhead | None = None
+        self._pieces: Iterator[Stretch] | None = None
+        self._held: deque[Stretch] = deque()  # pieces that the engine reads
+        self._num_dropped = self._held_nbytes = 0
         self._lists: Iterator[tuple[Any, list[int]]] | None = None
         self._num_fed = self._num_taken = 0
         self._engine = self._decoder.new_engine(
             verify=policy.verify,
             skips=policy.on_error == "skip",
             threads=workers,
-            ahead_nbytes=ahead_nbytes,
-            num_shards=len(self._shards),
+            ahead_nbytes=ahead_nbytes // 4 if inflaters else ahead_nbytes,
+            num_shards=0 if inflaters else len(self._shards),
         )
 
     def read_in_order(self, batch_size: int) -> EnginePass:
         """Read all records in file order, without an index."""
         self._is_stream = True
-        self._engine.read_in_order(batch_size)
+        if not self._inflaters:
+            self._engine.read_in_order(batch_size)
+            return self
+        self._ahead = FramesAhead(
+            self._shards,
+            self._policy,
+            threads=self._inflaters,
+            max_nbytes=self._ahead_nbytes * 5 // 8,
+            verify="none" if self._policy.verify == "none" else "lengths",
+        )
+        self._pieces = iter(self._ahead)
+        self._engine.read_pieces(batch_size)
         return self
 
     def read_plan(self, plan: Plan | TokenPlan, order: Order, epoch: int, numbers: range) -> EnginePass:
@@ -127,6 +161,8 @@ class EnginePass:
             while True:
                 if self._lists is not None:
                     self._feed(self._lists)
+                if self._ahead is not None:
+                    self._feed_pieces(self._ahead)
                 taken = engine.take()
                 if taken is None:
                     if self._open_wanted() or engine.is_hungry:
@@ -141,6 +177,33 @@ class EnginePass:
                 yield columns, num_rows, faults
         finally:
             engine.close()
+            if self._ahead is not None:
+                self._ahead.close()
+
+    def _feed_pieces(self, ahead: FramesAhead) -> None:
+        """Pass inflated frames to the engine, as far as there is room. Waits for them only if the engine does."""
+        engine, held = self._engine, self._held
+        while self._num_dropped < engine.first_piece:
+            self._held_nbytes -= held.popleft().nbytes
+            self._num_dropped += 1
+        while self._pieces is not None:
+            has_room = self._held_nbytes < self._ahead_nbytes // 8
+            if not engine.is_hungry and not (has_room and ahead.has_next()):
+                return
+            try:
+                piece = next(self._pieces, None)
+            except (TfrkitError, OSError, MemoryError) as error:
+                self._failures[self._num_dropped + len(held)] = error
+                self._pieces = None
+                engine.fail_piece()
+                return
+            if piece is None:
+                self._pieces = None
+                engine.end_pieces()
+                return
+            held.append(piece)
+            self._held_nbytes += piece.nbytes
+            engine.add_piece(piece.data, piece.start, piece.stop)
 
     def _feed(self, lists: Iterator[tuple[Any, list[int]]]) -> None:
         """Pass record lists to the engine until it has enough work."""
@@ -181,7 +244,11 @@ class EnginePass:
     def _note(self, faults: Faults) -> None:
         """Raise or record damage, depending on the policy."""
         for number, record, offset, fault in faults:
-            name = self._shards[number].name
+            if self._ahead is None:
+                name = self._shards[number].name
+            else:
+                piece = self._held[number - self._num_dropped]
+                name, record, offset = piece.shard.name, piece.record + record, piece.offset + offset
             if fault is None:
                 raise locate_memory_error(MemoryError(), shard=name, record=record, offset=offset)
             error = fault_to_error(fault, shard=name, record=record, offset=offset, columns=self._decoder.column_names)

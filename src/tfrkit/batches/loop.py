@@ -283,24 +283,18 @@ class BatchLoop:
         threads = choose_threads(threads or how.threads)
         is_alone = num_workers == 1 and how.world_size == 1
         is_stream = self._order is None and is_alone and (row == 0 or self._shard_set.policy.on_error == "skip")
-        has_engine = self.explain_no_engine(is_stream=is_stream) is None
+        given = threads if is_given else None
+        has_engine = self.explain_no_engine(is_stream=is_stream, threads=given) is None
         step_threads = threads
         if (has_engine and not self._feeds_steps) or (is_stream and not has_engine and not self._has_steps):
             step_threads = 1  # the reader has threads of its own
         if is_stream:
-            jobs = (
-                self._stream_engine(epoch, threads, is_given)
-                if has_engine
-                else self._stream(row, threads if is_given else None)
-            )
+            jobs = self._stream_engine(epoch, threads, is_given) if has_engine else self._stream(row, given)
             num_batches = None
         else:
             plan, order = self.plan(row, epoch), self.order
             numbers = range(worker, plan.num_batches, num_workers)
-            if has_engine:
-                jobs = self._run_engine(plan, order, epoch, numbers, threads, is_given)
-            else:
-                jobs = (partial(self._make, plan, order, epoch, number) for number in numbers)
+            jobs = self._run_plan(plan, order, epoch, numbers, threads, is_given)
             num_batches = len(numbers)
         with closing(jobs):
             yield from run_steps(
@@ -310,11 +304,12 @@ class BatchLoop:
                 ahead_nbytes=how.ahead_nbytes // 2 if has_engine else how.ahead_nbytes,
             )
 
-    def explain_no_engine(self, *, is_stream: bool) -> str | None:
-        """Explain why the native engine does not read a pass; None if it does."""
+    def explain_no_engine(self, *, is_stream: bool, threads: int | None = None) -> str | None:
+        """Explain why the native engine does not read a pass on these threads; None if it does."""
         if not self.uses_engine:
             return "it is switched off"
-        return explain_no_engine(self._shard_set, is_stream=is_stream)
+        inflaters = choose_inflaters(self._shard_set.shards, threads)
+        return explain_no_engine(self._shard_set, is_stream=is_stream, inflaters=inflaters)
 
     @property
     def _has_steps(self) -> bool:
@@ -329,14 +324,19 @@ class BatchLoop:
     def _new_pass(self, threads: int, num_rows: int | None, is_given: bool) -> EnginePass:
         """Create a pass of the engine over some rows, None for all."""
         shard_set, policy, feeds_steps = self._shard_set, self.policy, self._feeds_steps
+        inflaters = 0
         if num_rows is None:
             policy = policy.for_one_pass()
+            if any(shard.compression != "none" for shard in shard_set.shards):
+                inflaters = choose_inflaters(shard_set.shards, threads if is_given else None)
             nbytes = sum(shard.nbytes or 0 for shard in shard_set.shards)
         else:
             nbytes = shard_set.mean_nbytes * num_rows
         workers = choose_workers(threads, nbytes, is_given=is_given, feeds_steps=feeds_steps)
         ahead_nbytes = self._batching.ahead_nbytes // (2 if feeds_steps else 1)
-        return EnginePass(shard_set, self.fetcher, policy, workers=workers, ahead_nbytes=ahead_nbytes)
+        return EnginePass(
+            shard_set, self.fetcher, policy, workers=workers, ahead_nbytes=ahead_nbytes, inflaters=inflaters
+        )
 
     def _stream_engine(self, epoch: int, threads: int, is_given: bool) -> Generator[Job]:
         """Read batches in file order without an index, with the native engine."""
@@ -349,7 +349,15 @@ class BatchLoop:
             yield partial(self._assemble, columns, num_rows, stop, partial(_count_up, stop - num_rows, stop))
         if made.is_foreign:
             plan = self.plan(stop, epoch)
-            yield from self._run_engine(plan, self.order, epoch, range(plan.num_batches), threads, is_given)
+            yield from self._run_plan(plan, self.order, epoch, range(plan.num_batches), threads, is_given)
+
+    def _run_plan(
+        self, plan: Plan | TokenPlan, order: Order, epoch: int, numbers: range, threads: int, is_given: bool
+    ) -> Generator[Job]:
+        """Read the batches of a plan with these numbers."""
+        if self.explain_no_engine(is_stream=False) is None:
+            return self._run_engine(plan, order, epoch, numbers, threads, is_given)
+        return (partial(self._make, plan, order, epoch, number) for number in numbers)
 
     def _run_engine(
         self, plan: Plan | TokenPlan, order: Order, epoch: int, numbers: range, threads: int, is_given: bool

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tfrkit._limits import LIMITS
-from tfrkit.batches import access
+from tfrkit.batches import ahead
 from tfrkit.batches.access import Records, ShardAccess
 from tfrkit.container.locate import count_frames, save_index, scan_frames
 from tfrkit.container.records import Policy, read_records
@@ -255,10 +255,10 @@ def test_places_of_too_many_frames_are_found_again_when_they_are_needed(
 
 def test_many_shards_are_counted_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LIMITS, "shared_scan_nbytes", 0)
-    monkeypatch.setattr(access, "choose_threads", lambda threads: 3)
+    monkeypatch.setattr(ahead, "choose_threads", lambda threads: 3)
     monkeypatch.setattr(LIMITS, "max_kept_offsets", 4 * len(RECORDS))
     names: set[str] = set()
-    monkeypatch.setattr(access, "count_frames", partial(note_thread, names))
+    monkeypatch.setattr(ahead, "count_frames", partial(note_thread, names))
     records = in_memory(*[write_frames(RECORDS[:number]) for number in range(60)])
     assert records.count_by_shard() == list(range(60))
     assert sum(index.num_records for index in records._scanned.values()) <= 4 * len(RECORDS)
@@ -274,7 +274,7 @@ def note_thread(names: set[str], *arguments: Any, **options: Any) -> Any:
 
 def test_first_damaged_shard_is_reported_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LIMITS, "shared_scan_nbytes", 0)
-    monkeypatch.setattr(access, "choose_threads", lambda threads: 3)
+    monkeypatch.setattr(ahead, "choose_threads", lambda threads: 3)
     records = in_memory(FRAMES, FRAMES, flip(FRAMES, OFFSETS[7]), FRAMES, flip(FRAMES, OFFSETS[3]))
     with pytest.raises(CorruptRecordError) as caught:
         len(records)

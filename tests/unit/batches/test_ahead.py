@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -73,11 +76,20 @@ def read_mapped(ds: tfr.Dataset, threads: int) -> Iterator[Any]:
         yield batch["id"].tolist()
 
 
+def read_by_engine(ds: tfr.Dataset, threads: int) -> Iterator[Any]:
+    batches = ds.batch(64, threads=threads)
+    if threads > 1 and ds._set.policy.on_error == "raise":
+        assert batches.explain_no_engine(is_stream=True, threads=threads) is None
+    for batch in batches:
+        yield batch["id"].tolist(), [bytes(value) for value in batch["name"]]
+
+
 WAYS: dict[str, Callable[[tfr.Dataset, int], Iterator[Any]]] = {
     "records": lambda ds, threads: iter(ds.records(threads=threads)),
     "views": lambda ds, threads: map(bytes, ds.records(threads=threads).views()),
     "rows": lambda ds, threads: iter(ds),
     "batches": read_batches,
+    "engine": read_by_engine,
     "mapped": read_mapped,
 }
 
@@ -105,7 +117,7 @@ def test_threads_give_what_one_thread_gives(
     items, error, findings = compare(tmp_path, way, monkeypatch)
     assert error is None
     assert findings == []
-    assert len(items) == (-(-sum(COUNTS) // 64) if way in ("batches", "mapped") else sum(COUNTS))
+    assert len(items) == (-(-sum(COUNTS) // 64) if way in ("batches", "engine", "mapped") else sum(COUNTS))
 
 
 def damage_frames(shard: int, data: bytes) -> bytes:
@@ -206,3 +218,35 @@ def test_small_files_and_pipes_are_read_without_threads(tmp_path: Path, monkeypa
     with tfr.Writer(plain) as writer:
         writer.write({"id": 1})
     assert ahead.choose_inflaters(tfr.open(plain)._set.shards, 3) == 1
+
+
+FORKED = """
+import os, sys, warnings
+warnings.simplefilter("ignore")  # of threads in a process that forks
+import tfrkit as tfr
+from tfrkit._limits import LIMITS
+LIMITS.inflate_nbytes, LIMITS.ahead_step_nbytes, LIMITS.inflater_nbytes = 1 << 11, 1 << 13, 1
+ds = tfr.open(sys.argv[1])
+items = iter(ds.batch(64, threads=2)) if sys.argv[2] == "engine" else iter(ds.records(threads=2))
+for _ in range(9):
+    next(items)
+child = os.fork()
+if child != 0:
+    assert os.waitpid(child, 0)[1] == 0
+print([item["id"].tolist() if sys.argv[2] == "engine" else item for item in items], flush=True)
+if child == 0:
+    os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.parametrize("way", ["records", "engine"])
+def test_forked_process_reads_on(tmp_path: Path, way: str) -> None:
+    write_shards(tmp_path, "gzip")
+    command = [sys.executable, "-W", "ignore", "-c", FORKED, str(tmp_path), way]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    in_child, here = done.stdout.splitlines()
+    assert in_child == here
+    rest = collect(WAYS[way](tfr.open(tmp_path), 1))[0][9:]
+    assert here == str([batch[0] for batch in rest] if way == "engine" else rest)

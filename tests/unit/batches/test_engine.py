@@ -558,7 +558,11 @@ def test_reason_is_named_where_python_makes_the_batches(folder: Path, tmp_path_f
     path = tmp_path_factory.mktemp("gzip") / "a.tfrecord.gz"
     with tfr.Writer(path, compression="gzip") as writer:
         writer.write({"id": 1})
-    assert "gzip" in (tfr.open(path).batch(8).explain_no_engine(is_stream=True) or "")
+    assert "gzip" in (tfr.open(path).batch(8).explain_no_engine(is_stream=False) or "")
+    assert "in turn" in (tfr.open(path).batch(8).explain_no_engine(is_stream=True, threads=1) or "")
+    assert tfr.open(path).batch(8).explain_no_engine(is_stream=True, threads=2) is None
+    mixed = tfr.open([folder, path], schema={"id": int})
+    assert "others are mapped" in (mixed.batch(8).explain_no_engine(is_stream=True, threads=2) or "")
 
 
 @pytest.fixture(autouse=True)
