@@ -106,6 +106,31 @@ def test_no_module_is_named_for_a_concept_not_found() -> None:
     assert named == []
 
 
+def find_unmirrored(tests: Path, sources: Path) -> list[str]:
+    """List unit tests that name no module of their folder, nor the first word of a group (voc: voc_det, voc_xml)."""
+    unmirrored = []
+    for test in sorted(tests.rglob("test_*.py")):
+        name = test.stem.removeprefix("test_") + "_"
+        modules = [path.stem.strip("_") + "_" for path in (sources / test.parent.relative_to(tests)).glob("[!.]*")]
+        if not any(name.startswith(module) or module.startswith(name) for module in modules):
+            unmirrored.append(str(test.relative_to(tests)))
+    return unmirrored
+
+
+def test_unit_tests_mirror_the_modules() -> None:
+    assert find_unmirrored(ROOT / "tests" / "unit", SRC) == []
+
+
+def test_unit_test_without_a_module_is_found(tmp_path: Path) -> None:
+    names = ["src/a/one.py", "src/a/__init__.py", "src/a/xml_file.py", "src/a/pack/__init__.py"]
+    names += [f"tests/a/test_{name}.py" for name in ("one", "one_more", "init", "xml", "pack", "ones", "xm")]
+    for name in [*names, "tests/b/test_one.py"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = find_unmirrored(tmp_path / "tests", tmp_path / "src")
+    assert found == ["a/test_ones.py", "a/test_xm.py", "b/test_one.py"]
+
+
 def find_dangerous(path: Path) -> list[str]:
     """Places where code is evaluated, pickled or given to a shell."""
     found = []
