@@ -33,6 +33,7 @@ MORE: dict[str, list[str]] = {
     "edit": ["--where", "label = 1", "--drop", "--dry-run"],
     "append": ["--dry-run"],
     "dedupe": ["--dry-run"],
+    "view": ["--no-browser", "--idle", "0.001"],
 }
 # Required suffix of the output.
 OUTPUTS = {"sheet": "made.png", "export npz": "made.npz", "export parquet": "made.parquet", "export csv": "made.csv"}

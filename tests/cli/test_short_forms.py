@@ -1,4 +1,4 @@
-"""Common first attempts: --json, unquoted globs, `tfr view`, a CSV with NA."""
+"""Common first attempts: --json, unquoted globs, a CSV with NA."""
 
 from __future__ import annotations
 
@@ -46,18 +46,6 @@ def test_rows_of_several_files_come_in_their_order(tfr, tmp_path: Path, sample: 
 def test_schema_of_several_files_is_one(tfr, tmp_path: Path, sample: Path, shards: Path) -> None:
     names = [feature["name"] for feature in tfr("schema", sample, shards, "--json").json["schema"]["features"]]
     assert sorted(names) == ["image", "label", "text", "tokens", "weight"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "shown"), [([], "PATH"), (["a b.tfrecord"], "'a b.tfrecord'"), (["d", "--port", "80"], "d")]
-)
-def test_view_names_what_there_is_instead(tfr, arguments: list[str], shown: str) -> None:
-    ran = tfr("view", *arguments, code=2)
-    assert ran.out == ""
-    assert ran.err == (
-        "tfr: there is no viewer yet\n"
-        f"  some pictures: tfr sheet {shown} -o sheet.png    what is in there: tfr info {shown}\n"
-    )
 
 
 def test_cell_that_means_nothing_is_proposed_as_missing(tfr, tmp_path: Path) -> None:

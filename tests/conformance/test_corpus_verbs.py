@@ -42,6 +42,7 @@ CALLS: dict[str, list[str]] = {
     "verify --deep": ["{path}", "--format", "json"],
     "repair": ["{path}", "-o", "{out}.tfrecord", "--format", "json"],
     "sheet": ["{path}", "-o", "{out}.png", "-n", "4"],
+    "view": ["{path}", "--no-browser", "--idle", "0.001"],
     "stats": ["{path}", "--format", "json"],
     "sql": ["select count(*) as n from '{path}'", "--format", "json"],
     "diff": ["{path}", "{path}", "--format", "json"],
@@ -103,6 +104,7 @@ ANSWERS: dict[str, Callable[[dict[str, Any], Ran, Path], bool]] = {
     "head": lambda entry, ran, out: len(json.loads(ran.stdout)) == min(2, entry["records"]),
     "sql": lambda entry, ran, out: str(entry["records"]) in ran.stdout,
     "diff": lambda entry, ran, out: ran.exit_code == 0,
+    "view": lambda entry, ran, out: ran.exit_code == 0 and ran.stdout.startswith("http://127.0.0.1:"),
     "repair": lambda entry, ran, out: count_made(out) == entry["records"] and ran.exit_code == 0,
     "shuffle": lambda entry, ran, out: count_made(out) == entry["records"],
     "merge": lambda entry, ran, out: count_made(out) == entry["records"],
@@ -148,6 +150,7 @@ NEVER_REFUSED = {
     "repair",
     "merge",
     "shuffle",
+    "view",
 }
 
 

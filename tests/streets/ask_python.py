@@ -259,3 +259,14 @@ def _check_masks(ds: tfr.Dataset, name: str) -> list[str]:
         if values - {0, 1, 2, 255} or any(mask.squeeze().ndim != 2 for mask in found):
             problems.append(f"mask asked for by {words} is {found[0].shape} and holds {sorted(values)[:9]}")
     return problems
+
+
+def ask_view(made: Made, folder: Path) -> Facts:
+    from tfrkit.view.viewer import Viewer
+
+    viewer = Viewer([[str(made.path)]])
+    try:
+        (one,) = viewer.describe_start({})["sets"]
+        return Facts(count=one["records"], kind=one["kind"])
+    finally:
+        viewer.close()

@@ -86,6 +86,7 @@ ASKERS: dict[str, Asker] = {
     "sample": Asker(ask_commands.ask_sample, ("sample",), is_heavy=True),
     "schema_forms": Asker(ask_commands.ask_schema_forms, ("schema",), _has_examples, is_heavy=True),
     "index": Asker(ask_commands.ask_index, ("index",), is_heavy=True),
+    "view": Asker(ask_python.ask_view, ("view",)),
     "sheet": Asker(ask_commands.ask_sheet, ("sheet",), _has_pictures, is_heavy=True),
     "rewrite": Asker(ask_python.ask_rewrite, ("Writer",), is_heavy=True),
     "export_jsonl": Asker(ask_exports.ask_jsonl, ("export jsonl",), is_heavy=True),

@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-import itertools
 import os
-import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -37,7 +35,7 @@ Exit codes: {list_codes(ExitCode.FAILED)}.
 
 # In the order of the help.
 _NAMES = (
-    *("info", "stats", "head", "tail", "cat", "sample", "count", "schema", "verify", "repair", "sheet"),
+    *("info", "stats", "head", "tail", "cat", "sample", "count", "schema", "verify", "repair", "sheet", "view"),
     *("split", "shuffle", "merge", "reshard", "convert", "edit", "append", "dedupe"),
     *("sql", "diff", "index", "bench", "run"),
 )
@@ -198,22 +196,10 @@ def mute_stdout() -> None:
     os.close(nowhere)
 
 
-def explain_view(arguments: list[str]) -> str:
-    """Name the alternatives to a viewer, for the given paths."""
-    paths = itertools.takewhile(lambda argument: not argument.startswith("-"), arguments)
-    path = shlex.join(paths) or "PATH"
-    return (
-        f"there is no viewer yet\n  some pictures: tfr sheet {path} -o sheet.png    what is in there: tfr info {path}"
-    )
-
-
 def main() -> None:
     """Run `tfr`: the entry point."""
     prepare_streams()
     asked = sys.argv[1] if len(sys.argv) > 1 else None
-    if asked == "view":
-        print_error(f"tfr: {explain_view(sys.argv[2:])}")
-        sys.exit(ExitCode.USAGE)
     try:
         app = make_app(asked if asked in (*COMMANDS, "build", "export") else None)
         raise_when_asked_to_end()

@@ -26,6 +26,9 @@ from tfrkit.features.spec import RecordKind
 from tfrkit.orders.order import Bucketed, Listed, Order, Repeated, Shuffled, Slice, WindowShuffled, score_mixing
 from tfrkit.orders.spans import count_splits, find_spans
 
+if TYPE_CHECKING:
+    from tfrkit.view.server import Frame
+
 # Features listed in a repr.
 _MAX_NAMED = 8
 
@@ -146,6 +149,28 @@ class Dataset(Feeding):
             lambda names: iter(plain.select(names)),
             self._set.sidecars.class_file,
         )
+
+    def view(self, *, where: str | None = None, record: int | None = None, height: int = 700) -> Frame:
+        """Show all records of the files in a frame of a notebook, as `tfr view` does in a browser.
+
+        Starts a server in this process, on this machine only; it ends after 30 minutes without a request, or by `stop`
+        of the result. Without a notebook, open the `address` of the result in a browser.
+
+        Args:
+            where: Show the records that match this SQL condition first.
+            record: Show this record first.
+            height: Height of the frame in pixels.
+
+        Example:
+            >>> ds.view(where="label = 3")      # doctest: +SKIP
+        """
+        from tfrkit.view.server import open_frame
+
+        if self._recipe.order is not None:
+            raise ValueError(
+                "view shows all records of the files, got a part of them\n  some of them: ds.view(where=...)"
+            )
+        return open_frame(self.files, where=where, record=record, height=height)
 
     # ---- which rows, in which order ------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tfrkit._optional import import_or_explain
-from tfrkit.errors import StorageError
+from tfrkit.errors import Step, StorageError, misuse
 from tfrkit.storage.base import describe_os_error
 from tfrkit.view.guard import LOOPBACK, Guard, Rules
 from tfrkit.view.viewer import Options, Viewer
@@ -24,6 +24,8 @@ NOTEBOOKS = ("http://localhost:*", "http://127.0.0.1:*", "vscode-webview:")
 _START_SECONDS = 30.0
 _STOP_SECONDS = 5.0
 _TOKEN_NBYTES = 16
+_NOTEBOOK_MINUTES = 30.0
+_LOOK_SECONDS = 0.1
 
 
 class Server:
@@ -45,7 +47,10 @@ class Server:
         import_or_explain("starlette", "view")
         self.is_local = host in ("127.0.0.1", "::1", "localhost")
         if not self.is_local and not allow_hosts:
-            raise ValueError(f"host {host!r} is not loopback, and no name is allowed\n  name it: --allow-host NAME")
+            raise misuse(
+                f"host {host!r:.64} is not loopback, and browsers need a name for it",
+                Step("name it: {allow_host}", allow_host=...),
+            )
         self.viewer = Viewer(sets, options)
         from tfrkit.view.app import make_app
 
@@ -107,7 +112,7 @@ class Server:
     def wait(self) -> None:
         """Return when the server ends, or when nothing was requested for too long."""
         while self._thread.is_alive():
-            self._thread.join(0.5)
+            self._thread.join(_LOOK_SECONDS)
             if self._idle_seconds is not None and self._clock.idle_seconds > self._idle_seconds:
                 return
 
@@ -162,6 +167,11 @@ class Frame:
         path = self.address.split("/", 3)[3]
         output.serve_kernel_port_as_iframe(self._server.port, path=f"/{path}", height=str(self._height))
         return ""
+
+
+def open_frame(paths: Sequence[str], *, where: str | None, record: int | None, height: int) -> Frame:
+    """Start a viewer for a notebook."""
+    return Frame(Server([paths], Options(where, record), idle_minutes=_NOTEBOOK_MINUTES, in_notebook=True), height)
 
 
 class _Clock:
