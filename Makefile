@@ -116,7 +116,7 @@ test-python: .venv/.installed
 .PHONY: view-test
 view-test: .venv-view/.installed build/view/axe.min.js  ## the viewer's page in a real Chromium; screenshots in build/view/screenshots
 	tests/view/browser/install_chromium.sh
-	.venv-view/bin/python -m pytest tests/view/browser $(ARGS)
+	.venv-view/bin/python -m pytest tests/view/browser -n $(JOBS) $(ARGS)
 
 build/view/axe.min.js: Makefile
 	@command -v npm >/dev/null || { echo 'view-test needs npm, for $(AXE)' >&2; exit 1; }

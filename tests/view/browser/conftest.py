@@ -22,6 +22,7 @@ if importlib.util.find_spec("playwright") is None:
 
 ROOT = Path(__file__).resolve().parents[3]
 WEB = ROOT / "src" / "tfrkit" / "view" / "web"
+AXE = ROOT / "build" / "view" / "axe.min.js"
 SHOTS = ROOT / "build" / "view" / "screenshots"
 PATIENCE = (
     int(os.environ.get("VIEW_PATIENCE", "60")) * 1000
@@ -52,16 +53,20 @@ def find_chromium() -> str:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
+def chromium_with() -> Iterator[Callable[..., Any]]:
+    """Starts Chromium with more flags."""
     from playwright.sync_api import sync_playwright
 
     flags = ["--force-device-scale-factor=1", "--disable-lcd-text", "--font-render-hinting=none"]
     if os.geteuid() == 0:
         flags.append("--no-sandbox")  # Chromium refuses to run as root with it
     with sync_playwright() as tool:
-        chromium = tool.chromium.launch(executable_path=find_chromium(), args=flags)
-        yield chromium
-        chromium.close()
+        yield lambda *more: tool.chromium.launch(executable_path=find_chromium(), args=[*flags, *more])
+
+
+@pytest.fixture(scope="session")
+def browser(chromium_with: Callable[..., Any]) -> Any:
+    return chromium_with()
 
 
 class View:
@@ -140,6 +145,12 @@ class View:
         }"""
         return self.page.evaluate(script, [selector, x, y])  # type: ignore[no-any-return]
 
+    def violations(self) -> list[tuple[str, list[str]]]:
+        """Rules of accessibility that the page breaks, each with the elements."""
+        self.page.evaluate(AXE.read_text() + "; 0")
+        found = self.page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+        return [(one["id"], [node["html"][:160] for node in one["nodes"][:3]]) for one in found]
+
     def shot(self, name: str) -> None:
         SHOTS.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=str(SHOTS / f"{name}.png"))
@@ -173,6 +184,40 @@ def fake_view(open_view: Callable[..., View], request: pytest.FixtureRequest) ->
         request.addfinalizer(server.close)
         view = open_view(server.url, **options)
         view.server = server  # type: ignore[attr-defined]
+        return view
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def datasets_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The datasets of `datasets.py`, one folder each, and what is exported from them."""
+    from datasets import make_damaged, make_mixed, make_scenes, make_sequences
+
+    folder = tmp_path_factory.mktemp("view")
+    make_scenes(folder / "scenes")
+    make_mixed(folder / "mixed")
+    make_mixed(folder / "changed", changed=5)
+    make_damaged(folder / "damaged")
+    make_sequences(folder / "sequences")
+    return folder
+
+
+@pytest.fixture
+def real_view(
+    open_view: Callable[..., View], datasets_folder: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> Callable[..., View]:
+    """Pages of the real server on one of the datasets; exports go to `view.out`."""
+    from tfrkit.view.server import Server
+    from tfrkit.view.viewer import Options
+
+    def make(*names: str, **options: Any) -> View:
+        out = tmp_path / "out"
+        out.mkdir(exist_ok=True)
+        server = Server([[str(datasets_folder / name)] for name in names], Options(out=str(out)))
+        request.addfinalizer(server.stop)
+        view = open_view(server.address, **options)
+        view.out = out  # type: ignore[attr-defined]
         return view
 
     return make

@@ -87,6 +87,7 @@ class Detail extends HTMLElement {
 		clear(this.side, this.facts(record), (record.features ?? []).map((feature) => featureRow(feature, record.record, feature.show === "image" && feature.name === record.picture?.feature)));
 		this.side.scrollTop = 0;
 		this.classList.toggle("has-picture", Boolean(record.picture));
+		this.classList.toggle("is-bare", Boolean(record.damage) && !record.features?.length);
 		this.stage.hidden = !record.picture;
 		this.showHex();
 		if (record.picture) {

@@ -9,7 +9,7 @@ import { short, t } from "./words.js";
 import * as where from "./where.js";
 
 /** Columns that a search for text looks into. */
-export const textColumns = () => data.set.features.filter((one) => one.column && one.logical === "text" && one.part !== "feature_lists").map((one) => one.column).slice(0, 6);
+const textColumns = () => data.set.features.filter((one) => one.column && one.logical === "text" && !one.shape?.length && one.part !== "feature_lists").map((one) => one.column).slice(0, 6);
 
 class Filter extends HTMLElement {
 	connectedCallback() {
@@ -69,7 +69,7 @@ class Filter extends HTMLElement {
 		const sample = order.find((figure) => figure.values?.length)?.values[0].where ?? "_record < 1000";
 		document.getElementById("where").placeholder = t("where.placeholder", { where: sample });
 		const focus = document.activeElement?.closest("tfr-filter") ? document.activeElement.dataset.key : null;
-		clear(this.list, order.map((figure, at) => this.figure(figure, at < 6 && !isAllDifferent(figure))));
+		clear(this.list, order.map((figure, at) => this.figure(figure, at < 6 && rank(figure) < 5)));
 		if (focus) this.list.querySelector(`[data-key="${CSS.escape(focus)}"]`)?.focus();
 	}
 
@@ -84,22 +84,22 @@ class Filter extends HTMLElement {
 
 	numbers(figure) {
 		const range = where.brushed(state.where, figure.column);
-		const write = (from, to, isLast) => change({ where: where.brush(state.where, figure.column, { from, to, isLast }) });
+		const write = (range) => change({ where: where.brush(state.where, figure.column, range) });
 		const { bins } = figure;
 		if (!bins?.length || figure.min === figure.max) return figures.bars(figure);
 		const input = (name, value, label) => h("input", { type: "number", step: "any", class: "field small", value: value ?? "", placeholder: short(name === "from" ? figure.min : figure.max), label: label,
 			"data-key": `${figure.feature}/${name}`, onchange: () => {
 				const from = low.value === "" ? figure.min : Number(low.value);
 				const to = high.value === "" ? figure.max : Number(high.value);
-				if (low.value === "" && high.value === "") change({ where: where.brush(state.where, figure.column, null) });
-				else write(from, to, true);
+				if (low.value === "" && high.value === "") write(null);
+				else write({ from, to, isLast: true });
 			} });
 		const low = input("from", range?.[0], t("figure.from", { name: figure.feature }));
 		const high = input("to", range?.[1], t("figure.to", { name: figure.feature }));
 		return [
-			figures.bars(figure, { range, onbrush: (first, last) => write(bins[first].from, bins[last].to, last === bins.length - 1) }),
+			figures.bars(figure, { range, onbrush: (first, last) => write({ from: bins[first].from, to: bins[last].to, isLast: last === bins.length - 1 }) }),
 			h("div.range", null, low, h("span", { "aria-hidden": "true" }, "–"), high,
-				range ? tool("close", t("figure.clear", { name: figure.feature }), () => change({ where: where.brush(state.where, figure.column, null) })) : null)];
+				range ? tool("close", t("figure.clear", { name: figure.feature }), () => write(null)) : null)];
 	}
 
 	values(figure) {
@@ -120,15 +120,13 @@ class Filter extends HTMLElement {
 	}
 }
 
-const isAllDifferent = (figure) => figure.type === "values" && figure.num_values > 20 && figure.num_values === figure.count;
-
 /** Classes first, then few values, then numbers. */
 function rank(figure) {
 	const feature = data.set.features.find((one) => one.name === figure.feature);
-	if (isAllDifferent(figure)) return 5;
+	if (figures.isAllDifferent(figure) || figures.isConstant(figure)) return 5;
 	if (feature?.name === data.set.guesses.label.value) return 0;
 	if (feature?.logical === "class_label") return 1;
-	return figure.type === "values" ? (figure.num_values <= 100 ? 2 : 4) : 3;
+	return figure.type === "values" ? (feature?.logical === "text" || figure.num_values > 100 ? 4 : 2) : 3;
 }
 
 customElements.define("tfr-filter", Filter);

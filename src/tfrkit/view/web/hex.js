@@ -33,6 +33,7 @@ class Hex extends HTMLElement {
 	}
 
 	draw(page) {
+		const isRecord = this.target.record !== undefined;
 		const bytes = page.hex.match(/../g) ?? [];
 		const fields = page.fields ?? [];
 		// The deepest field that a byte is in.
@@ -52,10 +53,10 @@ class Hex extends HTMLElement {
 			h("td.field-path", { style: { "--depth": field.depth } }, h("span", { class: `tone-mark tone-${number % 6}` }), bdi(short(field.path))),
 			h("td", null, bdi(field.what)), h("td.field-value", null, bdi(field.value ?? ""))));
 		const light = (event) => this.light(event.target.closest("[data-field]")?.dataset.field);
-		const pager = page.total > PAGE || page.at !== 0 ? h("div.hex-pager", null,
-			tool("left", t("hex.before"), () => this.page(page.at - PAGE), { disabled: page.at <= 0 && this.target.record !== undefined }),
-			h("span", null, t("hex.bytes", { from: page.at, to: page.at + bytes.length, total: page.total })),
-			tool("right", t("hex.after"), () => this.page(page.at + PAGE), { disabled: page.at + bytes.length >= page.total })) : null;
+		const pager = page.total > PAGE || page.at !== 0 || !isRecord ? h("div.hex-pager", null,
+			tool("left", t("hex.before"), () => this.page(page.at - PAGE), { disabled: page.at <= 0 && isRecord }),
+			h("span", null, isRecord ? t("hex.bytes", { from: page.at, to: page.at + bytes.length, total: page.total }) : t("hex.around", { from: page.offset + page.at, to: page.offset + page.at + bytes.length })),
+			tool("right", t("hex.after"), () => this.page(page.at + PAGE), { disabled: isRecord ? page.at + bytes.length >= page.total : bytes.length < PAGE })) : null;
 		clear(this,
 			h("p.note", null, t("hex.where", { file: page.file, offset: num(page.offset) })), pager,
 			h("div.hex-panes", { onpointerover: light },

@@ -1,6 +1,6 @@
 // Figures of a feature: bars of numbers with axes and a brush, and lists of values with their counts.
 
-import { bdi, h, link, s } from "./dom.js";
+import { bdi, h, link, s, visible } from "./dom.js";
 import { num, short, t } from "./words.js";
 
 /** What a figure shows, in a few words. */
@@ -10,7 +10,7 @@ const HIGH = 74;
 const WIDE = 240;
 
 /** Round numbers between `from` and `to` for an axis. */
-export function ticks(from, to, wanted = 3) {
+function ticks(from, to, wanted = 3) {
 	const raw = (to - from) / wanted;
 	if (!(raw > 0)) return [from];
 	const power = 10 ** Math.floor(Math.log10(raw));
@@ -48,7 +48,12 @@ export function bars(figure, { range = null, onbrush = null, wide = WIDE, high =
 
 const compact = (value) => (Math.abs(value) >= 10000 ? new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }).format(value) : String(Number(value.toPrecision(4))));
 
-const constant = (figure) => h("p.constant", null, figure.min == null ? t("figure.none") : t("figure.constant", { value: short(figure.min) }));
+export const isConstant = (figure) => figure.type === "values" && figure.num_values === 1 && !figure.missing;
+
+export const isAllDifferent = (figure) => figure.type === "values" && figure.num_values > 8 && figure.num_values === figure.count;
+
+/** One value in every record, as a sentence. */
+const constant = (figure) => h("p.constant", null, figure.values ? t("figure.constant", { value: visible(figure.values[0].text ?? figure.values[0].value) }) : figure.min == null ? t("figure.none") : t("figure.constant", { value: short(figure.min) }));
 
 function addBrush(svg, { wide, high, bins, x }, onbrush) {
 	svg.classList.add("can-brush");
@@ -84,6 +89,8 @@ function addBrush(svg, { wide, high, bins, x }, onbrush) {
 
 /** Values as rows with a bar, largest first; `onpick(value)` makes them ticks. */
 export function values(figure, { shown = 8, ticked = null, onpick = null, onmore = null } = {}) {
+	if (isConstant(figure)) return [constant(figure), null];
+	if (isAllDifferent(figure)) return [h("p.constant", null, t("figure.different")), null];
 	const most = Math.max(1, ...figure.values.map((one) => one.count));
 	const list = figure.values.slice(0, shown);
 	// A ticked value stays in sight.
@@ -109,7 +116,8 @@ export function spark(points, { wide = 300, high = 60 } = {}) {
 	const real = numbers.filter(Number.isFinite);
 	if (!real.length) return null;
 	const low = Math.min(...real);
-	const span = Math.max(...real) - low || 1;
+	const top = Math.max(...real);
+	const span = top - low || 1;
 	const x = (i) => 2 + (i / Math.max(1, numbers.length - 1)) * (wide - 4);
 	const y = (value) => high - 4 - ((value - low) / span) * (high - 8);
 	let path = "";
@@ -118,6 +126,6 @@ export function spark(points, { wide = 300, high = 60 } = {}) {
 		if (Number.isFinite(value)) path += `${isDown ? "L" : "M"}${x(i).toFixed(1)} ${y(value).toFixed(1)}`;
 		isDown = Number.isFinite(value);
 	});
-	return s("svg", { viewBox: `0 0 ${wide} ${high}`, class: "spark", role: "img", label: t("figure.spark", { min: short(low), max: short(low + (span === 1 && low === Math.max(...real) ? 0 : span)) }) },
+	return s("svg", { viewBox: `0 0 ${wide} ${high}`, class: "spark", role: "img", label: t("figure.spark", { min: short(low), max: short(top) }) },
 		s("path", { d: path }));
 }

@@ -3,7 +3,7 @@
 import { data } from "./model.js";
 import { state } from "./state.js";
 
-export const IGNORE = 255;
+const IGNORE = 255;
 
 /** The colour of a class number by the bit rule of Pascal VOC: [r, g, b]. */
 export function vocColor(id) {
@@ -41,7 +41,7 @@ export function boxClass(box) {
 }
 
 /** Whether black or white text is read better on a colour. */
-export function inkOn(color) {
+function inkOn(color) {
 	const [r, g, b] = parse(color).map((part) => (part / 255) ** 2.2);
 	return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.2 ? "#000" : "#fff";
 }
