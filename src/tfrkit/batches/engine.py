@@ -18,7 +18,7 @@ from tfrkit.container.records import Finding, Policy, Stretch
 from tfrkit.container.shards import Shard
 from tfrkit.errors import TfrkitError
 from tfrkit.orders.order import Order
-from tfrkit.orders.plan import Plan
+from tfrkit.orders.plan import BatchPlan
 from tfrkit.orders.token_batches import TokenPlan
 
 # Maps are kept until the pass ends, and Linux allows 65,530 maps per process.
@@ -126,11 +126,11 @@ class EnginePass:
         self._engine.read_pieces(batch_size)
         return self
 
-    def read_plan(self, plan: Plan | TokenPlan, order: Order, epoch: int, numbers: range) -> EnginePass:
+    def read_plan(self, plan: BatchPlan | TokenPlan, order: Order, epoch: int, numbers: range) -> EnginePass:
         """Read the batches of a plan with these numbers."""
         starts = np.array(self._records.find_starts(), np.uint64)
-        steps = order.steps(epoch) if isinstance(plan, Plan) else None
-        if isinstance(plan, Plan) and steps is not None:
+        steps = order.steps(epoch) if isinstance(plan, BatchPlan) else None
+        if isinstance(plan, BatchPlan) and steps is not None:
             self._engine.read_plan(
                 starts,
                 steps,
@@ -255,7 +255,9 @@ class EnginePass:
             self._policy.take(Finding(name, record, offset, error.what), error)
 
 
-def _list_rows(plan: Plan | TokenPlan, order: Order, epoch: int, numbers: range) -> Iterator[tuple[Any, list[int]]]:
+def _list_rows(
+    plan: BatchPlan | TokenPlan, order: Order, epoch: int, numbers: range
+) -> Iterator[tuple[Any, list[int]]]:
     """Yield the record numbers of several batches at a time, and the rows of each batch. The first batch is alone."""
     start, count = 0, 1
     while start < len(numbers):

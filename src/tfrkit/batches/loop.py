@@ -35,7 +35,7 @@ from tfrkit.codec.decode import Batch
 from tfrkit.container.records import Policy
 from tfrkit.features.schema import Schema
 from tfrkit.orders.order import Order, WindowShuffled
-from tfrkit.orders.plan import Even, Plan, check_ranks
+from tfrkit.orders.plan import BatchPlan, Even, check_ranks
 from tfrkit.orders.token_batches import TokenBatches, TokenPlan
 
 Stage = Callable[[Fetched, Fetcher], Fetched]
@@ -81,7 +81,7 @@ class Batching:
     def check_ranks(self) -> None:
         """Raise if the batches cannot be shared between these ranks."""
         if self.max_tokens is None:
-            Plan(0, self.global_size, rank=self.rank, world_size=self.world_size, even=self.even)
+            BatchPlan(0, self.global_size, rank=self.rank, world_size=self.world_size, even=self.even)
         else:
             check_ranks(self.rank, self.world_size, self.even)
 
@@ -246,12 +246,12 @@ class BatchLoop:
         loop._order = self.order
         return loop
 
-    def plan(self, row: int = 0, epoch: int = 0) -> Plan | TokenPlan:
+    def plan(self, row: int = 0, epoch: int = 0) -> BatchPlan | TokenPlan:
         """Plan the batches of an epoch, starting at `row`."""
         how = self._batching
         if isinstance(self._order, TokenBatches):
             return TokenPlan(self._order, epoch, how.rank, how.world_size, how.even, row)
-        return Plan(self.num_rows, how.global_size, how.drop_last, how.rank, how.world_size, how.even, row)
+        return BatchPlan(self.num_rows, how.global_size, how.drop_last, how.rank, how.world_size, how.even, row)
 
     def make_batch(self, number: int, *, epoch: int = 0, row: int = 0) -> Batch:
         """Make batch `number` of an epoch on this thread. Batches can be made in any order."""
@@ -360,7 +360,7 @@ class BatchLoop:
         return (partial(self._make, plan, order, epoch, number) for number in numbers)
 
     def _run_engine(
-        self, plan: Plan | TokenPlan, order: Order, epoch: int, numbers: range, threads: int, is_given: bool
+        self, plan: BatchPlan | TokenPlan, order: Order, epoch: int, numbers: range, threads: int, is_given: bool
     ) -> Generator[Job]:
         """Read the batches of a plan with these numbers, with the native engine."""
 
@@ -406,7 +406,7 @@ class BatchLoop:
             self._order_name = fingerprint_order(self.order)
         return self._order_name
 
-    def _make(self, plan: Plan | TokenPlan, order: Order, epoch: int, number: int) -> Finished:
+    def _make(self, plan: BatchPlan | TokenPlan, order: Order, epoch: int, number: int) -> Finished:
         rows = plan.rows(number)
         if isinstance(order, WindowShuffled):
             for window in np.unique(rows // np.uint64(order.window)).tolist():

@@ -14,7 +14,7 @@ from tfrkit._threads import submit
 from tfrkit.batches.ahead import open_streams
 from tfrkit.codec.decode import Batch, Decoder
 from tfrkit.container.faults import fault_to_error, locate_memory_error
-from tfrkit.container.records import Policy
+from tfrkit.container.records import Policy, Stretch
 from tfrkit.container.shards import Shard
 from tfrkit.errors import TfrkitError
 from tfrkit.storage.base import ByteSource
@@ -100,35 +100,18 @@ def _read_serial(
         yield decoder.take_batch(builder), num_rows
 
 
-class _Stretch:
-    """A run of frames of one shard that belongs to a batch."""
-
-    __slots__ = ("data", "num_frames", "offset", "record", "shard", "start", "stop")
-
-    def __init__(
-        self, shard: Shard, data: ByteSource, start: int, stop: int, num_frames: int, record: int, offset: int
-    ) -> None:
-        self.shard = shard
-        self.data = data
-        self.start = start
-        self.stop = stop
-        self.num_frames = num_frames
-        self.record = record
-        self.offset = offset
-
-
 def _cut_batches(
     shards: Sequence[Shard], policy: Policy, batch_size: int, threads: int
-) -> Generator[list[_Stretch], None, None]:
+) -> Generator[list[Stretch], None, None]:
     """Walk the headers only and yield the frames of each batch."""
-    batch: list[_Stretch] = []
+    batch: list[Stretch] = []
     missing = batch_size
 
     def consume(data: ByteSource, start: int, stop: int) -> tuple[int, int, _native.Fault | None]:
         verify = "none" if policy.verify == "none" else "lengths"
         num_frames, next_start, fault = _native.check_frames(data, start, stop, missing, verify)
         if num_frames:
-            batch.append(_Stretch(stream.shard, data, start, next_start, num_frames, stream.record, stream.offset))
+            batch.append(Stretch(stream.shard, data, start, next_start, stream.record, stream.offset, num_frames))
         return num_frames, next_start, fault
 
     with closing(open_streams(shards, policy, threads=threads, leaves_payloads=True)) as streams:
@@ -151,7 +134,7 @@ def _read_threaded(
     for _ in range(threads + 1):
         builders.put(decoder.new_builder())
 
-    def decode(stretches: list[_Stretch]) -> SizedBatch:
+    def decode(stretches: list[Stretch]) -> SizedBatch:
         builder = builders.get()
         try:
             for part in stretches:
@@ -191,13 +174,13 @@ def _read_threaded(
         small batches at a time, because passing a task to a thread costs as much as decoding a hundred rows.
         """
         nonlocal num_cut
-        taken: list[tuple[int, list[_Stretch]]] = []
+        taken: list[tuple[int, list[Stretch]]] = []
         results: list[_Numbered] = []
         nbytes = 0
         with cutting:
             try:
                 while nbytes < _JOB_NBYTES and (stretches := next(cut, None)) is not None:
-                    nbytes += sum(part.stop - part.start for part in stretches)
+                    nbytes += sum(part.nbytes for part in stretches)
                     taken.append((num_cut, stretches))
                     num_cut += 1
             except TfrkitError as error:

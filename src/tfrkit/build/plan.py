@@ -31,7 +31,7 @@ class PlannedShard:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BuildPlan:
     """All shards, and a description of everything that determines their bytes."""
 
     shards: tuple[PlannedShard, ...]

@@ -11,7 +11,7 @@ from typing import Any
 
 from tfrkit._version import VERSION
 from tfrkit.build.estimate import SizeEstimate, sample_sizes
-from tfrkit.build.plan import Plan, PlannedShard, describe_inputs, digest_shards, make_shards
+from tfrkit.build.plan import BuildPlan, PlannedShard, describe_inputs, digest_shards, make_shards
 from tfrkit.build.report import Report, Skipped
 from tfrkit.build.splits import Assignment, SplitSize, assign_splits, group_by_pattern
 from tfrkit.build.task import OnBad
@@ -82,7 +82,7 @@ class Prepared:
     target: Target
     options: BuildOptions
     scan: Scan
-    plan: Plan
+    plan: BuildPlan
     compression: Compression
     estimate: SizeEstimate
     problems: list[Problem]
@@ -161,7 +161,7 @@ def prepare(source: Source, target: Target, options: BuildOptions, scratch: str)
         "records": digest_shards(shards),
     }
     # A round trip through JSON turns tuples into lists, so that the plan equals one loaded from a file.
-    plan = Plan(shards, json.loads(json.dumps(description)))
+    plan = BuildPlan(shards, json.loads(json.dumps(description)))
     notes = [*scan.notes, *assignment.notes]
     if is_split or order == "seeded":
         notes.append(f"seed {options.seed}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias, get_args
 
-from tfrkit.errors import Hint, MissingFeatureError, SchemaError, Step
+from tfrkit.errors import Hint, MissingFeatureError, SchemaError, Step, TfrkitWarning, warn_caller
 from tfrkit.features.spec import STORAGE_KINDS, RecordKind, Spec, check_choice, check_shape
 from tfrkit.features.tensor_dtypes import DTYPE_NUMBERS, UNSEEN_DTYPES
 
@@ -106,6 +106,23 @@ class Schema:
 
     def __len__(self) -> int:
         return len(self._features) + len(self._feature_lists)
+
+    @classmethod
+    def from_pbtxt(cls, text: str) -> Schema:
+        """Read the text of a schema.pbtxt, as TFX and TFDV write it.
+
+        Warns about each feature that is left out. Raises `SchemaError` for text that is not a schema.
+
+        Example:
+            >>> Schema.from_pbtxt('feature { name: "x" type: INT presence { min_fraction: 1 } shape {} }')["x"]
+            Spec('int64')
+        """
+        from tfrkit.features.schema_pbtxt import from_pbtxt  # it imports this module
+
+        read = from_pbtxt(text)
+        for note in read.notes:
+            warn_caller(TfrkitWarning(note))
+        return read.schema
 
     def select(self, names: Iterable[str]) -> Schema:
         """Return a schema with only the named features, in the given order.

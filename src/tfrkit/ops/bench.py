@@ -35,7 +35,7 @@ _PACKED_NBYTES = 4 << 20
 
 
 @dataclass(frozen=True)
-class Step:
+class TimedStep:
     """Cost per record of one step of reading, on one core."""
 
     name: str
@@ -78,7 +78,7 @@ class Bench:
 
     num_records: int
     plain_nbytes: int
-    steps: list[Step]
+    steps: list[TimedStep]
     compressions: list[CompressionCost]
     mixing: dict[str, float] = field(default_factory=dict)
 
@@ -147,13 +147,13 @@ def _cut_records(records: Iterable[bytes], nbytes: int) -> list[bytes]:
     return taken
 
 
-def _time_file(shard: Shard, num_records: int, plain_nbytes: int, ratio: float) -> list[Step]:
+def _time_file(shard: Shard, num_records: int, plain_nbytes: int, ratio: float) -> list[TimedStep]:
     """Time the steps disk and inflate. `ratio` is the stored size divided by the inflated size."""
     per_record = plain_nbytes / num_records
     wanted = min(shard.nbytes or 0, max(1, round(plain_nbytes * ratio)))
     _drop_cache(shard)
     seconds = _time(lambda: _read_through(shard, wanted))
-    steps = [Step("disk", seconds / wanted * ratio * per_record, per_record)]
+    steps = [TimedStep("disk", seconds / wanted * ratio * per_record, per_record)]
     if shard.compression == "none":
         return steps
     inflated = 0
@@ -165,7 +165,7 @@ def _time_file(shard: Shard, num_records: int, plain_nbytes: int, ratio: float) 
             inflated += len(piece)
 
     seconds = _time(inflate)
-    return [*steps, Step("inflate", seconds / max(1, inflated) * per_record, per_record)]
+    return [*steps, TimedStep("inflate", seconds / max(1, inflated) * per_record, per_record)]
 
 
 def _drop_cache(shard: Shard) -> None:
@@ -180,10 +180,10 @@ def _read_through(shard: Shard, nbytes: int) -> None:
         shard.reader.read_at(offset, min(_PIECE, nbytes - offset))
 
 
-def _time_records(records: list[bytes], plain: bytes, schema: Schema) -> list[Step]:
+def _time_records(records: list[bytes], plain: bytes, schema: Schema) -> list[TimedStep]:
     num_records, per_record = len(records), len(plain) / len(records)
     seconds = _time_best(lambda: list(walk_frames([Shard(MemoryReader(plain))], Policy(), _native.check_frames)))
-    steps = [Step("checksum", seconds / num_records, per_record)]
+    steps = [TimedStep("checksum", seconds / num_records, per_record)]
     if schema.kind == "raw":
         return steps
     decoder = Decoder(schema)
@@ -199,15 +199,15 @@ def _time_records(records: list[bytes], plain: bytes, schema: Schema) -> list[St
         decoder.take_batch(builder)
         parse_seconds += between - before
         collate_seconds += time.perf_counter() - between
-    steps.append(Step("parse", parse_seconds / num_records, per_record))
+    steps.append(TimedStep("parse", parse_seconds / num_records, per_record))
     decode = _time_images(plain, schema, num_records, per_record)
     if decode is not None:
         steps.append(decode)
-    steps.append(Step("collate", collate_seconds / num_records, per_record))
+    steps.append(TimedStep("collate", collate_seconds / num_records, per_record))
     return steps
 
 
-def _time_images(plain: bytes, schema: Schema, num_records: int, per_record: float) -> Step | None:
+def _time_images(plain: bytes, schema: Schema, num_records: int, per_record: float) -> TimedStep | None:
     names = [name for name, spec in schema.features.items() if spec.logical == "image" and spec.shape == ()]
     if not names:
         return None
@@ -225,7 +225,7 @@ def _time_images(plain: bytes, schema: Schema, num_records: int, per_record: flo
         num_rows += count
         if num_rows >= _MAX_IMAGES:
             break
-    return Step("decode", seconds / max(1, num_rows), per_record)
+    return TimedStep("decode", seconds / max(1, num_rows), per_record)
 
 
 def _time_compression(compression: Compression, records: list[bytes], schema: Schema) -> CompressionCost:

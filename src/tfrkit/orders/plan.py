@@ -24,7 +24,7 @@ def check_ranks(rank: int, world_size: int, even: Even) -> None:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BatchPlan:
     """Cuts the rows [start, size) of an epoch into global batches, and each global batch into a slice for every rank.
 
     Global batch k is the rows [start + k * batch_size, start + (k + 1) * batch_size), for any number of ranks or
@@ -82,6 +82,6 @@ class Plan:
         """Return the number of rows of the epoch before the end of batch `number`."""
         return min(self.size, self.start + (number + 1) * self.batch_size)
 
-    def resume(self, row: int) -> Plan:
+    def resume(self, row: int) -> BatchPlan:
         """Return the same plan, starting at `row`."""
         return replace(self, start=row)

@@ -37,7 +37,7 @@ STDIN = "-"
 _CALLERS = 4  # stack levels from `warn` to the caller
 
 
-class Problem(NamedTuple):
+class SidecarProblem(NamedTuple):
     """A sidecar that is not used, and the reason."""
 
     path: str
@@ -52,13 +52,13 @@ class Sidecars:
 
     def __init__(self, paths: Iterable[str]) -> None:
         self.paths = list(paths)
-        self._problems: dict[Problem, None] = {}
-        self._warned: set[Problem] = set()
+        self._problems: dict[SidecarProblem, None] = {}
+        self._warned: set[SidecarProblem] = set()
         self._manifests: dict[str, Manifest | None] = {}
         self._tfds: dict[str, TfdsFolder] = {}
 
     @property
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[SidecarProblem]:
         """Unusable sidecars found so far; `check` reads all sidecars to find all problems."""
         return list(self._problems)
 
@@ -74,7 +74,7 @@ class Sidecars:
                 self._warned.add(problem)
                 warnings.warn(SidecarWarning(str(problem)), stacklevel=_CALLERS)
 
-    def check(self) -> list[Problem]:
+    def check(self) -> list[SidecarProblem]:
         """Read every sidecar; return all problems."""
         _ = self.splits, self.classes, self.class_file, self.charset
         for folder in self.folders:
@@ -163,7 +163,7 @@ class Sidecars:
 
     def report(self, path: str, what: str) -> None:
         """Add a problem: a sidecar that cannot be used."""
-        self._problems[Problem(path, what)] = None
+        self._problems[SidecarProblem(path, what)] = None
 
     # ---- splits --------------------------------------------------------------------------------------------------
 

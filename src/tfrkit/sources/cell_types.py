@@ -32,7 +32,7 @@ _SAFE_DIGITS = 15
 
 
 @dataclass
-class Tally:
+class CellTally:
     """Counts of the cell types of a column, with examples as (row, cell)."""
 
     num_int: int = 0
@@ -100,7 +100,7 @@ class Verdict:
     num_places: int = 0
 
 
-def decide_kind(tally: Tally, wanted: CellKind | None = None) -> Verdict:
+def decide_kind(tally: CellTally, wanted: CellKind | None = None) -> Verdict:
     """Decide the kind of a column from all of its cells, or give the reason why it has none or not the `wanted` one.
 
     A column of text with some numbers is text. A column that is mostly numbers with some text is probably a mistake,
@@ -141,7 +141,7 @@ def kind_of_cell(cell: str) -> CellKind:
     return "float" if _IS_FLOAT.fullmatch(cell) else "text"
 
 
-def tally_cells(cells: Sequence[str | None], tally: Tally, first_row: int) -> None:
+def tally_cells(cells: Sequence[str | None], tally: CellTally, first_row: int) -> None:
     """Count the cell types of one block; None is a missing cell."""
     present = [cell for cell in cells if cell is not None]
     tally.num_missing += len(cells) - len(present)

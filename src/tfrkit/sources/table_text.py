@@ -9,7 +9,7 @@ from typing import Any
 
 from tfrkit.errors import Hint, Step
 from tfrkit.sources.base import Problem
-from tfrkit.sources.cell_types import CellKind, Tally, Verdict, convert_cells, decide_kind, tally_cells
+from tfrkit.sources.cell_types import CellKind, CellTally, Verdict, convert_cells, decide_kind, tally_cells
 from tfrkit.sources.csv_file import CsvFile, open_csv
 from tfrkit.sources.csv_typed import spool_typed
 from tfrkit.sources.json_lines import JsonLines, convert_values
@@ -54,7 +54,7 @@ def _note_file(loaded: LoadedTable, file: CsvFile, empty: Sequence[str]) -> None
 
 def _spool_cells(file: CsvFile, options: TableOptions, spooler: TableSpooler) -> LoadedTable:
     """Decide the kind of each column from all blocks, then convert the blocks."""
-    tallies = [Tally() for _ in file.columns]
+    tallies = [CellTally() for _ in file.columns]
     num_rows = 0
     for block in file.blocks():
         for cells, tally in zip(block, tallies, strict=True):

@@ -78,7 +78,7 @@ class Yolo(DescribedSource):
         fitter = BoxFitter(self.boxes)
         gatherer = DetectionGatherer(layout.root, fitter, exif=self.images.exif, split_names=layout.split_names)
         gatherer.problems += layout.problems
-        tally = _Tally()
+        tally = _LabelTally()
         for image in layout.images:
             self._gather(gatherer, layout, image, names, tally)
         if layout.images and tally.num_missing == len(layout.images):
@@ -99,7 +99,7 @@ class Yolo(DescribedSource):
         )
 
     def _gather(
-        self, gatherer: DetectionGatherer, layout: _Layout, image: _Image, names: Mapping[int, str], tally: _Tally
+        self, gatherer: DetectionGatherer, layout: _Layout, image: _Image, names: Mapping[int, str], tally: _LabelTally
     ) -> None:
         path = os.path.join(layout.root, image.labels)
         try:
@@ -149,7 +149,7 @@ class Yolo(DescribedSource):
         ids = {labels.offset + position: name for position, name in enumerate(labels.names)}
         return {number - self.label_offset: name for number, name in ids.items() if number not in labels.gaps}
 
-    def _number(self, names: Mapping[int, str], counts: Mapping[str, int], tally: _Tally) -> LabelMap:
+    def _number(self, names: Mapping[int, str], counts: Mapping[str, int], tally: _LabelTally) -> LabelMap:
         if not names:
             numbers = range(max(tally.labels, default=-1) + 1)
             origin = f"{len(numbers)} numbers without names, as there is no data.yaml or classes.txt"
@@ -158,7 +158,7 @@ class Yolo(DescribedSource):
         return make_numbered_map(names, start=0, offset=self.label_offset, origin=f"{len(names)} names{plus}")
 
 
-class _Tally:
+class _LabelTally:
     """Counts over all label files of a dataset."""
 
     def __init__(self) -> None:

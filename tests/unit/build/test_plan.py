@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tfrkit.build.plan import Plan, describe_inputs, digest_shards, make_shards
+from tfrkit.build.plan import BuildPlan, describe_inputs, digest_shards, make_shards
 from tfrkit.build.splits import Assignment, assign_splits, group_by_pattern, order_split
 from tfrkit.codec.columns import BytesColumn
 from tfrkit.errors import SourceError
@@ -217,7 +217,11 @@ def test_invalid_shard_options_raise(sizes, message):
 
 
 def test_hash_depends_on_the_description_and_not_on_its_order():
-    assert Plan((), {"a": 1, "b": 2}).hash == Plan((), {"b": 2, "a": 1}).hash != Plan((), {"a": 1, "b": 3}).hash
+    assert (
+        BuildPlan((), {"a": 1, "b": 2}).hash
+        == BuildPlan((), {"b": 2, "a": 1}).hash
+        != BuildPlan((), {"a": 1, "b": 3}).hash
+    )
 
 
 def test_inputs_are_described_by_name_and_size_not_by_time():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tfrkit.errors import SchemaError
+from tfrkit.errors import SchemaError, TfrkitWarning
 from tfrkit.features.schema import Schema
 from tfrkit.features.schema_pbtxt import from_pbtxt, to_pbtxt
 from tfrkit.features.spec import Spec
@@ -49,6 +49,12 @@ def test_from_pbtxt_feature_becomes_spec(body: str, spec: Spec) -> None:
     read = from_pbtxt(f'feature {{ name: "x" {body} }}')
     assert read.schema["x"] == spec
     assert read.notes == ()
+
+
+def test_schema_from_pbtxt_warns_about_features_left_out() -> None:
+    with pytest.warns(TfrkitWarning, match="feature 's' is left out: its type is STRUCT"):
+        schema = Schema.from_pbtxt('feature { name: "x" type: INT } feature { name: "s" type: STRUCT }')
+    assert schema.names == ("x",)
 
 
 def test_from_pbtxt_named_domains_are_followed() -> None:

@@ -4,17 +4,17 @@ from itertools import product
 
 import pytest
 
-from tfrkit.orders.plan import Plan
+from tfrkit.orders.plan import BatchPlan
 
 
-def rows_of(plan: Plan) -> list[list[int]]:
+def rows_of(plan: BatchPlan) -> list[list[int]]:
     return [plan.rows(number).tolist() for number in range(plan.num_batches)]
 
 
 @pytest.mark.parametrize(("size", "batch", "world"), list(product([0, 1, 5, 12, 13, 24], [4, 12], [1, 2, 4])))
 def test_ranks_together_have_every_row_once_and_equal_batches(size: int, batch: int, world: int) -> None:
     for even in ("drop", "pad"):
-        shares = [rows_of(Plan(size, batch, rank=rank, world_size=world, even=even)) for rank in range(world)]
+        shares = [rows_of(BatchPlan(size, batch, rank=rank, world_size=world, even=even)) for rank in range(world)]
         assert len({tuple(map(len, share)) for share in shares}) == 1
         together = [[row for share in shares for row in share[k]] for k in range(len(shares[0]))]
         given = [row for rows in together for row in rows]
@@ -24,25 +24,25 @@ def test_ranks_together_have_every_row_once_and_equal_batches(size: int, batch: 
         else:
             assert set(given) == set(range(size))
             assert len(given) - size < world
-        alone = rows_of(Plan(size, batch))
+        alone = rows_of(BatchPlan(size, batch))
         whole = size // batch
         assert together[:whole] == alone[:whole]
 
 
 def test_last_batch_is_short_or_left_out() -> None:
-    assert [len(rows) for rows in rows_of(Plan(10, 4))] == [4, 4, 2]
-    assert [len(rows) for rows in rows_of(Plan(10, 4, drop_last=True))] == [4, 4]
-    assert rows_of(Plan(0, 4)) == []
+    assert [len(rows) for rows in rows_of(BatchPlan(10, 4))] == [4, 4, 2]
+    assert [len(rows) for rows in rows_of(BatchPlan(10, 4, drop_last=True))] == [4, 4]
+    assert rows_of(BatchPlan(0, 4)) == []
 
 
 def test_drop_leaves_out_a_last_batch_with_fewer_rows_than_ranks() -> None:
-    assert Plan(9, 4, rank=0, world_size=4, even="drop").num_batches == 2
-    assert Plan(9, 4, rank=0, world_size=4, even="pad").num_batches == 3
-    assert [Plan(9, 4, rank=r, world_size=4).rows(2).tolist() for r in range(4)] == [[8], [0], [1], [2]]
+    assert BatchPlan(9, 4, rank=0, world_size=4, even="drop").num_batches == 2
+    assert BatchPlan(9, 4, rank=0, world_size=4, even="pad").num_batches == 3
+    assert [BatchPlan(9, 4, rank=r, world_size=4).rows(2).tolist() for r in range(4)] == [[8], [0], [1], [2]]
 
 
 def test_resumed_plan_continues_at_the_row() -> None:
-    plan = Plan(10, 4)
+    plan = BatchPlan(10, 4)
     assert rows_of(plan.resume(4)) == rows_of(plan)[1:]
     assert rows_of(plan.resume(5)) == [[5, 6, 7, 8], [9]]
     assert rows_of(plan.resume(10)) == []
@@ -62,4 +62,4 @@ def test_resumed_plan_continues_at_the_row() -> None:
 )
 def test_plan_that_cannot_be_raises(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Plan(**{"size": 100, "batch_size": 8, **options})  # type: ignore[arg-type]
+        BatchPlan(**{"size": 100, "batch_size": 8, **options})  # type: ignore[arg-type]

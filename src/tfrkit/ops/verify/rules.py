@@ -32,7 +32,7 @@ from tfrkit.features.schema import Schema, decode_name, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.images.sniff import sniff_image
 from tfrkit.pictures.features import BoxFeatures, PictureFeatures, find_boxes, find_picture_features
-from tfrkit.sidecars.read import Problem, Sidecars
+from tfrkit.sidecars.read import SidecarProblem, Sidecars
 
 _SAMPLE_SHARDS = 8
 _SAMPLE_RECORDS = 256
@@ -84,7 +84,7 @@ class Rules:
     mask: ClassRange | None = None
     format: str | None = None
     has_pixel_boxes: bool = False
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[SidecarProblem, ...] = ()
 
 
 def find_rules(shards: Sequence[Shard], shape: tuple[int, ...] | None = None) -> Rules:

@@ -15,7 +15,7 @@ from tfrkit.errors import StaleIndexError, StorageError
 from tfrkit.ops.verify.result import ShardTally, Verification, VerifyFinding
 from tfrkit.progress import Progress
 from tfrkit.sidecars.places import INFO, MANIFEST
-from tfrkit.sidecars.read import Problem, Sidecars
+from tfrkit.sidecars.read import SidecarProblem, Sidecars
 from tfrkit.storage.digest import hash_file
 from tfrkit.storage.resolve import open_reader
 
@@ -65,7 +65,7 @@ def check_sets(
         _check_sha256(result, [(t, sha) for t, sha in known if t.is_readable and not t.is_damaged], threads, watch)
 
 
-def add_sidecar_findings(result: Verification, problems: Iterable[Problem]) -> None:
+def add_sidecar_findings(result: Verification, problems: Iterable[SidecarProblem]) -> None:
     """Add a finding for each problem with a sidecar, except for shards and for files that have a finding already."""
     known = {tally.path for tally in result.shards} | {finding.shard for finding in result.findings}
     result.add(VerifyFinding(path, None, None, what, "set") for path, what in problems if path not in known)
