@@ -32,16 +32,17 @@ splits (records, shards, nbytes), counts, notes; with --dry-run also dry_run and
 """
 
 
-def make_build_app(guard: Callable[[Callable[..., int]], Callable[..., None]]) -> typer.Typer:
-    """Make the group of sub-commands; each source's own options come first, then the shared options."""
+def make_build_app(guard: Callable[[Callable[..., int]], Callable[..., None]], only: str | None = None) -> typer.Typer:
+    """Make the group of sub-commands, or of the one called `only`; a source's own options precede the shared ones."""
     app = typer.Typer(name="build", help=HELP, no_args_is_help=True, rich_markup_mode=None)
-    for source in SOURCES:
-        app.command(source.__name__.replace("_", "-"), help=source.__doc__)(guard(make_command(source)))
+    named = {source.__name__.replace("_", "-"): source for source in SOURCES}
+    for name in [only] if only in named else list(named):
+        app.command(name, help=named[name].__doc__)(guard(make_command(named[name])))
     return app
 
 
 def make_command(source: Callable[..., Any]) -> Callable[..., int]:
-    """Make a command with the options of a source and the shared options."""
+    """Make a command with the options of a source, then the shared options."""
     own = inspect.signature(source, eval_str=True)
     building = inspect.Parameter("building", inspect.Parameter.KEYWORD_ONLY, annotation=opt.Building)
 
@@ -53,13 +54,12 @@ def make_command(source: Callable[..., Any]) -> Callable[..., int]:
         except KeyboardInterrupt:
             say("\ninterrupted; the same command resumes")
             raise
+        flags = read_flags(inspect.signature(spread_groups(run)).parameters.values())
         print_report(report, building.format, flags)
         return ExitCode.DONE if report.ok else ExitCode.FOUND
 
     run.__signature__ = own.replace(parameters=[*own.parameters.values(), building])  # type: ignore[attr-defined]
-    command = spread_groups(run)
-    flags = read_flags(inspect.signature(command).parameters.values())
-    return command
+    return run
 
 
 def make_source(source: Callable[..., Any], given: dict[str, Any]) -> Any:

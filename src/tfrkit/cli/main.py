@@ -71,8 +71,8 @@ Version = Annotated[
 ]
 
 
-def make_app(only: str | None = None) -> typer.Typer:
-    """Make the application with every subcommand, or only the requested one, each wrapped by `guard`."""
+def make_app(only: str | None = None, source: str | None = None) -> typer.Typer:
+    """Make the application with every subcommand, or with the command `only`; of `build`, perhaps only one source."""
     app = typer.Typer(
         name="tfr",
         help=HELP,
@@ -90,7 +90,7 @@ def make_app(only: str | None = None) -> typer.Typer:
     if only in (None, "build"):
         from tfrkit.cli.build import make_build_app
 
-        app.add_typer(make_build_app(guard), name="build")
+        app.add_typer(make_build_app(guard, source), name="build")
     for name in COMMANDS if only is None else COMMANDS.keys() & {only}:
         command = COMMANDS[name]
         app.command(name, help=command.HELP, context_settings=getattr(command, "CONTEXT", None))(guard(command.run))
@@ -201,7 +201,7 @@ def main() -> None:
     prepare_streams()
     asked = sys.argv[1] if len(sys.argv) > 1 else None
     try:
-        app = make_app(asked if asked in (*COMMANDS, "build", "export") else None)
+        app = make_app(asked if asked in (*COMMANDS, "build", "export") else None, (*sys.argv[2:3], None)[0])
         raise_when_asked_to_end()
         app(prog_name="tfr")
     except KeyboardInterrupt:
