@@ -110,7 +110,7 @@ def test_restore_puts_the_old_files_back(tfr, sample: Path) -> None:
     sample.write_bytes(b"")
     failed = tfr("count", "sample.tfrecord", code=3).err
     assert failed == (
-        "tfr: a change of this folder was stopped half-way, some files are old and some are new - at .\n"
+        "tfr: a change of this folder was interrupted, some files are old and some are new - at .\n"
         "  put the old files back: tfr edit . --restore\n"
     )
     assert tfr("edit", ".", "--restore").out == "the old files are back\n"

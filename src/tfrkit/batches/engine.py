@@ -42,13 +42,13 @@ def explain_no_engine(shard_set: ShardSet, *, is_stream: bool, inflaters: int) -
     `inflaters` is the number of threads that inflate compressed shards ahead.
     """
     if not _native.MAPS_ARE_GUARDED:
-        return "a mapped file that is cut off would end the process on this system"
+        return "truncating a mapped file would end the process on this system"
     if len(shard_set.shards) > _MAX_SHARDS:
         return f"more than {_MAX_SHARDS} shards would be open at a time"
     if is_stream and shard_set.policy.on_error == "skip":
         return "in file order rows after damage fill the batch up, which is known only once it is decoded"
     if shard_set.is_pipe:
-        return "a pipe is read as it comes"
+        return "a pipe can be read only in order"
     compressed = [shard for shard in shard_set.shards if shard.compression != "none"]
     if not compressed:
         return None

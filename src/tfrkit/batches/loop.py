@@ -352,7 +352,7 @@ class BatchLoop:
             yield from self._run_plan(plan, self.order, epoch, range(plan.num_batches), threads, is_given)
 
     def _run_plan(
-        self, plan: Plan | TokenPlan, order: Order, epoch: int, numbers: range, threads: int, is_given: bool
+        self, plan: BatchPlan | TokenPlan, order: Order, epoch: int, numbers: range, threads: int, is_given: bool
     ) -> Generator[Job]:
         """Read the batches of a plan with these numbers."""
         if self.explain_no_engine(is_stream=False) is None:

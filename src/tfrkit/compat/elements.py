@@ -25,7 +25,7 @@ def to_element(value: Any) -> Any:
         parts = [to_element(part) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     if isinstance(value, Node):
-        raise TypeError("a function of a dataset expected to return values, got a value of a graph made outside of it")
+        raise TypeError("a function of a dataset expected to return values, got a graph value from outside it")
     return value if isinstance(value, (SparseTensor, RaggedTensor)) or hasattr(value, "_start") else to_tensor(value)
 
 

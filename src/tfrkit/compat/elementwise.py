@@ -67,7 +67,7 @@ ELEMENTWISE = {
     "equal": _binary(np.equal, "Whether each pair is equal."),
     "not_equal": _binary(np.not_equal, "Whether each pair differs."),
     "greater": _binary(np.greater, "Whether the first one of each pair is larger."),
-    "greater_equal": _binary(np.greater_equal, "Whether the first one of each pair is not smaller."),
+    "greater_equal": _binary(np.greater_equal, "Whether the first one of each pair is larger or equal."),
     "less": _binary(np.less, "Whether the first one of each pair is smaller."),
-    "less_equal": _binary(np.less_equal, "Whether the first one of each pair is not larger."),
+    "less_equal": _binary(np.less_equal, "Whether the first one of each pair is smaller or equal."),
 }

@@ -85,7 +85,7 @@ class TensorShape(tuple[Any, ...]):
 
     def _require_rank(self) -> None:
         if not self._is_known:
-            raise ValueError("sizes of a shape are not known, not even how many there are")
+            raise ValueError("expected a shape with a known rank, got an unknown one")
 
     def __getitem__(self, key: Any) -> Any:
         self._require_rank()

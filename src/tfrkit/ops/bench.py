@@ -88,7 +88,7 @@ class Bench:
         return max(self.steps, key=lambda step: step.seconds_per_record).name
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: records, bytes, limit, steps, compressions, mixing."""
+        """Return a JSON object: records, bytes, limit, steps, compressions, mixing."""
         return {
             "records": self.num_records,
             "bytes": self.plain_nbytes,

@@ -56,7 +56,7 @@ class Description:
         return found.pop() if len(found) == 1 else "mixed"
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: records, record_bytes, kind, compression, splits, files, features, notes."""
+        """Return a JSON object: records, record_bytes, kind, compression, splits, files, features, notes."""
         return {
             "records": self.records,
             "record_bytes": self.record_bytes,

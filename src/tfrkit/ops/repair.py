@@ -45,7 +45,7 @@ class Loss:
     kind: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: shard, record, offset, stop, cause, stored_offset, stored_stop."""
+        """Return a JSON object: shard, record, offset, stop, cause, stored_offset, stored_stop."""
         start, stop = self.stored or (None, None)
         return {
             "shard": self.shard,
@@ -81,7 +81,7 @@ class Repair:
         return sum(loss.stored[1] - loss.stored[0] for loss in self.findings if loss.stored is not None)
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: records, lost_records, lost_bytes, lost_stored_bytes, files, lost."""
+        """Return a JSON object: records, lost_records, lost_bytes, lost_stored_bytes, files, lost."""
         return {
             "records": self.records,
             "lost_records": self.lost_records,

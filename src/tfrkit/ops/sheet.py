@@ -74,7 +74,7 @@ class SheetReport:
         return not self.findings
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: output, width, height, records, seed, tiles (number, label, cause), findings, notes."""
+        """Return a JSON object: output, width, height, records, seed, tiles (number, label, cause), findings, notes."""
         return {
             "output": self.output,
             "width": self.width,

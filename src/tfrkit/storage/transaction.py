@@ -48,7 +48,7 @@ def require_no_change(folder: str) -> None:
         ) from None
     if is_left:
         raise UnfinishedChangeError(
-            "a change of this folder was stopped half-way, some files are old and some are new",
+            "a change of this folder was interrupted, some files are old and some are new",
             shard=folder,
             hint=f"put the old files back: tfr edit {shlex.quote(folder)} --restore",
         )

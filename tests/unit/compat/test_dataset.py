@@ -344,5 +344,5 @@ def test_values_of_a_graph_do_not_mix_with_datasets(digits: str) -> None:
     node = tf.placeholder(tf.string)
     with pytest.raises(tf.errors.InvalidArgumentError, match="expected a value in feed_dict"):
         next(iter(tf.data.TFRecordDataset([node])))
-    with pytest.raises(TypeError, match="made outside of it"):
+    with pytest.raises(TypeError, match="from outside it"):
         plain(tf.data.Dataset.range(1).map(lambda x: node))

@@ -94,7 +94,7 @@ def test_killed_at_any_step_leaves_the_old_files_or_the_new(tmp_path: Path, monk
         was_killed = run_and_kill(lambda folder=folder: change(folder), step)
         is_pending = (folder / PENDING).exists()
         if is_pending:
-            with pytest.raises(UnfinishedChangeError, match="stopped half-way"):
+            with pytest.raises(UnfinishedChangeError, match="was interrupted"):
                 require_no_change(str(folder))
             # The process that rolls back may be killed, too.
             for second in range(0, 200, 3):
@@ -157,7 +157,7 @@ def test_reader_is_refused_while_files_change_places(tmp_path: Path) -> None:
             find_shards(tmp_path)
     for address in (tmp_path, tmp_path / "x.tfrecord", f"{tmp_path}/y*.tfrecord"):
         with pytest.raises(
-            UnfinishedChangeError, match=rf"half-way.*\n  put the old files back: tfr edit {tmp_path} --"
+            UnfinishedChangeError, match=rf"was interrupted.*\n  put the old files back: tfr edit {tmp_path} --"
         ):
             find_shards(address)
 

@@ -81,7 +81,7 @@ class Difference:
         return not (self.changed or self.added or self.removed or self.schema)
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: same, records_a, records_b, counts, features, schema, changes."""
+        """Return a JSON object: same, records_a, records_b, counts, features, schema, changes."""
         return {
             "same": self.same,
             "records_a": self.records_a,

@@ -101,7 +101,7 @@ class ChangedFile:
     added: int
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: path, split, records, changed, dropped, added."""
+        """Return a JSON object: path, split, records, changed, dropped, added."""
         return dict(vars(self))
 
 
@@ -137,7 +137,7 @@ class Changed(FileCounts):
         return sum(file.added for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: output, written, records, changed, dropped, added, splits, files, notes."""
+        """Return a JSON object: output, written, records, changed, dropped, added, splits, files, notes."""
         return {
             "output": self.output,
             "written": self.is_written,

@@ -46,7 +46,7 @@ class Leak:
     other_split: str
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: shard, record, split, other_shard, other_record, other_split."""
+        """Return a JSON object: shard, record, split, other_shard, other_record, other_split."""
         return dict(vars(self))
 
 
@@ -63,7 +63,7 @@ class Deduped(Changed):
     num_leaks: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: that of `Changed`, plus num_leaks and leaks."""
+        """Return the JSON object of `Changed`, plus num_leaks and leaks."""
         return {**super().to_json(), "num_leaks": self.num_leaks, "leaks": [leak.to_json() for leak in self.leaks]}
 
 

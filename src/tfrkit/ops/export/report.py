@@ -70,7 +70,7 @@ class Export:
         self.skipped.append(finding)
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: kind, output, records, files, nbytes, skipped, renamed, num_renamed, notes.
+        """Return a JSON object: kind, output, records, files, nbytes, skipped, renamed, num_renamed, notes.
 
         Each entry of renamed has stored and written. For images also available, images, masks, tables.
         """

@@ -142,7 +142,7 @@ class Answer:
         yield from self._session.run(_FETCHED_BLOBS if has_blobs else _FETCHED_ROWS)
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: columns (name, type), rows."""
+        """Return a JSON object: columns (name, type), rows."""
         return {"columns": self.describe(), "rows": list(self.json_rows())}
 
     def describe(self) -> list[dict[str, str]]:

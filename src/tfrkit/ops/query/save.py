@@ -71,7 +71,7 @@ class Saved:
     copied: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: output, records, columns, copied."""
+        """Return a JSON object: output, records, columns, copied."""
         return dict(vars(self))
 
 

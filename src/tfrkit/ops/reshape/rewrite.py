@@ -74,7 +74,7 @@ class WrittenFile:
     nbytes: int
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: path, split, records, nbytes."""
+        """Return a JSON object: path, split, records, nbytes."""
         return {"path": self.path, "split": self.split, "records": self.records, "nbytes": self.nbytes}
 
 
@@ -124,7 +124,7 @@ class Rewritten(FileCounts):
         return sum(file.nbytes for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: output, records, nbytes, compression, seed, splits, files, notes."""
+        """Return a JSON object: output, records, nbytes, compression, seed, splits, files, notes."""
         return {
             "output": self.output,
             "records": self.records,

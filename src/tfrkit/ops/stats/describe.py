@@ -67,7 +67,7 @@ def is_label(key: FeatureKey, feature: FeatureSummary, spec: Spec, names: ClassN
 def feature_to_json(
     key: FeatureKey, feature: FeatureSummary, spec: Spec, records: int, names: ClassNames | None
 ) -> dict[str, Any]:
-    """The public form of a feature; `names` are given if it holds classes."""
+    """Return a feature as a JSON object; `names` are given if its values are classes."""
     name = decode_name(key[0])
     values = feature.values
     is_bytes = isinstance(values, BytesSummary)
@@ -95,7 +95,7 @@ def feature_to_json(
 
 
 def summary_to_json(summary: NumberSummary) -> dict[str, Any]:
-    """The public form of numbers: range, moments, quantiles, histogram."""
+    """Return a summary of numbers as a JSON object: range, moments, quantiles, histogram."""
     quantiles, bins = summary.describe()
     return {
         "min": _plain(summary.low),

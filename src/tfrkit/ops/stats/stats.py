@@ -51,7 +51,7 @@ class Stats:
         return self.skipped == 0
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: every field by name, `findings` as objects."""
+        """Return every field by name as a JSON object, `findings` as objects."""
         return {**vars(self), "findings": [finding.to_json() for finding in self.findings]}
 
 

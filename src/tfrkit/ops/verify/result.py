@@ -40,7 +40,7 @@ class RecordPlace:
     offset: int
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: shard, record, offset."""
+        """Return a JSON object: shard, record, offset."""
         return {"shard": self.shard, "record": self.record, "offset": self.offset}
 
 
@@ -59,7 +59,7 @@ class VerifyFinding:
     other: RecordPlace | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: shard, record, offset, cause, kind, other (shard, record, offset)."""
+        """Return a JSON object: shard, record, offset, cause, kind, other (shard, record, offset)."""
         return {
             "shard": self.shard,
             "record": self.record,
@@ -88,7 +88,7 @@ class ShardTally:
     holds_examples: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: shard, records, nbytes, findings."""
+        """Return a JSON object: shard, records, nbytes, findings."""
         return {"shard": self.path, "records": self.records, "nbytes": self.nbytes, "findings": self.num_findings}
 
 
@@ -130,7 +130,7 @@ class Verification:
             tally.num_findings = by_shard[tally.path]
 
     def to_json(self) -> dict[str, Any]:
-        """The public form: ok, records, findings, counts (by kind), shards, notes."""
+        """Return a JSON object: ok, records, findings, counts (by kind), shards, notes."""
         return {
             "ok": self.ok,
             "records": self.records,
