@@ -215,3 +215,17 @@ def test_mask_and_boxes_of_a_tile_survive_compression(tmp_path: Path) -> None:
         assert opened.num_records == 3
         assert opened.read_row(2)["note"] == b"record 2"
         opened.close()
+
+
+def test_feature_that_the_schema_lacks_is_still_shown(tmp_path: Path, connect: Connect) -> None:
+    pytest.importorskip("starlette")
+    path = tmp_path / "late.tfrecord.gz"
+    with tfrkit.Writer(path) as writer:
+        for number in range(5000):
+            writer.write({"label": number} | ({"late": "a text"} if number == 4999 else {}))
+    client = connect(str(path))
+    assert [feature["name"] for feature in client.get("/api/set").json()["sets"][0]["features"]] == ["label"]
+    shown = {feature["name"]: feature for feature in client.get("/api/record/4999").json()["features"]}
+    assert (shown["label"]["values"], shown["late"]["value"]) == ([4999], "a text")
+    assert client.get("/raw/4999?feature=late").content == b"a text"
+    assert [feature["name"] for feature in client.get("/api/record/4998").json()["features"]] == ["label"]

@@ -60,17 +60,17 @@ def read_jpeg_header(data: memoryview) -> JpegHeader:
     return header
 
 
-def choose_eighths(height: int, width: int, wanted: tuple[int, int]) -> int:
-    """Return the smallest fast scale, in eighths, that still gives at least twice the wanted height and width.
+def choose_eighths(height: int, width: int, wanted: tuple[int, int], spare: int = _SPARE) -> int:
+    """Return the smallest fast scale, in eighths, that still gives `spare` times the wanted height and width.
 
     Example:
         >>> choose_eighths(3000, 4000, (224, 224)), choose_eighths(375, 500, (224, 224))
         (2, 8)
     """
-    if height < 2 * _SPARE * wanted[0] or width < 2 * _SPARE * wanted[1]:
+    if height < 2 * spare * wanted[0] or width < 2 * spare * wanted[1]:
         return 8
     for eighths in _FAST_EIGHTHS:
-        if height * eighths >= 8 * _SPARE * wanted[0] and width * eighths >= 8 * _SPARE * wanted[1]:
+        if height * eighths >= 8 * spare * wanted[0] and width * eighths >= 8 * spare * wanted[1]:
             return eighths
     return 8
 

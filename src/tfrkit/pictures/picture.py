@@ -14,7 +14,7 @@ import numpy as np
 from tfrkit._types import Row
 from tfrkit.errors import CodecError
 from tfrkit.features.schema import Schema, show_name
-from tfrkit.images.decode import decode_image, measure_image
+from tfrkit.images.decode import decode_image, decode_thumbnail, measure_image
 from tfrkit.images.options import DecodeOptions
 from tfrkit.images.raw_shapes import FOUND_CHANNELS, RAW_CHANNELS
 from tfrkit.images.resize import resize_as_pillow, resize_into
@@ -80,7 +80,7 @@ class PictureReader:
     """Reads pictures that fit into a square of `side` pixels. Memory: one decoded image at a time.
 
     With `keeps_pixels`, an image whose boxes or mask are wrong is shown without them. Small images are enlarged, unless
-    `enlarges` is False.
+    `enlarges` is False. With `is_quick`, large JPEGs are decoded less exactly.
     """
 
     def __init__(
@@ -92,8 +92,10 @@ class PictureReader:
         side: int,
         keeps_pixels: bool = False,
         enlarges: bool = True,
+        is_quick: bool = False,
     ) -> None:
         self._keeps_pixels = keeps_pixels
+        self._is_quick = is_quick
         self._enlarges = enlarges
         self._features = features
         self._names = names
@@ -187,7 +189,8 @@ class PictureReader:
         size = measure_image(memoryview(data), DecodeOptions())
         if size is not None and max(size) > self._side:
             # A JPEG can be decoded in a smaller size, which is faster.
-            return decode_image(data, size=fit_size(*size, self._side)), size
+            fitted = fit_size(*size, self._side)
+            return (decode_thumbnail(data, fitted) if self._is_quick else decode_image(data, size=fitted)), size
         return self._fit(decode_image(data))
 
     def _fit(self, pixels: Pixels) -> tuple[Pixels, tuple[int, int]]:

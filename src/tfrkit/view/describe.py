@@ -14,6 +14,7 @@ import numpy as np
 from tfrkit._types import Row
 from tfrkit.errors import CodecError, ContainerError, SchemaError, TfrkitError
 from tfrkit.features.meaning import find_media
+from tfrkit.features.schema import Schema
 from tfrkit.features.spec import Spec
 from tfrkit.images.sniff import ImageInfo, sniff_image
 from tfrkit.ops.preview import HEAD_BYTES, preview_value, value_to_json
@@ -87,17 +88,19 @@ def describe_record(opened: Opened, guesses: Guesses, item: int) -> Json:
         result["features"] = [_describe_value("record", "", payload, None, record, {})]
         return result
     roles = list_roles(guesses)
-    parts: Sequence[tuple[str, Mapping[str, Any], Mapping[str, Spec]]] = [("", row, opened.schema.features)]
-    if opened.kind == "sequence_example":
-        parts = [
-            ("context", row["context"], opened.schema.features),
-            ("feature_lists", row["feature_lists"], opened.schema.feature_lists),
-        ]
-    for part, values, specs in parts:
-        for name, value in values.items():
-            result["features"].append(_describe_feature(opened, name, part, value, specs.get(name), record, roles))
+    for values, schema in ((row, opened.schema), opened.read_others(record)):
+        for part, features, specs in _list_parts(values, schema):
+            for name, value in features.items():
+                result["features"].append(_describe_feature(opened, name, part, value, specs.get(name), record, roles))
     result |= _describe_picture(opened, guesses, row, record)
     return result
+
+
+def _list_parts(row: Row, schema: Schema) -> list[tuple[str, Mapping[str, Any], Mapping[str, Spec]]]:
+    if schema.kind != "sequence_example":
+        return [("", row, schema.features)]
+    context, lists = row.get("context", {}), row.get("feature_lists", {})
+    return [("context", context, schema.features), ("feature_lists", lists, schema.feature_lists)]
 
 
 def list_roles(guesses: Guesses) -> dict[str, str]:
@@ -293,7 +296,10 @@ def to_json_box(box: Box) -> Json:
 def find_value(opened: Opened, record: int, feature: str, frame: int | None) -> Any:
     """Return the value of a feature of a record, or one frame of it; LookupError if there is none."""
     values = flatten_row(opened.read_row(record), opened.schema)
-    if feature not in values or values[feature] is None:
+    if feature not in values:
+        row, schema = opened.read_others(record)
+        values = flatten_row(row, schema) if row else {}
+    if values.get(feature) is None:
         raise LookupError(f"record {record} has no feature {feature!r:.64}")
     value = values[feature]
     if isinstance(value, list) or feature in opened.schema.feature_lists:

@@ -65,7 +65,13 @@ class Guesses:
             return None
         opened = self.opened
         return PictureReader(
-            opened.schema, self.features, opened.names, side=side, keeps_pixels=True, enlarges=enlarges
+            opened.schema,
+            self.features,
+            opened.names,
+            side=side,
+            keeps_pixels=True,
+            enlarges=enlarges,
+            is_quick=True,
         )
 
     def to_json(self) -> dict[str, Any]:

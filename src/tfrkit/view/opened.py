@@ -13,8 +13,9 @@ import numpy as np
 
 from tfrkit._types import Int64Array, Record, Row
 from tfrkit.batches.shard_set import ShardSet
+from tfrkit.batches.survey import Surveyed
 from tfrkit.codec.decode import Decoder
-from tfrkit.container.records import Finding, Policy, read_records
+from tfrkit.container.records import SAMPLED_SEARCH_NBYTES, Finding, Policy, read_records
 from tfrkit.container.shards import Shard, find_shards
 from tfrkit.errors import (
     CodecError,
@@ -25,12 +26,15 @@ from tfrkit.errors import (
     TfrkitError,
     TruncatedShardError,
 )
+from tfrkit.features.schema import Schema
 from tfrkit.passes.check import check_stretch, cut_shard
 from tfrkit.sidecars.class_names import ClassNames
 
 # Records read from the front while the others are counted.
 _FRONT_RECORDS = 4096
 _FRONT_NBYTES = 64 << 20
+# Records that the first schema is inferred from.
+_FIRST_RECORDS = 64
 _UNCOUNTED = (CorruptRecordError, TruncatedShardError, CompressionError)
 
 
@@ -60,8 +64,9 @@ class Opened:
         self.name = _name_dataset(self.paths)
         self.stamp = _stamp_files(self.paths)
         self._set = ShardSet(shards, Policy())
-        self.schema = self._set.schema
         self.sidecars = self._set.sidecars
+        is_quick = self._set.known_count is not None or self._set.is_quick
+        self.schema = self._set.schema if is_quick else self._guess_schema()
         self.names = ClassNames.of_schema(self.schema, self.sidecars.class_file)
         self.kind = self.schema.kind
         self._decoders: dict[tuple[str, ...] | None, Decoder] = {}
@@ -76,11 +81,20 @@ class Opened:
         self.flawed: dict[int, Finding] = {}
         """Records known to be damaged, by number."""
         self._is_checked = False
-        if self._set.known_count is not None or self._set.is_quick:
+        if is_quick:
             self._count()
         else:
             threading.Thread(target=self._count, name="tfrkit-count", daemon=True).start()
             self._read_front()
+
+    def _guess_schema(self) -> Schema:
+        """Infer a schema from the first records, until all are counted: a sample of a large file takes seconds."""
+        if self._set.known_schema is not None:
+            return self._set.schema
+        surveyed = Surveyed()
+        lenient = Policy("all", "skip", search_nbytes=SAMPLED_SEARCH_NBYTES)
+        surveyed.add_shard(self._set.shards[0], lenient, max_records=_FIRST_RECORDS)
+        return self.sidecars.refine(surveyed.infer())
 
     # ---- counting ------------------------------------------------------------------------------------------------
 
@@ -125,8 +139,11 @@ class Opened:
         except TfrkitError as error:
             self.failure = error
             found = self._set
+        if self.failure is None and found is self._set:
+            self.schema = self._set.schema
         with self._lock:
             self._set = found
+            self._decoders = {}
             self._is_counted = self.failure is None
             self._lock.notify_all()
         if self._is_counted:
@@ -219,6 +236,22 @@ class Opened:
             self._set.records.decode_into(builder, record, decoder.column_names)
         row: Row = builder.finish()[0]
         return row
+
+    def read_others(self, record: int) -> tuple[Row, Schema]:
+        """Decode the features of a record that the schema lacks, with their own schema."""
+        payload = self.read(record)
+        frame = len(payload).to_bytes(8, "little") + bytes(4) + payload + bytes(4)
+        surveyed = Surveyed()
+        surveyed.survey.add_frames(frame, 0, len(frame), 1, "none")
+        found = surveyed.infer().schema
+        others = [] if found.kind != self.kind else [name for name in found.names if name not in self.schema]
+        if not others:
+            return {}, found
+        own = found.select(others)
+        builder = Decoder(own).new_row_builder()
+        builder.append_record(payload)
+        row: Row = builder.finish()[0]
+        return row, own
 
     def read_bytes(self, shard: int, offset: int, nbytes: int) -> bytes:
         """Read inflated bytes of a shard; fewer at its end or at damage of its compression."""

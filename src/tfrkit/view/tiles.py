@@ -72,7 +72,7 @@ def make_tile(opened: Opened, guesses: Guesses, item: int, side: int | None, *, 
     if item < 0:
         damage = to_json_damage(opened, opened.broken[-1 - item])
         return result | {"shard": damage["shard"], "damage": damage}, []
-    result["shard"] = opened.locate(item).shard if opened.is_complete else 0
+    result["shard"] = opened.locate(item).shard if opened.is_complete and len(opened.paths) > 1 else 0
     try:
         if guesses.features is None:
             row: Any = opened.read(item) if opened.kind == "raw" else opened.read_row(item)

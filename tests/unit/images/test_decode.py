@@ -12,7 +12,7 @@ from PIL import Image, ImageOps
 
 from tfrkit import _native
 from tfrkit.errors import CodecError
-from tfrkit.images.decode import Scratch, decode_image, decode_into, measure_image
+from tfrkit.images.decode import Scratch, decode_image, decode_into, decode_thumbnail, measure_image
 from tfrkit.images.jpeg import choose_eighths
 from tfrkit.images.options import DecodeOptions
 from tfrkit.images.resize import resize_into
@@ -549,3 +549,14 @@ def test_every_image_of_the_corpus_gives_the_pixels_of_pillow() -> None:
         assert decode_image(data, size=(17, 19)).shape == (17, 19, 3)
         checked += 1
     assert checked > 10
+
+
+@pytest.mark.parametrize("size", [(24, 32), (94, 125), (30, 300)])
+def test_thumbnail_is_close_to_the_exact_image(size: tuple[int, int]) -> None:
+    rows, columns = np.mgrid[:375, :500]
+    pixels = np.stack([rows % 256, columns % 256, (rows + columns) % 256], axis=2).astype(np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(pixels).resize((500, 375)).save(file, "JPEG", quality=90)
+    quick, exact = decode_thumbnail(file.getvalue(), size), decode_image(file.getvalue(), size=size)
+    assert quick.shape == (*size, 3)
+    assert np.abs(quick.astype(int) - exact).mean() < 6
