@@ -28,6 +28,7 @@ class Limits:
     # window of 32 KiB during the search, so a large shard gets wider steps.
     checkpoint_nbytes: int = 1 << 20
     max_checkpoints: int = 4096
+    segment_nbytes: int = 4 << 20  # inflated at a time from a checkpoint; to enter it costs as much as 0.1 MB
     slow_scan_seconds: float = 0.5  # a scan that took longer is saved in the user's cache folder
     check_nbytes: int = 8 << 20  # frames that one thread checks at a time
     scan_nbytes: int = 64 << 20  # part of a shard without an index that one thread scans at a time

@@ -14,11 +14,14 @@ from tfrkit._threads import Run, RunsAhead, choose_threads, map_ahead
 from tfrkit._types import Verify
 from tfrkit.container.locate import Count, count_frames
 from tfrkit.container.records import NO_LIMIT, Finding, FrameStream, Policy, Stretch
+from tfrkit.container.segments import Segment, Segments
 from tfrkit.container.shards import Shard
 from tfrkit.errors import TfrkitError
 
 # Stored bytes of a compressed shard are about this many times as many inflated ones.
 _USUAL_RATIO = 4
+# With more shards than this per thread, all threads are busy without the indexes of the shards.
+_SHARDS_PER_THREAD = 4
 DEFAULT_AHEAD_NBYTES = 256 << 20
 
 
@@ -47,12 +50,25 @@ class _LatePolicy(Policy):
         return kept
 
 
-Item = Stretch | _Damage
+class _Part(NamedTuple):
+    """A segment of a shard; without a stretch if it is damaged."""
+
+    segments: Segments
+    segment: Segment
+    stretch: Stretch | None
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self.stretch is None else self.stretch.nbytes
+
+
+Item = Stretch | _Damage | _Part
 
 
 class FramesAhead:
     """Stretches of frames in file order; threads inflate shards, and check the frames as `verify` says.
 
+    Several shards are inflated at a time. If there are few, several places of a shard whose index has checkpoints are.
     Damage is raised, or skipped and recorded by the policy, when the frames before it were taken. Iterate once, and
     close it.
     """
@@ -61,7 +77,15 @@ class FramesAhead:
         self, shards: Sequence[Shard], policy: Policy, *, threads: int, max_nbytes: int, verify: Verify
     ) -> None:
         self._policy = policy
-        runs = [Run(partial(_read_shard, shard, policy, verify), _guess_nbytes(shard)) for shard in shards]
+        self._verify: Verify = verify
+        runs: list[Run[Item]] = []
+        for shard in shards:
+            segments = Segments.find(shard) if len(shards) < _SHARDS_PER_THREAD * threads else None
+            if segments is None:
+                runs.append(Run(partial(_read_shard, shard, policy, verify), _guess_nbytes(shard)))
+                continue
+            for segment in segments.listed:
+                runs.append(Run(partial(_read_segment, segments, segment, verify), LIMITS.segment_nbytes))
         self._ahead: RunsAhead[Item] = RunsAhead(
             runs,
             threads=threads,
@@ -71,11 +95,37 @@ class FramesAhead:
         )
 
     def __iter__(self) -> Iterator[Stretch]:
+        damaged: Segments | None = None
         for item in self._ahead:
             if isinstance(item, _Damage):
                 self._policy.take(item.finding, item.error)
-            else:
+            elif isinstance(item, Stretch):
                 yield item
+            elif item.segments is not damaged:
+                segments, segment, stretch = item
+                if stretch is not None:
+                    segments.add(stretch)
+                    yield stretch._replace(taken=None)
+                is_last = segment is segments.listed[-1]
+                if stretch is None or (is_last and not segments.is_sound()):
+                    damaged = segments
+                    yield from self._read_again(segments, segment.start if stretch is None else segment.stop)
+
+    def _read_again(self, segments: Segments, record: int) -> Iterator[Stretch]:
+        """Read a shard from its start on this thread, which meets damage in its usual place; leave out known frames."""
+        known = segments.offset_of(record)
+        for item in _read_shard(segments.shard, self._policy, self._verify):
+            if isinstance(item, _Damage):
+                self._policy.take(item.finding, item.error)
+            elif isinstance(item, Stretch) and item.offset + item.nbytes > known:
+                lost = max(0, record - item.record)
+                start = item.start + max(0, known - item.offset)
+                yield item._replace(
+                    start=start,
+                    record=item.record + lost,
+                    offset=max(known, item.offset),
+                    num_frames=item.num_frames - lost,
+                )
 
     def has_next(self) -> bool:
         """Whether the next stretch can be taken without waiting."""
@@ -84,6 +134,10 @@ class FramesAhead:
     def close(self) -> None:
         """Stop the threads and wait for them."""
         self._ahead.close()
+
+
+def _read_segment(segments: Segments, segment: Segment, verify: Verify) -> Iterator[Item]:
+    yield _Part(segments, segment, segments.read(segment, verify))
 
 
 def _guess_nbytes(shard: Shard) -> int:

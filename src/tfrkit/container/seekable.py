@@ -88,6 +88,15 @@ class SeekableInflate:
             return _read_file_at(self._unpacked, offset, stop - offset)
         return self._inflate_at(offset, stop)
 
+    def read_once(self, offset: int, nbytes: int) -> bytes:
+        """Return the same bytes as `read_at`, without keeping anything for later reads; fewer before damage.
+
+        REQUIRES: checkpoints were given. Raises errors of the codec for damage.
+        """
+        assert self._points is not None
+        number, _ = self._points.find(offset)
+        return _Cursor(self._reader, self._compression, self._points, number).read_once(offset, nbytes)
+
     def export(self) -> bytes:
         """Return the checkpoints, for an index or another `SeekableInflate`; b"" for a compression without checkpoints.
 
@@ -224,6 +233,17 @@ class _Cursor:
                     offset=stored,
                     hint=advise_repair(self._reader.name),
                 ) from None
+
+    def read_once(self, offset: int, nbytes: int) -> bytes:
+        """Return bytes without keeping any. Only for a new cursor."""
+        pieces: list[bytes] = []
+        skipped, missing = offset - self._kept_start, nbytes
+        while missing > 0 and (piece := self._inflate(min(skipped + missing, _MAX_PIECE_NBYTES))):
+            if skipped < len(piece):
+                pieces.append(piece[skipped:] if skipped else piece)
+                missing -= len(pieces[-1])
+            skipped = max(0, skipped - len(piece))
+        return b"".join(pieces)
 
     def _read(self, offset: int, nbytes: int) -> bytes:
         if offset < self._kept_start:

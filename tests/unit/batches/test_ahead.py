@@ -7,10 +7,13 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tfrkit as tfr
@@ -19,6 +22,8 @@ from tfrkit.batches import ahead
 from tfrkit.container.codecs import FORMATS
 from tfrkit.container.compression import InflateReader
 from tfrkit.container.deflate import Deflater
+from tfrkit.container.locate import save_index
+from tfrkit.container.segments import Segments, combine_adler32
 from tfrkit.errors import SkippedRecordsWarning, TfrkitError
 from tfrkit.testing.corruption import flip, frame_offsets, make_frame
 
@@ -218,6 +223,77 @@ def test_small_files_and_pipes_are_read_without_threads(tmp_path: Path, monkeypa
     with tfr.Writer(plain) as writer:
         writer.write({"id": 1})
     assert ahead.choose_inflaters(tfr.open(plain)._set.shards, 3) == 1
+
+
+@pytest.fixture
+def indexed(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One shard with an index, in about ten segments."""
+    monkeypatch.setattr(LIMITS, "checkpoint_nbytes", 1 << 16)
+    monkeypatch.setattr(LIMITS, "segment_nbytes", 1 << 18)
+    rng = np.random.default_rng(5)
+    path = tmp_path / f"one.{FORMATS[request.param].suffixes[0]}"
+    with tfr.Writer(path, compression=request.param) as writer:
+        for number in range(2500):
+            writer.write({"id": number, "name": rng.bytes(rng.integers(900)).hex()})
+    save_index(str(path))
+    return path
+
+
+def find_segments(path: Path) -> Segments | None:
+    return Segments.find(tfr.open(path)._set.shards[0])
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("indexed", ["gzip", "zlib"], indirect=True)
+def test_segments_give_what_one_thread_gives(indexed: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    segments = find_segments(indexed)
+    assert segments is not None
+    assert len(segments.listed) > 5
+    monkeypatch.setattr(ahead.FramesAhead, "_read_again", None)
+    items, error, _ = compare(indexed, way, monkeypatch)
+    assert error is None
+    assert len(items) == (2500 if way in ("records", "views", "rows") else 40)
+
+
+@pytest.mark.parametrize("indexed", ["gzip", "zlib"], indirect=True)
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+@pytest.mark.parametrize("verify", ["all", "none"])
+def test_damage_in_segments_is_met_in_its_place(
+    indexed: Path, on_error: str, verify: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = indexed.read_bytes()
+    ends = set()
+    for at in np.linspace(5000, len(stored) - 5000, 8).astype(int).tolist():
+        indexed.write_bytes(flip(stored, at, 3))
+        assert find_segments(indexed) is not None  # the index does not show the damage
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SkippedRecordsWarning)
+            items, error, findings = compare(indexed, "records", monkeypatch, on_error=on_error, verify=verify)
+        assert (error is not None) == (on_error == "raise")
+        assert bool(findings) == (on_error == "skip")
+        ends.add(len(items) == 2500)
+    # A changed value does not stop the inflating; the checksum of the stream shows it after the last record.
+    assert (True in ends) == (verify == "none")
+
+
+@pytest.mark.parametrize("indexed", ["gzip"], indirect=True)
+def test_other_files_have_no_segments(indexed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = indexed.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(LIMITS, "segment_nbytes", 1 << 10)
+        assert find_segments(indexed) is None  # checkpoints are too far apart
+    indexed.write_bytes(stored[:-1] + bytes([stored[-1] ^ 1]))
+    assert find_segments(indexed) is None  # a stale index
+    indexed.write_bytes(stored * 2)
+    save_index(str(indexed))
+    assert find_segments(indexed) is None  # two members
+
+
+def test_checksums_of_parts_combine() -> None:
+    data = bytes(range(256)) * 700
+    for cut in (0, 1, 65521, len(data)):
+        first, second = data[:cut], data[cut:]
+        assert combine_adler32(zlib.adler32(first), zlib.adler32(second), len(second)) == zlib.adler32(data)
 
 
 FORKED = """
