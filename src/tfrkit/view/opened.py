@@ -33,7 +33,7 @@ from tfrkit.sidecars.class_names import ClassNames
 # Records read from the front while the others are counted.
 _FRONT_RECORDS = 4096
 _FRONT_NBYTES = 64 << 20
-# Records that the first schema is inferred from.
+# Records to start with: the first schema is inferred from them, and they fill a screen.
 _FIRST_RECORDS = 64
 _UNCOUNTED = (CorruptRecordError, TruncatedShardError, CompressionError)
 
@@ -85,7 +85,11 @@ class Opened:
             self._count()
         else:
             threading.Thread(target=self._count, name="tfrkit-count", daemon=True).start()
-            self._read_front()
+            front = threading.Thread(target=self._read_front, name="tfrkit-front", daemon=True)
+            front.start()
+            # A screen of tiles is enough to start with.
+            while front.is_alive() and len(self._front) < _FIRST_RECORDS and not self._is_counted:
+                front.join(0.01)
 
     def _guess_schema(self) -> Schema:
         """Infer a schema from the first records, until all are counted: a sample of a large file takes seconds."""
@@ -170,9 +174,11 @@ class Opened:
                 self._front += records
                 nbytes += sum(map(len, records))
                 if len(self._front) >= _FRONT_RECORDS or nbytes >= _FRONT_NBYTES or self._is_counted:
-                    return
+                    break
         except TfrkitError:
             return  # counting reports it
+        if self._is_counted:
+            self._front = []
 
     # ---- positions -----------------------------------------------------------------------------------------------
 
@@ -213,7 +219,7 @@ class Opened:
     def read(self, record: int) -> Record:
         """Read the payload of a record; raise the error of its damage."""
         self.require(record)
-        front = self._front
+        front = [] if self._is_counted else self._front
         if record < len(front):
             return front[record]
         return self._set.records[record]
@@ -226,7 +232,7 @@ class Opened:
             schema = self.schema if names is None else self.schema.select(list(names))
             decoder = self._decoders[key] = Decoder(schema)
         builder = decoder.new_row_builder()
-        front = self._front
+        front = [] if self._is_counted else self._front
         self.require(record)
         if record < len(front):
             fault = builder.append_record(front[record])
