@@ -92,6 +92,7 @@ using Offsets = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::devic
 using Numbers = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 void BindFileMap(nb::module_& m);
+void BindByteViews(nb::module_& m);
 void BindFrames(nb::module_& m);
 void BindFrameTable(nb::module_& m);
 void BindFrameCopy(nb::module_& m);

@@ -67,10 +67,10 @@ nb::object WrapValues(Kind kind, Column* column) {
   }
 }
 
-nb::tuple WrapColumn(Kind kind, Column* column) {
-  return nb::make_tuple(WrapValues(kind, column), Optional(std::move(column->splits)),
-                        Optional(std::move(column->list_splits)), Optional(std::move(column->presence)),
-                        Optional(std::move(column->frame_presence)));
+nb::tuple WrapColumn(Kind kind, Column* column, nb::object values) {
+  if (!values.is_valid()) values = WrapValues(kind, column);
+  return nb::make_tuple(values, Optional(std::move(column->splits)), Optional(std::move(column->list_splits)),
+                        Optional(std::move(column->presence)), Optional(std::move(column->frame_presence)));
 }
 
 }  // namespace tfrkit

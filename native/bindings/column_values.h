@@ -25,7 +25,8 @@ std::vector<KnownName> ParseNames(nb::sequence names);
 
 // An array of the numbers of a column; (bytes, offsets) for bytes.
 nb::object WrapValues(Kind kind, Column* column);
-// (values, splits, list_splits, presence, frame_presence), None where there are none.
-nb::tuple WrapColumn(Kind kind, Column* column);
+// (values, splits, list_splits, presence, frame_presence), None where there are none. `values` are in place
+// of the column's own, if given.
+nb::tuple WrapColumn(Kind kind, Column* column, nb::object values = {});
 
 }  // namespace tfrkit

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "bindings/buffers.h"
+#include "bindings/byte_views.h"
 #include "bindings/column_values.h"
 #include "bindings/file_map.h"
 #include "bindings/frame_table.h"
@@ -42,6 +44,7 @@ class Engine {
     options_.specs = ParseSpecs(specs, &kinds_);
     if (known.has_value()) options_.known = ParseNames(*known);
     if (plain_.size() != kinds_.size()) throw nb::value_error("as many plain flags as specs are needed");
+    for (ColumnSpec& spec : options_.specs) spec.may_view = true;
     options_.verify = ToVerify(verify);
     options_.skips = skips;
     options_.threads = threads;
@@ -229,15 +232,60 @@ class Engine {
       faults = std::move(listed);
     }
     if (made->failed) return nb::make_tuple(nb::none(), *made->failed, faults);
+    ByteViews::Marks marks;
+    if (!made->marks.empty()) {
+      marks = std::make_shared<const std::vector<RecordMark>>(std::move(made->marks));
+    }
     nb::list columns;
     for (size_t i = 0; i < made->columns.size(); ++i) {
+      Column* const column = &made->columns[i];
       if (plain_[i]) {
-        columns.append(WrapValues(kinds_[i], &made->columns[i]));
+        columns.append(WrapValues(kinds_[i], column));
+      } else if (kinds_[i] == Kind::kBytes && column->byte_offsets.empty()) {
+        columns.append(WrapColumn(kinds_[i], column, WrapViews(&column->views, marks)));
       } else {
-        columns.append(WrapColumn(kinds_[i], &made->columns[i]));
+        columns.append(WrapColumn(kinds_[i], column));
       }
     }
     return nb::make_tuple(made->num_rows, columns, faults);
+  }
+
+  // Views hold the maps they point into. Values of shards that are no map are copied, with all the others.
+  nb::object WrapViews(PoolVector<ByteView>* views, const ByteViews::Marks& marks) {
+    std::vector<ViewedMap> maps;
+    bool is_mapped = true;
+    for (size_t i = 0; i < views->size() && is_mapped; ++i) {
+      const ByteView view = (*views)[i];
+      if (view.empty() || (!maps.empty() && Holds(*maps.back().map, view))) continue;
+      const auto known = std::find_if(maps.begin(), maps.end(),
+                                      [&](const ViewedMap& held) { return Holds(*held.map, view); });
+      if (known != maps.end()) continue;
+      const auto found = std::find_if(shards_.begin(), shards_.end(), [&](const HeldShard& held) {
+        return held.map != nullptr && Holds(*held.map, view);
+      });
+      is_mapped = found != shards_.end();
+      if (is_mapped) maps.push_back({found->owner, found->map});
+    }
+    if (is_mapped)
+      return nb::cast(new ByteViews(std::move(*views), std::move(maps), marks),
+                      nb::rv_policy::take_ownership);
+    std::vector<ViewedMap> all;
+    for (const HeldShard& held : shards_) {
+      if (held.map != nullptr) all.push_back({held.owner, held.map});
+    }
+    PoolVector<int64_t> offsets;
+    if (!offsets.Resize(views->size() + 1)) throw std::bad_alloc();
+    offsets[0] = 0;
+    for (size_t i = 0; i < views->size(); ++i) {
+      offsets[i + 1] = offsets[i] + static_cast<int64_t>((*views)[i].size());
+    }
+    const ByteViews copied(std::move(*views), std::move(all), marks);
+    return nb::make_tuple(copied.Join(), ToArray(std::move(offsets)));
+  }
+
+  static bool Holds(const FileMap& map, ByteView view) {
+    const uint8_t* const start = map.bytes().data();
+    return view.data() >= start && view.data() < start + map.bytes().size();
   }
 
   EngineOptions options_;

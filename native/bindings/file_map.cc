@@ -102,9 +102,9 @@ void BindFileMap(nb::module_& m) {
           .def(nb::init<int, uint64_t, nb::callable>(), nb::arg("descriptor"), nb::arg("size"),
                nb::arg("check"),
                nb::sig("def __init__(self, descriptor: int, size: int, check: "
-                       "typing.Callable[[bool], None]) -> None"),
+                       "typing.Callable[[bool], bool | None]) -> None"),
                "The first `size` bytes. `check(is_torn)` raises if the file became shorter, and always "
-               "if it is torn.")
+               "if it is torn; it returns whether the file was written to.")
           .def("release", &FileMap::Release, nb::arg("start"), nb::arg("stop"),
                "Hint that [start, stop) is not needed for now.")
           .def("__getitem__", &FileMap::Slice, nb::arg("range"), "A copy of some bytes.",

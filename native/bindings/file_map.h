@@ -33,6 +33,8 @@ class FileMap {
   }
   // Raises if the file is shorter than its map; for when something that was read looks odd.
   void Check() { check_(false); }
+  // The same; true if the file was written to since it was mapped.
+  bool MayBeRewritten() { return check_(false).ptr() == Py_True; }
   // Raises because of a range that is torn.
   [[noreturn]] void Raise();
 

@@ -18,6 +18,7 @@ NB_MODULE(_core, m) {
       },
       nullptr);
   tfrkit::BindFileMap(m);
+  tfrkit::BindByteViews(m);
   tfrkit::BindFrames(m);
   tfrkit::BindFrameTable(m);
   tfrkit::BindFrameCopy(m);

@@ -23,7 +23,7 @@ uint64_t SizeOf(const PoolVector<T>& values) {
 
 uint64_t SizeOf(const Column& column) {
   return SizeOf(column.ints) + SizeOf(column.floats) + SizeOf(column.bytes) + SizeOf(column.byte_offsets) +
-         SizeOf(column.splits) + SizeOf(column.list_splits) + SizeOf(column.presence) +
+         SizeOf(column.views) + SizeOf(column.splits) + SizeOf(column.list_splits) + SizeOf(column.presence) +
          SizeOf(column.frame_presence);
 }
 
@@ -222,7 +222,7 @@ BatchEngine::Status BatchEngine::MakeHere(MadeBatch* made) {
   job_.reset();
   const std::lock_guard lock(mutex_);
   ++num_taken_;
-  if (made->last_stop != 0) NoteRead(made->last_shard, made->last_stop);
+  NoteTaken(*made);
   if (made->IsLast(options_.skips)) num_batches_ = num_taken_;
   for_workers_.notify_all();
   if (num_waiting_consumers_ != 0) for_consumers_.notify_all();
@@ -263,11 +263,18 @@ BatchEngine::Status BatchEngine::Take(std::chrono::milliseconds patience, MadeBa
     *made = std::move(*slot);
     slot.reset();
     ++num_taken_;
-    if (made->last_stop != 0) NoteRead(made->last_shard, made->last_stop);
+    NoteTaken(*made);
     for_workers_.notify_one();
     if (num_waiting_consumers_ != 0) for_consumers_.notify_one();
   }
   return Status::kBatch;
+}
+
+// The batch before is done with: views of this one are still to be read.
+void BatchEngine::NoteTaken(const MadeBatch& made) {
+  if (taken_stop_ != 0) NoteRead(taken_shard_, taken_stop_);
+  taken_shard_ = made.last_shard;
+  taken_stop_ = made.last_stop;
 }
 
 // Pages that were read should not count as this process's memory.

@@ -94,6 +94,8 @@ class BatchEngine {
   // Is there room for one batch more? As many as `Limit` may be claimed and not taken.
   bool HasRoom() const { return num_claimed_ - num_taken_ < Limit(); }
   uint64_t Limit() const;
+  // With the lock held.
+  void NoteTaken(const MadeBatch& made);
   // With the lock held: of a stream, what lies before `stop` is never looked at again.
   void NoteRead(uint32_t shard, uint64_t stop);
   // Gives pages that were read back to the system.
@@ -131,6 +133,9 @@ class BatchEngine {
   std::optional<Job> job_;
   bool is_cut_ = false;
 
+  // Of a stream: where the batch that was taken last ends.
+  uint32_t taken_shard_ = 0;
+  uint64_t taken_stop_ = 0;
   // Of a stream: pages before here are released, or wait for a worker to do that.
   uint32_t released_shard_ = 0;
   uint64_t released_ = 0;

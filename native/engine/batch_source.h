@@ -34,6 +34,12 @@ struct RowFault {
   std::string name;  // of a feature that is unknown
 };
 
+// A record that views point into, and its checksum as stored when it was read.
+struct RecordMark {
+  ByteView payload;
+  uint32_t crc;
+};
+
 // A batch as a worker leaves it.
 struct MadeBatch {
   std::vector<Column> columns;
@@ -44,6 +50,7 @@ struct MadeBatch {
   std::optional<uint32_t> torn;    // a shard whose map lost pages: nothing of this batch is true
   std::optional<uint32_t> failed;  // a shard that could not be opened; rows before it are lost
   bool is_out_of_range = false;    // the order named a record that is not there
+  std::vector<RecordMark> marks;   // of all rows, where columns hold views and payloads were checked
   // Of a stream: the frames up to here are done with.
   uint32_t last_shard = 0;
   uint64_t last_stop = 0;
@@ -136,6 +143,14 @@ struct Workbench {
   std::vector<uint32_t> used;        // shards of the batch
   uint64_t serial = 0;
 };
+
+// Adds a record to a batch.
+inline Fault AppendMarked(ByteView payload, bool is_marked, ColumnBuilder* builder, MadeBatch* made) {
+  const Fault fault = builder->Append(payload);
+  // The footer follows the payload: ReadFrame compared it.
+  if (is_marked && !fault) made->marks.push_back({payload, LoadLE32(payload.data() + payload.size())});
+  return fault;
+}
 
 enum class Cut : uint8_t {
   kJob,   // here is work

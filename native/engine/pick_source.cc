@@ -54,6 +54,7 @@ class Picks : public FedSource {
     ColumnBuilder& builder = bench->builder;
     const std::vector<uint32_t>& shards = bench->shards;
     const std::vector<uint64_t>& records = bench->records;
+    const bool is_marked = verify == Verify::kAll && builder.has_views();
     std::vector<MappedRange*> ranges;
     ranges.reserve(bench->used.size());
     for (const uint32_t shard : bench->used) ranges.push_back(bench->ranges[shard]);
@@ -69,7 +70,7 @@ class Picks : public FedSource {
         const std::span<const uint32_t> rest_shards = std::span(shards).subspan(row);
         const PickRun run = FeedPicks(bench->sources, rest_shards, std::span(records).subspan(row), verify,
                                       [&](ByteView payload, size_t pick) {
-                                        const Fault fault = builder.Append(payload);
+                                        const Fault fault = AppendMarked(payload, is_marked, &builder, made);
                                         if (MayBeCutOff(payload, verify))
                                           made->odd.push_back(rest_shards[pick]);
                                         return fault;

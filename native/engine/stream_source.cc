@@ -77,6 +77,7 @@ class StreamSource : public BatchSource {
     ColumnBuilder& builder = bench->builder;
     made->odd = std::move(job->odd);
     made->torn = job->torn;
+    const bool is_marked = verify == Verify::kAll && builder.has_views();
     for (const Stretch& part : job->stretches) {
       const ShardSource& source = part.source;
       FrameRun run;
@@ -84,7 +85,7 @@ class StreamSource : public BatchSource {
         InstallMapGuard();
         const MapGuard guard(source.range);
         run = FeedFrames(source.frames.span.first(part.stop), part.start, part.num_frames, UINT64_MAX, verify,
-                         [&builder](ByteView payload) { return builder.Append(payload); });
+                         [&](ByteView payload) { return AppendMarked(payload, is_marked, &builder, made); });
         if (run.fault || MayEndInZeros(source, run.next)) made->odd.push_back(part.shard);
       }
       if (source.range != nullptr && source.range->is_torn()) made->torn = part.shard;

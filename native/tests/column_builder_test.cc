@@ -53,6 +53,33 @@ Ints ReadIntsOf(const Bytes& record) {
 
 }  // namespace
 
+TEST(ColumnBuilder, LargeValuesAreViewedOnceTheirSizeIsKnown) {
+  ColumnSpec spec{"b", Kind::kBytes, false, 1};
+  spec.may_view = true;
+  ColumnBuilder builder(RecordKind::kExample, {spec});
+  // Sizes of the values of each batch, and whether the batch has views: the mean of the one before decides.
+  const std::vector<std::pair<std::vector<size_t>, bool>> batches = {
+      {{5000, 5000}, false}, {{9000, 0}, true}, {{4000, 4191}, true}, {{8192, 1}, false},
+      {{3, 4}, true},        {{5000}, false},   {{}, true},           {{5000}, false}};
+  for (const auto& [sizes, is_viewed] : batches) {
+    CHECK_EQ(builder.has_views(), is_viewed);
+    std::vector<Bytes> records;
+    for (const size_t size : sizes) {
+      const Bytes value(size, static_cast<uint8_t>(size));
+      records.push_back(Example({Entry("b", Delimited(0x0a, Delimited(0x0a, value)))}));
+    }
+    for (const Bytes& record : records) CHECK(!builder.Append(record));
+    const std::vector<Column> columns = builder.Finish();
+    CHECK_EQ(columns[0].views.size(), is_viewed ? sizes.size() : 0);
+    CHECK_EQ(columns[0].byte_offsets.empty(), is_viewed);
+    for (size_t i = 0; i < columns[0].views.size(); ++i) {
+      const ByteView view = columns[0].views[i];
+      CHECK_EQ(view.size(), sizes[i]);
+      CHECK(view.empty() || (view.data() > records[i].data() && view.back() == records[i].back()));
+    }
+  }
+}
+
 TEST(ColumnBuilder, ScalarsOfEachKindFillFixedColumns) {
   ColumnBuilder builder(
       RecordKind::kExample,

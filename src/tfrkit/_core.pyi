@@ -8,9 +8,9 @@ import numpy.typing
 class FileMap:
     """A mapped file, read-only. Any thread."""
 
-    def __init__(self, descriptor: int, size: int, check: Callable[[bool], None]) -> None:
+    def __init__(self, descriptor: int, size: int, check: Callable[[bool], bool | None]) -> None:
         """
-        The first `size` bytes. `check(is_torn)` raises if the file became shorter, and always if it is torn.
+        The first `size` bytes. `check(is_torn)` raises if the file became shorter, and always if it is torn; it returns whether the file was written to.
         """
 
     def release(self, start: int, stop: int) -> None:
@@ -22,6 +22,22 @@ class FileMap:
     def __len__(self) -> int: ...
 
     def __buffer__(self, flags: int, /) -> memoryview: ...
+
+class ByteViews:
+    """
+    Bytes values of a column that lie in mapped files. Any thread. A copy raises if its file was cut off or overwritten.
+    """
+
+    def __len__(self) -> int: ...
+
+    def lengths(self) -> numpy.typing.NDArray[numpy.int64]:
+        """The size of each value."""
+
+    def copy(self, start: int, stop: int) -> list[bytes]:
+        """Values [start, stop)."""
+
+    def join(self) -> numpy.typing.NDArray[numpy.uint8]:
+        """All values, one after the other."""
 
 class Fault:
     """What is wrong with a frame or a record, and where."""

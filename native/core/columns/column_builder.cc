@@ -1,5 +1,6 @@
 #include "core/columns/column_builder.h"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -275,6 +276,11 @@ size_t ColumnBuilder::num_rows() const { return impl_->num_rows; }
 
 bool ColumnBuilder::has_others() const {
   return impl_->met_others || impl_->features.met_others || impl_->lists.met_others;
+}
+
+bool ColumnBuilder::has_views() const {
+  return std::any_of(impl_->stores.begin(), impl_->stores.end(),
+                     [](const ColumnStore& store) { return store.is_viewed(); });
 }
 
 std::vector<Column> ColumnBuilder::Finish() {

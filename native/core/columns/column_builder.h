@@ -20,6 +20,7 @@ struct ColumnSpec {
   bool is_list = false;      // a SequenceExample feature list; otherwise an Example or context feature
   int64_t length = -1;       // values per row (per frame of a list); -1: varies
   bool is_viewed = false;    // kBytes: keep where values lie instead of copying them
+  bool may_view = false;     // kBytes: the same, as long as the values before were large
 };
 
 // A name that records may have and that becomes no column.
@@ -31,7 +32,7 @@ struct KnownName {
 // One feature of many records.
 //
 //   values     ints | floats | bytes + byte_offsets (number of values + 1)
-//              is_viewed: views, which are valid as long as the records that were appended
+//              or views, which are valid as long as the records that were appended
 //   splits     length == -1: where each row's (each frame's) values start; rows (frames) + 1 entries
 //   list_splits  is_list: where each row's frames start; rows + 1 entries
 //   presence   one Presence per row; empty when every row is kPresent
@@ -74,6 +75,9 @@ class ColumnBuilder {
   const std::string& unknown_name() const;
 
   size_t num_rows() const;
+
+  // Do columns in progress hold views?
+  bool has_views() const;
 
   // True if any record so far, also before Finish, had a name without a column.
   bool has_others() const;

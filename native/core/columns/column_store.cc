@@ -20,6 +20,7 @@ bool GrowAll(size_t wanted, PoolVector<T>* vector) {
 ColumnStore::ColumnStore(const ColumnSpec& spec)
     : kind_(spec.kind),
       is_list_(spec.is_list),
+      may_view_(spec.may_view && spec.kind == Kind::kBytes),
       is_viewed_(spec.is_viewed && spec.kind == Kind::kBytes),
       list_tag_(TagByte(static_cast<uint32_t>(spec.kind), WireType::kDelimited)),
       short_header_(4u | static_cast<uint32_t>(list_tag_) << 8 | 2u << 16 |
@@ -369,6 +370,7 @@ Column ColumnStore::Finish(size_t num_rows) {
   if (length_ < 0) done.splits.Truncate((is_list_ ? num_frames_ : num_rows) + 1);
   FinishPresence(num_rows, &done.presence);
   FinishPresence(num_frames_, &done.frame_presence);
+  if (may_view_) is_viewed_ = num_values_ != 0 && data_size_ / num_values_ >= kViewFrom;
   num_values_ = value_capacity_ = data_size_ = data_capacity_ = num_frames_ = frame_capacity_ =
       row_capacity_ = 0;
   ints_ = offsets_ = splits_ = list_splits_ = nullptr;

@@ -49,12 +49,14 @@ class ColumnStore {
 
   bool is_list() const { return is_list_; }
   bool is_fixed() const { return length_ >= 0; }
+  bool is_viewed() const { return is_viewed_; }
 
   uint64_t serial = 0;  // of the last record that had it
 
  private:
   static constexpr size_t kCopySize = 32;  // short bytes values are copied in one piece of this size
   static constexpr size_t kCountFrom = 4096;
+  static constexpr size_t kViewFrom = 4096;  // mean size of values from which on `may_view` views them
   static constexpr size_t kMaxShortValue = 0x7f - 4;  // the Feature's length is 4 more
 
   bool AppendList(const uint8_t* p, const uint8_t* end);
@@ -92,6 +94,7 @@ class ColumnStore {
 
   Kind kind_;
   bool is_list_;
+  bool may_view_;
   bool is_viewed_;
   uint8_t list_tag_;       // of the wanted kind in a Feature
   uint32_t short_header_;  // length, tag, length and tag of a Feature with one empty value
@@ -119,6 +122,7 @@ inline bool ColumnStore::AppendValue(const uint8_t* data, size_t size, const uin
   if (!ReserveValues(1)) return false;
   if (is_viewed_) {
     views_[num_values_++] = ByteView(data, size);
+    data_size_ += size;
     return true;
   }
   if (!ReserveBytes(size < kCopySize ? kCopySize : size)) return false;

@@ -221,7 +221,7 @@ def size_batch(batch: Batch) -> int:
         elif isinstance(column, np.ndarray):
             total += column.nbytes
         elif isinstance(column, BytesColumn):
-            total += column.data.nbytes + column.offsets.nbytes
+            total += int(column.lengths.sum()) + column.offsets.nbytes  # values that are viewed stay where they are
         elif isinstance(column, Ragged):
             total += column.row_splits.nbytes + size_batch({"": column.values})
         elif isinstance(column, list):

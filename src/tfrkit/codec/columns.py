@@ -18,6 +18,10 @@ Column = Any
 """A NumPy array, `BytesColumn`, `Ragged` or list, with as many rows as the batch."""
 
 
+# Values of a viewed column that are copied and checked together.
+_COPIED_AT_ONCE = 16
+
+
 class BytesColumn(Sequence[bytes]):
     """One bytes value per row, kept in one buffer: value `i` is `data[offsets[i]:offsets[i + 1]]`.
 
@@ -91,7 +95,73 @@ class BytesColumn(Sequence[bytes]):
         return array if dtype is None else array.astype(dtype)
 
     def __repr__(self) -> str:
-        return f"BytesColumn({len(self)} values, {int(self.offsets[-1] - self.offsets[0])} bytes)"
+        return f"BytesColumn({len(self)} values, {int(self.lengths.sum())} bytes)"
+
+
+class ViewedBytes(BytesColumn):
+    """A column whose values stay in the mapped files they were read from, until they are used.
+
+    Each use copies: one value, or all of them at the first use of `data`. A copy raises `StorageError` if the file was
+    cut off or overwritten since the values were read. The maps are held until then.
+    """
+
+    __slots__ = ("_made", "_views")
+
+    def __init__(self, views: _native.ByteViews) -> None:
+        self._views: _native.ByteViews | None = views
+        self._made: dict[str, Any] = {}  # `setdefault` gives all threads the same arrays, which may be written to
+        self.presence = None
+
+    @property
+    def data(self) -> UInt8Array:  # type: ignore[override]
+        views = self._views
+        if views is not None:
+            _ = self.offsets  # made of the views
+            self._made.setdefault("data", views.join())
+            self._views = None
+        return self._made["data"]  # type: ignore[no-any-return]
+
+    @property
+    def offsets(self) -> Int64Array:  # type: ignore[override]
+        views = self._views
+        if views is not None and "offsets" not in self._made:
+            offsets = np.zeros(len(views) + 1, np.int64)
+            np.cumsum(views.lengths(), out=offsets[1:])
+            self._made.setdefault("offsets", offsets)
+        return self._made["offsets"]  # type: ignore[no-any-return]
+
+    def __len__(self) -> int:
+        views = self._views
+        return super().__len__() if views is None else len(views)
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> BytesColumn: ...
+    def __getitem__(self, index: int | slice) -> bytes | BytesColumn:
+        views = self._views
+        if views is None or isinstance(index, slice):
+            return super().__getitem__(index)
+        number = index + len(views) if index < 0 else index
+        if not 0 <= number < len(views):
+            raise IndexError(f"row {number} of {len(views)}")
+        return views.copy(number, number + 1)[0]
+
+    def __iter__(self) -> Iterator[bytes]:
+        views = self._views
+        if views is None:
+            yield from super().__iter__()
+            return
+        for start in range(0, len(views), _COPIED_AT_ONCE):
+            yield from views.copy(start, min(len(views), start + _COPIED_AT_ONCE))
+
+    def __reduce__(self) -> tuple[type[BytesColumn], tuple[Any, ...]]:
+        return BytesColumn, (self.data, self.offsets, self.presence)
+
+
+def wrap_bytes(values: tuple[UInt8Array, Int64Array] | _native.ByteViews) -> BytesColumn:
+    """Make a column of what the core returns for bytes."""
+    return ViewedBytes(values) if isinstance(values, _native.ByteViews) else BytesColumn(*values)
 
 
 class Ragged(Sequence[Any]):

@@ -11,7 +11,7 @@ import numpy as np
 
 from tfrkit import _native
 from tfrkit._types import Row, Verify
-from tfrkit.codec.columns import ABSENT, UNSET, BytesColumn, Column, Ragged
+from tfrkit.codec.columns import ABSENT, UNSET, BytesColumn, Column, Ragged, wrap_bytes
 from tfrkit.codec.narrow_floats import bits_dtype, widen_floats
 from tfrkit.codec.tensor_proto import decode_tensor, tensor_dtype
 from tfrkit.errors import CodecError, Hint, ShapeError, Step
@@ -138,7 +138,7 @@ def _is_plain(spec: Spec) -> bool:
 def _collate(name: str, spec: Spec, column: _NativeColumn, num_rows: int) -> Column:
     values, splits, _, presence, _ = column
     if spec.kind == "bytes":
-        values = BytesColumn(*values)
+        values = wrap_bytes(values)
     if spec.encoding != "list":
         return _decode_arrays(name, spec, values, splits, presence)
     values = _cast(spec, values)
@@ -155,7 +155,7 @@ def _collate(name: str, spec: Spec, column: _NativeColumn, num_rows: int) -> Col
 def _collate_frames(name: str, spec: Spec, column: _NativeColumn) -> Ragged:
     values, splits, list_splits, presence, frame_presence = column
     if spec.kind == "bytes":
-        values = BytesColumn(*values)
+        values = wrap_bytes(values)
     if spec.encoding != "list":
         return Ragged(_decode_arrays(name, spec, values, splits, None), list_splits, presence)
     values = _cast(spec, values)

@@ -48,12 +48,19 @@ def _check_size(name: str, identity: _Identity, info: os.stat_result) -> None:
         )
 
 
-def _check_map(name: str, identity: _Identity, is_torn: bool) -> None:
-    """Raise if a mapped file was truncated; called by the core after a suspicious read."""
+def _check_map(name: str, identity: _Identity, is_torn: bool) -> bool:
+    """Raise if a mapped file was truncated; called by the core after a suspicious read.
+
+    Returns whether the file was written to since it was mapped.
+    """
+    is_changed = False
     with contextlib.suppress(OSError):  # a removed file stays complete while it is mapped
-        _check_size(name, identity, os.stat(name))
+        info = os.stat(name)
+        _check_size(name, identity, info)
+        is_changed = (info.st_dev, info.st_ino) == identity[:2] and info.st_mtime_ns != identity.changed_ns
     if is_torn:
         raise StorageError("the file cannot be read any more, a part of it was lost while it was read", shard=name)
+    return is_changed
 
 
 class LocalReader:
