@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-ICON = "w/icon.svg"  # asked for again at each new address
+# The icon is fetched again at each new address, and the neighbours of record 3 are fetched ahead.
+OTHER = ("w/icon.svg", "api/place/", "i/2", "i/4")
 PERSON = (0xC0, 0x80, 0x80)
 IN_MASK, IN_NOTHING, ON_BOX = (0.1, 0.1), (0.9, 0.9), (0.5, 0.25)
 
@@ -39,7 +40,7 @@ def test_mask_is_blended_at_its_opacity_without_a_request(view: Any) -> None:
         view.press(key, "stage")
         assert near(view.pixel(".stage-canvas", *IN_MASK), blend(plain, PERSON, opacity))
     assert view.state()["opacity"] == "65"
-    assert [path for path in view.server.asked[asked:] if path != ICON] == []
+    assert [path for path in view.server.asked[asked:] if not path.startswith(OTHER)] == []
 
 
 def test_a_class_is_hidden_by_its_key_and_by_its_button(view: Any) -> None:
@@ -53,7 +54,7 @@ def test_a_class_is_hidden_by_its_key_and_by_its_button(view: Any) -> None:
     assert view.pixel(".stage-canvas", *ON_BOX) == [0, 255, 0]
     view.after(lambda: view.page.get_by_role("button", name="dog").click(), "stage")
     assert view.pixel(".stage-canvas", *ON_BOX) == plain
-    assert [path for path in view.server.asked[asked:] if path != ICON] == []
+    assert [path for path in view.server.asked[asked:] if not path.startswith(OTHER)] == []
 
 
 def test_overlays_are_hidden_while_a_key_is_held(view: Any) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,7 +91,7 @@ def test_search_sort_and_split_work_together(real_view: RealView, datasets_folde
     ]
     wanted = [number for _, number in sorted(fitting)]
     view.page.locator("#tile-0:not(.tile-wait) .tile-number", has_text=str(wanted[0])).wait_for()
-    view.page.wait_for_function("!document.querySelector('.tile-wait:not([hidden])')")
+    view.page.wait_for_function("() => !document.querySelector('.tile-wait:not([hidden])')")
     shown = [int(text) for text in view.texts(".tile:not([hidden]) .tile-number")]
     assert shown == wanted[: len(shown)]
     assert view.state()["sort"] == "brightness"
@@ -171,7 +173,7 @@ def test_a_guess_is_a_switch_that_stays_in_the_address(real_view: RealView) -> N
     view.page.locator(".switches summary").click()
     drawn = view.after(lambda: view.page.locator("[data-key=label]").select_option("description"), "grid")
     assert drawn["count"] == 96
-    view.page.wait_for_function("document.querySelector('#tile-0 .tile-text').textContent.includes('shapes')")
+    view.page.wait_for_function("() => document.querySelector('#tile-0 .tile-text').textContent.includes('shapes')")
     assert view.state()["label"] == "description"
     view.after(lambda: view.page.locator("[data-key=image]").select_option("-"), "grid")
     view.page.wait_for_selector("#tile-0 .card")
@@ -250,3 +252,16 @@ def test_another_name_for_loopback_gets_nothing(chromium_with: Callable[..., Any
         answer = page.goto(f"http://evil.example:{port}/{path}")
         assert answer.status in (403, 421)
         assert "scenes" not in page.content()
+
+
+def test_the_command_prints_an_address_that_shows_the_first_tiles(open_view: Any, datasets_folder: Path) -> None:
+    command = [sys.executable, "-m", "tfrkit", "view", str(datasets_folder / "scenes"), "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            address = next(line.strip() for line in process.stdout if line.startswith("http://127.0.0.1:"))
+            view = open_view(address)
+            assert view.open("record=3", "detail")["record"] == 3
+            assert "token" not in view.page.url
+        finally:
+            process.terminate()

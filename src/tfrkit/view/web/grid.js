@@ -237,7 +237,8 @@ class Grid extends HTMLElement {
 		this.flights.add(flight);
 		const waiting = [];
 		try {
-			const query = placeQuery({ first: start, count: stop - start, size, masks: 1, v: data.set.stamp });
+			// No stamp, so no caching: selections grow and tags change.
+			const query = placeQuery({ first: start, count: stop - start, size, masks: 1 });
 			await tiles(query, control.signal, (row, parts) => waiting.push(this.arrived(row, parts, version, size)));
 			await Promise.all(waiting);
 		} catch (error) {
