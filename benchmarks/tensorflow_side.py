@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import data
+import old_scripts
 import tensorflow as tf
 import tensorflow_build
 import tensorflow_loading
@@ -58,6 +59,7 @@ def make_works(root: Path, out: Path, *, threads: int) -> dict[str, Work]:
     for kind in ("gzip", "zlib"):
         path = str(root / ("packed.tfrecord.gz" if kind == "gzip" else "packed.tfrecord.zlib"))
         works[f"records_{kind}"] = Work(record_ways(path, sizes.packed), partial(digest_records, path))
+    works |= old_scripts.make_works(tf, root)
     if threads > 1:
         works |= tensorflow_loading.make_works(root, tabular_spec(), threads=threads)
         works |= tensorflow_tools.make_works(root, out, tabular_spec(), threads=threads)

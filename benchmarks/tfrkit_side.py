@@ -9,6 +9,7 @@ from typing import Any
 
 import data
 import numpy as np
+import old_scripts
 import tfrkit_build
 import tfrkit_loading
 import tfrkit_rows
@@ -16,6 +17,7 @@ import tfrkit_tools
 from work import BATCH, DIGEST_PICKS, IMAGE_BATCH, Answer, Digest, Work, digest_strings, drain
 
 import tfrkit as tfr
+from tfrkit.compat import tensorflow as compat
 
 
 def make_works(root: Path, out: Path, *, threads: int) -> dict[str, Work]:
@@ -66,6 +68,7 @@ def make_works(root: Path, out: Path, *, threads: int) -> dict[str, Work]:
             {f"Writer.write_record, level {level}": partial(write_gzip, root, packed, level)}, output=packed
         )
     works |= tfrkit_rows.make_works(root)
+    works |= old_scripts.make_works(compat, root)
     works |= tfrkit_loading.make_works(root, threads=threads)
     works |= tfrkit_tools.make_works(root, out, threads=threads)
     return works | tfrkit_build.make_works(root, threads=threads)
@@ -190,12 +193,10 @@ def write_rows(path: Path, count: int) -> int:
 
 def write_messages(path: Path, count: int) -> int:
     """Write the same rows as a script for TensorFlow does, with its names."""
-    from tfrkit.compat import tensorflow as tf
-
     rows = keep("rows", partial(data.tabular_rows, count))
-    with tf.io.TFRecordWriter(str(path)) as writer:
+    with compat.io.TFRecordWriter(str(path)) as writer:
         for row in rows:
-            writer.write(data.example_of(tf, row))
+            writer.write(data.example_of(compat, row))
     return len(rows)
 
 

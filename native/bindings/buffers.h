@@ -108,5 +108,6 @@ void BindMessages(nb::module_& m);
 void BindRows(nb::module_& m);
 void BindColumnFrames(nb::module_& m);
 void BindCsv(nb::module_& m);
+void BindTrainMessages(nb::module_& m);
 
 }  // namespace tfrkit

@@ -34,5 +34,6 @@ NB_MODULE(_core, m) {
   tfrkit::BindRows(m);
   tfrkit::BindColumnFrames(m);
   tfrkit::BindCsv(m);
+  tfrkit::BindTrainMessages(m);
   tfrkit::BindArrow(m);
 }

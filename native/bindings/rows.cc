@@ -47,6 +47,35 @@ Floats ParseFloats(std::string_view name) {
   throw nb::value_error("floats must be 'ask', 'float32' or 'float64'");
 }
 
+// Makes a float32 of a float, where `floats` allows it.
+bool NarrowFloat(double value, Floats floats, float* stored) {
+  if (floats == Floats::kNever) return false;
+  if (std::abs(value) > std::numeric_limits<float>::max() && !std::isinf(value)) return false;
+  *stored = static_cast<float>(value);
+  return floats == Floats::kRound || static_cast<double>(*stored) == value || std::isnan(value);
+}
+
+// The bytes of a bytes object, or of text as UTF-8, valid as long as the object.
+bool ViewBytes(PyObject* item, ByteView* view) {
+  const char* data = nullptr;
+  Py_ssize_t size = 0;
+  if (PyBytes_Check(item)) {
+    char* bytes = nullptr;
+    if (PyBytes_AsStringAndSize(item, &bytes, &size) != 0) nb::raise_python_error();
+    data = bytes;
+  } else if (PyUnicode_Check(item)) {
+    data = PyUnicode_AsUTF8AndSize(item, &size);
+    if (data == nullptr) {
+      PyErr_Clear();  // a lone surrogate; the callable says so with the name of the feature
+      return false;
+    }
+  } else {
+    return false;
+  }
+  *view = {reinterpret_cast<const uint8_t*>(data), static_cast<size_t>(size)};
+  return true;
+}
+
 // Values of the features of one row, kept together so that a row allocates nothing once warm.
 class ValueArena {
  public:
@@ -87,6 +116,18 @@ class ValueArena {
       return TakeList(value, expected, floats, range);
     *range = Begin(ItemKind(value));
     return range->kind != Kind::kUnset && PushItem(value, range, floats);
+  }
+
+  // Takes a list whose values are all of this kind.
+  Range TakeExact(PyObject* list, Kind kind) {
+    Range range = Begin(kind);
+    const Py_ssize_t count = PyList_Size(list);
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      PyObject* const item = PyList_GetItem(list, i);
+      if (ItemKind(item) != kind || !PushItem(item, &range, Floats::kRound))
+        throw nb::type_error("expected a list of values of one kind");
+    }
+    return range;
   }
 
   // Takes what the Python callable answered: (kind, buffer or list of bytes).
@@ -160,12 +201,8 @@ class ValueArena {
         break;
       }
       case Kind::kFloat: {
-        if (floats == Floats::kNever) return false;
-        const double value = PyFloat_AsDouble(item);
-        if (std::abs(value) > std::numeric_limits<float>::max() && !std::isinf(value)) return false;
-        const float stored = static_cast<float>(value);
-        if (floats == Floats::kExact && static_cast<double>(stored) != value && !std::isnan(value))
-          return false;
+        float stored = 0;
+        if (!NarrowFloat(PyFloat_AsDouble(item), floats, &stored)) return false;
         floats_.push_back(stored);
         break;
       }
@@ -177,22 +214,9 @@ class ValueArena {
   }
 
   bool PushBytes(PyObject* item, Range* range) {
-    const char* data = nullptr;
-    Py_ssize_t size = 0;
-    if (PyBytes_Check(item)) {
-      char* bytes = nullptr;
-      if (PyBytes_AsStringAndSize(item, &bytes, &size) != 0) nb::raise_python_error();
-      data = bytes;
-    } else if (PyUnicode_Check(item)) {
-      data = PyUnicode_AsUTF8AndSize(item, &size);
-      if (data == nullptr) {
-        PyErr_Clear();  // a lone surrogate; the callable says so with the name of the feature
-        return false;
-      }
-    } else {
-      return false;
-    }
-    views_.emplace_back(reinterpret_cast<const uint8_t*>(data), static_cast<size_t>(size));
+    ByteView view;
+    if (!ViewBytes(item, &view)) return false;
+    views_.push_back(view);
     ++range->count;
     return true;
   }
@@ -209,6 +233,13 @@ struct Slot {
   Kind kind = Kind::kUnset;  // of the first value seen: a column is of one kind
 };
 
+// A single value of a row.
+struct Single {
+  int64_t integer = 0;
+  float number = 0;
+  ByteView bytes;
+};
+
 class RowEncoder {
  public:
   RowEncoder(std::string_view floats, nb::callable coerce)
@@ -217,6 +248,27 @@ class RowEncoder {
   // Appends one row as a framed Example and returns the number of pending bytes.
   size_t Write(nb::dict row) {
     return Remembering([&] { return EncodeRow(row); });
+  }
+
+  // The bytes of an Example whose features are frozen messages: (name of the field of the list, values) by
+  // name.
+  nb::bytes EncodeMessage(nb::dict features) {
+    FindLayout(features);
+    arena_.Clear();
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    ranges_.clear();
+    while (PyDict_Next(features.ptr(), &position, &key, &value)) {
+      const auto pair = nb::cast<nb::tuple>(nb::handle(value));
+      const Kind kind = ListKind(pair[0]);
+      if (!PyList_CheckExact(pair[1].ptr())) throw nb::type_error("expected a list of values");
+      ranges_.emplace_back(ranges_.size(), arena_.TakeExact(pair[1].ptr(), kind));
+    }
+    ResolveRanges();
+    message_.Clear();
+    if (!AppendExample(features_, &message_)) throw std::bad_alloc();
+    ++num_records_;
+    return nb::bytes(message_.data(), message_.size());
   }
 
   // `context` holds (name, value) pairs, `lists` (name, frames) pairs, both sorted by encoded name.
@@ -299,29 +351,81 @@ class RowEncoder {
     return *slot;
   }
 
-  bool MatchesLayout(nb::dict row) const {
-    if (row.size() != keys_.size()) return false;
+  // Makes the layout that of this dict.
+  void FindLayout(nb::dict row) {
     PyObject *key, *value;
     Py_ssize_t position = 0;
-    for (size_t i = 0; PyDict_Next(row.ptr(), &position, &key, &value); ++i) {
-      if (key != keys_[i].ptr()) return false;
+    size_t num_same = 0;
+    if (row.size() == keys_.size()) {
+      while (PyDict_Next(row.ptr(), &position, &key, &value) && key == keys_[num_same].ptr()) ++num_same;
     }
-    return true;
+    if (num_same != row.size() || num_same != keys_.size()) RebuildLayout(row);
   }
 
   void RebuildLayout(nb::dict row) {
     keys_.clear();
     slots_.clear();
-    order_.clear();
+    features_.clear();
     std::vector<nb::object> keys;
+    std::vector<uint32_t> order;
     for (auto [key, _] : row) {
       slots_.push_back(&SlotOf(&known_, EncodeName(key)));
       keys.push_back(nb::borrow(key));
-      order_.push_back(static_cast<uint32_t>(order_.size()));
+      order.push_back(static_cast<uint32_t>(order.size()));
     }
-    std::sort(order_.begin(), order_.end(),
+    std::sort(order.begin(), order.end(),
               [this](uint32_t a, uint32_t b) { return slots_[a]->name < slots_[b]->name; });
+    places_.resize(order.size());
+    for (const uint32_t i : order) {
+      places_[i] = static_cast<uint32_t>(features_.size());
+      features_.push_back({slots_[i]->name, {}});
+    }
+    singles_.resize(order.size());
     keys_ = std::move(keys);  // last: a row with a bad name leaves no layout
+  }
+
+  static Kind ListKind(nb::handle field) {
+    switch (PyUnicode_ReadChar(field.ptr(), 0)) {
+      case 'b':
+        return Kind::kBytes;
+      case 'f':
+        return Kind::kFloat;
+      case 'i':
+        return Kind::kInt64;
+      default:
+        throw nb::value_error("a list is a bytes_list, a float_list or an int64_list");
+    }
+  }
+
+  // Takes a single value of the type that most rows have for its kind; false for any other, with nothing
+  // changed.
+  bool TakeSingle(PyObject* value, Kind kind, Single* single, FeatureValue* taken) const {
+    switch (kind) {
+      case Kind::kInt64: {
+        int overflow = 0;
+        if (!PyLong_CheckExact(value)) return false;
+        single->integer = PyLong_AsLongLongAndOverflow(value, &overflow);
+        if (overflow != 0) return false;
+        taken->ints = {&single->integer, 1};
+        break;
+      }
+      case Kind::kFloat: {
+        if (!PyFloat_CheckExact(value) || !NarrowFloat(PyFloat_AsDouble(value), floats_, &single->number))
+          return false;
+        taken->floats = {&single->number, 1};
+        break;
+      }
+      case Kind::kBytes: {
+        if (!PyBytes_CheckExact(value) && !PyUnicode_CheckExact(value)) return false;
+        if (!ViewBytes(value, &single->bytes)) return false;
+        taken->bytes = {&single->bytes, 1};
+        break;
+      }
+      case Kind::kUnset:
+        return false;
+    }
+    taken->kind = kind;
+    return true;
   }
 
   ValueArena::Range TakeValue(Slot& slot, PyObject* name, PyObject* value) {
@@ -340,17 +444,22 @@ class RowEncoder {
   }
 
   size_t EncodeRow(nb::dict row) {
-    if (!MatchesLayout(row)) RebuildLayout(row);
+    FindLayout(row);
     arena_.Clear();
-    ranges_.resize(order_.size());
+    ranges_.clear();
     PyObject *key, *value;
     Py_ssize_t position = 0;
     for (size_t i = 0; PyDict_Next(row.ptr(), &position, &key, &value) && i < slots_.size(); ++i) {
-      ranges_[i] = TakeValue(*slots_[i], key, value);
+      if (!TakeSingle(value, slots_[i]->kind, &singles_[i], &features_[places_[i]].value))
+        ranges_.emplace_back(i, TakeValue(*slots_[i], key, value));
     }
-    features_.clear();
-    for (const uint32_t i : order_) features_.push_back({slots_[i]->name, arena_.Resolve(ranges_[i])});
+    ResolveRanges();
     return Emit([this] { return AppendExample(features_, &pending_); });
+  }
+
+  // The arena does not move any more.
+  void ResolveRanges() {
+    for (const auto& [i, range] : ranges_) features_[places_[i]].value = arena_.Resolve(range);
   }
 
   size_t EncodeSequence(nb::sequence context, nb::sequence lists) {
@@ -369,8 +478,8 @@ class RowEncoder {
       for (nb::handle frame : nb::cast<nb::sequence>(pair[1]))
         frames.push_back(TakeValue(slot, pair[0].ptr(), frame.ptr()));
     }
-    features_.clear();
-    for (const auto& [slot, range] : context_ranges) features_.push_back({slot->name, arena_.Resolve(range)});
+    std::vector<NamedFeature> features;
+    for (const auto& [slot, range] : context_ranges) features.push_back({slot->name, arena_.Resolve(range)});
     std::vector<std::vector<FeatureValue>> frames;
     for (const auto& [_, ranges] : list_ranges) {
       auto& values = frames.emplace_back();
@@ -378,7 +487,7 @@ class RowEncoder {
     }
     std::vector<NamedFeatureList> named;
     for (size_t i = 0; i < frames.size(); ++i) named.push_back({list_ranges[i].first->name, frames[i]});
-    return Emit([&] { return AppendSequenceExample(features_, named, &pending_); });
+    return Emit([&] { return AppendSequenceExample(features, named, &pending_); });
   }
 
   // Runs `encode`; if it throws, forgets the kinds that the failed row seemed to teach.
@@ -409,14 +518,16 @@ class RowEncoder {
   nb::callable coerce_;
   Slots known_, known_lists_;
   std::vector<Slot*> learned_;  // slots whose kind was fixed by this row
-  // The layout of the row before: keys in dict order, their slots, and the order by name.
+  // The layout of the row before: keys in dict order, their slots, and their places in the order by name.
   std::vector<nb::object> keys_;
   std::vector<Slot*> slots_;
-  std::vector<uint32_t> order_;
+  std::vector<uint32_t> places_;
+  std::vector<NamedFeature> features_;  // in the order by name
   // Scratch, kept warm.
+  std::vector<Single> singles_;
   ValueArena arena_;
-  std::vector<ValueArena::Range> ranges_;
-  std::vector<NamedFeature> features_;
+  std::vector<std::pair<size_t, ValueArena::Range>> ranges_;  // of values that are not single
+  PoolVector<uint8_t> message_;
   PoolVector<uint8_t> pending_;
   uint64_t num_records_ = 0;
 };
@@ -461,6 +572,9 @@ void BindRows(nb::module_& m) {
       .def("write", &RowEncoder::Write, nb::arg("row"),
            "Append a row; return the number of bytes that wait to be taken.",
            nb::sig("def write(self, row: dict[str, typing.Any]) -> int"))
+      .def("encode_message", &RowEncoder::EncodeMessage, nb::arg("features"),
+           "The bytes of an Example of features by name: (name of the field of the list, values).",
+           nb::sig("def encode_message(self, features: dict[str, tuple[str, list[typing.Any]]]) -> bytes"))
       .def("write_sequence", &RowEncoder::WriteSequence, nb::arg("context"), nb::arg("lists"),
            "Append a SequenceExample; return the number of bytes that wait to be taken.",
            nb::sig("def write_sequence(self, context: typing.Sequence[tuple[str, typing.Any]], lists: "

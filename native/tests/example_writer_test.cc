@@ -1,5 +1,9 @@
 #include "core/wire/example_writer.h"
 
+#include <string>
+#include <vector>
+
+#include "core/base/pool.h"
 #include "core/frames/frame_reader.h"
 #include "tests/check.h"
 #include "tests/frame_text.h"
@@ -67,6 +71,59 @@ TEST(ExampleWriter, LengthsAreMinimalAtEveryBoundary) {
     CHECK_EQ(
         WriteExample(numbers),
         Delimited(0x0a, Delimited(0x0a, Join({Hex("0a 01 'b'"), Delimited(0x12, Delimited(0x1a, list))}))));
+  }
+}
+
+TEST(ExampleWriter, SingleValuesAreWrittenForNamesOfAnyLength) {
+  for (size_t length = 0; length < 140; ++length) {
+    const std::string name(length, 'n');
+    const Bytes name_field = Delimited(0x0a, Bytes(length, 'n'));
+    for (int bits = 0; bits <= 64; ++bits) {
+      const int64_t number[] = {static_cast<int64_t>(bits == 64 ? ~uint64_t{0} : uint64_t{1} << bits)};
+      Bytes varint;
+      for (auto rest = static_cast<uint64_t>(number[0]); varint.empty() || rest != 0; rest >>= 7)
+        varint.push_back(static_cast<uint8_t>(rest < 0x80 ? rest : rest | 0x80));
+      const NamedFeature features[] = {{name, IntValue(number)}};
+      const Bytes feature = Delimited(0x12, Delimited(0x1a, Delimited(0x0a, varint)));
+      CHECK_EQ(WriteExample(features), Delimited(0x0a, Delimited(0x0a, Join({name_field, feature}))));
+    }
+    const float half[] = {0.5f};
+    const NamedFeature features[] = {{name, {Kind::kFloat, {}, half, {}}}};
+    const Bytes feature = Delimited(0x12, Delimited(0x12, Delimited(0x0a, Hex("00 00 00 3f"))));
+    CHECK_EQ(WriteExample(features), Delimited(0x0a, Delimited(0x0a, Join({name_field, feature}))));
+  }
+}
+
+TEST(ExampleWriter, GrowingKeepsWhatWasWritten) {
+  const Bytes text(100, 'x');
+  const ByteView texts[] = {text};
+  const NamedFeature feature{"b", {Kind::kBytes, {}, {}, texts}};
+  const Bytes entry =
+      Delimited(0x0a, Join({Hex("0a 01 'b'"), Delimited(0x12, Delimited(0x0a, Delimited(0x0a, text)))}));
+  PoolVector<uint8_t> out;
+  Bytes wanted;
+  for (size_t count = 0; count < 300; count += 7) {
+    CHECK(AppendExample(std::vector<NamedFeature>(count, feature), &out));
+    Bytes entries;
+    for (size_t i = 0; i < count; ++i) entries.insert(entries.end(), entry.begin(), entry.end());
+    wanted = Join({wanted, Delimited(0x0a, entries)});
+  }
+  CHECK_EQ(Bytes(out.data(), out.data() + out.size()), wanted);
+}
+
+TEST(ExampleWriter, OutOfMemoryLeavesWhatWasThere) {
+  const Bytes text(100, 'x');
+  const ByteView texts[] = {text};
+  const std::vector<NamedFeature> features(1 << 16, NamedFeature{"b", {Kind::kBytes, {}, {}, texts}});
+  for (int64_t num_blocks = 0; num_blocks < 3; ++num_blocks) {
+    PoolVector<uint8_t> out;
+    CHECK(out.PushBack(7));
+    ClearPool();
+    LimitBlocks(num_blocks);
+    const bool is_written = AppendExample(features, &out);
+    LimitBlocks(-1);
+    CHECK(!is_written);
+    CHECK_EQ(Bytes(out.data(), out.data() + out.size()), Hex("07"));
   }
 }
 

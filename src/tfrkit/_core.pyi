@@ -568,6 +568,11 @@ class RowEncoder:
     def write(self, row: dict[str, Any]) -> int:
         """Append a row; return the number of bytes that wait to be taken."""
 
+    def encode_message(self, features: dict[str, tuple[str, list[Any]]]) -> bytes:
+        """
+        The bytes of an Example of features by name: (name of the field of the list, values).
+        """
+
     def write_sequence(self, context: Sequence[tuple[str, Any]], lists: Sequence[tuple[str, Any]]) -> int:
         """
         Append a SequenceExample; return the number of bytes that wait to be taken.
@@ -619,6 +624,34 @@ def find_csv_row_end(rows: object, separator: str, *, first: bool) -> int:
     """
     The offset after the first or last line feed outside of quotes, 0 without one. `rows` starts at the start of a row.
     """
+
+class MessageBase:
+    def __init__(self, /, *args, **kwargs):
+        """Initialize self.  See help(type(self)) for accurate signature."""
+
+class BytesListBase(MessageBase):
+    def __init__(self, /, *args, **kwargs):
+        """Initialize self.  See help(type(self)) for accurate signature."""
+
+class FloatListBase(MessageBase):
+    def __init__(self, /, *args, **kwargs):
+        """Initialize self.  See help(type(self)) for accurate signature."""
+
+class Int64ListBase(MessageBase):
+    def __init__(self, /, *args, **kwargs):
+        """Initialize self.  See help(type(self)) for accurate signature."""
+
+class FeatureBase(MessageBase):
+    def __init__(self, /, *args, **kwargs):
+        """Initialize self.  See help(type(self)) for accurate signature."""
+
+class FeaturesBase(MessageBase):
+    def __init__(self, /, *args, **kwargs):
+        """Initialize self.  See help(type(self)) for accurate signature."""
+
+class ExampleBase(MessageBase):
+    def __init__(self, /, *args, **kwargs):
+        """Initialize self.  See help(type(self)) for accurate signature."""
 
 def make_arrow_schema(field: tuple[Any, ...]) -> object:
     """

@@ -188,7 +188,8 @@ class Writer:
 
     def write_record(self, record: bytes | bytearray | memoryview) -> None:
         """Write a record's bytes unchanged."""
-        self._require_open()
+        if self._shard is None:
+            self._require_open()
         pending = self._encoder.write_record(record)
         if pending >= LIMITS.flush_nbytes:
             self._flush_if_settled(pending)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from tfrkit import _native
 from tfrkit.compat.containers import MessageMap, Messages, Values, copy_message
 
 
@@ -105,14 +106,16 @@ class MessageField(Field):
         message.SetInParent()
 
 
-class Message:
+class Message(_native.MessageBase):
     """Base of the messages of `tf.train`. Unknown fields, which protobuf would keep, are dropped when parsing."""
 
     # Most messages are made, added to another one and serialized. Their content stays in `_frozen`: plain lists and
     # dicts that copies share and that nothing changes. Fields are made from it when the first field is accessed.
-    __slots__ = ("_content", "_frozen", "_waits_for")
+    # The core makes such messages; it calls `_init` for arguments that it does not take.
+    __slots__ = ()
     _content: dict[str, Any]
     _frozen: Any
+    _waits_for: tuple[Message, MessageField] | None
     _FIELDS: ClassVar[dict[str, Field]] = {}
     _ONEOFS: ClassVar[dict[str, list[MessageField]]] = {}
 
@@ -123,11 +126,15 @@ class Message:
             if isinstance(field, MessageField) and field.oneof is not None:
                 cls._ONEOFS.setdefault(field.oneof, []).append(field)
 
-    def __init__(self, *values: Any, **fields: Any) -> None:
+    if TYPE_CHECKING:  # that of the core has no types
+
+        def __init__(self, *values: Any, **fields: Any) -> None: ...
+
+    def _init(self, *values: Any, **fields: Any) -> None:
         if values:
             raise TypeError(f"{type(self).__name__} takes its fields by name, got {len(values)} without")
         self._held = {}
-        self._waits_for: tuple[Message, MessageField] | None = None
+        self._waits_for = None
         for name, value in fields.items():
             field = self._field(name)
             if value is not None:

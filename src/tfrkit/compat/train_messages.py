@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from tfrkit import _native
 from tfrkit.codec.tensor_proto import encode_varint
-from tfrkit.compat.containers import MessageMap, Values, check_name, list_values
+from tfrkit.compat.containers import MessageMap, Values, list_values
 from tfrkit.compat.message import MapField, Message, MessageField, MessagesField, ValuesField
 from tfrkit.errors import WireError
 
@@ -67,10 +67,10 @@ class _Values(_Record):
     __slots__ = ()
     _KIND = ""
 
-    def __init__(self, *values: Any, **fields: Any) -> None:
+    def _init(self, *values: Any, **fields: Any) -> None:
         value = fields.get("value")
         if value is None or len(fields) > 1 or values:
-            super().__init__(*values, **fields)
+            super()._init(*values, **fields)
             return
         self._waits_for = None
         self._frozen = list_values(value, self._KIND)
@@ -88,7 +88,7 @@ class _Values(_Record):
         self._held["value"].take(features[0][2])
 
 
-class BytesList(_Values):
+class BytesList(_Values, _native.BytesListBase):
     """A list of bytes."""
 
     __slots__ = ()
@@ -97,7 +97,7 @@ class BytesList(_Values):
     value = ValuesField("bytes")
 
 
-class FloatList(_Values):
+class FloatList(_Values, _native.FloatListBase):
     """A list of float32 numbers."""
 
     __slots__ = ()
@@ -106,7 +106,7 @@ class FloatList(_Values):
     value = ValuesField("float")
 
 
-class Int64List(_Values):
+class Int64List(_Values, _native.Int64ListBase):
     """A list of integers."""
 
     __slots__ = ()
@@ -115,7 +115,7 @@ class Int64List(_Values):
     value = ValuesField("int64")
 
 
-class Feature(_Record):
+class Feature(_Record, _native.FeatureBase):
     """One of three lists, or none: see `WhichOneof("kind")`. Frozen, it is (field name, values)."""
 
     __slots__ = ()
@@ -123,15 +123,6 @@ class Feature(_Record):
     bytes_list = MessageField(BytesList, oneof="kind")
     float_list = MessageField(FloatList, oneof="kind")
     int64_list = MessageField(Int64List, oneof="kind")
-
-    def __init__(self, *values: Any, **fields: Any) -> None:
-        if len(fields) == 1 and not values:
-            ((name, value),) = fields.items()
-            if type(value) is _LIST_TYPES.get(name) and value._frozen is not None:
-                self._waits_for = None
-                self._frozen = name, value._frozen
-                return
-        super().__init__(*values, **fields)
 
     def _thaw(self, frozen: tuple[str, list[Any]]) -> dict[str, Any]:
         name, values = frozen
@@ -155,26 +146,12 @@ class Feature(_Record):
 _LIST_TYPES: dict[str, type[_Values]] = {"bytes_list": BytesList, "float_list": FloatList, "int64_list": Int64List}
 
 
-class Features(_Record):
+class Features(_Record, _native.FeaturesBase):
     """Features by name. Frozen, it is a dict of frozen features."""
 
     __slots__ = ()
     _TAGS = (_FIELD_1,)
     feature = MapField(Feature)
-
-    def __init__(self, *values: Any, **fields: Any) -> None:
-        given = fields.get("feature")
-        if type(given) is dict and len(fields) == 1 and not values:
-            frozen = {}
-            for name, value in given.items():
-                if type(value) is not Feature or value._frozen is None:
-                    break
-                frozen[name if type(name) is str and name.isascii() else check_name(name)] = value._frozen
-            else:
-                self._waits_for = None
-                self._frozen = frozen
-                return
-        super().__init__(*values, **fields)
 
     def _thaw(self, frozen: dict[str, Any]) -> dict[str, Any]:
         features = MessageMap(self, Feature)
@@ -224,26 +201,19 @@ class FeatureLists(_Record):
         self.feature_list.take(named)
 
 
-class Example(_Record):
+class Example(_Record, _native.ExampleBase):
     """A record: features by name. Frozen, it is its frozen features."""
 
     __slots__ = ()
     features = MessageField(Features)
 
-    def __init__(self, *values: Any, **fields: Any) -> None:
-        given = fields.get("features")
-        if type(given) is Features and given._frozen is not None and len(fields) == 1 and not values:
-            self._waits_for = None
-            self._frozen = given._frozen
-            return
-        super().__init__(*values, **fields)
-
     def _thaw(self, frozen: dict[str, Any]) -> dict[str, Any]:
         return {"features": Features._of(frozen)}
 
+    def SerializeToString(self, *, deterministic: bool | None = None) -> bytes:
+        return self._encode() if self._frozen is None else _encode_frozen(self._frozen)
+
     def _encode(self) -> bytes:
-        if self._frozen is not None:
-            return _encode_frozen(self._frozen)
         return _encode_example(self.features.feature) if self.HasField("features") else b""
 
     def _decode(self, features: Any, lists: Any) -> None:
@@ -313,11 +283,9 @@ def _coerce(name: str, value: Any, expected: str | None) -> tuple[str, Any]:
 
 
 def _encode_example(features: Any) -> bytes:
-    return _encode_values({name: _plain_value(features[name]) for name in features})
-
-
-def _encode_frozen(features: dict[str, tuple[str, list[Any]]]) -> bytes:
-    return _encode_values({name: values or _EmptyList(_KINDS[kind]) for name, (kind, values) in features.items()})
+    encoder = _native.RowEncoder("float32", _coerce)
+    encoder.write({name: _plain_value(features[name]) for name in features})
+    return _record_of(encoder)
 
 
 # Idle encoders: each has cached the names of its last message; the next message mostly has the same names.
@@ -325,13 +293,12 @@ _IDLE: list[_native.RowEncoder] = []
 _MAX_RECORDS = 1 << 16  # per encoder, because it remembers every name
 
 
-def _encode_values(values: dict[str, Any]) -> bytes:
+def _encode_frozen(features: dict[str, tuple[str, list[Any]]]) -> bytes:
     try:
         encoder = _IDLE.pop()
     except IndexError:
         encoder = _native.RowEncoder("float32", _coerce)
-    encoder.write(values)
-    record = _record_of(encoder)
+    record = encoder.encode_message(features)
     if encoder.num_records < _MAX_RECORDS:
         _IDLE.append(encoder)
     return record

@@ -129,6 +129,14 @@ def _handle_errors(record: Any) -> Any:
     return parsed["data"]
 
 
+def _hide_errors(record: Any) -> Any:
+    parsed = parse(record)
+    try:
+        return parsed["data"] if parsed["data"] else parsed["name"]
+    except:  # noqa: E722 - no name that could be refused
+        return parsed["name"]
+
+
 def _import(record: Any) -> Any:
     import sys
 
@@ -195,7 +203,18 @@ def _take_from_iterator() -> Callable[..., Any]:
     "function",
     [
         *(_print, _append, _count, _count_global, _draw, _change_specs, _mark, _branch, _compare, _compare_record),
-        *(_compute, _handle_errors, _import, _parse_twice, _parse_another, _add_constant, _cast, _fail, _yield),
+        *(
+            _compute,
+            _handle_errors,
+            _hide_errors,
+            _import,
+            _parse_twice,
+            _parse_another,
+            _add_constant,
+            _cast,
+            _fail,
+            _yield,
+        ),
         *(_refer_to_much, _Parser(), _Parser().method, _keep_in_closure(), _take_from_iterator(), print, dict),
         *(lambda record: {}, lambda record: record, lambda record: f"{parse(record)['data']}"),
         *(lambda record: {parse(record)["data"]: 1}, lambda record, more: parse(record)),
