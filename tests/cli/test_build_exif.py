@@ -70,7 +70,7 @@ def test_pictures_with_a_rotation_are_counted_and_the_option_is_named(run_tfr: R
 @pytest.mark.parametrize("source", ["voc-seg", "voc-det", "coco", "yolo", "csv-boxes"])
 def test_help_says_on_which_picture_annotations_are_made(run_tfr: Run, source: str) -> None:
     text = " ".join(run_tfr("build", source, "--help").stdout.split())
-    assert "taken as made on the upright image; if made on the stored pixels: --exif keep" in text
+    assert "are expected to fit the upright image; if they fit the stored pixels: --exif keep" in text
 
 
 def test_picture_that_is_to_fail_is_named_and_may_be_skipped(run_tfr: Run, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tfrkit.cli.exits import ExitCode
 from tfrkit.cli.options import FilePaths
 from tfrkit.cli.output import print_line, say
 
-HELP = """Look at records in the browser: pictures, features, bytes, damage.
+HELP = """Look at records in the browser.
 
 \b
   tfr view data/

@@ -185,7 +185,7 @@ def test_missing_or_unusable_key_is_reported_with_its_record(tmp_path: Path) -> 
     a = save(tmp_path / "a", [make_record(0), make_record(1), without])
     with pytest.raises(SchemaError, match=r"key 'id' expected one value in every record, got none - at .*, record 2\n"):
         diff(a, a, key="id")
-    with pytest.raises(SchemaError, match="key 'x' expected one integer or text a record"):
+    with pytest.raises(SchemaError, match="key 'x' expected one integer or text per record"):
         diff(a, a, key="x")
     with pytest.raises(MissingFeatureError, match="no feature 'lable', did you mean 'label' - at "):
         diff(a, a, key="lable")

@@ -255,13 +255,12 @@ def test_changed_records_are_detected(source: Path, tmp_path: Path, monkeypatch:
 def test_file_that_grows_between_counting_and_reading_is_detected(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    count = frame_sources.count_frames
+    count = frame_sources.count_ahead
 
-    def miscount(shard: Any, policy: Any) -> Any:
-        counted = count(shard, policy)
-        return replace(counted, num_records=counted.num_records - 1)
+    def miscount(shards: Any, policy: Any) -> Any:
+        return [replace(counted, num_records=counted.num_records - 1) for counted in count(shards, policy)]
 
-    monkeypatch.setattr(frame_sources, "count_frames", miscount)
+    monkeypatch.setattr(frame_sources, "count_ahead", miscount)
     with pytest.raises(StorageError, match="the file changed, it has more than the 59 records"):
         run_reshard(source, tmp_path / "out")
 
