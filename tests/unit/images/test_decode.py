@@ -454,7 +454,7 @@ def test_jpeg_whose_only_end_is_that_of_its_thumbnail_is_cut_off() -> None:
 def test_bomb_is_refused_by_its_header() -> None:
     data = png(30000, 30000, 8, 2, b"")
     assert len(data) < 100
-    with pytest.raises(CodecError, match="image expected at most 178956970 pixels, got 30000x30000\n  if the size is right, raise"):
+    with pytest.raises(CodecError, match="image expected at most 178956970 pixels, got 30000x30000\n  if the size"):
         decode_image(data)
 
 

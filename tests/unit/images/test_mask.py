@@ -95,7 +95,7 @@ def test_exif_orientation_turns_a_mask_only_when_requested() -> None:
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "LA"])
 def test_colours_are_refused(mode: str) -> None:
     data = encode(Image.new(mode, (3, 3)))
-    with pytest.raises(CodecError, match=f"mask expected palette indices or gray levels, got {mode}\n  convert colours"):
+    with pytest.raises(CodecError, match=f"mask expected palette indices or gray levels, got {mode}\n  convert"):
         decode_mask(data)
 
 

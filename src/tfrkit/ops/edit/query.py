@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tfrkit._optional import import_or_explain
 from tfrkit._threads import choose_threads
 from tfrkit._types import UInt64Array
 from tfrkit.errors import CodecError, Hint, MissingFeatureError, QueryError, SchemaError, Step, TfrkitError
 from tfrkit.features.schema import Schema, describe_missing, show_name
 from tfrkit.features.spec import Spec
 from tfrkit.ops.edit.values import Classes, Encode, make_encoder
-from tfrkit.ops.query.engine import get_engine
+from tfrkit.ops.query.engine import get_engine, import_duckdb
 from tfrkit.ops.query.errors import Part, to_query_error
 from tfrkit.ops.query.query import Session
 from tfrkit.ops.query.scan import RAW_COLUMN, QueryTable
@@ -89,7 +88,7 @@ def find_matches(
 
 def compose_query(where: str | None, expressions: Mapping[str, str]) -> tuple[str, list[Part]]:
     """Return the query, and the positions of the user's texts in it."""
-    duckdb = import_or_explain("duckdb", "sql")
+    duckdb = import_duckdb()
     connection = get_engine(duckdb).connect()
     parts: list[Part] = []
     text = f"select {RECORD_COLUMN}"

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tfrkit._optional import import_or_explain
 from tfrkit._threads import choose_threads
 from tfrkit._types import OnError, UInt64Array, Verify
 from tfrkit.errors import QueryError
 from tfrkit.ops.edit.query import TABLE, compose_query
-from tfrkit.ops.query.engine import get_engine
+from tfrkit.ops.query.engine import get_engine, import_duckdb
 from tfrkit.ops.query.errors import Part
 from tfrkit.ops.query.query import Session
 from tfrkit.ops.query.text import RECORD_COLUMN, parse_query
@@ -20,7 +19,7 @@ from tfrkit.ops.query.text import RECORD_COLUMN, parse_query
 def compose_condition(where: str | None) -> tuple[str, list[Part]]:
     """Return the query of a condition over the records alone; `QueryError` if it names other files."""
     text, parts = compose_query(where, {})
-    connection = get_engine(import_or_explain("duckdb", "sql")).connect()
+    connection = get_engine(import_duckdb()).connect()
     try:
         others = [name for name in parse_query(connection, text).tables if name != TABLE]
     finally:

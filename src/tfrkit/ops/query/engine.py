@@ -8,11 +8,16 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from types import ModuleType
 from typing import Any
 
+from tfrkit._optional import import_or_explain
 from tfrkit.ops.query.limits import parse_memory
 from tfrkit.storage.temporaries import make_scratch
 
@@ -31,6 +36,35 @@ _SETTINGS = {
 _SPILL_SHARE = 0.5
 
 
+@contextmanager
+def defer_signals() -> Iterator[None]:
+    """Handle Ctrl-C and SIGTERM after the block.
+
+    Their handlers raise exceptions, which DuckDB turns into others or, while it is imported, into the end of the
+    process.
+    """
+    handlers = {}
+    if threading.current_thread() is threading.main_thread():
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    arrived: list[int] = []
+    for number in handlers:
+        signal.signal(number, lambda number, frame: arrived.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for late in arrived:
+            signal.raise_signal(late)
+
+
+def import_duckdb() -> ModuleType:
+    """Import DuckDB, or raise an ImportError with the command that installs it."""
+    with defer_signals():
+        return import_or_explain("duckdb", "sql")
+
+
 class Engine:
     """A running DuckDB. It is closed and its folder is removed when the last reference is dropped."""
 
@@ -45,11 +79,13 @@ class Engine:
             "temp_directory": scratch.path,
             "max_temp_directory_size": f"{self.spill}B",
         }
-        self._connection = duckdb.connect(":memory:", config={**_SETTINGS, **limits})
+        with defer_signals():
+            self._connection = duckdb.connect(":memory:", config={**_SETTINGS, **limits})
 
     def connect(self) -> Any:
         """Open a separate connection; its tables are not visible to others."""
-        return self._connection.cursor()
+        with defer_signals():
+            return self._connection.cursor()
 
 
 _lock = threading.Lock()

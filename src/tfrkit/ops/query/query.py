@@ -11,14 +11,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tfrkit._optional import import_or_explain
 from tfrkit._threads import choose_threads
 from tfrkit._types import Infer, OnError, Row, Verify
 from tfrkit.container.codecs import CompressionWord
 from tfrkit.errors import Hint, QueryError, SchemaError, Step, TfrkitError
 from tfrkit.features.schema import describe_missing
 from tfrkit.feeds.arrow_layout import NOT_TEXT
-from tfrkit.ops.query.engine import get_engine
+from tfrkit.ops.query.engine import defer_signals, get_engine, import_duckdb
 from tfrkit.ops.query.errors import Part, quote_name, read_facts, to_query_error
 from tfrkit.ops.query.limits import Watch, parse_memory, parse_timeout
 from tfrkit.ops.query.scan import QueryTable, TableScan
@@ -201,13 +200,14 @@ class Session:
     ) -> None:
         self._parts = parts
         self._on_error: OnError = on_error
-        self.duckdb = import_or_explain("duckdb", "sql")
+        self.duckdb = import_duckdb()
         self._threads = threads
         self._watch = Watch(timeout)
         self._engine = get_engine(self.duckdb, memory)
         self.connection = self._engine.connect()
         self._text = text
-        self.parsed = parse_query(self.connection, text)
+        with defer_signals():
+            self.parsed = parse_query(self.connection, text)
         self.tables: dict[str, QueryTable] = {}
         self._objects: dict[str, Any] = {}
         self._scans: list[TableScan] = []
@@ -342,9 +342,10 @@ class Session:
         return path
 
     def _show(self, hidden: str, name: str, content: Any, extra: list[str]) -> None:
-        self.connection.register(hidden, content)
         columns = ", ".join(["*", *extra])
-        self.connection.execute(f"create or replace temp view {_quote(name)} as select {columns} from {hidden}")
+        with defer_signals():
+            self.connection.register(hidden, content)
+            self.connection.execute(f"create or replace temp view {_quote(name)} as select {columns} from {hidden}")
 
     def _bind(self) -> Any:
         """Bind the query to the columns it names or, if that fails, to all columns."""

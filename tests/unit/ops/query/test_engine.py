@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tfrkit.ops.query import engine as query_engine
-from tfrkit.ops.query.engine import get_engine
+from tfrkit.ops.query.engine import defer_signals, get_engine
 from tfrkit.ops.query.query import sql
 from tfrkit.testing.reference import encode_example, write_frames
 
@@ -22,6 +23,35 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, values in (("a", [1, 2]), ("b", [10, 20, 30])):
         records = [encode_example({b"x": ("int64", [value])}) for value in values]
         (tmp_path / f"{name}.tfrecord").write_bytes(write_frames(records))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_is_handled_after_the_block(number: signal.Signals) -> None:
+    seen: list[str] = []
+
+    def handle(number: int, frame: object) -> None:
+        seen.append("signal")
+        raise InterruptedError
+
+    before = signal.signal(number, handle)
+    try:
+        with pytest.raises(InterruptedError), defer_signals():
+            signal.raise_signal(number)
+            seen.append("block")
+        assert seen == ["block", "signal"]
+        assert signal.getsignal(number) is handle
+    finally:
+        signal.signal(number, before)
+
+
+def test_ignored_signal_stays_ignored() -> None:
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with defer_signals():
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_queries_share_an_engine() -> None:
