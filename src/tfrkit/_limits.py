@@ -22,6 +22,7 @@ class Limits:
     inflate_nbytes: int = 1 << 20
     read_nbytes: int = 1 << 16
     inflater_nbytes: int = 1 << 20  # stored bytes that justify another thread: some milliseconds of inflating
+    max_inflaters: int = 4  # more of them wait for the interpreter lock and slow each other down
     ahead_step_nbytes: int = 2 << 20  # inflated per task of a thread, enough to hide the cost of passing tasks on
     window_nbytes: int = 16 << 20  # resident part of a mapped file
     # 1 MiB between inflate checkpoints costs 1 % of the inflated size and about a millisecond per read. Each holds a

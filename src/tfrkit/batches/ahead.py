@@ -171,8 +171,9 @@ def open_streams(
 ) -> Generator[FrameStream, None, None]:
     """Yield streams that together have all frames in file order. Read each to its end before the next one.
 
-    With several threads, compressed shards are inflated ahead; by default there is one thread per core, and fewer for
-    small files. They also check the frames, or with `leaves_payloads` only their headers.
+    With several threads, compressed shards are inflated ahead; by default there is one thread per core, at most
+    `LIMITS.max_inflaters`, and fewer for small files. They also check the frames, or with `leaves_payloads` only their
+    headers.
     """
     threads = choose_inflaters(shards, threads)
     if threads <= 1:
@@ -190,7 +191,7 @@ def open_streams(
 
 def count_ahead(shards: Sequence[Shard], policy: Policy, *, threads: int | None = None) -> Iterator[Count]:
     """Count the frames of each shard, of several compressed or middle-sized ones at a time."""
-    threads = max(1, choose_inflaters(shards, threads))
+    threads = max(1, _limit_to_work(shards, threads))
     sizes = [shard.nbytes or 0 for shard in shards]
     # Large shards are scanned one after the other, each with all cores.
     is_shared = len(sizes) > 1 and max(sizes) < 2 * LIMITS.scan_nbytes
@@ -207,6 +208,10 @@ def count_ahead(shards: Sequence[Shard], policy: Policy, *, threads: int | None 
 
 def choose_inflaters(shards: Sequence[Shard], threads: int | None) -> int:
     """Choose the number of threads that inflate ahead; 1 if it is not worth it, or if a shard is a pipe."""
+    return min(_limit_to_work(shards, threads), LIMITS.max_inflaters)
+
+
+def _limit_to_work(shards: Sequence[Shard], threads: int | None) -> int:
     if any(shard.nbytes is None for shard in shards):
         return 1
     nbytes = sum(shard.nbytes or 0 for shard in shards if shard.compression != "none")
