@@ -152,7 +152,10 @@ def to_feature(kind: str | None, values: list[Any]) -> Any:
 
 
 def random_layout(rng: random.Random) -> dict[str, tuple[str, Callable[[], int], float, float]]:
-    """Choose, for some names, kind, number of values, and how often it is absent or sets no list."""
+    """Choose, for some names, kind, number of values, and how often it is absent or sets no list.
+
+    The first one is never absent: a batch without columns does not tell its number of rows.
+    """
     layout = {}
     for name in rng.sample(NAMES, rng.randint(1, len(NAMES))):
         width = rng.choice((1, 1, 3, None))
@@ -160,7 +163,7 @@ def random_layout(rng: random.Random) -> dict[str, tuple[str, Callable[[], int],
         layout[name] = (
             rng.choice(("int64", "float", "bytes")),
             length,
-            rng.choice((0, 0, 0.3)),
+            rng.choice((0, 0, 0.3)) if layout else 0,
             rng.choice((0, 0, 0.2)),
         )
     return layout
