@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threads import NUM_COLUMNS, describe_machine, digest, read
+from threads import NUM_COLUMNS, describe_machine, digest, parse_options, read
 
 import tfrkit as tfr
 from tfrkit.container.locate import save_index
@@ -97,13 +97,7 @@ def measure(title: str, paths: list[str], way: str, options: argparse.Namespace)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--batch", type=int, default=1024)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4, 8, 16])
-    parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--out", type=Path, help="also write the tables here")
-    options = parser.parse_args()
+    options = parse_options(__doc__, rows=1_000_000)
     lines = [
         "# Compressed shards on threads",
         "",

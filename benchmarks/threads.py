@@ -139,14 +139,18 @@ def _read_lines(path: str) -> list[str]:
         return []
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=2_000_000)
+def parse_options(description: str | None, *, rows: int) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=rows)
     parser.add_argument("--batch", type=int, default=1024)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4, 8, 16])
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--out", type=Path, help="also write the tables here")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse_options(__doc__, rows=2_000_000)
     num_shards = max(options.threads)
     with tempfile.TemporaryDirectory(prefix="tfrkit-threads-") as folder:
         write_shards(Path(folder), options.rows, num_shards)

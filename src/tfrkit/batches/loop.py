@@ -13,7 +13,7 @@ import numpy as np
 
 from tfrkit._threads import choose_threads
 from tfrkit._types import UInt64Array
-from tfrkit.batches.ahead import choose_inflaters
+from tfrkit.batches.ahead import DEFAULT_AHEAD_NBYTES, choose_inflaters
 from tfrkit.batches.collate import count_rows
 from tfrkit.batches.engine import EnginePass, Faults, choose_workers, explain_no_engine
 from tfrkit.batches.fetch import Fetched, Fetcher
@@ -42,7 +42,6 @@ Stage = Callable[[Fetched, Fetcher], Fetched]
 """A step between decoding records and returning a batch."""
 
 _MAX_NAMED = 5  # features listed in a repr
-DEFAULT_AHEAD_NBYTES = 256 << 20
 
 
 @dataclass(frozen=True)
