@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +17,7 @@ from tfrkit.ops.query.query import Session
 from tfrkit.view.opened import Opened
 from tfrkit.view.sample import Sample
 from tfrkit.view.selection import find_column
+from tfrkit.view.work import run_watched
 
 Emit = Callable[[str, Any], None]
 Json = dict[str, Any]
@@ -78,13 +78,12 @@ def _make_exact(
     figures = _Figures(
         opened.paths, columns, where, opened, "all" if opened.broken else verify, "skip" if opened.broken else "raise"
     )
-    with ThreadPoolExecutor(1, thread_name_prefix="tfrkit-figures") as executor:
-        future = executor.submit(figures.make)
-        while not wait([future], _STEP_SECONDS).done:
-            if stop.is_set():
-                figures.stop()
-            emit("progress", {"done": figures.num_read, "total": 2 * opened.num_records})
-        return future.result() if not stop.is_set() else []
+
+    def report() -> None:
+        emit("progress", {"done": figures.num_read, "total": 2 * opened.num_records})
+
+    made = run_watched(figures.make, stop, interrupt=figures.stop, report=report, step_seconds=_STEP_SECONDS)
+    return [] if made is None else made
 
 
 @dataclass(frozen=True)
@@ -146,7 +145,7 @@ class _Figures:
             ranges.append(f"approx_count_distinct({column.sql})")
         answer = self._ask(f"select count(*), {', '.join(ranges)} from {_TABLE}")[0]
         total, facts = answer[0], [answer[1 + 5 * at : 6 + 5 * at] for at in range(len(self._columns))]
-        plans = [_Plan.of(column, *fact) for column, fact in zip(self._columns, facts, strict=True)]
+        plans = [_Plan(column, *fact) for column, fact in zip(self._columns, facts, strict=True)]
         counts = []
         chosen = f" filter (where ({self._where}\n))" if self._where is not None else ""
         for plan in plans:
@@ -189,10 +188,6 @@ class _Plan:
     high: Any
     mean: Any
     num_values: int
-
-    @classmethod
-    def of(cls, column: _Column, count: int, low: Any, high: Any, mean: Any, num_values: int) -> _Plan:
-        return cls(column, count, low, high, mean, num_values)
 
     @property
     def is_binned(self) -> bool:

@@ -8,18 +8,18 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tfrkit.errors import ContainerError, MissingFeatureError, QueryError, TfrkitError
+from tfrkit.errors import ContainerError, MissingFeatureError, QueryError
 from tfrkit.features.schema import describe_missing
 from tfrkit.ops.edit.search import RecordSearch, compose_condition
 from tfrkit.ops.query.errors import quote_name
 from tfrkit.view.opened import Opened
 from tfrkit.view.sample import Sample
+from tfrkit.view.work import run_watched
 
 Emit = Callable[[str, Any], None]
 Items = np.ndarray[Any, np.dtype[Any]]
@@ -187,21 +187,15 @@ class _Maker:
             return self._run(_new_search(self.opened, question, verify="lengths"))
 
     def _run(self, search: RecordSearch) -> Items:
-        with ThreadPoolExecutor(1, thread_name_prefix="tfrkit-search") as executor:
-            future = executor.submit(search.run)
-            try:
-                while not wait([future], _STEP_SECONDS).done:
-                    if self.stop.is_set():
-                        search.stop()
-                    done = {"sel": self.selection.id, "done": search.num_read, "total": self.opened.num_records}
-                    self.emit("progress", {**done, "count": None})
-                return future.result() if not self.stop.is_set() else np.empty(0, np.int64)
-            except TfrkitError:
-                if self.stop.is_set():
-                    return np.empty(0, np.int64)
-                raise
-            finally:
-                search.close()
+        def report() -> None:
+            done = {"sel": self.selection.id, "done": search.num_read, "total": self.opened.num_records}
+            self.emit("progress", {**done, "count": None})
+
+        try:
+            found = run_watched(search.run, self.stop, interrupt=search.stop, report=report, step_seconds=_STEP_SECONDS)
+        finally:
+            search.close()
+        return np.empty(0, np.int64) if found is None else found
 
 
 def _new_search(opened: Opened, question: Question, *, verify: Any) -> RecordSearch:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Hashable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
+
+from tfrkit.errors import TfrkitError
 
 T = TypeVar("T")
 
@@ -121,6 +123,29 @@ class Pool:
             self._ready.notify_all()
         for thread in self._threads:
             thread.join()
+
+
+def run_watched(
+    run: Callable[[], T],
+    stop: threading.Event,
+    *,
+    interrupt: Callable[[], None],
+    report: Callable[[], None],
+    step_seconds: float,
+) -> T | None:
+    """Run a long query on a thread and report its progress; None if `stop` was set, and it was interrupted."""
+    with ThreadPoolExecutor(1, thread_name_prefix="tfrkit-query") as executor:
+        future = executor.submit(run)
+        try:
+            while not wait([future], step_seconds).done:
+                if stop.is_set():
+                    interrupt()
+                report()
+            result = future.result()
+        except TfrkitError:
+            if not stop.is_set():
+                raise
+        return None if stop.is_set() else result
 
 
 def _share(future: Future[Any]) -> Future[Any]:
